@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -129,8 +128,7 @@ func populate(t *testing.T, n int) {
 		g.Expect(v1alpha1.IsConditionTrue(organization.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
 	ns, now := organization.Status.Namespace, time.Now()
-	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(receiver.Close)
+	receiver := harness.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 
 	objects := []client.Object{
 		builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
@@ -163,7 +161,7 @@ func populate(t *testing.T, n int) {
 			builder.Review("review-"+name).In(ns).PullRequest("repo-"+name, 1).Reviewed("a", now).Build(),
 			builder.ReviewIssue("i-"+name).In(ns).Review("review-"+name).SeenIn("a").Build())
 		// First, because an endpoint gets no events that are older than itself.
-		env.Create(t, builder.WebhookEndpoint("e-"+name).In(ns).URL(receiver.URL).Events(events).Build())
+		env.Create(t, builder.WebhookEndpoint("e-"+name).In(ns).URL(receiver).Events(events).Build())
 	}
 	env.CreateAtOnce(t, objects...)
 	harness.Within(t, patience+time.Duration(n)*time.Second, func(g Gomega) { isPopulated(t, g, ns, n) })

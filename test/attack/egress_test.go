@@ -213,8 +213,8 @@ func TestEgress_RedirectsLeadNowhere(t *testing.T) {
 					w.WriteHeader(status)
 				})
 				name := fmt.Sprintf("redirect-%d-%d", i, status)
-				laid[name] = lure{fmt.Sprintf("%d to %q", status, to), receiver.URL, []string{redirected}}
-				target.env.Create(t, builder.WebhookEndpoint(name).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
+				laid[name] = lure{fmt.Sprintf("%d to %q", status, to), receiver, []string{redirected}}
+				target.env.Create(t, builder.WebhookEndpoint(name).In(o.namespace).URL(receiver).Events("webhook.ping").Build())
 			}
 		}
 		for name, first := range firstAttempts(t, o, laid) {
@@ -235,15 +235,11 @@ func TestEgress_NamesThatTurnAreCheckedWhenDialled(t *testing.T) {
 		needs.Missing(t, "port %s of %s, which all of 127.0.0.0/8 are on Linux: %v", p.port, allowedReceiver, err)
 	}
 	var received atomic.Int64
-	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	harness.ServeOn(t, listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		received.Add(1)
 		w.Header().Set("Connection", "close")
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
-	receiver.Listener.Close() //nolint:errcheck,gosec // replaced
-	receiver.Listener = listener
-	receiver.Start()
-	t.Cleanup(receiver.Close)
 
 	name := resolves("turning", addresses(allowedReceiver), addresses("127.0.0.1"))
 	at := url.URL{Scheme: "http", Host: net.JoinHostPort(name, p.port)}

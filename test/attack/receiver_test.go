@@ -4,12 +4,12 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
 
@@ -22,18 +22,13 @@ func (m message) verification() string {
 }
 
 // listen serves on that address of this machine.
-func listen(t *testing.T, address string, handler http.HandlerFunc) *httptest.Server {
+func listen(t *testing.T, address string, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		needs.Missing(t, "the address %s, which all of 127.0.0.0/8 are on Linux: %v", address, err)
 	}
-	server := httptest.NewUnstartedServer(handler)
-	server.Listener.Close() //nolint:errcheck,gosec // replaced
-	server.Listener = listener
-	server.Start()
-	t.Cleanup(server.Close)
-	return server
+	return harness.ServeOn(t, listener, handler)
 }
 
 // receive has one webhook sent to an allowed receiver, and returns it.
@@ -48,7 +43,7 @@ func (o *tenant) receive(t *testing.T) message {
 		}
 		once.Do(func() { got <- message{r.Header.Get("Webhook-Id"), string(body), r.Header.Get("Webhook-Signature")} })
 	})
-	target.env.Create(t, builder.WebhookEndpoint(o.ids["endpoint"]).In(o.namespace).URL(receiver.URL).Events("webhook.ping").Build())
+	target.env.Create(t, builder.WebhookEndpoint(o.ids["endpoint"]).In(o.namespace).URL(receiver).Events("webhook.ping").Build())
 	select {
 	case m := <-got:
 		return m

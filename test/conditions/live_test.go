@@ -3,7 +3,6 @@ package conditions_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -74,8 +73,7 @@ func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 // createExamples creates the examples of all pages, with a receiver that accepts their webhooks.
 func createExamples(t *testing.T, kinds []string) []*unstructured.Unstructured {
 	t.Helper()
-	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	t.Cleanup(receiver.Close)
+	receiver := harness.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	order := append([]string{organizationKind}, slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool {
 		return kind == organizationKind
 	})...)
@@ -83,7 +81,7 @@ func createExamples(t *testing.T, kinds []string) []*unstructured.Unstructured {
 	for _, kind := range order {
 		object := example(t, kind)
 		if _, sends, _ := unstructured.NestedString(object.Object, "spec", "url"); sends && kind == "WebhookEndpoint" {
-			harness.Must(t, unstructured.SetNestedField(object.Object, receiver.URL, "spec", "url"))
+			harness.Must(t, unstructured.SetNestedField(object.Object, receiver, "spec", "url"))
 		}
 		strict := client.WithFieldValidation(env.Client, metav1.FieldValidationStrict)
 		if err := strict.Create(t.Context(), object); err != nil {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -61,15 +60,11 @@ func deliver(t *testing.T) *delivered {
 }
 
 // newReceiver listens on -receiver-address, where the deployment can reach this process.
-func newReceiver(t *testing.T, handler http.Handler) *httptest.Server {
+func newReceiver(t *testing.T, handler http.HandlerFunc) (url string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(*receiverAddress, "0"))
 	harness.Must(t, err)
-	receiver := httptest.NewUnstartedServer(handler)
-	harness.Must(t, receiver.Listener.Close())
-	receiver.Listener = listener
-	receiver.Start()
-	return receiver
+	return harness.ServeOn(t, listener, handler)
 }
 
 const sentPayload = `{"type":"webhook.ping","data":{}}`
@@ -78,7 +73,7 @@ const sentPayload = `{"type":"webhook.ping","data":{}}`
 func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
 	o.t.Helper()
 	got := make(chan received, 16)
-	receiver := newReceiver(o.t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	receiver := newReceiver(o.t, func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
@@ -87,9 +82,8 @@ func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
 		case got <- received{r.Header.Get("webhook-id"), r.Header.Get("webhook-timestamp"), r.Header.Get("webhook-signature"), string(body)}:
 		default:
 		}
-	}))
-	defer receiver.Close()
-	made := endpoint.In(o.namespace).URL(receiver.URL).Build()
+	})
+	made := endpoint.In(o.namespace).URL(receiver).Build()
 	o.create(made, builder.WebhookDelivery("whd-conformance", time.Now()).In(o.namespace).Endpoint(made.Name).Payload(sentPayload).Build())
 	deadline := time.After(patience / 2)
 	for {
@@ -292,12 +286,11 @@ func TestWebhooks_VerifyChangesNothing(t *testing.T) {
 func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
 	o := newOrganization(t)
 	bodies := make(chan string, 64)
-	receiver := newReceiver(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	receiver := newReceiver(t, func(_ http.ResponseWriter, r *http.Request) {
 		if body, err := io.ReadAll(r.Body); err == nil {
 			bodies <- string(body)
 		}
-	}))
-	defer receiver.Close()
+	})
 	var seen []string
 	await := func(event string) {
 		t.Helper()
@@ -310,7 +303,7 @@ func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
 			g.Expect(seen).To(ContainElement(ContainSubstring(event)))
 		})
 	}
-	o.create(builder.WebhookEndpoint("ping").In(o.namespace).URL(receiver.URL).Build())
+	o.create(builder.WebhookEndpoint("ping").In(o.namespace).URL(receiver).Build())
 	await("webhook.ping") // a new endpoint is pinged
 	var event record
 	harness.Must(t, json.Unmarshal([]byte(seen[0]), &event))

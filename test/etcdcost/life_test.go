@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -136,9 +135,8 @@ func (l *life) member(name string, role testenv.Role) *importer.Client {
 // subscribe has all events of findings sent to a receiver that accepts them.
 func (l *life) subscribe() {
 	l.Helper()
-	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	l.Cleanup(receiver.Close)
-	endpoint := builder.WebhookEndpoint("all").In(l.namespace).URL(receiver.URL).Events("finding.*").Build()
+	receiver := harness.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	endpoint := builder.WebhookEndpoint("all").In(l.namespace).URL(receiver).Events("finding.*").Build()
 	env.Create(l.T, endpoint)
 	testenv.AwaitReady(l.T, env, endpoint)
 	l.subscribed = true

@@ -18,6 +18,12 @@ func Serve(t testing.TB, handler http.Handler) (url string) {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	Must(t, err)
+	return ServeOn(t, listener, handler)
+}
+
+// ServeOn is like Serve, and serves on the listener.
+func ServeOn(t testing.TB, listener net.Listener, handler http.Handler) (url string) {
+	t.Helper()
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
 	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends by Close

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,7 +99,7 @@ type life struct {
 	controllers, facade *harness.Component
 	controllerConfig    *rest.Config
 	rest                *apiclient.Client
-	receiver            *httptest.Server
+	receiver            string
 	mu                  sync.Mutex
 	received            []string
 }
@@ -132,7 +131,7 @@ func begin(t *testing.T) *life {
 	l.facade.Run(t)
 	l.rest = &apiclient.Client{Base: "http://" + l.facade.Address}
 
-	l.receiver = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	l.receiver = harness.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
 			l.mu.Lock()
@@ -140,7 +139,6 @@ func begin(t *testing.T) *life {
 			l.received = append(l.received, string(body))
 		}
 	}))
-	t.Cleanup(l.receiver.Close)
 	return l
 }
 
@@ -175,7 +173,7 @@ func (l *life) subscribe(t *testing.T) {
 	policy := builder.TriagePolicy("tests", "finding.path.startsWith('test/')").In(home).Build()
 	env.Create(t, policy)
 	testenv.AwaitReady(t, env, policy)
-	env.Create(t, builder.WebhookEndpoint("each").In(home).URL(l.receiver.URL).Build(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver.URL).Batched().Build())
+	env.Create(t, builder.WebhookEndpoint("each").In(home).URL(l.receiver).Build(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver).Batched().Build())
 	testenv.AwaitReady(t, env, builder.WebhookEndpoint("each").In(home).Build())
 	testenv.AwaitReady(t, env, builder.WebhookEndpoint("batched").In(home).Build())
 	l.hears(t, "webhook.ping")
