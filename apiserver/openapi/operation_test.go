@@ -370,7 +370,7 @@ func TestFiltersInABodyAreThoseOfTheQuery(t *testing.T) {
 	harness.Same(t, "filters of the list", len(described), len(names))
 	for _, name := range names {
 		_, err := create.ParseBody([]byte(`{"filters":{"` + name + `":""}}`))
-		harness.Says(t, name+": an empty text, which would widen a write", err, "filters."+name+" is empty")
+		harness.ErrorContains(t, name+": an empty text, which would widen a write", err, "filters."+name+" is empty")
 		for _, value := range []string{"open", "closed", "muted", "high", "Code", "code", "7.50", "11", "1e1", "true", "True", "a", "a\u0000",
 			"2026-03-01t10:30:00.50+02:00", "2026-02-30T00:00:00Z", strings.Repeat("a", 128), strings.Repeat("a", 600)} {
 			query, err := list.ParseQuery(name + "=" + url.QueryEscape(value))

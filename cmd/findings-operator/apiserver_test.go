@@ -41,7 +41,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 	} {
 		err := validateAPIServer(test.flags...)
 		wantsKnownFlags(t, err)
-		harness.Says(t, test.reason, err, test.want)
+		harness.ErrorContains(t, test.reason, err, test.want)
 	}
 }
 
@@ -49,8 +49,8 @@ func TestAPIServerNamesAKubeconfigThatIsNotThere(t *testing.T) {
 	command := newRootCommand()
 	command.SetArgs([]string{"apiserver", "--kubeconfig=/nowhere/kubeconfig"})
 	err := command.ExecuteContext(t.Context())
-	harness.Says(t, "the file", err, "/nowhere/kubeconfig")
-	harness.Says(t, "the flag", err, "--kubeconfig")
+	harness.ErrorContains(t, "the file", err, "/nowhere/kubeconfig")
+	harness.ErrorContains(t, "the flag", err, "--kubeconfig")
 }
 
 // In a pod such a file must not mean the API server of the pod.
@@ -64,7 +64,7 @@ func TestAKubeconfigWithoutAnAPIServerIsRefused(t *testing.T) {
 		harness.Must(t, os.WriteFile(file, []byte(content), 0o600))
 		for flag, read := range map[string]func(string) (*rest.Config, error){"--kubeconfig": o.local, "--findings-kubeconfig": o.plane} {
 			_, err := read("manager")
-			harness.Says(t, flag+", with"+context, err, flag+": the kubeconfig file "+file+" "+says)
+			harness.ErrorContains(t, flag+", with"+context, err, flag+": the kubeconfig file "+file+" "+says)
 		}
 	}
 }

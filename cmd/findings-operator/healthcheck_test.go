@@ -42,6 +42,6 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 		command := newRootCommand()
 		command.SetArgs(append([]string{"healthcheck"}, test.arguments...))
 		err := command.ExecuteContext(t.Context())
-		harness.Says(t, test.reason, err, test.want)
+		harness.ErrorContains(t, test.reason, err, test.want)
 	}
 }

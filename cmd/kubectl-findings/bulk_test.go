@@ -132,6 +132,6 @@ func TestASummaryAddsUpAndSaysWhetherItFailed(t *testing.T) {
 		if got := string(s.text()); !strings.HasSuffix(got, tc.text) {
 			t.Errorf("%s: the summary is\n%swant\n%s", reason, got, tc.text)
 		}
-		harness.Says(t, reason, s.err(), tc.fail)
+		harness.ErrorContains(t, reason, s.err(), tc.fail)
 	}
 }

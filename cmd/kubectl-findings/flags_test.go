@@ -32,7 +32,7 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 	} {
 		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 		plugin.SetArgs(strings.Fields(command))
-		harness.Says(t, command, plugin.Execute(), want)
+		harness.ErrorContains(t, command, plugin.Execute(), want)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestASourceRootIsAnAbsolutePath(t *testing.T) {
 		} {
 			plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 			plugin.SetArgs(append(strings.Fields(command), "--source-root", root))
-			harness.Says(t, command+" --source-root "+root, plugin.Execute(), want)
+			harness.ErrorContains(t, command+" --source-root "+root, plugin.Execute(), want)
 		}
 	}
 }

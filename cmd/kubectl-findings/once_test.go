@@ -40,7 +40,7 @@ func TestAFlagWithoutAValueIsRefused(t *testing.T) {
 	} {
 		root := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 		root.SetArgs(append(tc.args, "--kubeconfig=does-not-exist")) // so that no cluster is reached
-		harness.Says(t, strings.Join(tc.args, " "), root.Execute(), tc.want)
+		harness.ErrorContains(t, strings.Join(tc.args, " "), root.Execute(), tc.want)
 	}
 }
 

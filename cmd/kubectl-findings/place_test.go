@@ -28,7 +28,7 @@ func TestNothingIsLookedUpInANamespaceThatDoesNotExist(t *testing.T) {
 	}).Build()
 	s := &session{client: c, namespace: "org-nowhere"}
 	err := s.checkAsked(t.Context(), need{kind: "Repository", name: "shop"}, need{kind: "Project", name: "web"})
-	harness.Says(t, "a namespace that does not exist", err, `there is no namespace "org-nowhere"`)
+	harness.ErrorContains(t, "a namespace that does not exist", err, `there is no namespace "org-nowhere"`)
 }
 
 func TestARefusedImportKeepsItsReasonOutsideOfOrganizations(t *testing.T) {
@@ -36,7 +36,7 @@ func TestARefusedImportKeepsItsReasonOutsideOfOrganizations(t *testing.T) {
 	s := &session{client: fake.NewClientBuilder().WithObjects(other).Build(), namespace: "other"}
 	err := s.explainImport(t.Context(), &importer.RefusedError{Reason: "the scan is too old"}, "import scans")
 	for _, want := range []string{"the scan is too old", "namespace other belongs to no organization"} {
-		harness.Says(t, "a refused import", err, want)
+		harness.ErrorContains(t, "a refused import", err, want)
 	}
 	if _, refused := errors.AsType[*importer.RefusedError](err); !refused {
 		t.Errorf("%v is no refusal", err)

@@ -60,8 +60,8 @@ func TestTheFilterIsAFieldSelector(t *testing.T) {
 		harness.Same(t, reason, tc.want, options.FieldSelector.String())
 	}
 	err := flagged(t, "--severity", "critical", "--state", "gone").read()
-	harness.Says(t, "the first of two mistakes", err, "critical")
-	harness.Says(t, "the second", err, "gone")
+	harness.ErrorContains(t, "the first of two mistakes", err, "critical")
+	harness.ErrorContains(t, "the second", err, "gone")
 }
 
 // Each filter flag corresponds to a field of a TriageOperation's selection.

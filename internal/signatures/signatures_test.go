@@ -132,7 +132,7 @@ func TestParseSecrets(t *testing.T) {
 	}
 	for _, c := range cases {
 		secrets, err := ParseSecrets(c.data)
-		harness.Says(t, c.reason, err, c.refused)
+		harness.ErrorContains(t, c.reason, err, c.refused)
 		if err != nil || c.refused != "" {
 			continue
 		}

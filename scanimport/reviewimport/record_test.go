@@ -58,5 +58,5 @@ func TestACommitIsNotReviewedInTheFutureOfTheAPIServer(t *testing.T) {
 	c.importsResults(t, "c0", nil, nil)
 	im := New(c.serve(t, nil, start), pr, Options{DryRun: true})
 	_, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: time.Now()}, []*importer.Batch{batchOf("ESLint")})
-	harness.Says(t, "the import", err, "which is in the future")
+	harness.ErrorContains(t, "the import", err, "which is in the future")
 }

@@ -42,7 +42,7 @@ func TestBombs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, err := Parse(strings.NewReader(file(tc.document)), Options{})
-			harness.Says(t, "reading it", err, tc.want)
+			harness.ErrorContains(t, "reading it", err, tc.want)
 			if err != nil || tc.want != "" {
 				return
 			}
@@ -70,7 +70,7 @@ func TestWhatUnfoldsTooFarIsRefused(t *testing.T) {
 	limits.Bytes = 4 << 20
 	document := file(`"results":[` + strings.TrimSuffix(strings.Repeat(`{"ruleId":"R","message":{"text":"{0}{0}{0}{0}{0}{0}{0}{0}","arguments":["`+strings.Repeat("a", 4000)+`"]}},`, 500), ",") + `]`)
 	_, err := Parse(strings.NewReader(document), Options{Limits: limits})
-	harness.Says(t, "messages that unfold", err, "unfold")
+	harness.ErrorContains(t, "messages that unfold", err, "unfold")
 }
 
 func TestALargeResultIsCounted(t *testing.T) {

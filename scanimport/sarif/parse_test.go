@@ -76,7 +76,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(strings.NewReader(tc.document), Options{Limits: small})
-			harness.Says(t, tc.reason, err, tc.want)
+			harness.ErrorContains(t, tc.reason, err, tc.want)
 		})
 	}
 }

@@ -24,7 +24,7 @@ func Must(t T, err error) {
 	}
 }
 
-// Same fails the test, with the difference, if what was wanted and what came differ.
+// Same fails the test with a diff unless got equals want.
 func Same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
@@ -32,8 +32,8 @@ func Same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
-// Says fails the test unless the error contains want. An empty want means that there must be no error.
-func Says(t testing.TB, what string, err error, want string) {
+// ErrorContains fails the test unless the error contains want. An empty want means that there must be no error.
+func ErrorContains(t testing.TB, what string, err error, want string) {
 	t.Helper()
 	if want == "" {
 		NoError(t, what, err)

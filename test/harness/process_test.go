@@ -75,7 +75,7 @@ func TestStopReportsHowAProcessEnds(t *testing.T) {
 		p := shell(t, c.script)
 		harness.Must(t, p.Start())
 		harness.Eventually(t, func(g Gomega) { g.Expect(p.LogTail()).To(Equal("ready")) })
-		harness.Says(t, c.script+" ("+c.reason+")", p.Stop(), c.want)
+		harness.ErrorContains(t, c.script+" ("+c.reason+")", p.Stop(), c.want)
 		if p.Running() {
 			t.Errorf("%q runs after Stop", c.script)
 		}
@@ -89,7 +89,7 @@ func TestAnEndThatNobodyAskedForIsAnError(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "script ended by itself: exit status 3") || !strings.Contains(err.Error(), "cause") {
 		t.Errorf("AwaitReady returned %v; want how the process ended, and its log", err)
 	}
-	harness.Says(t, "Stop, which says that the process had ended before", p.Stop(), "ended by itself")
+	harness.ErrorContains(t, "Stop, which says that the process had ended before", p.Stop(), "ended by itself")
 	harness.NoError(t, "a second Stop", p.Stop())
 }
 

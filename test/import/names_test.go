@@ -123,7 +123,7 @@ func TestAFormerNameThatCannotBeOneIsRefused(t *testing.T) {
 				files = append(files, importer.File{Name: "f", Log: parse(t, d)})
 			}
 			_, err := importer.Collect(files, importer.Choices{Formerly: tc.former}, time.Now())
-			harness.Says(t, tc.reason, err, tc.want)
+			harness.ErrorContains(t, tc.reason, err, tc.want)
 		})
 	}
 }

@@ -577,7 +577,7 @@ func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
 	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 2}, Project: p.Project}
 	_, err := reviewimport.New(p.refusesOnce(), p.PullRequest, reviewimport.Options{Record: record}).
 		Import(t.Context(), &reviewimport.Commit{SHA: commitC}, batches)
-	harness.Says(t, "the import", err, "record the end of scan")
+	harness.ErrorContains(t, "the import", err, "record the end of scan")
 	list := &v1alpha1.ScanList{}
 	harness.Must(p, env.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.Project}))
 	outcomes := map[v1alpha1.ScanOutcome]int{}

@@ -154,7 +154,7 @@ func TestEveryBadCorpusFileIsRefusedOrItsSkipsCounted(t *testing.T) {
 	for _, file := range files {
 		t.Run(named(file), func(t *testing.T) {
 			batches, err := collect(harness.File(t, file), importer.Choices{Commit: commitA})
-			harness.Says(t, "reading it", err, refused[named(file)])
+			harness.ErrorContains(t, "reading it", err, refused[named(file)])
 			if err != nil || refused[named(file)] != "" {
 				return
 			}
