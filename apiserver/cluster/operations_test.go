@@ -12,7 +12,7 @@ import (
 )
 
 func TestAClockThatIsAheadRefusesNoOperation(t *testing.T) {
-	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
 	operation := builder.TriageOperation("op-1", "R1").Mutate(func(s *v1alpha1.TriageOperationSpec) {
 		s.Set.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))) // only by the local clock it has come
 	}).Build()

@@ -14,7 +14,7 @@ import (
 )
 
 func TestAClockThatIsAheadTakesNothingFromADecisionInForce(t *testing.T) {
-	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
 	var sent string
 	client := answering(t, func(request *http.Request) string {
 		body, err := io.ReadAll(request.Body)

@@ -10,7 +10,7 @@ import (
 )
 
 func TestAClockThatIsAheadRefusesNoEnd(t *testing.T) {
-	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
 	end := time.Now().Add(-24 * time.Hour).UTC().Format(time.RFC3339) // only by the local clock it has come
 	_, err := endOf(end)
 	harness.Must(t, err)

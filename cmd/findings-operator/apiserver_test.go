@@ -90,7 +90,7 @@ func TestATokenFileIsBesideItsKubeconfig(t *testing.T) {
 func TestBothHalvesHearTheTimeOfTheAPIServerOfTheKinds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, o := range []commonOptions{{kubeconfig: path}, {kubeconfig: "/nowhere", findingsKubeconfig: path}} {
-		testenv.WantHeard(t, func(url string) (*rest.Config, error) {
+		testenv.CheckUsesServerTime(t, func(url string) (*rest.Config, error) {
 			harness.Must(t, os.WriteFile(path, fmt.Appendf(nil, `{"apiVersion": "v1", "kind": "Config", "current-context": "c",
 				"clusters": [{"name": "c", "cluster": {"server": %q}}], "contexts": [{"name": "c", "context": {"cluster": "c"}}]}`,
 				url), 0o600))

@@ -60,7 +60,7 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 }
 
 func TestAClockThatIsAheadReplacesNoDecisionInForce(t *testing.T) {
-	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
 	v := said("muted", false)
 	v.Triage.Reason = v1alpha1.DecisionAcceptedRisk
 	v.Triage.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))) // only by the local clock it has come

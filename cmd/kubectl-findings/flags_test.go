@@ -37,7 +37,7 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 }
 
 func TestThePluginHearsTheTimeOfTheAPIServer(t *testing.T) {
-	testenv.WantHeard(t, func(url string) (*rest.Config, error) {
+	testenv.CheckUsesServerTime(t, func(url string) (*rest.Config, error) {
 		flags := newConnectionFlags(io.Discard)
 		*flags.APIServer = url
 		return flags.ToRESTConfig()

@@ -346,7 +346,7 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 }
 
 func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
-	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
 	f := builder.Finding("f").In("org-acme").Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Triage = v1alpha1.FindingTriage{
 			UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionAcceptedRisk, Basis: findingstate.Basis(&f.Spec),

@@ -462,7 +462,7 @@ func TestRemovalOfTheSecretEndsARotationToo(t *testing.T) {
 func TestAClockThatIsAheadWithdrawsNoSigningKey(t *testing.T) {
 	noSigningKey(t)
 	server := time.Now().Add(-72 * time.Hour)
-	testenv.HearTime(t, server)
+	testenv.SetServerTime(t, server)
 	key, err := tokens.GenerateSigningKey()
 	harness.Must(t, err)
 	previous, err := tokens.GenerateSigningKey()

@@ -236,7 +236,7 @@ func TestAHeartbeatIsMeasuredByTheLocalClock(t *testing.T) {
 	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: apitime.Clock{}}}
 	first, err := r.listen(t.Context(), scan)
 	harness.Must(t, err)
-	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
 	if second, err := r.listen(t.Context(), scan); err != nil || second.lookIn > first.lookIn {
 		t.Errorf("%+v and then %+v, error %v; want another look as soon", first, second, err)
 	}

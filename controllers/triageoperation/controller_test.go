@@ -283,7 +283,7 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 }
 
 func TestAClockThatIsAheadEndsNoDecisionForAnOperation(t *testing.T) {
-	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
 	r, g := running(t), NewWithT(t)
 	end := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour)) // only by the local clock it has come
 	r.finds("G1", "f-1")

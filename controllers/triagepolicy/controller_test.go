@@ -394,7 +394,7 @@ func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
 }
 
 func TestAClockThatIsAheadNeitherBeginsNorEndsAPolicy(t *testing.T) {
-	testenv.HearTime(t, time.Now().Add(-48*time.Hour))
+	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
 	r := running(t)
 	passed := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour)) // only by the local clock
 	f := r.finds("f-1", "G1")

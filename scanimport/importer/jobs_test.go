@@ -87,7 +87,7 @@ func TestAScanOfAClockThatWasAheadDoesNotRefuseLaterOnes(t *testing.T) {
 }
 
 func TestAScanDoesNotStartInTheFuture(t *testing.T) {
-	testenv.HearTime(t, time.Now().Add(-30*24*time.Hour)) // the local clock is ahead
+	testenv.SetServerTime(t, time.Now().Add(-30*24*time.Hour)) // the local clock is ahead
 	server := apitime.Now()
 	for name, tc := range map[string]struct{ given, want time.Time }{
 		"unknown":                       {time.Time{}, server},

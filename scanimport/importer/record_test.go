@@ -72,7 +72,7 @@ func TestAnImportThatPanicsIsRecordedAsFailed(t *testing.T) {
 // By the clock of its machine, a scan that failed could count as unfinished after later ones have succeeded.
 func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 	server := time.Now().Add(-48 * time.Hour)
-	testenv.HearTime(t, server)
+	testenv.SetServerTime(t, server)
 	var scan v1alpha1.Scan // as it was written last
 	c := answering(t, func(r *http.Request) (code int, object any) {
 		scan = v1alpha1.Scan{}

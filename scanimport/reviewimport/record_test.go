@@ -37,7 +37,7 @@ func TestAReviewThatPanicsIsRecordedAsFailed(t *testing.T) {
 
 func TestTheScansOfAReviewEndByTheAPIServersClock(t *testing.T) {
 	server := time.Now().Add(-48 * time.Hour)
-	testenv.HearTime(t, server)
+	testenv.SetServerTime(t, server)
 	var scan v1alpha1.Scan // as it was written last
 	c := answeredBy(t, func(r *http.Request) (code int, object any) {
 		scan = v1alpha1.Scan{}
@@ -53,7 +53,7 @@ func TestTheScansOfAReviewEndByTheAPIServersClock(t *testing.T) {
 }
 
 func TestACommitIsNotReviewedInTheFutureOfTheAPIServer(t *testing.T) {
-	testenv.HearTime(t, time.Now().Add(-48*time.Hour)) // the local clock is ahead
+	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour)) // the local clock is ahead
 	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
 	c.importsResults(t, "c0", nil, nil)
 	im := New(c.serve(t, nil, start), pr, Options{DryRun: true})

@@ -105,9 +105,9 @@ func (e *Environment) operator(ctx context.Context, account string) (*rest.Confi
 	return rest.CopyConfig(config), nil
 }
 
-// letStandIn lets tests that set a status in the controllers' place read and update as is easiest
-// in Go. The controllers themselves patch; test/privilege tries them without this.
-func (e *Environment) letStandIn(ctx context.Context) error {
+// grantStatusUpdates lets tests that set a status in place of the controllers read and update it, which is easiest in
+// Go. The controllers themselves patch; test/privilege tries them without this.
+func (e *Environment) grantStatusUpdates(ctx context.Context) error {
 	const name = "testenv-stand-in"
 	for _, object := range Grant(name, Account(SystemNamespace, ControllerServiceAccount), []rbacv1.PolicyRule{
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"*"}, Verbs: []string{"get"}},

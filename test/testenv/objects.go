@@ -40,7 +40,7 @@ func Create[O client.Object](t testing.TB, e *Environment, object O) O {
 	return object
 }
 
-// Deny makes a cluster administrator's own admission policy, which refuses what its spec says.
+// Deny makes a cluster administrator's own admission policy, which denies what its spec matches.
 func (e *Environment) Deny(t testing.TB, name string, spec admissionregistrationv1.ValidatingAdmissionPolicySpec) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: name}

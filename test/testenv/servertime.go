@@ -11,14 +11,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// HearTime makes this process believe until the test ends that the API server's time is that one.
-func HearTime(t *testing.T, at time.Time) {
+// SetServerTime makes this process use that time as the API server's until the test ends.
+func SetServerTime(t *testing.T, at time.Time) {
 	t.Helper()
-	hearTime(t, at)
-	t.Cleanup(func() { hearTime(t, time.Now()) })
+	setServerTime(t, at)
+	t.Cleanup(func() { setServerTime(t, time.Now()) })
 }
 
-func hearTime(t *testing.T, at time.Time) {
+func setServerTime(t *testing.T, at time.Time) {
 	t.Helper()
 	config := &rest.Config{Transport: harness.RoundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{Header: http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, Body: http.NoBody}, nil
@@ -31,10 +31,10 @@ func hearTime(t *testing.T, at time.Time) {
 	harness.Must(t, response.Body.Close())
 }
 
-// WantHeard fails the test unless this process goes by the time of a server after a request with the config for it.
-func WantHeard(t *testing.T, configFor func(url string) (*rest.Config, error)) {
+// CheckUsesServerTime fails the test unless this process uses the time of a server after a request with the config for it.
+func CheckUsesServerTime(t *testing.T, configFor func(url string) (*rest.Config, error)) {
 	t.Helper()
-	HearTime(t, time.Now())
+	SetServerTime(t, time.Now())
 	at := time.Now().Add(-48 * time.Hour)
 	url := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", at.UTC().Format(http.TimeFormat))

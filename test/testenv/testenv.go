@@ -193,7 +193,7 @@ func (e *Environment) install() error {
 	if err := e.ApplyFile(ctx, filepath.Join(e.source, "config", "manager", "role.yaml")); err != nil {
 		return err
 	}
-	if err := e.letStandIn(ctx); err != nil {
+	if err := e.grantStatusUpdates(ctx); err != nil {
 		return err
 	}
 	return e.waitForPolicies(ctx)

@@ -20,7 +20,7 @@ func (clientless) GetEventRecorder(string) recorder.EventRecorder { return nil }
 
 func TestTheClockOfControllersIsNotFarAheadOfTheAPIServers(t *testing.T) {
 	server := time.Now().Add(-72 * time.Hour)
-	testenv.HearTime(t, server)
+	testenv.SetServerTime(t, server)
 	if ahead := NewBase(clientless{}).Clock.Now().Sub(server); ahead > 10*time.Minute {
 		t.Errorf("it is ahead by %s", ahead)
 	}
