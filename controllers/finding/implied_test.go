@@ -173,7 +173,7 @@ func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
 	left = NewImplied()
 	controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
 	owes(left, true)
-	controllertest.Sleeps(t)
+	controllertest.AwaitLastRequeue(t)
 	controllertest.SetBacklogged(t, env, busy, "")
 	owes(left, false)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1"))
@@ -198,7 +198,7 @@ func TestACreationThatIsOwed(t *testing.T) {
 			ns, busy := overloaded(t)
 			finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 			harness.Eventually(t, func(g Gomega) { g.Expect(left.Owes(finding)).To(BeTrue()) })
-			controllertest.Sleeps(t)
+			controllertest.AwaitLastRequeue(t)
 			test(t, finding, testenv.Get(t, NewWithT(t), env, busy), left)
 		})
 	}

@@ -549,7 +549,7 @@ func holdsBack(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 	g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeZero())
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
 
-	controllertest.Sleeps(t)
+	controllertest.AwaitLastRequeue(t)
 	controllertest.SetBacklogged(t, env, busy, "")
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
@@ -564,7 +564,7 @@ func letsSingleDecisionsThrough(t *testing.T, ns string, busy *v1alpha1.WebhookE
 	g := NewWithT(t)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
 
-	controllertest.Sleeps(t)
+	controllertest.AwaitLastRequeue(t)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.triaged 2"))
@@ -581,7 +581,7 @@ func leavesNothingOwed(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) 
 	observed(t, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.EmittedSeq).To(BeZero())
-	controllertest.Sleeps(t)
+	controllertest.AwaitLastRequeue(t)
 	g.Expect(env.Client.Delete(t.Context(), busy)).To(Succeed())
 	caughtUp(t, finding, 2)
 }

@@ -93,11 +93,11 @@ func TestAScanOfMoreThanTwoPagesIsThreePages(t *testing.T) {
 	pages, _ := controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(BeEmpty(), "the scan runs")
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(controllertest.Alone(t, env, g, ns, "single")).To(Equal(each(all, " finding.created")), "the other one waits for nothing")
+		g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "single")).To(Equal(each(all, " finding.created")), "the other one waits for nothing")
 	})
 
 	finish(t, scan)
-	controllertest.NothingOwed(t, env, ns)
+	controllertest.AwaitAllEmitted(t, env, ns)
 	pages, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal(each(all, " 1")), "each finding is in one page")
 	var want []webhooks.PageEntry
@@ -111,13 +111,13 @@ func TestAScanOfMoreThanTwoPagesIsThreePages(t *testing.T) {
 	for _, page := range expected {
 		g.Expect(pages).To(ContainElement(HaveField("Name", page.Name)), "the names follow from what is in the pages")
 	}
-	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(BeEmpty())
-	g.Expect(controllertest.Alone(t, env, g, ns, "single")).To(Equal(each(all, " finding.created")))
+	g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "paged")).To(BeEmpty())
+	g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "single")).To(Equal(each(all, " finding.created")))
 
 	// A late finding, whose name sorts before all others.
 	env.Create(t, scanned(ns, "a-late"))
 	recorded(t, ns, len(all)+1)
-	controllertest.NothingOwed(t, env, ns)
+	controllertest.AwaitAllEmitted(t, env, ns)
 	pages, entries = controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(HaveLen(4))
 	g.Expect(entries).To(Equal(each(append(all, "a-late"), " 1")))
@@ -127,10 +127,10 @@ func TestAScanOfMoreThanTwoPagesIsThreePages(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	env.Create(t, scanned(ns, "z-marker"))
 	recorded(t, ns, len(all)+2)
-	controllertest.NothingOwed(t, env, ns)
+	controllertest.AwaitAllEmitted(t, env, ns)
 	_, entries = controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal([]string{"z-marker 1"}), "what was retired is not made again, and a later page has a name of its own")
-	g.Expect(controllertest.Alone(t, env, g, ns, "single")).To(Equal([]string{"z-marker finding.created"}))
+	g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "single")).To(Equal([]string{"z-marker finding.created"}))
 }
 
 // indexPages stands in for the findings' controller, whose index of pages the pager uses.
@@ -176,7 +176,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	stop()
 	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	recorded(t, ns, len(all)+1)
-	controllertest.NothingOwed(t, env, ns)
+	controllertest.AwaitAllEmitted(t, env, ns)
 	pages, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal(each(append(all, "marker"), " 1")))
 	g.Expect(pages).To(HaveLen(2), "one per scan")
@@ -204,7 +204,7 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	env.Create(t, scanned(ns, "a-late"))
 	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 	recorded(t, ns, len(all)+1)
-	controllertest.NothingOwed(t, env, ns)
+	controllertest.AwaitAllEmitted(t, env, ns)
 	_, entries := controllertest.Pages(t, env, NewWithT(t), ns)
 	NewWithT(t).Expect(entries).To(Equal(each(append(all, "a-late"), " 1")))
 }
@@ -224,12 +224,12 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 	env.Create(t, scanned(other, "f-1"))
 	recorded(t, other, 1)
 	finish(t, otherScan)
-	controllertest.NothingOwed(t, env, other)
+	controllertest.AwaitAllEmitted(t, env, other)
 	pages, _ := controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(BeEmpty())
 
 	controllertest.SetBacklogged(t, env, endpoint, "")
-	controllertest.NothingOwed(t, env, ns)
+	controllertest.AwaitAllEmitted(t, env, ns)
 	_, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal([]string{"f-1 1"}))
 }
@@ -246,13 +246,13 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 	triaged.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted}
 	env.Create(t, byNobody, unknown, triaged)
 	want := []string{"by-nobody finding.created", "of-an-unknown-scan finding.created", "triaged finding.triaged"}
-	harness.Eventually(t, func(g Gomega) { g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(Equal(want)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "paged")).To(Equal(want)) })
 
-	controllertest.Sleeps(t)
+	controllertest.AwaitLastRequeue(t)
 	// Pages of a deleted scan are never made.
 	g.Expect(env.Client.Delete(t.Context(), scan)).To(Succeed())
-	controllertest.NothingOwed(t, env, ns)
-	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(ConsistOf(append(want, "triaged finding.created")))
+	controllertest.AwaitAllEmitted(t, env, ns)
+	g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "paged")).To(ConsistOf(append(want, "triaged finding.created")))
 	pages, _ := controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(BeEmpty())
 }
@@ -272,8 +272,8 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 	env.Create(t, scanned(ns, "f-2"))
 	recorded(t, ns, 2)
 	finish(t, scan)
-	controllertest.NothingOwed(t, env, ns)
-	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(ContainElement("f-1 finding.created"))
+	controllertest.AwaitAllEmitted(t, env, ns)
+	g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "paged")).To(ContainElement("f-1 finding.created"))
 	_, entries := controllertest.Pages(t, env, g, ns)
 	g.Expect(entries).To(Equal([]string{"f-2 1"}))
 }
@@ -287,7 +287,7 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
 	env.Create(t, scanned(ns, "f-1"))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))
+		g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))
 	})
 	env.Patch(t, paged, `{"spec":{"batch":"PerScan"}}`)
 	env.Create(t, scanned(ns, "f-2"))
@@ -319,8 +319,8 @@ func TestWhatAnEndpointHasInAPageIsNotSentByItself(t *testing.T) {
 	env.Patch(t, once, `{"spec":{"batch":"None"}}`)
 	g.Expect(env.Client.Delete(t.Context(), scan)).To(Succeed())
 	controllertest.SetBacklogged(t, env, busy, "")
-	controllertest.NothingOwed(t, env, ns)
-	g.Expect(controllertest.Alone(t, env, g, ns, "busy")).To(ContainElement("f-1 finding.created"))
-	g.Expect(controllertest.Alone(t, env, g, ns, "paged")).To(BeEmpty())
-	g.Expect(controllertest.Alone(t, env, g, ns, "once-paged")).NotTo(ContainElement("f-1 finding.created"))
+	controllertest.AwaitAllEmitted(t, env, ns)
+	g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "busy")).To(ContainElement("f-1 finding.created"))
+	g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "paged")).To(BeEmpty())
+	g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "once-paged")).NotTo(ContainElement("f-1 finding.created"))
 }

@@ -96,7 +96,7 @@ func TestWhatAPolicyDoesToManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 		step.do()
 		seqs = append(seqs, int64(len(seqs)+2))
 		r.recorded(seqs[len(seqs)-1])
-		controllertest.NothingOwed(t, env, r.namespace)
+		controllertest.AwaitAllEmitted(t, env, r.namespace)
 		pages, entries := r.pages(g)
 		g.Expect(entries).To(Equal(eachOf(many, seqs...)), step.what)
 		g.Expect(len(pages)-before).To(BeNumerically("<=", 6), "%s: %d pages", step.what, len(pages)-before)
@@ -107,7 +107,7 @@ func TestWhatAPolicyDoesToManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 			g.Expect(pages[i].Spec.Payload).To(ContainSubstring(`"data":{"policy_id":"mute","findings":[`))
 			g.Expect(pages[i].Spec.EndpointRef.Name).To(BeEquivalentTo("paged"))
 		}
-		g.Expect(controllertest.Alone(t, env, g, r.namespace, "paged")).To(BeEmpty(), step.what)
+		g.Expect(controllertest.SingleDeliveries(t, env, g, r.namespace, "paged")).To(BeEmpty(), step.what)
 	}
 }
 
@@ -132,7 +132,7 @@ func TestAControllerThatDiesBetweenThePagesOfADeletedPolicyLosesAndDoublesNothin
 	stop()
 
 	stop = controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
-	controllertest.NothingOwed(t, env, r.namespace)
+	controllertest.AwaitAllEmitted(t, env, r.namespace)
 	_, entries := r.pages(g)
 	g.Expect(entries).To(Equal(eachOf(many, 3)))
 	stop()
@@ -142,7 +142,7 @@ func TestAControllerThatDiesBetweenThePagesOfADeletedPolicyLosesAndDoublesNothin
 	r.declares("mute", "finding.ruleID == 'G2'", nil)
 	marker := r.finds("marker", "G2")
 	r.is(marker, v1alpha1.FindingStateOpenMuted, "mute")
-	controllertest.NothingOwed(t, env, r.namespace)
+	controllertest.AwaitAllEmitted(t, env, r.namespace)
 	_, entries = r.pages(g)
 	g.Expect(entries).To(Equal([]string{"marker 2"}), "what was retired is not made again")
 }
@@ -178,7 +178,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 	}, 2*ledger.PageDelay).Should(Succeed())
 
 	clock.SetTime(newest.Add(ledger.PageDelay))
-	controllertest.NothingOwed(t, env, r.namespace)
+	controllertest.AwaitAllEmitted(t, env, r.namespace)
 	pages, entries := r.pages(g)
 	g.Expect(pages).To(HaveLen(2))
 	g.Expect(entries).To(Equal(eachOf(many, 2)))
@@ -203,7 +203,7 @@ func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
 	})
 
 	r.patch(run, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
-	controllertest.NothingOwed(t, env, r.namespace)
+	controllertest.AwaitAllEmitted(t, env, r.namespace)
 	pages, entries := r.pages(g)
 	g.Expect(entries).To(Equal([]string{"f-1 1", "f-1 2", "f-2 2"}))
 	g.Expect(pages).To(HaveLen(2))
@@ -214,7 +214,7 @@ func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
 		}
 		g.Expect(pages[i].Spec.Event.Subject).To(Equal(want))
 	}
-	g.Expect(controllertest.Alone(t, env, g, r.namespace, "paged")).To(Equal([]string{"f-2 finding.created"}))
+	g.Expect(controllertest.SingleDeliveries(t, env, g, r.namespace, "paged")).To(Equal([]string{"f-2 finding.created"}))
 }
 
 // A later verdict on a finding of a scan does not wait for the end of the scan.
@@ -240,7 +240,7 @@ func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
 	has("f-1 2", "f-1 3")
 	g.Expect(testenv.Get(t, g, env, f).Status.EmittedSeq).To(BeZero(), "the scan's page is still to come")
 	r.patch(run, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
-	controllertest.NothingOwed(t, env, r.namespace)
+	controllertest.AwaitAllEmitted(t, env, r.namespace)
 	has("f-1 1", "f-1 2", "f-1 3")
 }
 
@@ -260,12 +260,12 @@ func TestThePagesOfADeletedPolicyWaitForABacklogToEnd(t *testing.T) {
 	other.findsMany(1)
 	other.declares("mute", "true", nil)
 	other.recorded(2)
-	controllertest.NothingOwed(t, env, other.namespace)
+	controllertest.AwaitAllEmitted(t, env, other.namespace)
 	pages, _ := r.pages(g)
 	g.Expect(pages).To(BeEmpty())
 
 	controllertest.SetBacklogged(t, env, endpoint, "")
-	controllertest.NothingOwed(t, env, r.namespace)
+	controllertest.AwaitAllEmitted(t, env, r.namespace)
 	pages, entries := r.pages(g)
 	g.Expect(entries).To(Equal(eachOf(1, 2, 3)))
 	g.Expect(pages).To(HaveLen(1))

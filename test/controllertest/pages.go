@@ -29,8 +29,8 @@ func Names(n int) []string {
 	return names
 }
 
-// NothingOwed waits until no finding of the namespace has transitions left to emit.
-func NothingOwed(t *testing.T, env *testenv.Environment, namespace string) {
+// AwaitAllEmitted waits until no finding of the namespace has transitions left to emit.
+func AwaitAllEmitted(t *testing.T, env *testenv.Environment, namespace string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
 		list := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(namespace))
@@ -45,9 +45,9 @@ func NothingOwed(t *testing.T, env *testenv.Environment, namespace string) {
 	})
 }
 
-// Sleeps waits until an object that owes deliveries was requeued for the last time, soon after it began to owe: only a
+// AwaitLastRequeue waits until an object that owes deliveries was requeued for the last time, soon after it began to owe: only a
 // watch enqueues it after that.
-func Sleeps(t *testing.T) {
+func AwaitLastRequeue(t *testing.T) {
 	t.Helper()
 	from := time.Now()
 	harness.Eventually(t, func(g Gomega) { g.Expect(time.Since(from)).To(BeNumerically(">", 3*time.Second)) })
@@ -79,9 +79,9 @@ func Pages(t *testing.T, env *testenv.Environment, g Gomega, namespace string) (
 	return list.Items, entries
 }
 
-// Alone lists the endpoint's deliveries for single findings, not in pages, as "finding type",
+// SingleDeliveries lists the endpoint's deliveries for single findings, not in pages, as "finding type",
 // sorted.
-func Alone(t *testing.T, env *testenv.Environment, g Gomega, namespace, endpoint string) []string {
+func SingleDeliveries(t *testing.T, env *testenv.Environment, g Gomega, namespace, endpoint string) []string {
 	t.Helper()
 	list := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(namespace),
 		client.MatchingFields{"spec.endpointRef.name": endpoint})

@@ -127,7 +127,7 @@ func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
 	emitted(t, review, 1, 0)
 	env.Patch(t, review, `{"spec":{"prStatus":"closed"}}`)
 	emitted(t, review, 2, 0)
-	controllertest.Sleeps(t)
+	controllertest.AwaitLastRequeue(t)
 	g := NewWithT(t)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(BeEmpty())
 
