@@ -33,7 +33,7 @@ func duration(d time.Duration) *metav1.Duration { return &metav1.Duration{Durati
 
 func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	ns := env.Organization(t, "terms")
-	keeps(t, "terms", v1alpha1.Retention{
+	setRetention(t, "terms", v1alpha1.Retention{
 		ClosedFindings: duration(time.Hour), FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour),
 	})
 	now := time.Now()
@@ -84,7 +84,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 			case *v1alpha1.WebhookDelivery:
 				o.Status = status.(*v1alpha1.WebhookDelivery).Status
 			}
-			told(t, object)
+			markObserved(t, object)
 		}
 	}
 	stays = append(stays, delivered(t, ns, webhooks.DeliveryName(owes.UID, 1, "endpoint"), "finding.closed", "f-owes", now.Sub(long)))
@@ -102,7 +102,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	}
 
 	// Another turn with due objects keeps the others, too.
-	keeps(t, "terms", v1alpha1.Retention{
+	setRetention(t, "terms", v1alpha1.Retention{
 		ClosedFindings: duration(time.Hour), IncludeTriaged: true, FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour),
 	})
 	env.AwaitGone(t, stays[1], stays[2]) // the muted and the commented one
@@ -116,9 +116,9 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	// Nothing is owed any more: now the finding is removed, and the objects that it held.
 	g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(owes), owes)).To(Succeed())
 	owes.Status.EmittedSeq = 1
-	told(t, owes)
+	markObserved(t, owes)
 	env.AwaitGone(t, owes)
-	keeps(t, "terms", v1alpha1.Retention{FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour)})
+	setRetention(t, "terms", v1alpha1.Retention{FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour)})
 	env.AwaitGone(t, stays[7], stays[11]) // the scan that was to be told of, and the delivery that told of it
 }
 
@@ -142,11 +142,11 @@ func announced(t *testing.T, name, note string) {
 // the same name.
 func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 	ns := env.Organization(t, "races")
-	keeps(t, "races", v1alpha1.Retention{ClosedFindings: duration(0)})
+	setRetention(t, "races", v1alpha1.Retention{ClosedFindings: duration(0)})
 	reopened := builder.Finding("f-reopened").In(ns).Closed(time.Now().Add(-time.Hour), "s").Build()
 	replaced := builder.Finding("f-replaced").In(ns).Closed(time.Now().Add(-time.Hour), "s").Build()
 	env.Create(t, reopened, replaced)
-	told(t, reopened, replaced)
+	markObserved(t, reopened, replaced)
 
 	g := NewWithT(t)
 	seen := map[string]*v1alpha1.Finding{"f-reopened": reopened.DeepCopy(), "f-replaced": replaced.DeepCopy()}
@@ -198,11 +198,11 @@ func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 	finished := func(name string, at time.Time) *v1alpha1.WebhookDelivery {
 		d := testenv.Create(t, env, builder.WebhookDelivery(name, at).In(ns).Build())
 		d.Status = v1alpha1.WebhookDeliveryStatus{Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(at))}
-		told(t, d)
+		markObserved(t, d)
 		return d
 	}
 	env.Create(t, closed)
-	told(t, closed)
+	markObserved(t, closed)
 	old, young := finished("d-old", time.Now().Add(-DefaultDeliveries-time.Hour)), finished("d-young", time.Now().Add(-DefaultDeliveries+time.Hour))
 	start(t, quick)
 	env.AwaitGone(t, old)
@@ -214,7 +214,7 @@ func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 // The controller of findings makes the delivery of a creation before it stores that, and would make it again.
 func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	ns := env.Organization(t, "created")
-	keeps(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0)})
+	setRetention(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0)})
 	finding := testenv.Create(t, env, builder.Finding("f-new").In(ns).Build())
 	finished := func(name, event string, ago time.Duration) *v1alpha1.WebhookDelivery {
 		return delivered(t, ns, name, event, "f-new", ago)
@@ -227,8 +227,8 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	NewWithT(t).Expect(env.Gone(t, created)).To(BeFalse())
 
 	finding.Status.UpdatedAt = ptr.To(v1alpha1.Now())
-	told(t, finding)
-	keeps(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
+	markObserved(t, finding)
+	setRetention(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
 	env.AwaitGone(t, created)
 }
 
@@ -243,7 +243,7 @@ func delivered(t *testing.T, ns, name, event, finding string, ago time.Duration)
 	d.Status = v1alpha1.WebhookDeliveryStatus{
 		Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-ago))),
 	}
-	told(t, d)
+	markObserved(t, d)
 	return d
 }
 
@@ -251,14 +251,14 @@ func delivered(t *testing.T, ns, name, event, finding string, ago time.Duration)
 // stay, and the scans that it may name.
 func TestACreationThatWaitsForABacklogHoldsDeliveriesAndScans(t *testing.T) {
 	ns, left, long := env.Organization(t, "backlog"), findings.NewImplied(), time.Now().Add(-24*time.Hour)
-	keeps(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(0)})
+	setRetention(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(0)})
 	finding := builder.Finding("f-new").In(ns).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Category, f.Spec.Scan = v1alpha1.CategoryCode, &v1alpha1.FindingScan{ScanID: "s-1"}
 	}).Build()
 	scan := builder.Scan("s-1", long).In(ns).Ended(long.Add(time.Minute), v1alpha1.ScanSucceeded).Build()
 	last := builder.Scan("s-2", long.Add(time.Hour)).In(ns).Ended(long.Add(2*time.Hour), v1alpha1.ScanSucceeded).Build()
 	env.Create(t, finding, scan, last)
-	told(t, scan, last)
+	markObserved(t, scan, last)
 	left.Leave(finding, true)
 	held := delivered(t, ns, webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created", finding.Name, 2*time.Hour)
 	other := delivered(t, ns, "d-other", "finding.created", "f-gone", time.Hour)
@@ -269,7 +269,7 @@ func TestACreationThatWaitsForABacklogHoldsDeliveriesAndScans(t *testing.T) {
 	NewWithT(t).Expect(left.IsRequested(finding)).To(BeFalse(), "a status would free nothing")
 
 	left.Leave(finding, false)
-	keeps(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
+	setRetention(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(left.IsRequested(finding)).To(BeTrue())
 		g.Expect(env.Gone(t, scan)).To(BeTrue())
@@ -295,12 +295,12 @@ func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.
 	delivery.Status = v1alpha1.WebhookDeliveryStatus{
 		Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-time.Hour))),
 	}
-	told(t, delivery)
-	keeps(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0)})
+	markObserved(t, delivery)
+	setRetention(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0)})
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeEquivalentTo(1))
 	})
-	keeps(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
+	setRetention(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
 	env.AwaitGone(t, delivery)
 }
 
@@ -308,11 +308,11 @@ func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.
 // event.
 func TestItWakesWhenTheNextIsDue(t *testing.T) {
 	ns := env.Organization(t, "alarm")
-	keeps(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(time.Hour)})
+	setRetention(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(time.Hour)})
 	const soon = 4 * time.Second
 	due := builder.Time(time.Now().Add(soon))
 	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Closed(due.Add(-time.Hour), "s").Build())
-	told(t, f)
+	markObserved(t, f)
 	start(t, quick)
 	env.AwaitGone(t, f)
 	if time.Now().Before(due.Time) {
@@ -331,7 +331,7 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 		wg.Go(func() {
 			for i := range n {
 				f := testenv.Create(t, env, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Closed(long, "s").Build())
-				told(t, f)
+				markObserved(t, f)
 			}
 		})
 	}
@@ -345,7 +345,7 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 		return sum
 	}
 	for _, name := range names {
-		keeps(t, name, v1alpha1.Retention{ClosedFindings: duration(time.Minute)})
+		setRetention(t, name, v1alpha1.Retention{ClosedFindings: duration(time.Minute)})
 	}
 	settings := Settings{Rate: rate, Interval: quick.Interval}
 	began := time.Now()
@@ -410,7 +410,7 @@ func TestCountsStayTrue(t *testing.T) {
 		g.Expect(before.Project.LastScan).NotTo(BeNil())
 		g.Expect(there(g)).To(HaveLen(12))
 	})
-	keeps(t, "counts", v1alpha1.Retention{ClosedFindings: duration(time.Hour), FinishedScans: duration(time.Hour)})
+	setRetention(t, "counts", v1alpha1.Retention{ClosedFindings: duration(time.Hour), FinishedScans: duration(time.Hour)})
 	harness.Eventually(t, func(g Gomega) { g.Expect(there(g)).To(HaveLen(7)) })
 
 	// A wrong count would have been written already.

@@ -20,7 +20,7 @@ func TestAnObjectWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	kept.Labels = controllertest.LegalHold
 	other := builder.Finding("f-other").In(ns).Closed(long.Add(time.Minute), "s").Build() // so it is looked at later
 	env.Create(t, kept, other)
-	told(t, kept, other)
+	markObserved(t, kept, other)
 	r := newReconciler(env.AsController(t), nil, quick)
 	r.agenda.change(nil, kept)
 	r.agenda.change(nil, other)

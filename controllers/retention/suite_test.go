@@ -25,14 +25,14 @@ func start(t *testing.T, settings Settings, others ...controllertest.Setup) (sto
 	return controllertest.Start(t, env, append(others, settings.SetupWithManager)...)
 }
 
-// keeps sets the organization's retention.
-func keeps(t *testing.T, name string, figures v1alpha1.Retention) {
+// setRetention sets the organization's retention.
+func setRetention(t *testing.T, name string, figures v1alpha1.Retention) {
 	t.Helper()
 	testenv.Change(t, env, builder.Organization(name).Build(), func(o *v1alpha1.Organization) { o.Spec.Retention = &figures })
 }
 
-// told sets the status like the object's own controller does once nothing is owed.
-func told(t *testing.T, objects ...client.Object) {
+// markObserved sets the status as the object's own controller does once all its events are emitted.
+func markObserved(t *testing.T, objects ...client.Object) {
 	t.Helper()
 	c := env.AsController(t)
 	for _, object := range objects {
