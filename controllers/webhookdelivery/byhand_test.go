@@ -344,9 +344,9 @@ func TestTheOldestAttemptsMakeRoom(t *testing.T) {
 func TestASuccessIsCountedIfAFailureWasCountedMeanwhile(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
 	endpoint := h.ready(ns, "team", "http://127.0.0.1:9")
-	answered(t, endpoint)
+	recordSuccess(t, endpoint)
 	sent := endpoint.DeepCopy()
-	hasFailed(t, endpoint)
+	recordFailure(t, endpoint)
 	made := attempted{result: result{outcome: v1alpha1.WebhookAttemptSucceeded}, at: h.clock.Now(), generation: sent.Generation}
 	g.Expect(h.tellEndpoint(t.Context(), sent, made)).To(Succeed())
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.ConsecutiveFailures).To(BeZero())

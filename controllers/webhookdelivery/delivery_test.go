@@ -25,7 +25,7 @@ func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusNoContent))
-	endpoint := quiet(t, ns, "team", r.URL+"/hook?token=in-the-url")
+	endpoint := endpointWithoutPing(t, ns, "team", r.URL+"/hook?token=in-the-url")
 	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 
@@ -76,7 +76,7 @@ func TestTheAttemptIsRecordedBeforeTheRequestLeaves(t *testing.T) {
 		harness.NoError(t, "read the delivery", env.Client.Get(t.Context(), key, stored))
 		seen <- stored.Status
 	})
-	quiet(t, ns, "team", r.URL)
+	endpointWithoutPing(t, ns, "team", r.URL)
 	env.Create(t, d)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 
@@ -93,7 +93,7 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
-	endpoint := quiet(t, ns, "team", r.URL)
+	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
 	older := secretOf(t, endpoint)
 	first := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	waitFor(t, first, v1alpha1.WebhookDeliveryDelivered, 1)
@@ -143,7 +143,7 @@ func TestADisabledEndpointIsSentNothingUntilItIsEnabled(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
-	endpoint := quiet(t, ns, "team", r.URL)
+	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(readyReason(testenv.Get(t, g, env, endpoint).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
@@ -165,7 +165,7 @@ func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
-	endpoint := quiet(t, ns, "team", r.URL)
+	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
 	former := endpoint.UID
 	g.Expect(env.Client.Delete(t.Context(), endpoint)).To(Succeed())
@@ -183,7 +183,7 @@ func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 
 	// A new endpoint of that name gets deliveries without a UID, and none that were for the first
 	// endpoint.
-	quiet(t, ns, "team", r.URL)
+	endpointWithoutPing(t, ns, "team", r.URL)
 	waitFor(t, unbound, v1alpha1.WebhookDeliveryDelivered, 1)
 	waitFor(t, bound, v1alpha1.WebhookDeliveryFailed, 0)
 	g.Expect(r.got()).To(HaveLen(1))
@@ -209,7 +209,7 @@ func started(t *testing.T, d *v1alpha1.WebhookDelivery, attempts int, at time.Ti
 func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
-	quiet(t, ns, "team", r.URL)
+	endpointWithoutPing(t, ns, "team", r.URL)
 	once, twice := delivery(ns, "once", "team"), delivery(ns, "twice", "team")
 	env.Create(t, once, twice)
 	started(t, once, 1, time.Now().Add(-time.Minute))
@@ -235,7 +235,7 @@ func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	stop := start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
-	r, d, release := underWay(t, ns)
+	r, d, release := deliveryInFlight(t, ns)
 	// The answer comes after the stop has begun.
 	time.AfterFunc(200*time.Millisecond, func() { close(release) })
 	stop()
@@ -255,8 +255,8 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 	release := make(chan struct{})
 	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
 	fast := newReceiver(t, answers(http.StatusOK))
-	answered(t, quiet(t, ns, "slow", slow.URL))
-	quiet(t, ns, "fast", fast.URL)
+	recordSuccess(t, endpointWithoutPing(t, ns, "slow", slow.URL))
+	endpointWithoutPing(t, ns, "fast", fast.URL)
 	var waiting []*v1alpha1.WebhookDelivery
 	for i := range 3 * endpointLimit {
 		d := testenv.Create(t, env, delivery(ns, "slow-"+strconv.Itoa(i), "slow"))
@@ -276,7 +276,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
-	r, d, release := underWay(t, ns)
+	r, d, release := deliveryInFlight(t, ns)
 	g.Expect(env.Client.Delete(t.Context(), d)).To(Succeed())
 	again := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	close(release)
@@ -288,7 +288,7 @@ func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
-	r, d, release := underWay(t, ns)
+	r, d, release := deliveryInFlight(t, ns)
 	env.Patch(t, d, `{"metadata":{"labels":{"seen":"true"}}}`)
 	close(release)
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
@@ -301,7 +301,7 @@ func TestARedeliveryByAnnotation(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
-	endpoint := quiet(t, ns, "team", r.URL)
+	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
 	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 	first := d.Status.FinishedAt
@@ -340,7 +340,7 @@ func TestARedeliveryByAnnotation(t *testing.T) {
 func TestARedeliveryThatIsAskedForWhileAnAttemptIsOnItsWay(t *testing.T) {
 	start(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
-	r, d, release := underWay(t, ns)
+	r, d, release := deliveryInFlight(t, ns)
 	for _, value := range []string{"1", "2"} {
 		testenv.Change(t, env, d, func(d *v1alpha1.WebhookDelivery) {
 			metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, value)
@@ -364,7 +364,7 @@ func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
 			w.WriteHeader(http.StatusGone)
 		}
 	})
-	endpoint := quiet(t, ns, "team", r.URL)
+	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
 	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	harness.Eventually(t, func(g Gomega) {
 		status := testenv.Get(t, g, env, endpoint).Status
@@ -404,10 +404,10 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	defer close(release)
 	dead := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
 	alive := newReceiver(t, answers(http.StatusOK))
-	quiet(t, ns, "alive", alive.URL)
+	endpointWithoutPing(t, ns, "alive", alive.URL)
 	for i := range few.limits.overall + 2 {
 		name := "dead-" + strconv.Itoa(i)
-		hasFailed(t, quiet(t, ns, name, dead.URL))
+		recordFailure(t, endpointWithoutPing(t, ns, name, dead.URL))
 		env.Create(t, delivery(ns, name, name), delivery(ns, name+"-b", name))
 	}
 	harness.Eventually(t, func(g Gomega) { g.Expect(len(dead.got())).To(BeNumerically(">=", few.limits.failing)) })

@@ -30,8 +30,8 @@ func TestADecisionIsSentBeforeTheBacklogOfAnImport(t *testing.T) {
 	start(t, loopback)
 	ns, release := namespace(t), make(chan struct{})
 	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
-	quiet(t, ns, "team", r.URL)
-	quiet(t, ns, "quick", newReceiver(t, answers(http.StatusOK)).URL)
+	endpointWithoutPing(t, ns, "team", r.URL)
+	endpointWithoutPing(t, ns, "quick", newReceiver(t, answers(http.StatusOK)).URL)
 	for i := range backlog {
 		env.Create(t, delivery(ns, fmt.Sprintf("d-%d", i), "team"))
 	}
@@ -57,8 +57,8 @@ func TestADeliveryThatWaitsForItsTurnIsPendingWithoutAWrite(t *testing.T) {
 	defer close(release)
 	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
 	quick := newReceiver(t, answers(http.StatusOK))
-	quiet(t, ns, "slow", slow.URL)
-	quiet(t, ns, "quick", quick.URL)
+	endpointWithoutPing(t, ns, "slow", slow.URL)
+	endpointWithoutPing(t, ns, "quick", quick.URL)
 	env.Create(t, delivery(ns, "first", "slow"))
 	harness.Eventually(t, func(g Gomega) { g.Expect(slow.got()).NotTo(BeEmpty()) })
 	waiting := []*v1alpha1.WebhookDelivery{delivery(ns, "d-1", "slow"), delivery(ns, "d-2", "slow"), delivery(ns, "d-3", "slow")}

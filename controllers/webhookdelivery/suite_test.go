@@ -46,8 +46,8 @@ func namespace(t *testing.T) string {
 	return ns.Name
 }
 
-// quiet creates an endpoint that gets no ping, for tests that count requests.
-func quiet(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint {
+// endpointWithoutPing creates an endpoint that gets no ping, for tests that count requests.
+func endpointWithoutPing(t *testing.T, namespace, name, url string) *v1alpha1.WebhookEndpoint {
 	t.Helper()
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint(name).In(namespace).URL(url).
 		Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
@@ -61,16 +61,16 @@ func delivery(namespace, name, endpoint string) *v1alpha1.WebhookDelivery {
 		Payload(`{"type":"finding.created","data":{"name":"` + name + `"}}`).Build()
 }
 
-// underWay returns the delivery d-1 to the endpoint team, which has received it and answers once release
+// deliveryInFlight returns the delivery d-1 to the endpoint team, which has received it and answers once release
 // is closed.
-func underWay(t *testing.T, ns string) (r *receiver, d *v1alpha1.WebhookDelivery, release chan struct{}) {
+func deliveryInFlight(t *testing.T, ns string) (r *receiver, d *v1alpha1.WebhookDelivery, release chan struct{}) {
 	t.Helper()
 	arrived, release := make(chan struct{}, 3), make(chan struct{})
 	r = newReceiver(t, func(_ http.ResponseWriter, request *http.Request) {
 		arrived <- struct{}{}
 		hold(request, release)
 	})
-	quiet(t, ns, "team", r.URL)
+	endpointWithoutPing(t, ns, "team", r.URL)
 	d = testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	<-arrived
 	return r, d, release
@@ -96,13 +96,13 @@ func readyReason(conditions []v1alpha1.Condition) string {
 	return ""
 }
 
-// answered records an earlier success of the endpoint, hasFailed an earlier failure.
-func answered(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
+// recordSuccess records an earlier success of the endpoint, recordFailure an earlier failure.
+func recordSuccess(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 	t.Helper()
 	testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Status.LastSuccessAt = new(v1alpha1.Now()) })
 }
 
-func hasFailed(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
+func recordFailure(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 	t.Helper()
 	testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Status.ConsecutiveFailures = 1 })
 }
