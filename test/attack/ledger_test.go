@@ -54,8 +54,8 @@ func (l *ledger) print(w io.Writer) {
 	defer l.mu.Unlock()
 	tried, through := 0, 0
 	for _, class := range slices.Sorted(maps.Keys(l.tried)) {
-		fmt.Fprintf(w, "%-15s tried %6d, passed through %d\n", class, l.tried[class], l.through[class])
+		fmt.Fprintf(w, "%-15s tried %6d, succeeded %d\n", class, l.tried[class], l.through[class])
 		tried, through = tried+l.tried[class], through+l.through[class]
 	}
-	fmt.Fprintf(w, "attacks tried %d, passed through %d\n", tried, through)
+	fmt.Fprintf(w, "attacks tried %d, succeeded %d\n", tried, through)
 }

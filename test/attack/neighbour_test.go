@@ -58,8 +58,8 @@ func newNeighbour(t *testing.T, class string) *neighbour {
 	return b
 }
 
-// goesAbout reads and writes until attack returns.
-func (b *neighbour) goesAbout(t *testing.T, attack func()) {
+// worksDuring reads and writes until attack returns.
+func (b *neighbour) worksDuring(t *testing.T, attack func()) {
 	t.Helper()
 	done := make(chan struct{})
 	var clients sync.WaitGroup

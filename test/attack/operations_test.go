@@ -144,7 +144,7 @@ func TestInput_FloodsOfOperationsDelayNobodyElse(t *testing.T) {
 	o := newOrganization(t, "flood-"+letters(6), plenty)
 	o.nameAll()
 	target.env.Create(t, o.repository(), o.project(), o.finding(0))
-	other.goesAbout(t, func() {
+	other.worksDuring(t, func() {
 		var clients sync.WaitGroup
 		defer clients.Wait()
 		atATime, n := flood()

@@ -28,10 +28,10 @@ import (
 const (
 	// poisonWriters is the number of concurrent writers.
 	poisonWriters = 3
-	// dosesEach is how many objects per kind, writer and way of writing the short form tries.
-	dosesEach = 3
-	// fewestDoses is the minimum number of objects that the full form tries.
-	fewestDoses = 5000
+	// writesEach is how many objects per kind, writer and way of writing the short form tries.
+	writesEach = 3
+	// fewestWrites is the minimum number of objects that the full form tries.
+	fewestWrites = 5000
 )
 
 // Odd objects, written by every requester who may write, do not affect other organizations.
@@ -39,16 +39,16 @@ func TestPoison_OddObjectsHarmNobodyElse(t *testing.T) {
 	other := newNeighbour(t, poison)
 	p := newPoisoner(t)
 	defer p.remove(t)
-	doses := p.doses(t)
+	writes := p.writes(t)
 
-	other.goesAbout(t, func() { p.give(t, doses) })
+	other.worksDuring(t, func() { p.writeAll(t, writes) })
 
-	p.wasTaken(t)
-	other.goesOn(t)
+	p.checkStored(t)
+	other.stillWorks(t)
 }
 
-// A dose is an odd object together with the way of writing it.
-type dose struct {
+// An oddWrite is an odd object together with the way of writing it.
+type oddWrite struct {
 	kind string
 	odd  corpus.Odd
 	by   *poisonWriter
@@ -162,12 +162,12 @@ func (p *poisoner) url(kind string) string {
 	return target.env.Config.Host + corpus.Path(p.crds[kind], p.namespaces[kind])
 }
 
-// doses returns two of three odd values of every kind, each by another writer in another way than the
+// writes returns two of three odd values of every kind, each by another writer in another way than the
 // previous one; the short form has some of each writer and way. In both forms, values that no Go type can
 // hold are put into etcd.
-func (p *poisoner) doses(t *testing.T) []dose {
+func (p *poisoner) writes(t *testing.T) []oddWrite {
 	t.Helper()
-	var all []dose
+	var all []oddWrite
 	for _, kind := range slices.Sorted(maps.Keys(p.crds)) {
 		odds := corpus.Of(p.crds[kind], "spec", 1)
 		how := p.how(kind)
@@ -178,7 +178,7 @@ func (p *poisoner) doses(t *testing.T) []dose {
 			}
 			step := len(how) * 3 / 2
 			if !full {
-				step = max(1, len(mine)/dosesEach)
+				step = max(1, len(mine)/writesEach)
 			}
 			for i := n % step; i < len(mine); i += step {
 				if d.odd = mine[i]; d.way != "etcd" || served(d.odd) {
@@ -186,21 +186,21 @@ func (p *poisoner) doses(t *testing.T) []dose {
 				}
 			}
 		}
-		all = append(all, dose{kind: kind, odd: corpus.Unreadables()[kind], by: p.writers[len(p.writers)-1], way: "etcd"})
+		all = append(all, oddWrite{kind: kind, odd: corpus.Unreadables()[kind], by: p.writers[len(p.writers)-1], way: "etcd"})
 	}
-	if full && len(all) < fewestDoses {
-		t.Fatalf("there are %d odd objects, want %d", len(all), fewestDoses)
+	if full && len(all) < fewestWrites {
+		t.Fatalf("there are %d odd objects, want %d", len(all), fewestWrites)
 	}
 	return mixed(all)
 }
 
 // how returns the ways in which objects of the kind can be written.
-func (p *poisoner) how(kind string) []dose {
-	var how []dose
+func (p *poisoner) how(kind string) []oddWrite {
+	var how []oddWrite
 	for _, w := range p.writers {
 		for _, way := range w.ways {
 			if slices.Contains(w.kinds, kind) {
-				how = append(how, dose{kind: kind, by: w, way: way})
+				how = append(how, oddWrite{kind: kind, by: w, way: way})
 			}
 		}
 	}
@@ -212,12 +212,12 @@ func (w *poisonWriter) mayWrite(path string) bool {
 }
 
 // mixed interleaves kinds and writers, so that they are attacked at the same time.
-func mixed(doses []dose) []dose {
+func mixed(writes []oddWrite) []oddWrite {
 	const stride = 101
-	out := make([]dose, 0, len(doses))
+	out := make([]oddWrite, 0, len(writes))
 	for first := range stride {
-		for i := first; i < len(doses); i += stride {
-			out = append(out, doses[i])
+		for i := first; i < len(writes); i += stride {
+			out = append(out, writes[i])
 		}
 	}
 	return out
@@ -231,11 +231,11 @@ func served(odd corpus.Odd) bool {
 	return !ok || utiljson.Unmarshal(value, &decoded) == nil
 }
 
-func (p *poisoner) give(t *testing.T, doses []dose) {
+func (p *poisoner) writeAll(t *testing.T, writes []oddWrite) {
 	t.Helper()
 	slots := make(chan struct{}, poisonWriters)
 	var wait sync.WaitGroup
-	for i, d := range doses {
+	for i, d := range writes {
 		slots <- struct{}{}
 		wait.Go(func() {
 			defer func() { <-slots }()
@@ -248,7 +248,7 @@ func (p *poisoner) give(t *testing.T, doses []dose) {
 }
 
 // write returns the API server's answer, which may be a refusal.
-func (p *poisoner) write(ctx context.Context, d dose, i int) (int, error) {
+func (p *poisoner) write(ctx context.Context, d oddWrite, i int) (int, error) {
 	crd, namespace, name := p.crds[d.kind], p.namespaces[d.kind], fmt.Sprintf("odd-%s-%d", p.mark, i)
 	content, err := corpus.Object(crd, namespace, name, d.odd)
 	if err != nil {
@@ -309,7 +309,7 @@ func metadataOf(ctx context.Context, c *http.Client, url string) (json.RawMessag
 	return object.Metadata, nil
 }
 
-func (p *poisoner) count(d dose, written bool) {
+func (p *poisoner) count(d oddWrite, written bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, of := range []string{"all", d.kind, d.by.role + " " + d.way} {
@@ -320,9 +320,9 @@ func (p *poisoner) count(d dose, written bool) {
 	}
 }
 
-// wasTaken expects that some object of each kind, by each writer in each way, was stored, and that the
+// checkStored expects that some object of each kind, by each writer in each way, was stored, and that the
 // service has seen the unreadable ones: otherwise the test proves nothing.
-func (p *poisoner) wasTaken(t *testing.T) {
+func (p *poisoner) checkStored(t *testing.T) {
 	t.Helper()
 	for _, of := range slices.Sorted(maps.Keys(p.tried)) {
 		t.Logf("%-24s tried %5d, written %5d", of, p.tried[of], p.written[of])
@@ -360,8 +360,8 @@ func (p *poisoner) remove(t *testing.T) {
 	}
 }
 
-// goesOn expects the facade to be ready, and a new organization to become ready, with a finding in it.
-func (b *neighbour) goesOn(t *testing.T) {
+// stillWorks expects the facade to be ready, and a new organization to become ready, with a finding in it.
+func (b *neighbour) stillWorks(t *testing.T) {
 	t.Helper()
 	_, err := harness.Get(t.Context(), nil, "http://"+target.facade.HealthAddress+"/readyz")
 	attempt(t, b.class, err == nil, "the facade is not ready: %v", err)

@@ -84,12 +84,12 @@ func TestPolicies_TheCostliestHarmNobodyElse(t *testing.T) {
 	other := newNeighbour(t, costly)
 	a := newPolicyAttacker(t)
 	memory := followControllers(t)
-	other.goesAbout(t, func() {
+	other.worksDuring(t, func() {
 		a.declare(t)
 		other.decidesByPolicy(t)
 		a.endsInConditions(t)
 	})
-	other.goesOn(t)
+	other.stillWorks(t)
 	memory.bounded(t, costly, mostOfPolicies, "costly policies")
 	harness.Must(t, target.admin.DeleteAllOf(t.Context(), &v1alpha1.TriagePolicy{}, client.InNamespace(a.namespace)))
 }
