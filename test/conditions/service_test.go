@@ -109,9 +109,9 @@ func (o *organization) ask(t *testing.T, method, path, body string) int {
 // restarted with a list, which takes longer.
 const mostLate = 20 * time.Second
 
-// goesOn creates, shows and changes a finding, and waits for the controllers; each step may take at most
+// stillWorks creates, shows and changes a finding, and waits for the controllers; each step may take at most
 // mostLate.
-func (o *organization) goesOn(t *testing.T, name string) {
+func (o *organization) stillWorks(t *testing.T, name string) {
 	t.Helper()
 	finding := builder.Finding(name).In(o.namespace).Project("a", "a").Build()
 	env.Create(t, finding)

@@ -25,10 +25,10 @@ const inTurn = 8
 
 // Objects are put into etcd that kube-apiserver serves and that Go types cannot hold, while both of the operator's
 // processes run. Each affects only itself.
-func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
+func TestUnreadableObjectsAffectOnlyThemselves(t *testing.T) {
 	s := startService(t)
 	good, odd := s.organization(t, "good"), s.organization(t, "odd")
-	good.goesOn(t, "before")
+	good.stillWorks(t, "before")
 
 	// At runtime: one object of each kind.
 	want := map[string]int{}
@@ -37,11 +37,11 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 		want[kind]++
 	}
 	s.counted(t, want)
-	good.goesOn(t, "at-run")
-	s.organization(t, "new-at-run").goesOn(t, "first")
+	good.stillWorks(t, "at-run")
+	s.organization(t, "new-at-run").stillWorks(t, "first")
 	odd.reported(t)
 	harness.Same(t, "status of GET for what cannot be read", http.StatusNotFound, odd.get(t, "/v2/repos/a/projects/a/findings/poison"))
-	odd.goesOn(t, "beside")
+	odd.stillWorks(t, "beside")
 	odd.countsFindings(t, 1)
 
 	// One after another. A watch that ends at each object would be restarted with a growing delay.
@@ -49,7 +49,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 		s.put(t, "Finding", odd.namespace, fmt.Sprintf("poison-in-turn-%d", i))
 		want["Finding"]++
 		s.counted(t, want)
-		good.goesOn(t, fmt.Sprintf("in-turn-%d", i))
+		good.stillWorks(t, fmt.Sprintf("in-turn-%d", i))
 	}
 
 	// Many of them, including one that was readable before.
@@ -59,7 +59,7 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 	s.put(t, "Finding", odd.namespace, "beside")
 	want["Finding"] += many + 1
 	s.counted(t, want)
-	good.goesOn(t, "with-many")
+	good.stillWorks(t, "with-many")
 	harness.Same(t, "status of GET for what can no longer be read", http.StatusNotFound, odd.get(t, "/v2/repos/a/projects/a/findings/beside"))
 	odd.countsFindings(t, 0)
 
@@ -69,12 +69,12 @@ func TestWhatCannotBeReadCostsItselfOnly(t *testing.T) {
 		harness.Must(t, process.StartReady(t.Context()))
 	}
 	s.counted(t, want)
-	good.goesOn(t, "after-start")
-	s.organization(t, "new-after-start").goesOn(t, "first")
+	good.stillWorks(t, "after-start")
+	s.organization(t, "new-after-start").stillWorks(t, "first")
 
 	odd.mend(t, want)
 	s.counted(t, want)
-	good.goesOn(t, "after-mending")
+	good.stillWorks(t, "after-mending")
 	odd.remove(t)
 }
 
