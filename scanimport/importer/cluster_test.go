@@ -9,7 +9,7 @@ import (
 )
 
 // An importer that is newer than the CRDs must not lose data silently.
-func TestAFieldThatTheSchemaHasNotIsRefused(t *testing.T) {
+func TestUnknownFieldIsRefused(t *testing.T) {
 	spec := map[string]any{"fieldOfTomorrow": 1}
 	meta := appliedMeta{Namespace: testenv.SystemNamespace, Name: "s-tomorrow"}
 	_, err := apply(t.Context(), &Client{Client: env.Get(t).Client}, fieldManager("test"), "Scan", meta, spec)
@@ -21,7 +21,7 @@ func TestAFieldThatTheSchemaHasNotIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhatDoesNotExistIsAskedOfWhoMayCreateIt(t *testing.T) {
+func TestMissingTargetNamesTheRoleThatMayCreateIt(t *testing.T) {
 	target := Target{Namespace: testenv.SystemNamespace, Repository: "none", Project: "none"}
 	im := New(&Client{Client: env.Get(t).Client}, target, Options{})
 	_, err := im.repository(t.Context(), []*Batch{{}})

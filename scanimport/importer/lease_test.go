@@ -83,7 +83,7 @@ func TestAnImportThatIsStoppedWhileItWaitsSaysSo(t *testing.T) {
 	}
 }
 
-// Whoever uploads is told to wait for the other import, or that the API server does not work.
+// An uploader is told whether to wait for another import or that the API server is down.
 func TestOnlyAnImportThatWaitsForAnotherOneSaysSo(t *testing.T) {
 	harness.Must(t, newLock(t, "busy", time.Hour).acquire(t.Context()))
 	c, err := client.NewWithWatch(env.Get(t).Config, client.Options{Scheme: env.Get(t).Scheme})
