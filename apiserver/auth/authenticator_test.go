@@ -80,7 +80,7 @@ func TestDisablingCanBeTakenBack(t *testing.T) {
 	waitUntilAccepted(t, a, header)
 }
 
-func TestOverlapEndsAtItsTime(t *testing.T) {
+func TestOldTokenExpiresAfterOverlap(t *testing.T) {
 	a := start(t)
 	key, before := acceptedKey(t, a, "overlap")
 	end := time.Now().Add(time.Hour).Truncate(time.Second)
@@ -162,7 +162,7 @@ func TestBadHeadersAreRefused(t *testing.T) {
 	}
 }
 
-func TestNothingIsDecidedUponOldKnowledge(t *testing.T) {
+func TestStaleCacheAuthenticatesNobody(t *testing.T) {
 	key := builder.APIKey("ci").In(env.Organization(t, "stale")).Build()
 	idle, err := New(Options{Config: env.Config, Namespace: "findings-system"})
 	harness.Must(t, err)
