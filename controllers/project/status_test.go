@@ -13,11 +13,11 @@ func TestInEffect(t *testing.T) {
 		reason              string
 		user, scanner, want v1alpha1.ProjectAssessment
 	}{
-		{"nobody has said anything", v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}},
-		{"scanners speak where people do not", v1alpha1.ProjectAssessment{}, scanner, scanner},
+		{"no values", v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}, v1alpha1.ProjectAssessment{}},
+		{"scanner values without user values", v1alpha1.ProjectAssessment{}, scanner, scanner},
 		{"each member on its own", v1alpha1.ProjectAssessment{Exposure: "public"}, scanner,
 			v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "public", Summary: "scanner's"}},
-		{"people's word without any scanner's", v1alpha1.ProjectAssessment{Summary: "ours"}, v1alpha1.ProjectAssessment{},
+		{"user values without scanner values", v1alpha1.ProjectAssessment{Summary: "ours"}, v1alpha1.ProjectAssessment{},
 			v1alpha1.ProjectAssessment{Summary: "ours"}},
 	}
 	for _, c := range cases {
