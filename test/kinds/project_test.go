@@ -42,7 +42,7 @@ func TestCountLeavesOutClosedFindings(t *testing.T) {
 	count(1)
 }
 
-func TestWhatPeopleSayComesFirst(t *testing.T) {
+func TestUserValuesOverrideScannerValues(t *testing.T) {
 	controllertest.Start(t, env, project.SetupWithManager)
 	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Mutate(func(p *v1alpha1.Project) {

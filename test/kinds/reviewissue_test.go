@@ -82,7 +82,7 @@ func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
 }
 
 // A change of either spec causes one status write, and a review's new title causes none.
-func TestOneWriteAChangeAndNoneForWhatSaysNothing(t *testing.T) {
+func TestOneWritePerChangeAndNoneWithoutAChange(t *testing.T) {
 	controllertest.Start(t, env, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
