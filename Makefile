@@ -15,8 +15,7 @@ OURS := . bench test/faults
 MODULES := $(OURS) hack/tools hack/vacuum hack/templ hack/controlplane hack/helm hack/image hack/node/coredns hack/licenses hack/kine hack/release
 # Ends a run of tests with its count.
 PASSED := --post-run-command $(CURDIR)/hack/count.sh
-# First of all in a target's recipe, before anything is built: is there what the target needs? Then make what
-# it is made of.
+# CHECK verifies a target's prerequisites before anything is built. FIRST then builds its dependencies.
 CHECK = @hack/check.sh $@
 FIRST = @$(MAKE) --no-print-directory
 # The image's tag: the version that the chart asks for.
@@ -242,7 +241,7 @@ verify-openapi: ## Lint the REST contract (cold: building vacuum takes minutes).
 verify-scripts:
 	@git ls-files '*.sh' .ci/run | while read -r script; do bash -n "$$script" || exit 1; done
 
-# What no program of ours calls. The kinds and the client are for users, and a test's call does not count.
+# Functions that none of our programs call. The API types and the client are for users; calls from tests do not count.
 DEADCODE = $(TOOL) deadcode -filter '^github.com/appsec-dev/findings-operator/(apiserver|cmd|controllers|hack|internal|scanimport)(/|$$)' ./cmd/... ./hack/...
 
 .PHONY: verify-used

@@ -12,7 +12,7 @@ the Debian package that brings it, and fails where the target cannot run without
 Targets: attack bench bench-go build chart controlplane e2e etcdcost faults generate helm image
 kine licenses lint pictures plane release run test verify verify-console verify-openapi vulncheck
 
-Environment: REQUIRE_ALL=1 makes what the tests can be run without a failure too.
+Environment: REQUIRE_ALL=1 also fails if an optional prerequisite of the tests is missing.
 USAGE
 }
 

@@ -9,8 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 jobs=${TEST_JOBS:-3}
 fewer=$((jobs > 1 ? jobs - 1 : 1))
 
-# The race detector sees only its own process. These packages test programs that run beside them, or only the API server.
-# What some of them also run in their own process has tests of its own with the detector.
+# The race detector sees only its own process. These packages test other processes. Code that they run
+# in their own process is covered elsewhere with the detector.
 outside='/test/(admission|architecture|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|schema|targets)$'
 # The detector finds nothing in a package in which nothing is concurrent: one without any of these words, which start
 # goroutines or are used between them.

@@ -14,7 +14,7 @@ mount --bind "$state/varlib" /var/lib
 mount --bind "$state/varlog" /var/log
 mkdir -p /var/lib/{kubelet,containerd,cni} /var/log/{pods,containers}
 
-# The kubelet insists on these. It is shown them, and the machine's kernel keeps its own.
+# The kubelet requires these values. Bind mounts show them to it without changing the host's kernel.
 while read -r key value; do
   file=$state/sysctl/${key//\//_}
   echo "$value" >"$file"
