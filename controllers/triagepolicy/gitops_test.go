@@ -67,7 +67,8 @@ func (g *repo) commit(name, match string) *v1alpha1.TriagePolicy {
 // removed from the folder.
 func (g *repo) sync() {
 	g.t.Helper()
-	out, err := testenv.TryKubectl(g.t, g.kubeconfig, "apply", "--server-side", "--prune", "--applyset=configmap/decisions", "-n", g.namespace, "-f", g.folder)
+	out, err := testenv.TryKubectl(g.t, g.kubeconfig, "apply", "--server-side", "--prune", "--applyset=configmap/decisions",
+		"-n", g.namespace, "-f", g.folder)
 	if err != nil {
 		g.t.Fatalf("sync: %v\n%s", err, out)
 	}
@@ -115,7 +116,9 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 	git.sync()
 	// With the field manager that applied the set, diff would remove the set's own label, since it
 	// does not know sets.
-	if out, err := testenv.TryKubectl(git.t, git.kubeconfig, "diff", "--server-side", "--field-manager=diff", "-n", r.namespace, "-f", git.folder); err != nil || out != "" {
+	out, err := testenv.TryKubectl(git.t, git.kubeconfig, "diff", "--server-side", "--field-manager=diff", "-n", r.namespace,
+		"-f", git.folder)
+	if err != nil || out != "" {
 		t.Errorf("a second sync would change something: %v\n%s", err, out)
 	}
 	same(t, written)

@@ -45,8 +45,8 @@ func AwaitAllEmitted(t *testing.T, env *testenv.Environment, namespace string) {
 	})
 }
 
-// AwaitLastRequeue waits until an object that owes deliveries was requeued for the last time, soon after it began to owe: only a
-// watch enqueues it after that.
+// AwaitLastRequeue waits until an object that owes deliveries was requeued for the last time, soon after it began to
+// owe: only a watch enqueues it after that.
 func AwaitLastRequeue(t *testing.T) {
 	t.Helper()
 	from := time.Now()

@@ -9,8 +9,8 @@ import (
 // NewRedis describes a Redis that listens on the address of this machine and stores nothing, without starting it.
 func NewRedis(folder, binary, address string, flags ...string) *Process {
 	_, port, _ := net.SplitHostPort(address)
-	flags = append([]string{"--port", port, "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "no"}, flags...)
-	return NewProcess(folder, "redis", binary, flags...)
+	own := []string{"--port", port, "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "no"}
+	return NewProcess(folder, "redis", binary, append(own, flags...)...)
 }
 
 // StartRedis starts a Redis on a free address, and returns once it listens.

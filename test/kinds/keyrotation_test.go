@@ -38,7 +38,8 @@ func startFacade(t *testing.T) *apiserver.Server {
 // ask sends a request with the token, and returns the status of the answer.
 func ask(t *testing.T, server *apiserver.Server, token string) int {
 	t.Helper()
-	answer, err := (&apiclient.Client{Base: "http://" + server.Address(), Token: token}).Do(t.Context(), http.MethodGet, "/v1/findings", "")
+	rest := &apiclient.Client{Base: "http://" + server.Address(), Token: token}
+	answer, err := rest.Do(t.Context(), http.MethodGet, "/v1/findings", "")
 	harness.Must(t, err)
 	return answer.Status
 }

@@ -31,7 +31,8 @@ func setServerTime(t *testing.T, at time.Time) {
 	harness.Must(t, response.Body.Close())
 }
 
-// CheckUsesServerTime fails the test unless this process uses the time of a server after a request with the config for it.
+// CheckUsesServerTime fails the test unless this process uses the time of a server after a request with the config for
+// it.
 func CheckUsesServerTime(t *testing.T, configFor func(url string) (*rest.Config, error)) {
 	t.Helper()
 	SetServerTime(t, time.Now())
