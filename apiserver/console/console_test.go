@@ -57,11 +57,22 @@ func TestTheCauseOfAFailedPageIsForTheLogAlone(t *testing.T) {
 
 func TestAPageSaysHowOldItMayBe(t *testing.T) {
 	c := newConsole(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("X-Data-Age", r.URL.Query().Get("age"))
+		switch r.URL.Path {
+		case "/v2/events": // they also depend on kinds that the page does not show
+			w.Header().Set("X-Data-Age", "800")
+		case "/v2/trends":
+			w.Header().Set("X-Data-Age", "700")
+			w.WriteHeader(http.StatusInternalServerError)
+		default:
+			w.Header().Set("X-Data-Age", r.URL.Query().Get("age"))
+		}
 		_, _ = w.Write([]byte(`{"key":"ada"}`))
 	}))
 	for oldest, minutes := range map[string]string{"200": "3", "59": "0"} {
 		serve := func(ctx context.Context, v *page.Visit) (page.Response, error) {
+			if _, err := v.API.Get(ctx, "/v2/trends", nil, &struct{}{}); !api.Is(err, http.StatusInternalServerError) {
+				t.Errorf("the history is not refused: %v", err)
+			}
 			for _, age := range []string{oldest, "5"} {
 				if _, err := v.API.Get(ctx, "/v2/findings", url.Values{"age": {age}}, &struct{}{}); err != nil {
 					return page.Response{}, err

@@ -32,7 +32,7 @@ type Client struct {
 	key string
 	// requestID identifies the person's request, also in the log lines of the operations.
 	requestID string
-	// dataAge is the greatest DataAge of the responses.
+	// dataAge is the greatest age of the data behind the successful responses.
 	dataAge atomic.Int64
 }
 
@@ -44,7 +44,7 @@ func New(handler http.Handler, key, requestID string) *Client {
 	return &Client{handler: handler, key: key, requestID: requestID}
 }
 
-// DataAge returns how old the data behind the responses so far may be, in seconds; 0 if it is not older than usual.
+// DataAge returns how old the resources that were read so far may be, in seconds; 0 if none is older than usual.
 func (c *Client) DataAge() int { return int(c.dataAge.Load()) }
 
 // Failure is a response other than the requested one.
@@ -123,6 +123,7 @@ func (c *Client) do(request *http.Request, into any) (tag string, err error) {
 		if err := read(answer.body.Bytes(), into); err != nil {
 			return fmt.Errorf("read the answer of %s %s: %w", request.Method, request.URL.Path, err)
 		}
+		c.noteDataAge(answer.header)
 		tag = answer.header.Get("ETag")
 		return nil
 	})
@@ -145,7 +146,6 @@ func (c *Client) call(request *http.Request, read func(*recorder) error) error {
 	if err := c.serve(answer, request); err != nil {
 		return err
 	}
-	c.noteDataAge(answer.header)
 	if answer.status >= http.StatusBadRequest {
 		return FailureOf(answer.status, answer.header, answer.body.Bytes())
 	}
