@@ -92,7 +92,7 @@ func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelive
 	return found, nil
 }
 
-// readSubject reads the subject of a delivery, if it still exists and the key may read it.
+// readSubject reads the subject of a delivery, if it still exists, the key may read it, and the service can return it.
 func readSubject(ctx context.Context, v *page.Visit, d client.WebhookDelivery) (subject, error) {
 	s, kind := newSubject(d), kinds[d.SubjectKind]
 	if kind.api == "" || !v.May(kind.scope) {
@@ -100,7 +100,7 @@ func readSubject(ctx context.Context, v *page.Visit, d client.WebhookDelivery) (
 	}
 	var found titled
 	_, err := v.API.Get(ctx, page.Of(kind.api, d.SubjectId), nil, &found)
-	if api.Is(err, http.StatusNotFound) {
+	if api.Is(err, http.StatusNotFound) || api.IsUnavailable(err) {
 		return s, nil
 	}
 	s.Title = cmp.Or(found.title(), s.Title)

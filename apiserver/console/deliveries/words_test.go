@@ -2,12 +2,14 @@ package deliveries
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -71,6 +73,23 @@ func TestSubjectsOfOneNameAreToldApart(t *testing.T) {
 	}
 	if got := found.of(policy); got.Kind != "policy" || got.Page != "/console/policies/main" {
 		t.Errorf("the policy is %+v", got)
+	}
+}
+
+func TestDeliveriesAreShownWithoutTheTitlesOfTheirSubjects(t *testing.T) {
+	d := client.WebhookDelivery{SubjectKind: "Finding", SubjectId: "f-1"}
+	for status, readable := range map[int]bool{
+		http.StatusNotFound: true, http.StatusInternalServerError: true, http.StatusTooManyRequests: false,
+	} {
+		service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"detail":"data is stale"}`))
+		})
+		v := &page.Visit{API: api.New(service, "", ""), Who: client.WhoAmI{Scopes: []string{"findings:read"}}}
+		found, err := readSubjects(t.Context(), v, []client.WebhookDelivery{d})
+		if (err == nil) != readable || readable && found.of(d).Title != "f-1" {
+			t.Errorf("after %d: %+v, %v", status, found, err)
+		}
 	}
 }
 

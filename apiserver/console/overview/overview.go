@@ -67,7 +67,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	} {
 		group.Go(func() error {
 			_, err := v.API.Get(all, ask.path, ask.query, ask.into)
-			if ask.path == trendsPath && api.Is(err, http.StatusInternalServerError) {
+			if ask.path == trendsPath && api.IsUnavailable(err) {
 				noTrends.Store(true)
 				return nil
 			}
