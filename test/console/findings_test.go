@@ -450,7 +450,19 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.reads("#panel h1", "Finding number 0")
 	p.clicks("#messages .wrong button")
 	p.reads("#panel h1", "Finding number 1")
-	p.sees("document.querySelector('.decide').open && document.querySelector('#this-comments').value === 'Typed in the panel.'")
+	const typed = "document.querySelector('.decide').open && document.querySelector('#this-comments').value === 'Typed in the panel.'"
+	p.sees(typed)
+	p.holds()
+	p.clicks("#panel .decide button")
+	p.presses(kb.Escape)
+	p.sees("document.querySelector('#panel').hidden && !location.hash")
+	p.presses(kb.Enter) // the panel shows another form about the same finding
+	faster.presses("o")
+	faster.reads(".row:first-child .state", "open")
+	p.evaluates("release()", nil)
+	p.reads("#messages .wrong", "Finding number 1", "undecided now", "Decide again")
+	p.clicks("#messages .wrong button")
+	p.sees(typed)
 	p.clicks("#panel .decide button")
 	p.reads("#panel", "Muted by apikey/ada")
 }

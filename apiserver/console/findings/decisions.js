@@ -38,8 +38,8 @@ export const basisOf = (id, seen) => ({ seen, made: made.get(id) });
 
 /** Decides about a finding. The row shows it at once, and then what came of it.
  * @param {string} id @param {URLSearchParams} form @param {Basis} basis
- * @param {{inPanel?: boolean, again?: (row?: HTMLElement) => void}} [from] Whether the form is the panel's, and what shows
- * it again after a refusal, with the finding's row as it then is. */
+ * @param {{inPanel?: HTMLFormElement, again?: (row?: HTMLElement) => void}} [from] The form if it is the panel's, and what
+ * shows it again after a refusal, with the finding's row as it then is. */
 export function decide(id, form, basis, { inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   const row = rowOf(id);
@@ -58,7 +58,8 @@ export function decide(id, form, basis, { inPanel, again } = {}) {
     } catch (error) {
       restore();
       refusals.get(id)?.shown?.remove();
-      const isThere = inPanel && about() === id; // the panel keeps what is typed while it shows the finding
+      // The panel keeps what is typed into its form while it shows that form.
+      const isThere = inPanel?.isConnected && about() === id;
       const offer = again && !isThere && { action: "Decide again", run: () => again(rowAfter(id, error)) };
       const shown = reportAbout(title, error, offer || undefined);
       refusals.set(id, { typed: again && form, shown });
@@ -137,7 +138,7 @@ function anticipate(id, status) {
 }
 
 /** Sends a decision and shows the row as it then is, also where somebody else decided first.
- * @param {string} id @param {URLSearchParams} form @param {boolean} [inPanel] Whether the form is the panel's.
+ * @param {string} id @param {URLSearchParams} form @param {HTMLFormElement} [inPanel] The form if it is the panel's.
  * @returns {Promise<{changed?: boolean, undo?: Change, seen: string, row: string}>} `undo` is missing where it would do nothing. */
 async function send(id, form, inPanel) {
   const row = rowOf(id);
@@ -156,7 +157,7 @@ async function send(id, form, inPanel) {
     }
     if (error.said.row) {
       if (row) replaceRow(row, error.said.row);
-      refresh(id, inPanel ? form : undefined);
+      refresh(id, inPanel?.isConnected ? form : undefined);
     }
     throw error;
   }

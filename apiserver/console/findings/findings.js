@@ -135,7 +135,7 @@ panel.addEventListener("submit", (event) => {
   event.preventDefault();
   const id = form.closest("article")?.dataset.id ?? "";
   const fields = submitted(form);
-  decide(id, fields, basisOf(id, fields.get("seen")), { inPanel: true, again: () => openAgain(id, fields) });
+  decide(id, fields, basisOf(id, fields.get("seen")), { inPanel: form, again: () => openAgain(id, fields) });
 });
 
 // --- Decisions by key ----------------------------------------------------------------------------------------------

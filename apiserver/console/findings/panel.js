@@ -20,15 +20,18 @@ export const about = () => wanted || shownId();
  * @param {string} url */
 const nameIn = (url) => new URL(url, location.href).pathname.split("/").pop() ?? "";
 
-/** Shows a finding. Reports whether it is still the one that was asked for last.
+/** Shows a finding. If it is shown already, what is typed into its form stays, and the focus too. Reports whether it is
+ * still the one that was asked for last.
  * @param {string} url
- * @param {{before?: () => void, rest?: number}} [options] `before` is called just before what the panel shows is
- * replaced; `rest` is how long nothing else must be asked for until this is, in milliseconds. */
-export async function open(url, { before, rest = 0 } = {}) {
+ * @param {{typed?: URLSearchParams | null, rest?: number}} [options] `typed` is what to fill a form that is shown already
+ * with in place of what is typed now, null to leave it as it is made; `rest` is how long nothing else must be asked for
+ * until this is, in milliseconds. */
+export async function open(url, { typed, rest = 0 } = {}) {
   asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
-  wanted = decodeURIComponent(nameIn(url));
+  const id = decodeURIComponent(nameIn(url));
+  wanted = id;
   panel.ariaBusy = "true"; // until then it shows another finding, or an earlier state
   try {
     if (rest > 0) await new Promise((over) => setTimeout(over, rest));
@@ -37,11 +40,12 @@ export async function open(url, { before, rest = 0 } = {}) {
     if (signal.aborted) return false;
     const close = button("Close", shut, { className: "close" });
     const page = Object.assign(document.createElement("a"), { href: url, className: "page", textContent: "Open as a page" });
-    before?.();
+    const restore = shownId() === id ? keep(typed) : undefined;
     panel.replaceChildren(close, page, fragment(text));
     panel.hidden = false;
     panel.scrollTop = 0;
     remember(url);
+    restore?.();
     return true;
   } catch (error) {
     report(error);
@@ -68,15 +72,11 @@ export function standOnShown() {
   if (row) stand(row);
 }
 
-/** Shows the finding anew if it is the one that is shown, unless another one is on its way. What is typed into its form
- * stays, and the focus too.
+/** Shows the finding anew if it is the one that is shown, unless another one is on its way.
  * @param {string} id
- * @param {URLSearchParams | null} [typed] What to fill the form with in place of what is typed now; null leaves it as it
- * is made. */
+ * @param {URLSearchParams | null} [typed] As for `open`. */
 export async function refresh(id, typed) {
-  if (shownId() !== id || about() !== id) return;
-  let restore = () => {};
-  if (await open(addressOf(id), { before: () => { restore = keep(typed); } })) restore();
+  if (shownId() === id && about() === id) await open(addressOf(id), { typed });
 }
 
 /** Shows a finding with what was typed into its form before.
@@ -103,7 +103,7 @@ function unfold(typed) {
 function keep(typed) {
   const before = form();
   const values = typed === undefined ? before && edits(before) : typed;
-  const unfolded = Boolean(values && before?.closest("details")?.open);
+  const unfolded = Boolean(typed || (values && before?.closest("details")?.open));
   const active = panel.contains(document.activeElement) ? document.activeElement : null;
   const field = active && before?.contains(active) ? active.getAttribute("name") || "user_status" : "";
   return () => {
