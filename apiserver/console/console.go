@@ -223,6 +223,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	if err != nil {
 		return Answer{Status: http.StatusInternalServerError, Header: http.Header{}, Err: errors.Join(cause, err)}
 	}
+	answer.setDataAge(max(failure.DataAge, v.DataAge()))
 	answer.Err = cause
 	return answer
 }
@@ -246,10 +247,15 @@ func (c *Console) render(ctx context.Context, v *page.Visit, response page.Respo
 	if response.Cookie != nil {
 		answer.Header.Set("Set-Cookie", response.Cookie.String())
 	}
-	if age := v.DataAge(); age > 0 {
-		answer.Header.Set(api.DataAgeHeader, strconv.Itoa(age))
-	}
+	answer.setDataAge(v.DataAge())
 	return answer, nil
+}
+
+// setDataAge sets the header that holds how old what the answer is about may be, in seconds, unless it is 0.
+func (a *Answer) setDataAge(seconds int) {
+	if seconds > 0 {
+		a.Header.Set(api.DataAgeHeader, strconv.Itoa(seconds))
+	}
 }
 
 func (c *Console) renderBody(ctx context.Context, v *page.Visit, response page.Response) (Answer, error) {

@@ -89,6 +89,13 @@ func TestAPageSaysHowOldItMayBe(t *testing.T) {
 			t.Errorf("%s s:\n%s", oldest, shown)
 		}
 	}
+	refused := func(ctx context.Context, v *page.Visit) (page.Response, error) {
+		_, err := v.API.Get(ctx, "/v2/trends", nil, &struct{}{})
+		return page.Response{}, err
+	}
+	request := httptest.NewRequest(http.MethodGet, Path+"x", http.NoBody)
+	answer := c.Serve(page.Route{Method: http.MethodGet, Serve: refused}, Request{HTTP: request})
+	harness.Same(t, "the age of what is refused", "700", answer.Header.Get("X-Data-Age"))
 }
 
 // To load the error again would send the form again.

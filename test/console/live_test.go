@@ -274,12 +274,15 @@ func TestAPageSaysWhyThereIsNoAnswer(t *testing.T) {
 	p.goes("/console/findings")
 	for _, row := range []struct{ fetched, words string }{
 		{unanswered, "The service did not answer. Try again."},
+		{`Promise.resolve(new Response('{"title":"data is stale"}', { status: 500, headers: { "X-Data-Age": "700" } }))`, "data is stale"},
 		{"Promise.reject(new TypeError('Failed to fetch'))", "The service cannot be reached. What is shown is as it was; try again."},
 	} {
 		p.evaluates("void (window.fetch = (at, request) => "+row.fetched+")", nil)
 		p.clicks("#f-0000 .what a")
 		p.reads("#messages .wrong:last-child", row.words)
 	}
+	p.sees(`document.querySelector("#data-age").checkVisibility()`)
+	p.reads("#data-age", "may be 11 min old")
 }
 
 func TestTheOverviewCountsWhileOneLooks(t *testing.T) {

@@ -56,6 +56,8 @@ type Failure struct {
 	RetryAt time.Time
 	// Location is the path of the resource that the failure is about; empty if there is none.
 	Location string
+	// DataAge is how old the data behind the failure may be, in seconds; 0 if it is not older than usual.
+	DataAge int
 }
 
 // Failed returns a failure that the console itself found.
@@ -156,9 +158,14 @@ func (c *Client) call(request *http.Request, read func(*recorder) error) error {
 	return read(answer)
 }
 
+func dataAge(header http.Header) int64 {
+	age, _ := strconv.ParseInt(header.Get(DataAgeHeader), 10, 64) // without the header 0
+	return age
+}
+
 // noteDataAge keeps the greatest age. Several responses may be read at the same time.
 func (c *Client) noteDataAge(header http.Header) {
-	age, _ := strconv.ParseInt(header.Get(DataAgeHeader), 10, 64) // without the header 0
+	age := dataAge(header)
 	for {
 		if known := c.dataAge.Load(); age <= known || c.dataAge.CompareAndSwap(known, age) {
 			return
@@ -180,7 +187,7 @@ func (c *Client) serve(answer *recorder, request *http.Request) (err error) {
 
 // FailureOf reads a response with a status of 400 or more.
 func FailureOf(status int, header http.Header, body []byte) error {
-	f := &Failure{Status: status, Location: header.Get("Location")}
+	f := &Failure{Status: status, Location: header.Get("Location"), DataAge: int(dataAge(header))}
 	if err := json.Unmarshal(body, &f.Said); err != nil {
 		return fmt.Errorf("read an error of status %d: %w", status, err)
 	}

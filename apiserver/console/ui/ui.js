@@ -51,13 +51,14 @@ export async function ask(url, options = {}) {
       next: "Log in in another tab, then do it again here. After a login with another key, load this page again first.",
     });
   }
+  const age = response.headers.get("X-Data-Age");
+  if (response.ok || age) tellAge(Number(age));
   if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => ({})));
-  tellAge(Number(response.headers.get("X-Data-Age")));
   return response;
 }
 
 /** Warns of old data. What is less than a minute old is not worth a warning.
- * @param {number} seconds How old what was sent last may be. */
+ * @param {number} seconds How old what was asked for last may be. */
 function tellAge(seconds) {
   const warning = document.querySelector("#data-age");
   warning?.toggleAttribute("hidden", seconds < 60);
