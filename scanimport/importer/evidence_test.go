@@ -292,6 +292,16 @@ func TestADoubtIsStoredOnceUntilAScanIsComplete(t *testing.T) {
 		l.lost = func(i int) bool { return i >= writes() }
 		l.scans(a)
 		harness.Same(t, reason+": writes after a later loss", doubts, writes())
+		f = l.findings[f.Name]
+		f.Spec.Triage.Basis = findingstate.Basis(&f.Spec)
+		l.findings[f.Name] = f
+		l.observe()
+		another := a
+		another.CWEs = []string{"CWE-798"}
+		l.scans(another)
+		harness.Same(t, reason+": writes of another fact", 1, writes())
+		f = l.findings[f.Name]
+		harness.Same(t, reason+": why the decision is stale after another fact", "", findingstate.WhyStale(&f))
 	}
 }
 

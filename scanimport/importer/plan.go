@@ -38,7 +38,7 @@ type change struct {
 	before *v1alpha1.Finding
 	// because explains how the finding was recognised; empty if everything agrees.
 	because string
-	// doubt whether it is the same finding; empty: certain.
+	// doubt whether it is the same finding; empty: certain, or the doubt is stored already.
 	doubt recognition.Doubt
 }
 
@@ -255,9 +255,12 @@ func (p *plan) count(m *match) {
 }
 
 func changeFor(c *scanContext, r *reported, m *match) change {
-	ch := change{action: ActionCreate, name: m.name, spec: r.spec, doubt: m.doubt}
+	ch := change{action: ActionCreate, name: m.name, spec: r.spec}
 	if m.before == nil {
 		return ch
+	}
+	if !m.doubted {
+		ch.doubt = m.doubt
 	}
 	ch.spec.Evidence = keepDigest(m, ch.spec.Evidence)
 	ch.because = strings.Join(slices.DeleteFunc([]string{m.because(), becauseSuppressed(m.before.Spec.Suppression,
