@@ -4,6 +4,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -302,6 +305,21 @@ func TestADoubtIsStoredOnceUntilAScanIsComplete(t *testing.T) {
 		harness.Same(t, reason+": writes of another fact", 1, writes())
 		f = l.findings[f.Name]
 		harness.Same(t, reason+": why the decision is stale after another fact", "", findingstate.WhyStale(&f))
+	}
+}
+
+// The finding is undecided then, and a doubt would be shown nowhere.
+func TestADecisionThatHasEndedIsNotPutInDoubt(t *testing.T) {
+	for after, doubted := range map[time.Duration]bool{-time.Hour: false, time.Hour: true} {
+		l := newLife(t)
+		name := l.scans(inFile("a.go", "", 5))[0]
+		l.mute()
+		f := l.findings[name]
+		f.Spec.Triage.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(after)))
+		l.findings[name] = f
+		l.observe()
+		l.want("the line moved", l.scans(inFile("a.go", "", 9)), name)
+		harness.Same(t, "in doubt "+after.String()+" before the end", doubted, l.findings[name].Spec.Doubt != nil)
 	}
 }
 

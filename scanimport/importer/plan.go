@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
@@ -293,19 +294,19 @@ func (ch *change) replaces(now *v1alpha1.Finding, scanID string) {
 	}
 	// The time of detection never changes and must not be added later.
 	ch.spec.DetectedAt = now.Spec.DetectedAt
-	ch.spec.Doubt = doubtOf(ch.doubt, &now.Spec, scanID)
+	ch.spec.Doubt = doubtOf(ch.doubt, now, scanID)
 }
 
-// doubtOf returns the doubt to store with the finding. It only applies to a finding with a triage decision: the
+// doubtOf returns the doubt to store with the finding. It only applies to a finding with a decision in force: the
 // decision may belong to another problem.
-func doubtOf(doubt recognition.Doubt, before *v1alpha1.FindingSpec, scanID string) *v1alpha1.FindingDoubt {
-	if !decided(&before.Triage) {
+func doubtOf(doubt recognition.Doubt, before *v1alpha1.Finding, scanID string) *v1alpha1.FindingDoubt {
+	if !findingstate.Decided(before) {
 		return nil
 	}
 	if doubt != "" {
 		return &v1alpha1.FindingDoubt{Reason: string(doubt), ScanID: scanID}
 	}
-	return before.Doubt
+	return before.Spec.Doubt
 }
 
 func decided(t *v1alpha1.FindingTriage) bool {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 )
@@ -221,10 +222,11 @@ func FreeName(name string, taken func(string) bool) string {
 	return free
 }
 
-// addsDoubt reports whether the finding must be written because of the doubt. Without a decision none is stored. Until a
-// scan closes what is gone, each one has the same doubt: it is stored once, so that a repeated decision stays repeated.
+// addsDoubt reports whether the finding must be written because of the doubt. Without a decision in force none is
+// stored. Until a scan completes, each one has the same doubt: it is stored once, so that a repeated decision stays
+// repeated.
 func (m *match) addsDoubt() bool {
-	return m.doubt != "" && !m.doubted && decided(&m.before.Spec.Triage)
+	return m.doubt != "" && !m.doubted && findingstate.Decided(m.before)
 }
 
 // because describes the rung by which a finding was recognised and what has changed: "moved from a.go", "message
