@@ -28,8 +28,9 @@ const (
 )
 
 // Store stores the decision of a form and returns the previous one. It reads the finding or issue at the address shown,
-// and sends the change to the address changed. If another person has decided since the page was shown, or a scan has
-// changed the facts, it stores nothing and returns overtaken. A form that is sent twice is not overtaken by itself.
+// and sends the change to the address changed. If another person has decided since the page was shown, a scan has changed
+// the facts, or scans change anything again and again, it stores nothing and returns overtaken. A form that is sent twice
+// is not overtaken by itself.
 func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
 	for try := 1; ; try++ {
 		var tag string
@@ -39,8 +40,11 @@ func Store(ctx context.Context, v *page.Visit, shown, changed string) (before St
 		}
 		var answer struct{}
 		err = v.API.Send(ctx, http.MethodPatch, changed, tag, ChangeOf(v.Form, before.Decision), &answer)
-		if !api.Is(err, http.StatusPreconditionFailed) || try == tries {
+		if !api.Is(err, http.StatusPreconditionFailed) {
 			return before, false, err
+		}
+		if try == tries {
+			return before, true, nil
 		}
 	}
 }

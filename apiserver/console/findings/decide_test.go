@@ -46,25 +46,33 @@ func TestAnotherPersonsDecisionAfterOnesOwnIsNotTakenForIt(t *testing.T) {
 
 // Without JavaScript, the browser's Back would lead to an empty form.
 func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
-	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPatch {
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write([]byte(`{"detail":"reason is required to mute","field":"reason"}`))
-			return
-		}
-		_, _ = w.Write([]byte(`{"user_status":"open"}`))
-	})
-	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" },
-		Form: url.Values{"user_status": {"muted"}, "comments": {"Typed."}}}
-	v.Who.Scopes = []string{"findings:triage"}
-	response, err := decide(t.Context(), v)
-	harness.Must(t, err)
-	harness.Same(t, "status", http.StatusBadRequest, response.Status)
-	shown, err := page.Text(t.Context(), response.Body)
-	harness.Must(t, err)
-	for _, part := range []string{"The reason is required to mute. Nothing was changed", `<details class="decide" open>`, ">Typed.</textarea>", `value="muted" selected`} {
-		if !strings.Contains(shown, part) {
-			t.Errorf("there is no %s in\n%s", part, shown)
+	for _, c := range []struct {
+		refused, status int
+		words           string
+	}{
+		{http.StatusBadRequest, http.StatusBadRequest, "The reason is required to mute. Nothing was changed"},
+		{http.StatusPreconditionFailed, http.StatusConflict, "The finding has changed meanwhile. Nothing was changed"}, // each time
+	} {
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPatch {
+				w.WriteHeader(c.refused)
+				_, _ = w.Write([]byte(`{"detail":"reason is required to mute","field":"reason"}`))
+				return
+			}
+			_, _ = w.Write([]byte(`{"user_status":"open"}`))
+		})
+		v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" },
+			Form: url.Values{"user_status": {"muted"}, "comments": {"Typed."}}}
+		v.Who.Scopes = []string{"findings:triage"}
+		response, err := decide(t.Context(), v)
+		harness.Must(t, err)
+		harness.Same(t, "status", c.status, response.Status)
+		shown, err := page.Text(t.Context(), response.Body)
+		harness.Must(t, err)
+		for _, part := range []string{c.words, `<details class="decide" open>`, ">Typed.</textarea>", `value="muted" selected`} {
+			if !strings.Contains(shown, part) {
+				t.Errorf("there is no %s in\n%s", part, shown)
+			}
 		}
 	}
 }
