@@ -24,12 +24,8 @@ func Routes() []page.Route {
 
 // list shows the organization's keys, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	view, err := v.View()
-	if err != nil {
-		return page.Response{}, err
-	}
 	var keys client.APIKeyList
-	if err := v.List(ctx, apiPath, view, &keys); err != nil {
+	if err := v.ListAll(ctx, apiPath, &keys); err != nil {
 		return page.Response{}, err
 	}
 	return page.Response{Title: "Keys", Body: listPage(keys, v.Who.Key, v.Who.OrganizationId, time.Now())}, nil

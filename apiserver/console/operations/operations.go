@@ -46,12 +46,8 @@ func Routes() []page.Route {
 
 // list shows the organization's operations, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	view, err := v.View()
-	if err != nil {
-		return page.Response{}, err
-	}
 	var found client.TriageOperationList
-	if err := v.List(ctx, apiPath, view, &found); err != nil {
+	if err := v.ListAll(ctx, apiPath, &found); err != nil {
 		return page.Response{}, err
 	}
 	undone, err := readUndone(ctx, v, found.Items...)

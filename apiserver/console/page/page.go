@@ -158,6 +158,15 @@ func (v *Visit) List(ctx context.Context, path string, view url.Values, into any
 	return err
 }
 
+// ListAll is List for a list without filters: it refuses an address that has any.
+func (v *Visit) ListAll(ctx context.Context, path string, into any) error {
+	view, err := v.View()
+	if err != nil {
+		return err
+	}
+	return v.List(ctx, path, view, into)
+}
+
 // Text renders a part of a page for a module's JSON.
 func Text(ctx context.Context, part templ.Component) (string, error) {
 	var out strings.Builder

@@ -49,14 +49,11 @@ type listing struct {
 
 // list shows the organization's policies, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
-	view, err := v.View()
-	if err != nil {
-		return page.Response{}, err
-	}
 	var policies listing
-	if err := v.List(ctx, apiPath, view, &policies.TriagePolicyList); err != nil {
+	if err := v.ListAll(ctx, apiPath, &policies.TriagePolicyList); err != nil {
 		return page.Response{}, err
 	}
+	var err error
 	if policies.decided, err = readDecided(ctx, v); err != nil {
 		return page.Response{}, err
 	}
