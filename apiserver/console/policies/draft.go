@@ -88,6 +88,7 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 	d.Match, d.left = ruleOf(v.Query)
 	if withdrawn := v.Query.Get(setPrefix + "user_status"); withdrawn == decision.Open {
 		d.left = append(d.left, leftOut{"Decision", decision.Choice(withdrawn), whyWithdrawn})
+		d.UserStatus = "" // the form asks for it
 	}
 	if comment := firstRunes(d.Comment, maxComment); comment != d.Comment {
 		d.Comment = comment
@@ -97,7 +98,9 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 }
 
 // whole reports whether the service could accept the policy: until then it is not shown as a manifest.
-func (d draft) whole() bool { return d.Match != "" && (d.UserStatus != "muted" || d.Reason != "") }
+func (d draft) whole() bool {
+	return d.Match != "" && d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
+}
 
 // page returns the form with the policy as a manifest.
 func (d draft) page(status int) (page.Response, error) {

@@ -45,6 +45,7 @@ func TestARuleSaysThatItCannotWithdraw(t *testing.T) {
 		shown, err := page.Text(t.Context(), form.Body)
 		harness.Must(t, err)
 		harness.Same(t, chosen, chosen == "open", strings.Contains(shown, "Decision: Withdraw the decision</strong>. A policy mutes or confirms"))
+		harness.Same(t, chosen+" offers to mute", chosen == "muted", strings.Contains(shown, `<option value="muted" selected>`))
 	}
 }
 
