@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
@@ -72,7 +73,7 @@ func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.Handle
 // operator allows. It reports whether to go on.
 func (r *router) checkSilence(c *gin.Context, kind string, silence time.Duration) bool {
 	if silence > deafAfter {
-		c.Header(dataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))
+		c.Header(api.DataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))
 	}
 	if r.isStale(silence) {
 		fail(c, problem.Internal("data is stale", fmt.Errorf("the API server has sent nothing about %s for %s", kind,

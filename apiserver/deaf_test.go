@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -111,7 +112,7 @@ func (w *watched) streams(t *testing.T, deaf string) {
 			engine.HEAD("/", r.checkDataAge("", "streamEvents"), func(c *gin.Context) { r.sendEvents(c, events) })
 			answer := httptest.NewRecorder()
 			engine.ServeHTTP(answer, httptest.NewRequest(http.MethodHead, "/", http.NoBody))
-			if (answer.Code == http.StatusOK) != alive || (answer.Header().Get(dataAgeHeader) != "") != (restsOn == deaf) {
+			if (answer.Code == http.StatusOK) != alive || (answer.Header().Get(api.DataAgeHeader) != "") != (restsOn == deaf) {
 				t.Errorf("%s is deaf: a stream of %s is answered with %d %s", deaf, restsOn, answer.Code, answer.Body)
 			}
 		}
@@ -165,7 +166,7 @@ func (w *watched) get(t *testing.T, asked asking, staleness time.Duration) (body
 	engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
 	engine.GET("/", r.checkDataAge(asked.scope, asked.operation), func(c *gin.Context) { c.Status(http.StatusOK) })
 	answer := answerOf(engine, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
-	return answer.Body.String(), answer.Code, answer.Header().Get(dataAgeHeader)
+	return answer.Body.String(), answer.Code, answer.Header().Get(api.DataAgeHeader)
 }
 
 // Responses of an operation whose scope is missing here would never state the age of their data.

@@ -20,6 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/console"
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -31,10 +32,7 @@ import (
 // requestIDHeader identifies a request in responses and logs.
 const requestIDHeader = "X-Request-Id"
 
-// dataAgeHeader holds the age of the data behind a response, in seconds.
-const dataAgeHeader = "X-Data-Age"
-
-// usualAge is the age up to which a response has no dataAgeHeader.
+// usualAge is the age up to which a response has no api.DataAgeHeader.
 const usualAge = 5 * time.Second
 
 // state is shared by the middlewares of a request.
@@ -258,7 +256,7 @@ func (r *router) refuse(c *gin.Context) {
 		return
 	}
 	if age := r.auth.Age(time.Now()); age > usualAge {
-		c.Header(dataAgeHeader, strconv.Itoa(int(age.Seconds())))
+		c.Header(api.DataAgeHeader, strconv.Itoa(int(age.Seconds())))
 	}
 }
 
