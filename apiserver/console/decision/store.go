@@ -28,9 +28,9 @@ const (
 )
 
 // Store stores the decision of a form and returns the previous one. It reads the finding or issue at the address shown,
-// and sends the change to the address changed. If another person has decided since the page was shown, a scan has changed
-// the facts, or scans change anything again and again, it stores nothing and returns overtaken. A form that is sent twice
-// is not overtaken by itself.
+// and sends the change to the address changed. If another person has decided since the page was shown, a scan has
+// changed the facts, or scans change anything again and again, it stores nothing and returns overtaken. A form that is
+// sent twice is not overtaken by itself.
 func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
 	for try := 1; ; try++ {
 		var tag string
@@ -66,7 +66,8 @@ func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag s
 	return now, tag, overtaken, err
 }
 
-// Author returns how the REST API names who makes the decisions of a session.
+// Author returns how the REST API names who makes the decisions of a session. The console is a client of that API, and
+// imports no package that has the prefix.
 func Author(v *page.Visit) string { return "apikey/" + v.Who.Key }
 
 // isOf reports whether the author has already decided what the form says, about the facts that the form has shown. To
