@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -21,7 +22,7 @@ func (c *Client) WebhookDelivery(ctx context.Context, namespace, name string) (*
 // Redeliver requests another attempt of the delivery on behalf of an author. It returns the delivery once the
 // controllers have taken up the request, or as it is after ten seconds.
 func (c *Client) Redeliver(ctx context.Context, namespace, name, by string) (*v1alpha1.WebhookDelivery, error) {
-	if !isName(name) {
+	if !kube.IsName(name) {
 		return nil, problem.NotFound(deliveryNoun)
 	}
 	annotation, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{

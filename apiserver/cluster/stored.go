@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
@@ -37,13 +36,9 @@ func kindOf[T kube.Object]() kube.Kind {
 // empty returns an empty object.
 func empty[T kube.Object]() T { return kindOf[T]().New().(T) } //nolint:forcetypeassert // the kind is T's
 
-// isName reports whether a resource can have the name. For any other name the client would return an error without a
-// request.
-func isName(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }
-
 // read returns the named object as it is stored now.
 func read[T kube.Object](ctx context.Context, client rest.Interface, namespace, name, noun string) (none T, err error) {
-	if !isName(name) {
+	if !kube.IsName(name) {
 		return none, problem.NotFound(noun)
 	}
 	object := empty[T]()

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // ListTriageOperations is an operation of the contract. An organization keeps few operations, so each request
@@ -20,7 +19,7 @@ func (b *Backend) ListTriageOperations(ctx context.Context, request Request) (Re
 	ids, filtered := request.Query.Lookup("undo")
 	undone := strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
 	for _, id := range undone {
-		if len(validation.IsDNS1123Subdomain(id)) > 0 {
+		if !kube.IsName(id) {
 			return Response{}, problem.InvalidQuery(fmt.Sprintf("undo holds %.80q, which is not a valid id", id)).In("undo")
 		}
 	}

@@ -7,11 +7,10 @@ import (
 	"strconv"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // The members of a triage operation's body that are objects.
@@ -22,7 +21,7 @@ const (
 
 // nameIn returns an id that is a valid resource name. The API server would reject any other.
 func nameIn(member, id string) (v1alpha1.ResourceName, error) {
-	if len(validation.IsDNS1123Subdomain(id)) > 0 {
+	if !kube.IsName(id) {
 		return "", problem.InvalidBody(fmt.Sprintf("%s holds %.80q, which is not a valid id", member, id)).In(member)
 	}
 	return v1alpha1.ResourceName(id), nil

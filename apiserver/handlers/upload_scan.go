@@ -3,15 +3,13 @@ package handlers
 import (
 	"context"
 	"net/http"
-	"slices"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
@@ -24,7 +22,7 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 	repository, project := request.Path.Get("id"), request.Path.Get("project_id")
 	imports := b.Model.Imports(request.Organization)
 	_, there := b.Model.Project(request.Organization, repository, project)
-	if !there && (imports == nil || !names(repository, project)) {
+	if !there && (imports == nil || !kube.IsName(repository) || !kube.IsName(project)) {
 		return Response{}, problem.NotFound("project")
 	}
 	upload, err := b.Uploads.Import(ctx, uploads.Request{
@@ -40,11 +38,6 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 		return Response{}, err
 	}
 	return uploadResponse(upload)
-}
-
-// names reports whether all strings are valid resource names.
-func names(of ...string) bool {
-	return !slices.ContainsFunc(of, func(name string) bool { return len(validation.IsDNS1123Subdomain(name)) > 0 })
 }
 
 func uploadResponse(upload *openapi.Upload) (Response, error) {

@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -298,7 +297,7 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 
 // checkName returns "does not exist" for a name that no object can have.
 func checkName(kind string, key client.ObjectKey) error {
-	if len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
+	if !kube.IsName(key.Name) {
 		return noSuch(kind, key)
 	}
 	return nil
