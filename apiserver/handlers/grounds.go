@@ -29,24 +29,23 @@ func givenDecision(status *openapi.UserStatus, comments *string, reason *openapi
 	if end == nil {
 		return decision, nil
 	}
-	decision.ExpiresAt = &v1alpha1.Time{}
 	if *end == noGrounds {
+		decision.ExpiresAt = &v1alpha1.Time{}
 		return decision, nil
 	}
-	at, err := endOf(*end)
-	*decision.ExpiresAt = at
+	var err error
+	decision.ExpiresAt, err = endOf(*end)
 	return decision, err
 }
 
 // endOf parses the time when a decision ends.
-func endOf(text string) (v1alpha1.Time, error) {
-	at, err := v1alpha1.ParseTime(text)
+func endOf(text string) (*v1alpha1.Time, error) {
+	at, err := momentOf(memberExpiresAt, &text)
 	if err != nil {
-		return at, problem.InvalidBody(memberExpiresAt + ": " + err.Error()).In(memberExpiresAt)
+		return nil, err
 	}
-	at = v1alpha1.NewTime(at.Time) // as it is stored
 	if !at.After(apitime.Clock{}.Now()) {
-		return at, problem.InvalidBody(memberExpiresAt + " must be in the future").In(memberExpiresAt)
+		return nil, problem.InvalidBody(memberExpiresAt + " must be in the future").In(memberExpiresAt)
 	}
 	return at, nil
 }

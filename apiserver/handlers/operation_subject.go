@@ -134,7 +134,7 @@ func decisionOf(given *openapi.GivenTriage) (*v1alpha1.OperationDecision, error)
 	if err == nil && !decides {
 		err = problem.InvalidBody("expires_at" + belongs).In(memberExpiresAt)
 	}
-	set.ExpiresAt = &end
+	set.ExpiresAt = end
 	if err != nil {
 		return nil, inBody(memberSet, err)
 	}
