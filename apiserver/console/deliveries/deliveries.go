@@ -71,9 +71,7 @@ func filters() []ui.Filter {
 		{Name: "event", Label: "Event", Any: "any", Options: types},
 		{Name: "endpoint_id", Label: "Endpoint"},
 		{Name: "subject_id", Label: "About"},
-		{Name: "order", Label: "Order", Any: "newest first", Options: []ui.Option{
-			{Value: "asc", Word: "oldest first"},
-		}},
+		ui.NewestFirst,
 	}
 }
 

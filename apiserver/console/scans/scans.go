@@ -66,9 +66,7 @@ var filters = []ui.Filter{
 	{Name: "repo_id", Label: "Repository"},
 	{Name: "project_id", Label: "Project"},
 	{Name: "upload_id", Label: "Upload"},
-	{Name: "order", Label: "Order", Any: "newest first", Options: []ui.Option{
-		{Value: "asc", Word: "oldest first"},
-	}},
+	ui.NewestFirst,
 }
 
 // show serves the page of a scan.

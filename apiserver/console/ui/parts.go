@@ -56,6 +56,11 @@ type Filter struct {
 	Type string
 }
 
+// NewestFirst is the choice of the order of a list that begins with the newest.
+var NewestFirst = Filter{Name: "order", Label: "Order", Any: "newest first", Options: []Option{
+	{Value: "asc", Word: "oldest first"},
+}}
+
 // Hidden is the type of a form field that is sent but not shown.
 const Hidden = "hidden"
 
