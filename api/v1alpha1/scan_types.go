@@ -66,6 +66,11 @@ const (
 	CategorySecret FindingCategory = "Secret"
 )
 
+// FindingCategories are all categories.
+func FindingCategories() []FindingCategory {
+	return []FindingCategory{CategoryCode, CategoryPackage, CategorySecret}
+}
+
 // ScanSpec describes what was scanned and how the scan ended. The importer sets the end once, as its last
 // write.
 //

@@ -47,7 +47,7 @@ var (
 	userStatusChoice = choice{"user-status", fieldUserStatus,
 		words(v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive, v1alpha1.UserStatusMuted), true}
 	categoryChoice = choice{"category", fieldCategory,
-		words(v1alpha1.CategoryCode, v1alpha1.CategoryPackage, v1alpha1.CategorySecret), false}
+		words(v1alpha1.FindingCategories()...), false}
 )
 
 func words[T ~string](values ...T) []string {

@@ -29,11 +29,6 @@ const (
 	scanFindings = "retention.findings"
 )
 
-// findingCategories are all categories that a finding may have; empty: none.
-var findingCategories = []v1alpha1.FindingCategory{
-	"", v1alpha1.CategoryCode, v1alpha1.CategoryPackage, v1alpha1.CategorySecret,
-}
-
 // seriesOf returns the repository, project, category, tool and analysis of a scan, by which the importer tells series
 // apart. Scans of pull requests and refused uploads belong to no series.
 func seriesOf(scan *v1alpha1.Scan) []string {
@@ -125,7 +120,7 @@ func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, e
 // take them for those of a job of their category, if there is one: it would lose sight of their triage and create them
 // anew.
 func (r *Reconciler) ownsOther(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
-	for _, category := range findingCategories {
+	for _, category := range append(v1alpha1.FindingCategories(), "") {
 		if category == scan.Spec.Category {
 			continue
 		}

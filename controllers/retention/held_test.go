@@ -3,14 +3,17 @@ package retention
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
@@ -114,6 +117,17 @@ func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
 	if got := seriesOf(refused); len(got) != 0 {
 		t.Errorf("a refused upload, which scanned nothing, is of the series %q", got)
 	}
+}
+
+// Findings of a category that ownsOther does not ask for would not keep their scan.
+func TestFindingCategoriesAreThoseOfTheSchema(t *testing.T) {
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	harness.Must(t, yaml.Unmarshal([]byte(harness.RepositoryFile(t, "config", "crd", "bases", "appsec.dev_findings.yaml")), crd))
+	var want []v1alpha1.FindingCategory
+	for _, value := range crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["category"].Enum {
+		want = append(want, v1alpha1.FindingCategory(strings.Trim(string(value.Raw), `"`)))
+	}
+	harness.Same(t, "categories", want, v1alpha1.FindingCategories())
 }
 
 // If another job scans for the category of a finding, only the finding's scan tells whose it is.
