@@ -9,10 +9,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -53,8 +51,8 @@ type Reconciler struct {
 	reconcile.Base
 	// ServerTime returns the API server's time, and whether it is known.
 	ServerTime func() (time.Time, bool)
-	// waits holds since when the rows of a project wait for statuses, by the project's name, until they are written.
-	waits sync.Map
+	// waits counts from when a project's rows began to wait for statuses, until they are written.
+	waits reconcile.Since
 }
 
 // SetupWithManager adds the controller of FindingTrends to the manager.
@@ -96,7 +94,7 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Project{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Phases: []reconcile.Phase[*scope]{r.keepRows},
-		Gone: func(project types.NamespacedName) { r.waits.Delete(project) },
+		Gone: r.waits.Forget,
 	}.Run(ctx, req)
 }
 

@@ -71,7 +71,7 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 			return err
 		}
 	}
-	r.waits.Delete(client.ObjectKeyFromObject(s.Object))
+	r.waits.Forget(client.ObjectKeyFromObject(s.Object))
 	return nil
 }
 
@@ -80,13 +80,12 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 // so that one status that cannot be stored does not end the rows.
 func (r *Reconciler) awaitsStatuses(s *scope, findings []v1alpha1.Finding) bool {
 	project := client.ObjectKeyFromObject(s.Object)
-	known, _ := r.waits.LoadOrStore(project, s.Now)
-	since, _ := known.(time.Time)
+	waited := r.waits.For(project, s.Now)
 	if areRecorded(findings) {
-		r.waits.Delete(project)
+		r.waits.Forget(project)
 		return false
 	}
-	if s.Now.Sub(since) >= patience {
+	if waited >= patience {
 		return false
 	}
 	s.RequeueAfter(gatherDelay)

@@ -5,9 +5,7 @@ package review
 import (
 	"context"
 	"errors"
-	"sync"
 
-	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -24,9 +22,8 @@ import (
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
-	// refused holds since when the API server refuses the last deliveries of a deleted review, by the review's name: the
-	// time of the first refusal, while each attempt ends with one.
-	refused sync.Map
+	// refused counts from the first refusal of a deleted review's last deliveries, while each attempt ends with one.
+	refused reconcile.Since
 }
 
 // SetupWithManager adds the controller of Reviews to the manager.
@@ -72,6 +69,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Base: r.Base, New: newScope, Ledger: r.ledger,
 		Phases:  []reconcile.Phase[*scope]{r.observe, r.observeRepository},
 		Removal: []reconcile.Phase[*scope]{r.observe, r.emitLast, r.removeIssues},
-		Gone:    func(review types.NamespacedName) { r.refused.Delete(review) },
+		Gone:    r.refused.Forget,
 	}.Run(ctx, req)
 }

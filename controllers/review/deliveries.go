@@ -37,10 +37,8 @@ func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 // Patience counts from the first refusal in a row: the review may have been deleted long before the API server started.
 func (r *Reconciler) blocks(review types.NamespacedName, err error) bool {
 	if !apierrors.IsForbidden(err) {
-		r.refused.Delete(review)
+		r.refused.Forget(review)
 		return false
 	}
-	since, _ := r.refused.LoadOrStore(review, time.Now())
-	refusedFor := time.Since(since.(time.Time)) //nolint:forcetypeassert // nothing else is stored
-	return kube.IsQuotaExceeded(err) || refusedFor > refusalPatience
+	return r.refused.For(review, time.Now()) > refusalPatience || kube.IsQuotaExceeded(err)
 }

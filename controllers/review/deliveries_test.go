@@ -63,6 +63,5 @@ func TestPatienceWithARemovedReviewIsForgotten(t *testing.T) {
 	r.blocks(review, apierrors.NewForbidden(schema.GroupResource{}, "d", nil))
 	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: review})
 	harness.Must(t, err)
-	_, remembered := r.refused.Load(review)
-	harness.Same(t, "remembered", false, remembered)
+	harness.Same(t, "refused for", time.Duration(0), r.refused.For(review, time.Now().Add(time.Hour)))
 }

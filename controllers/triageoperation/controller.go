@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,9 +41,9 @@ type Reconciler struct {
 	// local measures durations.
 	local clock.PassiveClock
 	pager *ledger.Pager
-	// refused holds since when the API server refuses an operation's writes of a finding or a part, by the operation's
-	// name: the time of the first refusal, while each reconcile ends with one.
-	refused sync.Map
+	// refused counts from the first refusal of an operation's writes of a finding or a part, while each reconcile ends
+	// with one.
+	refused reconcile.Since
 	// as returns a client that writes an operation's decisions in that namespace.
 	as func(namespace string) (rest.Interface, error)
 }
@@ -88,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 	if !apierrors.IsForbidden(err) {
 		// Only refusals in a row count: one before an outage and one after it are those of a starting API server.
-		r.refused.Delete(req.NamespacedName)
+		r.refused.Forget(req.NamespacedName)
 	}
 	return result, err
 }

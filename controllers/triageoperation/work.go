@@ -147,8 +147,7 @@ func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (
 // neither roles nor policies for a while, so Forbidden becomes permanent only after refusalPatience.
 func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) bool {
 	if apierrors.IsForbidden(err) {
-		since, _ := r.refused.LoadOrStore(client.ObjectKeyFromObject(operation), r.local.Now())
-		return r.local.Since(since.(time.Time)) > refusalPatience //nolint:forcetypeassert // nothing else is stored
+		return r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > refusalPatience
 	}
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
 }
