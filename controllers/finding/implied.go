@@ -75,7 +75,7 @@ func (r *Reconciler) noteLost() handler.EventHandler {
 // without one before the cache showed the endpoint. Once it shows one endpoint more than are served, no finding is left
 // so, and there may be thousands of endpoints more.
 func (r *Reconciler) enqueueHeard() handler.EventHandler {
-	later := watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
+	enqueue := watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		if r.isOneOfTooMany(ctx, change.After) {
 			return
 		}
@@ -92,7 +92,7 @@ func (r *Reconciler) enqueueHeard() handler.EventHandler {
 		}
 		watch.AddChanged(q, heard)
 	})
-	return handler.Funcs{CreateFunc: later.Create}
+	return handler.Funcs{CreateFunc: watch.Changes(enqueue).Create}
 }
 
 // isOneOfTooMany reports whether the namespace has more than webhooks.MaxServed endpoints that are older than this one.

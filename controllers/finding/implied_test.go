@@ -423,8 +423,8 @@ func TestAnEndpointBeyondThoseServedConcernsNoFinding(t *testing.T) {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
 		r.enqueueHeard().Create(t.Context(), event.CreateEvent{Object: endpoints[i]}, q)
 		done := make(chan struct{}) // an organization's lists are made one after the other
-		watch.Later(func(context.Context, watch.Change, watch.Queue) { close(done) }).
-			Create(t.Context(), event.CreateEvent{Object: endpoints[i]}, q)
+		watch.Later(func(context.Context, watch.Change, watch.Queue) { close(done) })(
+			t.Context(), watch.Change{After: endpoints[i]}, q)
 		<-done
 		harness.Same(t, fmt.Sprintf("findings of endpoint %d", i+1), want, q.Len())
 		q.ShutDown()

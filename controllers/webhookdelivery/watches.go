@@ -37,7 +37,7 @@ var concernsDeliveries = watch.Updates(func(before, after *v1alpha1.WebhookEndpo
 // unless they are many, and all others behind those of other endpoints of the namespace. There may be hundreds of
 // thousands, kept for verification.
 func (r *Reconciler) enqueueDeliveries() handler.EventHandler {
-	return watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
+	return watch.Changes(watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		endpoint, isEndpoint := change.Object().(*v1alpha1.WebhookEndpoint)
 		if !isEndpoint {
 			return
@@ -57,7 +57,7 @@ func (r *Reconciler) enqueueDeliveries() handler.EventHandler {
 		}
 		watch.AddChanged(q, soon)
 		watch.AddLast(q, 0, last)
-	})
+	}))
 }
 
 // sameSecret compares field by field: equality.Semantic panics at the unexported fields of an instant.

@@ -97,10 +97,10 @@ const (
 
 // onEndpoints enqueues the concerned objects when a change of an endpoint may allow new deliveries. It lists them with
 // watch.Later, which keeps only the newest change of an endpoint while another list is made. So decisions and
-// everything have a handler each: one must not replace the other.
+// everything have a function each: one must not replace the other.
 func onEndpoints(
 	concerned func(ctx context.Context, namespace string, what unblocked) []reconcile.Request) handler.EventHandler {
-	later := map[unblocked]handler.EventHandler{}
+	later := map[unblocked]func(context.Context, watch.Change, watch.Queue){}
 	for _, what := range []unblocked{decisions, everything} {
 		later[what] = watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
 			watch.AddChanged(q, concerned(ctx, change.Object().GetNamespace(), what))
@@ -116,7 +116,7 @@ func onEndpoints(
 		if change.Initial || what == nothing {
 			return
 		}
-		later[what].Create(ctx, event.CreateEvent{Object: change.Object()}, q)
+		later[what](ctx, change, q)
 	})
 }
 

@@ -23,11 +23,12 @@ var (
 	listing = semaphore.NewWeighted(8)
 )
 
-// Later calls enqueue for the newest change of each object, in a separate goroutine per namespace. Use it where enqueue
-// lists objects of the namespace, of which there may be many: a handler runs in the goroutine that serves the kind's
-// events of all organizations. Changes of an object that come while others of the namespace are handled cost one call.
-func Later(enqueue func(context.Context, Change, Queue)) handler.EventHandler {
-	return lists.Handler(client.Object.GetName, func(ctx context.Context, change Change, q Queue) {
+// Later returns a function that takes changes, and calls enqueue for the newest change of each object, in a separate
+// goroutine per namespace. Use it, usually with Changes, where enqueue lists objects of the namespace, of which there
+// may be many: a handler runs in the goroutine that serves the kind's events of all organizations. Changes of an object
+// that come while others of the namespace are handled cost one call.
+func Later(enqueue func(context.Context, Change, Queue)) func(context.Context, Change, Queue) {
+	return lists.later(client.Object.GetName, func(ctx context.Context, change Change, q Queue) {
 		if listing.Acquire(ctx, 1) != nil {
 			return // never: the context does not end
 		}
@@ -54,11 +55,7 @@ func NewBacklog() *Backlog { return &Backlog{waiting: map[string]*line{}} }
 // goroutine, and with a context that does not end. A change that gives the object another subject is handled for the
 // previous one too, as if the object had been deleted.
 func (b *Backlog) Handler(of Subject, handle func(context.Context, Change, Queue)) handler.EventHandler {
-	begin := func(ctx context.Context, change Change, q Queue) {
-		ctx = context.WithoutCancel(ctx) // that of an event ends with its handler
-		object := change.Object()
-		b.begin(object.GetNamespace(), subject{handler: &of, of: of(object)}, func() { handle(ctx, change, q) })
-	}
+	begin := b.later(of, handle)
 	changes := Changes(func(ctx context.Context, change Change, q Queue) {
 		if change.Before != nil && change.After != nil && of(change.Before) != of(change.After) {
 			begin(ctx, Change{Before: change.Before}, q)
@@ -69,6 +66,15 @@ func (b *Backlog) Handler(of Subject, handle func(context.Context, Change, Queue
 		begin(ctx, Change{After: e.Object}, q)
 	}
 	return changes
+}
+
+// later returns a function that has the other one called with the newest change of each subject.
+func (b *Backlog) later(of Subject, handle func(context.Context, Change, Queue)) func(context.Context, Change, Queue) {
+	return func(ctx context.Context, change Change, q Queue) {
+		ctx = context.WithoutCancel(ctx) // that of an event ends with its handler
+		object := change.Object()
+		b.begin(object.GetNamespace(), subject{handler: &of, of: of(object)}, func() { handle(ctx, change, q) })
+	}
 }
 
 // line holds the work of a namespace: the newest of each subject, in the order of the subjects' first changes.

@@ -64,8 +64,8 @@ func TestAListOfManyDelaysNoOtherOrganizationAndServesAllChangesMeanwhile(t *tes
 	<-sent
 	<-got
 	barrier := make(chan struct{})
-	watch.Later(func(context.Context, watch.Change, watch.Queue) { close(barrier) }).
-		Create(t.Context(), event.CreateEvent{Object: builder.Project("last").In("org-a").Build()}, q)
+	watch.Later(func(context.Context, watch.Change, watch.Queue) { close(barrier) })(
+		t.Context(), watch.Change{After: builder.Project("last").In("org-a").Build()}, q)
 	<-barrier
 	if n := listed["org-a"].Load(); n > 2 {
 		t.Errorf("100 changes of one object caused %d lists", n)
@@ -75,12 +75,12 @@ func TestAListOfManyDelaysNoOtherOrganizationAndServesAllChangesMeanwhile(t *tes
 // The process goes on, and so does the organization's work.
 func TestAPanicEndsOneList(t *testing.T) {
 	began := make(chan string)
-	h := watch.Later(func(_ context.Context, change watch.Change, _ watch.Queue) {
+	list := watch.Later(func(_ context.Context, change watch.Change, _ watch.Queue) {
 		began <- change.Object().GetName()
 		panic("no such index")
 	})
 	for _, name := range []string{"p", "q"} {
-		h.Create(t.Context(), event.CreateEvent{Object: builder.Project(name).In("org-a").Build()}, nil)
+		list(t.Context(), watch.Change{After: builder.Project(name).In("org-a").Build()}, nil)
 		harness.Same(t, "listed", name, <-began)
 	}
 }

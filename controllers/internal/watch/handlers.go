@@ -126,11 +126,11 @@ func EnqueueFirst() handler.EventHandler {
 // EnqueueIndexed enqueues the objects of the list's kind that the index field maps to the name of the changed object.
 // It lists them Later.
 func EnqueueIndexed(c client.Reader, list client.ObjectList, field string) handler.EventHandler {
-	return Later(func(ctx context.Context, change Change, q Queue) {
+	return Changes(Later(func(ctx context.Context, change Change, q Queue) {
 		object := change.Object()
 		AddAfter(q, 0, List(ctx, c, list,
 			client.InNamespace(object.GetNamespace()), client.MatchingFields{field: object.GetName()}))
-	})
+	}))
 }
 
 // List returns requests for the objects of the list's kind that the options select from the cache.
