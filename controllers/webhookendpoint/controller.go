@@ -187,7 +187,7 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	// since.
 	current := &v1alpha1.WebhookEndpoint{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), current); err != nil {
-		return fmt.Errorf("look whether the endpoint was pinged: %w", err)
+		return fmt.Errorf("check whether the endpoint was pinged: %w", err)
 	}
 	if current.UID != s.Object.UID || current.Status.PingedAt != nil {
 		return nil // the watch will report the newer object

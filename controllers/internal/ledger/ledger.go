@@ -43,8 +43,8 @@ type Write func(context.Context) (bool, error)
 
 // Ledger makes the deliveries for one kind.
 type Ledger struct {
-	kind  Kind
-	rooms *rooms
+	kind   Kind
+	quotas *quotaBackoff
 	store
 }
 
@@ -55,7 +55,7 @@ func New(ctx context.Context, mgr ctrl.Manager, kind Kind) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{kind: kind, rooms: newRooms(clock.RealClock{}), store: has}
+	l := &Ledger{kind: kind, quotas: newQuotaBackoff(clock.RealClock{}), store: has}
 	if err := index.Add(ctx, mgr, kind.object, owes, l.owedBy); err != nil || !kind.paged {
 		return l, err
 	}
@@ -86,17 +86,17 @@ func (l *Ledger) emitToAll(ctx context.Context, object client.Object, write Writ
 	return l.emit(ctx, object, endpoints, write, how)
 }
 
-// Settle stores the observed status of the object, makes the deliveries that it owes, and stores that they are
+// StoreAndEmit stores the observed status of the object, makes the deliveries that it owes, and stores that they are
 // made. If no endpoint subscribes to any of them, it writes once at most. It returns when to reconcile again; 0 for no
 // need. While a quota has no room for deliveries in the namespace, it fails with a FullError.
 //
 // An object that still owes deliveries, because of an endpoint's backlog or a page to come, is
 // enqueued by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
-func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) (again time.Duration, err error) {
+func (l *Ledger) StoreAndEmit(ctx context.Context, object client.Object, write Write) (again time.Duration, err error) {
 	book := l.kind.book(object)
 	var endpoints []v1alpha1.WebhookEndpoint
 	if len(book.history().Owed()) > 0 {
-		// Once for all steps: there may be thousands, and findings are settled by the thousand.
+		// Once for all steps: there may be thousands, and findings are stored by the thousand.
 		if endpoints, err = l.endpointsOf(ctx, object.GetNamespace()); err != nil {
 			return 0, err
 		}
@@ -115,11 +115,11 @@ func (l *Ledger) Settle(ctx context.Context, object client.Object, write Write) 
 	return l.again(object, written), nil
 }
 
-// SettleDerivable is Settle for a finding whose transitions can be derived: if they are not stored, the next reconcile
-// observes ones of the same numbers and types. It makes the deliveries first, and then writes once at most. It leaves
-// the finding to Implied, without a status, if none was requested there and the deliveries are record enough: each
-// endpoint has one, or will get one after its backlog.
-func (l *Ledger) SettleDerivable(ctx context.Context, object client.Object, write Write) (again time.Duration,
+// EmitAndStore is StoreAndEmit for a finding whose transitions can be derived: if they are not stored, the next
+// reconcile observes ones of the same numbers and types. It makes the deliveries first, and then writes once at most.
+// It leaves the finding to Implied, without a status, if none was requested there and the deliveries are record enough:
+// each endpoint has one, or will get one after its backlog.
+func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write Write) (again time.Duration,
 	err error) {
 	finding := object.(*v1alpha1.Finding)
 	endpoints, err := EndpointsOf(ctx, l.client, finding.Namespace)
@@ -211,7 +211,7 @@ func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix 
 type emission struct {
 	// force makes deliveries even if they are held back.
 	force bool
-	// last is for an object that is about to be removed: a namespace without room is tried all the same.
+	// last is for an object that is about to be removed: a namespace without room is tried anyway.
 	last bool
 	// current means that the object is known to be up to date, by a response of the API server.
 	current bool
@@ -237,12 +237,12 @@ func (l *Ledger) emit(ctx context.Context, object client.Object, endpoints []v1a
 // exist.
 func (l *Ledger) makeDue(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
 	how emission) (made []due, upTo int64, err error) {
-	made, upTo, err = l.bill(ctx, object, endpoints, how.force)
+	made, upTo, err = l.toMake(ctx, object, endpoints, how.force)
 	if err != nil {
 		return nil, 0, err
 	}
 	if len(made) > 0 && !how.last {
-		if err := l.rooms.enter(object.GetNamespace()); err != nil {
+		if err := l.quotas.allow(object.GetNamespace()); err != nil {
 			return nil, min(upTo, made[0].seq-1), err
 		}
 	}
@@ -267,9 +267,9 @@ func (l *Ledger) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDeliv
 	err := l.makeDelivery(ctx, delivery)
 	switch {
 	case err == nil:
-		l.rooms.made(delivery.Namespace)
+		l.quotas.succeeded(delivery.Namespace)
 	case kube.IsQuotaExceeded(err):
-		return l.rooms.refused(ctx, delivery.Namespace, err)
+		return l.quotas.refused(ctx, delivery.Namespace, err)
 	}
 	return err
 }
@@ -283,7 +283,7 @@ func (l *Ledger) checkCurrent(ctx context.Context, object client.Object) error {
 	}
 	current := kube.MetadataOf(kind)
 	if err := l.live.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
-		return fmt.Errorf("look whether the %s owes: %w", kind.Kind, err)
+		return fmt.Errorf("check whether the %s owes deliveries: %w", kind.Kind, err)
 	}
 	if current.UID != object.GetUID() || current.ResourceVersion != object.GetResourceVersion() {
 		return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, object.GetName(),
@@ -298,11 +298,11 @@ type due struct {
 	delivery *v1alpha1.WebhookDelivery
 }
 
-// bill returns the deliveries to the endpoints to be made now, and the seq up to which all deliveries exist after
+// toMake returns the deliveries to the endpoints to be made now, and the seq up to which all deliveries exist after
 // that.
 //
 // An endpoint that is held back does not delay the deliveries of other endpoints.
-func (l *Ledger) bill(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
+func (l *Ledger) toMake(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
 	force bool) ([]due, int64, error) {
 	history := l.kind.book(object).history()
 	var out []due

@@ -33,11 +33,11 @@ func TestEndpointsAreListedOncePerObject(t *testing.T) {
 			}
 			return c.List(ctx, into, options...)
 		}}).Build()
-	l := &Ledger{kind: Finding, rooms: newRooms(clocktesting.NewFakeClock(now)),
+	l := &Ledger{kind: Finding, quotas: newQuotaBackoff(clocktesting.NewFakeClock(now)),
 		store: store{client: cache, live: cache, Implied: implied.NewStatuses()}}
 	stored := func(context.Context) (bool, error) { return true, nil }
 	for what, settle := range map[string]func(context.Context, client.Object, Write) (time.Duration, error){
-		"stored": l.Settle, "derivable": l.SettleDerivable,
+		"stored": l.StoreAndEmit, "derivable": l.EmitAndStore,
 	} {
 		finding := builder.Finding(what).In("org-a").Build()
 		finding.UID, finding.CreationTimestamp = types.UID(what), metav1.NewTime(now)

@@ -88,11 +88,11 @@ func TestAScanOfANameThatNoObjectCanHaveHasNoPages(t *testing.T) {
 	for _, scan := range []string{"ci/1", "100%", ".."} {
 		cache := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(paged, single).
 			WithIndex(&v1alpha1.WebhookDelivery{}, covers, func(client.Object) []string { return nil }).Build()
-		l := &Ledger{kind: Finding, rooms: newRooms(clock.RealClock{}), store: store{client: cache, live: cache, own: own}}
+		l := &Ledger{kind: Finding, quotas: newQuotaBackoff(clock.RealClock{}), store: store{client: cache, live: cache, own: own}}
 		finding := builder.Finding("f").In("org-a").Build()
 		finding.UID = "f"
 		finding.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionCreated, Scan: scan, At: v1alpha1.Now()}}
-		_, err := l.Settle(t.Context(), finding, func(context.Context) (bool, error) { return true, nil })
+		_, err := l.StoreAndEmit(t.Context(), finding, func(context.Context) (bool, error) { return true, nil })
 		harness.NoError(t, "settle", err)
 		made := &v1alpha1.WebhookDeliveryList{}
 		harness.Must(t, cache.List(t.Context(), made))

@@ -121,11 +121,11 @@ func (l Loop[S]) finish(ctx context.Context, s S) error {
 	case outcome.untouched:
 		return nil
 	case l.Ledger != nil:
-		settle := l.Ledger.Settle
+		store := l.Ledger.StoreAndEmit
 		if outcome.derivable {
-			settle = l.Ledger.SettleDerivable
+			store = l.Ledger.EmitAndStore
 		}
-		again, err := settle(ctx, s.object(), l.writer(s))
+		again, err := store(ctx, s.object(), l.writer(s))
 		outcome.RequeueAfter(again)
 		return err
 	}
@@ -170,7 +170,7 @@ func (o *outcome) Stop() { o.stopped = true }
 func (o *outcome) LeaveStatus() { o.untouched = true }
 
 // Derivable reports that if the status is not stored, the next reconcile observes the same transitions: see
-// SettleDerivable of Ledger.
+// EmitAndStore of Ledger.
 func (o *outcome) Derivable() { o.derivable = true }
 
 // Release ends a removal: the finalizer is removed, and no status is stored.

@@ -82,7 +82,7 @@ func isBeingDeleted(ctx context.Context, base reconcile.Base, object client.Obje
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("look whether the %s is being deleted: %w", gvk.Kind, err)
+		return false, fmt.Errorf("check whether the %s is being deleted: %w", gvk.Kind, err)
 	}
 	return current.UID == object.GetUID() && !current.DeletionTimestamp.IsZero(), nil
 }

@@ -47,7 +47,7 @@ func newFull(t *testing.T) *full {
 			return c.Create(ctx, object, options...)
 		},
 	}).Build()
-	f.Ledger = &Ledger{kind: Scan, rooms: newRooms(f.clock), store: store{client: c, live: c}}
+	f.Ledger = &Ledger{kind: Scan, quotas: newQuotaBackoff(f.clock), store: store{client: c, live: c}}
 	return f
 }
 
@@ -63,7 +63,7 @@ func (f *full) owing(namespace, name string) *v1alpha1.Scan {
 func (f *full) settle(t *testing.T, namespace, name string) (emitted int64, err error) {
 	t.Helper()
 	scan := f.owing(namespace, name)
-	_, err = f.Settle(t.Context(), scan, func(context.Context) (bool, error) { return true, nil })
+	_, err = f.StoreAndEmit(t.Context(), scan, func(context.Context) (bool, error) { return true, nil })
 	return scan.Status.EmittedSeq, err
 }
 
@@ -138,14 +138,14 @@ func TestANamespaceWhereNothingWaitsIsForgotten(t *testing.T) {
 	f := newFull(t)
 	_, _ = f.settle(t, "full", "s-1")
 	f.clock.Step(3 * maxFull)
-	_ = f.rooms.refused(t.Context(), "fuller", errors.New("exceeded quota"))
-	if _, known := f.rooms.of["full"]; known || len(f.rooms.of) != 1 {
-		t.Errorf("known: %v", f.rooms.of)
+	_ = f.quotas.refused(t.Context(), "fuller", errors.New("exceeded quota"))
+	if _, known := f.quotas.namespaces["full"]; known || len(f.quotas.namespaces) != 1 {
+		t.Errorf("known: %v", f.quotas.namespaces)
 	}
-	before := f.rooms.of["fuller"]
+	before := f.quotas.namespaces["fuller"]
 	f.clock.Step(3 * maxFull)
-	_ = f.rooms.refused(t.Context(), "fuller", errors.New("exceeded quota"))
-	if f.rooms.of["fuller"] == before {
+	_ = f.quotas.refused(t.Context(), "fuller", errors.New("exceeded quota"))
+	if f.quotas.namespaces["fuller"] == before {
 		t.Error("a quota that is full again later is taken for the same time, and not logged")
 	}
 }
