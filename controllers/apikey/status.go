@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 )
 
-// notRotated is said of a rotation that looks as if it had been carried out.
+// notRotated is added to the message when the serial asks for nothing new.
 const notRotated = " Nothing is rotated, because spec.rotation.serial is lower than status.rotationSerial: raise it " +
 	"above that for a new token."
 

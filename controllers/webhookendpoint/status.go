@@ -20,7 +20,7 @@ import (
 // worked counts as failing; for an endpoint that never has, one is enough.
 const failuresBeforeFailing = 3
 
-// notRotated is said of a rotation that looks as if it had been carried out.
+// notRotated is added to the message when the serial asks for nothing new.
 const notRotated = " The signing secret is not rotated, because spec.rotation.serial is lower than " +
 	"status.rotationSerial: raise it above that."
 

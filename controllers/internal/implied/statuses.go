@@ -1,4 +1,4 @@
-// Package implied keeps track of the findings that need no stored status, and of those that get one all the same.
+// Package implied keeps track of the findings that need no stored status, and of those that get one anyway.
 package implied
 
 import (
@@ -21,7 +21,7 @@ type Statuses struct {
 	left map[types.NamespacedName]left
 	// owing holds, by namespace, the names of those in left whose creation is still to be delivered to an endpoint.
 	owing map[string]sets.Set[string]
-	// requested holds the findings whose status is to be stored all the same.
+	// requested holds the findings whose status is to be stored anyway.
 	requested map[types.NamespacedName]*request
 	// enqueue enqueues a finding; nil until OnRequest is called.
 	enqueue func(types.NamespacedName)

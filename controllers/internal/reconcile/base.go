@@ -17,7 +17,7 @@ type Base struct {
 	Live client.Reader
 	// Recorder drops what exceeds the bound of NewRecorder.
 	Recorder events.EventRecorder
-	// Clock tells what is due. It may be set back, so durations are measured with the time package.
+	// Clock decides what is due. It may be set back, so durations are measured with the time package.
 	Clock clock.PassiveClock
 }
 

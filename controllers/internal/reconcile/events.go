@@ -81,7 +81,7 @@ func keyOf(regarding runtime.Object) allowanceKey {
 	return allowanceKey{name: object.GetName()}
 }
 
-// allowanceOf returns the allowance for the key. At times it removes those that are full: a new one is so, too.
+// allowanceOf returns the allowance for the key. It periodically drops full ones: a new one starts full.
 func (r *boundedRecorder) allowanceOf(key allowanceKey) *allowance {
 	r.mu.Lock()
 	defer r.mu.Unlock()

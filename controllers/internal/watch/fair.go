@@ -105,7 +105,7 @@ type turns struct {
 	// shares holds the namespaces with waiting or running requests, and those that have used more than least.
 	shares map[string]*share
 	// least is the time used by the waiting namespace that has used the least. One that comes back starts with it:
-	// nobody saves up time.
+	// idle time earns no credit.
 	least time.Duration
 }
 
@@ -115,7 +115,7 @@ type run struct {
 	lane  int
 }
 
-// share holds the requests of a namespace, and what it has of the workers.
+// share holds the requests of a namespace, and its use of the workers.
 type share struct {
 	// lanes hold the waiting requests. A request that was moved to another lane leaves an outdated entry.
 	lanes            map[int][]ctrl.Request
@@ -186,7 +186,7 @@ func (t *turns) Pop() ctrl.Request {
 	return r
 }
 
-// next returns the namespace whose turn it is, and forgets those that would begin anew with as much.
+// next returns the namespace whose turn it is, and drops those for which a new entry would be the same.
 func (t *turns) next() (next *share) {
 	var least *share
 	for namespace, s := range t.shares {
