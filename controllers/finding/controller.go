@@ -93,9 +93,9 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(ctx), builder.WithPredicates(issueDecidesOtherwise)).
 		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(ctx), builder.WithPredicates(anotherResult)).
 		WatchesRawSource(hourly.Source(r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
-		WatchesRawSource(source.Func(r.takeRequests)).
+		WatchesRawSource(source.Func(r.enqueueRequested)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
-		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueHeard(), builder.WithPredicates(watch.NewSinceStart)).
+		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueForNewEndpoint(), builder.WithPredicates(watch.NewSinceStart)).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
 		Watches(&v1alpha1.WebhookDelivery{}, r.noteLost()).
 		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).

@@ -45,8 +45,8 @@ func (r *Reconciler) forgetRecorded(s *scope) {
 	}
 }
 
-// takeRequests enqueues findings whose status is requested, behind all others of their namespace.
-func (r *Reconciler) takeRequests(_ context.Context, q watch.Queue) error {
+// enqueueRequested enqueues findings whose status is requested, behind all others of their namespace.
+func (r *Reconciler) enqueueRequested(_ context.Context, q watch.Queue) error {
 	r.implied.OnRequest(func(finding types.NamespacedName) {
 		watch.AddLast(q, 0, []ctrl.Request{{NamespacedName: finding}})
 	})
@@ -71,10 +71,10 @@ func (r *Reconciler) noteLost() handler.EventHandler {
 	}}
 }
 
-// enqueueHeard enqueues the findings without a status that a new endpoint may get events of: they may have been left
-// without one before the cache showed the endpoint. Once it shows one endpoint more than are served, no finding is left
-// so, and there may be thousands of endpoints more.
-func (r *Reconciler) enqueueHeard() handler.EventHandler {
+// enqueueForNewEndpoint enqueues the findings without a status that a new endpoint may get events of: they may have been
+// left without one before the cache showed the endpoint. Once it shows one endpoint more than are served, no finding is
+// left so, and there may be thousands of endpoints more.
+func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 	enqueue := watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		if r.isOneOfTooMany(ctx, change.After) {
 			return
@@ -83,14 +83,14 @@ func (r *Reconciler) enqueueHeard() handler.EventHandler {
 		list := &v1alpha1.FindingList{}
 		err := r.Client.List(ctx, list, client.InNamespace(change.After.GetNamespace()), client.UnsafeDisableDeepCopy)
 		watch.LogError(ctx, err, "list the findings that a new endpoint may get events of")
-		var heard []ctrl.Request
+		var affected []ctrl.Request
 		for i := range list.Items {
 			f := &list.Items[i]
 			if f.Status.UpdatedAt == nil && !f.CreationTimestamp.Before(&since) {
-				heard = append(heard, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)})
+				affected = append(affected, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(f)})
 			}
 		}
-		watch.AddChanged(q, heard)
+		watch.AddChanged(q, affected)
 	})
 	return handler.Funcs{CreateFunc: watch.Changes(enqueue).Create}
 }

@@ -421,7 +421,7 @@ func TestAnEndpointBeyondThoseServedConcernsNoFinding(t *testing.T) {
 	r.Client = cache.Build()
 	for i, want := range map[int]int{0: 1, webhooks.MaxServed: 1, webhooks.MaxServed + 1: 0} {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
-		r.enqueueHeard().Create(t.Context(), event.CreateEvent{Object: endpoints[i]}, q)
+		r.enqueueForNewEndpoint().Create(t.Context(), event.CreateEvent{Object: endpoints[i]}, q)
 		done := make(chan struct{}) // an organization's lists are made one after the other
 		watch.Later(func(context.Context, watch.Change, watch.Queue) { close(done) })(
 			t.Context(), watch.Change{After: endpoints[i]}, q)
@@ -452,7 +452,7 @@ func TestManyFindingsOfOneChangeGoLast(t *testing.T) {
 			},
 			"endpoint": func(q watch.Queue) {
 				created := event.CreateEvent{Object: builder.WebhookEndpoint("e").In("org-a").Build()}
-				r.enqueueHeard().Create(t.Context(), created, q)
+				r.enqueueForNewEndpoint().Create(t.Context(), created, q)
 			},
 		} {
 			q := priorityqueue.New[ctrl.Request]("findings")
