@@ -156,8 +156,7 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 			client.UnsafeDisableDeepCopy)
 		switch {
 		case client.IgnoreNotFound(err) != nil:
-			return false, fmt.Errorf("look at %s %s, which delivery %s tells of: %w", subject.Kind, subject.Name, delivery.Name,
-				err)
+			return false, fmt.Errorf("get %s %s of delivery %s: %w", subject.Kind, subject.Name, delivery.Name, err)
 		case err == nil && (recordsOwed(delivery, entries, object) || r.implied.Owes(object)):
 			return true, nil
 		}

@@ -111,7 +111,7 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 	}
 	finding, err := r.unrecorded(ctx, object)
 	if err != nil {
-		return fateHeld, fmt.Errorf("look at the finding that delivery %s tells of: %w", e.name, err)
+		return fateHeld, fmt.Errorf("get the finding of delivery %s: %w", e.name, err)
 	}
 	if finding != nil && r.implied.IsRequested(finding) {
 		return fateHeld, nil
