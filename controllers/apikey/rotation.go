@@ -158,18 +158,18 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 		return ctrl.Result{}, nil
 	}
 	before := held.ring
-	if err := held.take(next, rotationAsked(public), now); err != nil {
+	if err := held.apply(next, rotationAsked(public), now); err != nil {
 		return ctrl.Result{}, err
 	}
 	if err := k.store(ctx, held); err != nil {
 		return ctrl.Result{}, err
 	}
-	k.tell(next, before, public, overlap)
+	k.announceStep(next, before, public, overlap)
 	return ctrl.Result{}, nil
 }
 
-// take applies the step to the holding.
-func (h *holding) take(next step, asked string, now time.Time) error {
+// apply applies the step to the holding.
+func (h *holding) apply(next step, asked string, now time.Time) error {
 	stamp := now.UTC().Format(time.RFC3339)
 	switch next {
 	case prepare:
@@ -194,8 +194,8 @@ func (h *holding) take(next step, asked string, now time.Time) error {
 	return nil
 }
 
-// tell sends Events for the steps that the user who requested the rotation waits for.
-func (k signingKeys) tell(done step, before tokens.Ring, public *corev1.ConfigMap, overlap time.Duration) {
+// announceStep sends Events for the steps that the user who requested the rotation waits for.
+func (k signingKeys) announceStep(done step, before tokens.Ring, public *corev1.ConfigMap, overlap time.Duration) {
 	switch done {
 	case prepare:
 		k.announce(public, corev1.EventTypeNormal, "SigningKeyAdded",
