@@ -62,11 +62,11 @@ func decide(s *scope) step {
 			"The endpoint is disabled: remove its spec.disabled to send this delivery.")
 	case s.endpoint.DisabledByControllers() != nil:
 		return waiting(v1alpha1.ReasonEndpointDisabled,
-			fmt.Sprintf("The endpoint is disabled because %s: its conditions tell what to do.",
+			fmt.Sprintf("The endpoint is disabled because %s: see its conditions.",
 				s.endpoint.DisabledByControllers().Message))
 	case s.endpoint.Status.SecretRef == nil:
 		return waiting(v1alpha1.ReasonSecretNotFound,
-			"The endpoint has no usable signing secret: its conditions say what to do.")
+			"The endpoint has no usable signing secret: see its conditions.")
 	case at.After(s.Now) && !webhooks.IsAhead(status, s.Now):
 		later := waiting(v1alpha1.ReasonProgressing, "The next attempt is made at status.nextAttemptAt.")
 		later.next, later.wait = new(v1alpha1.NewTime(at)), at.Sub(s.Now)
