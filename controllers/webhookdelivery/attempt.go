@@ -112,9 +112,9 @@ func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 		last: len(webhooks.Round(s.Status)) >= webhooks.AttemptsPerRound,
 	}
 	if got.outcome == v1alpha1.WebhookAttemptSucceeded {
-		return errors.Join(r.recordEnd(ctx, s, made), r.tellEndpoint(ctx, s.endpoint, made))
+		return errors.Join(r.recordEnd(ctx, s, made), r.recordAtEndpoint(ctx, s.endpoint, made))
 	}
-	return errors.Join(r.tellEndpoint(ctx, s.endpoint, made), r.recordEnd(ctx, s, made))
+	return errors.Join(r.recordAtEndpoint(ctx, s.endpoint, made), r.recordEnd(ctx, s, made))
 }
 
 // recordEnd writes the outcome of the attempt to the delivery, with retries until recordTimeout.

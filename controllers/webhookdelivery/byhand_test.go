@@ -348,7 +348,7 @@ func TestASuccessIsCountedIfAFailureWasCountedMeanwhile(t *testing.T) {
 	sent := endpoint.DeepCopy()
 	recordFailure(t, endpoint)
 	made := attempted{result: result{outcome: v1alpha1.WebhookAttemptSucceeded}, at: h.clock.Now(), generation: sent.Generation}
-	g.Expect(h.tellEndpoint(t.Context(), sent, made)).To(Succeed())
+	g.Expect(h.recordAtEndpoint(t.Context(), sent, made)).To(Succeed())
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.ConsecutiveFailures).To(BeZero())
 }
 

@@ -41,8 +41,8 @@ type attempted struct {
 	last bool
 }
 
-// tellEndpoint counts the attempt in the endpoint's status, if that changes anything.
-func (r *Reconciler) tellEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
+// recordAtEndpoint counts the attempt in the endpoint's status, if that changes anything.
+func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
 	if news, err := r.isNews(ctx, sent, made); err != nil || !news {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// isUrgent reports whether the delivery tells of a single decision and was not attempted yet. It goes ahead of the
+// isUrgent reports whether the delivery is about a single decision and was not attempted yet. It goes ahead of the
 // others. This breaks no promise: events may arrive in any order.
 func isUrgent(delivery *v1alpha1.WebhookDelivery) bool {
 	_, change, _ := strings.Cut(delivery.Spec.Event.Type, ".")
