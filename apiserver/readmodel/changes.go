@@ -49,8 +49,8 @@ func (m *Model) Changes(organization string, of changes.Set, after *changes.Posi
 	return reader, nil
 }
 
-// takeEvent writes a watch event, and records its change. The caller holds the mutex.
-func (m *Model) takeEvent(c change) error {
+// applyEvent writes a watch event, and records its change. The caller holds the mutex.
+func (m *Model) applyEvent(c change) error {
 	as, reported := reportedAs[c.kind]
 	if !reported {
 		return m.write(c)
@@ -68,7 +68,7 @@ func (m *Model) takeEvent(c change) error {
 	if c.kind == reviews {
 		n.joined = m.queue.endOfReviews(key.Namespace)
 	}
-	owed, unseen := m.settleApplied(c.kind, key, version)
+	owed, unseen := m.clearApplied(c.kind, key, version)
 	if unseen {
 		before = nil
 	}
@@ -92,11 +92,11 @@ type unreported struct {
 	unseen bool
 }
 
-// settleApplied reports whether the model shows a state of the object that came from the result of a write or a read
+// clearApplied reports whether the model shows a state of the object that came from the result of a write or a read
 // and that no event has reported yet, and whether no event has reported the object before. It forgets the state if the
 // event has its version or a later one. An earlier event keeps the state and clears unseen: it has reported the object
 // as new, so the event of the state reports a change.
-func (m *Model) settleApplied(k kind, key types.NamespacedName, version uint64) (owed, unseen bool) {
+func (m *Model) clearApplied(k kind, key types.NamespacedName, version uint64) (owed, unseen bool) {
 	of := applied{k, key}
 	noted, ok := m.applied[of]
 	switch {

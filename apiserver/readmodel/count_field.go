@@ -17,9 +17,9 @@ type countField struct {
 	take func(*FindingFilter) FindingFilter
 	// by is the likeness that determines the field's values.
 	by likeness
-	// anew means that the values are computed for each count: they change with the hour, or nearly every
-	// finding has its own.
-	anew bool
+	// uncached reports that the values are computed for each count: they change with the hour, or nearly every finding
+	// has its own.
+	uncached bool
 	// values adds the values of a finding, and so of all findings in its group.
 	values func(like *Item, add func(value string))
 }
@@ -77,7 +77,7 @@ func countFields(now time.Time) []countField {
 }
 
 func countedAnew(f countField) countField {
-	f.anew = true
+	f.uncached = true
 	return f
 }
 

@@ -208,7 +208,7 @@ func newNumbering() *numbering {
 		n.texts[by] = map[string]uint32{}
 	}
 	for _, f := range countFields(time.Time{}) {
-		if !f.anew {
+		if !f.uncached {
 			n.fields[f.by] = append(n.fields[f.by], f)
 			n.columns[f.name] = newColumn()
 		}
@@ -293,7 +293,7 @@ func (c *column) add(number, n int, counts []int) {
 
 // column returns the values of a field.
 func (t *findingTable) column(f *countField) *column {
-	if !f.anew {
+	if !f.uncached {
 		return t.numbers.columns[f.name]
 	}
 	c := newColumn()

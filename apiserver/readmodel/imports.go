@@ -18,8 +18,8 @@ func (m *Model) Imports(organization string) *v1alpha1.OrganizationImports {
 	return imports
 }
 
-// takeImports records what an organization lets imports create. The caller holds the mutex.
-func (m *Model) takeImports(organization *v1alpha1.Organization, name string) {
+// applyImports records what an organization lets imports create. The caller holds the mutex.
+func (m *Model) applyImports(organization *v1alpha1.Organization, name string) {
 	var after *v1alpha1.OrganizationImports
 	if organization != nil {
 		after = organization.Spec.Imports

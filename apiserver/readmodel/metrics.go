@@ -83,7 +83,7 @@ func (m *Model) lag() time.Duration {
 func (m *Model) hear(k kind) time.Time { return m.heard[k]() }
 
 // fallBehind records that readers do not see the change that arrived then. It is called twice per change:
-// before taking the mutex, so that a wait for the mutex is measured, and with the mutex, because settleLag may
+// before taking the mutex, so that a wait for the mutex is measured, and with the mutex, because updateLag may
 // have run in between.
 func (m *Model) fallBehind(received time.Time) {
 	if !m.metrics.behind.CompareAndSwap(nil, &received) {
@@ -91,9 +91,9 @@ func (m *Model) fallBehind(received time.Time) {
 	}
 }
 
-// settleLag records that readers see all changes, or all until some time: an organization that keeps changing a
+// updateLag records that readers see all changes, or all until some time: an organization that keeps changing a
 // repository keeps the queue from becoming empty. The caller holds the mutex and has just published.
-func (m *Model) settleLag() {
+func (m *Model) updateLag() {
 	its, all := m.metrics, !m.joining && m.queue.empty()
 	if !all && its.marked && !m.queue.hasJoined(&its.end) {
 		return

@@ -203,7 +203,7 @@ func (m *Model) add(c change) error {
 	defer m.mu.Unlock()
 	m.fallBehind(received)
 	defer m.signal()
-	return m.takeEvent(c)
+	return m.applyEvent(c)
 }
 
 // replace applies a list of all objects of a kind, as of a version.
@@ -236,7 +236,7 @@ func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) 
 		m.synced[kind] = true
 		m.log.Info("Listed", "kind", kind.String(), "objects", len(objects))
 	}
-	m.settleReady()
+	m.updateReady()
 	return nil
 }
 
@@ -261,9 +261,9 @@ func (m *Model) partition(namespace string) *partition {
 	return p
 }
 
-// settleOwner assigns a namespace to the one organization whose status names it. If several name it, it is
+// assignOwner assigns a namespace to the one organization whose status names it. If several name it, it is
 // assigned to none: showing one organization's findings to another is worse than showing none.
-func (m *Model) settleOwner(namespace string) {
+func (m *Model) assignOwner(namespace string) {
 	var owner string
 	for organization, its := range m.namespaces {
 		if its != namespace {
@@ -306,9 +306,9 @@ func (m *Model) publishOrganizations() {
 	m.visible.Store(&visible)
 }
 
-// settleReady makes the model ready once every kind is listed and all that was queued by then is joined. What comes
+// updateReady makes the model ready once every kind is listed and all that was queued by then is joined. What comes
 // later does not count: an organization that keeps changing a repository would keep the model from becoming ready.
-func (m *Model) settleReady() {
+func (m *Model) updateReady() {
 	switch {
 	case m.ready.Load() || m.starting != nil || slices.Contains(m.synced[:], false):
 	case m.joining || !m.queue.empty():

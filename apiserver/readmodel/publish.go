@@ -37,5 +37,5 @@ func (m *Model) publishAll() {
 		}
 	}
 	m.tellChanges()
-	m.settleLag()
+	m.updateLag()
 }

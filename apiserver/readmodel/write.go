@@ -81,53 +81,53 @@ func (m *Model) write(c change) error {
 		return fmt.Errorf("%s of %s: %w", key, c.kind, err)
 	}
 	if news {
-		m.take(c, key)
+		m.apply(c, key)
 	}
 	return nil
 }
 
-// take applies a change that is news to its partition.
-func (m *Model) take(c change, key types.NamespacedName) {
+// apply makes a change that is news in its partition.
+func (m *Model) apply(c change, key types.NamespacedName) {
 	if c.kind == organizations {
-		m.takeOrganization(still[*v1alpha1.Organization](c), key.Name)
+		m.applyOrganization(current[*v1alpha1.Organization](c), key.Name)
 		return
 	}
 	p := m.partition(key.Namespace)
 	switch c.kind {
 	case repositories:
-		m.takeRepository(p, still[*v1alpha1.Repository](c), key.Name)
+		m.applyRepository(p, current[*v1alpha1.Repository](c), key.Name)
 	case projects:
-		m.takeProject(p, still[*v1alpha1.Project](c), key.Name)
+		m.applyProject(p, current[*v1alpha1.Project](c), key.Name)
 	case reviews:
-		m.takeReview(p, still[*v1alpha1.Review](c), key.Name)
+		m.applyReview(p, current[*v1alpha1.Review](c), key.Name)
 	case reviewIssues:
-		m.takeIssue(p, still[*v1alpha1.ReviewIssue](c), key.Name)
+		m.applyIssue(p, current[*v1alpha1.ReviewIssue](c), key.Name)
 	case webhookDeliveries:
-		m.takeDelivery(p, still[*v1alpha1.WebhookDelivery](c), key.Name)
+		m.applyDelivery(p, current[*v1alpha1.WebhookDelivery](c), key.Name)
 	case scans:
-		m.takeScan(p, still[*v1alpha1.Scan](c), key.Name)
+		m.applyScan(p, current[*v1alpha1.Scan](c), key.Name)
 	case triageOperations:
-		m.takeOperation(p, still[*v1alpha1.TriageOperation](c), key.Name)
+		m.applyOperation(p, current[*v1alpha1.TriageOperation](c), key.Name)
 	case trends:
-		m.takeTrend(p, still[*v1alpha1.FindingTrend](c), key.Name)
+		m.applyTrend(p, current[*v1alpha1.FindingTrend](c), key.Name)
 	case findings:
-		m.takeFinding(p, still[*preparedFinding](c), key.Name)
+		m.applyFinding(p, current[*preparedFinding](c), key.Name)
 	}
 	if p.empty() {
 		delete(m.partitions, key.Namespace)
 	}
 }
 
-// still returns the object after a change; nil if it was deleted.
-func still[T metav1.Object](c change) (object T) {
+// current returns the object after a change; nil if it was deleted.
+func current[T metav1.Object](c change) (object T) {
 	if !c.deleted {
 		object, _ = c.object.(T)
 	}
 	return object
 }
 
-func (m *Model) takeOrganization(organization *v1alpha1.Organization, name string) {
-	m.takeImports(organization, name)
+func (m *Model) applyOrganization(organization *v1alpha1.Organization, name string) {
+	m.applyImports(organization, name)
 	before, after := m.namespaces[name], ""
 	if organization != nil {
 		after = organization.Status.Namespace
@@ -142,7 +142,7 @@ func (m *Model) takeOrganization(organization *v1alpha1.Organization, name strin
 	}
 	for _, namespace := range []string{before, after} {
 		if namespace != "" {
-			m.settleOwner(namespace)
+			m.assignOwner(namespace)
 		}
 	}
 	m.publishOrganizations()
