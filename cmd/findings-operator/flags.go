@@ -83,7 +83,7 @@ func (o *commonOptions) plane(manager string) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	apitime.Hear(config)
+	apitime.Observe(config)
 	return config, nil
 }
 

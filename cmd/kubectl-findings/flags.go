@@ -38,7 +38,7 @@ type cli struct {
 func newConnectionFlags(errOut io.Writer) *connectionFlags {
 	flags := genericclioptions.NewConfigFlags(true)
 	return &connectionFlags{ConfigFlags: flags.WithWrapConfigFn(func(config *rest.Config) *rest.Config {
-		apitime.Hear(config)
+		apitime.Observe(config)
 		config.UserAgent = program + "/" + version.String()
 		config.WarningHandler = rest.NewWarningWriter(errOut, rest.WarningWriterOptions{Deduplicate: true})
 		return config

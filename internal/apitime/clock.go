@@ -23,16 +23,16 @@ var (
 	logged     = rate.Sometimes{Interval: 10 * time.Minute}
 )
 
-// Hear makes the clients of this config note the API server's time. A process has one API server of the kinds.
-func Hear(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return hearing{next} })
+// Observe makes the clients of this config note the API server's time. A process has one API server of the kinds.
+func Observe(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dateRecorder{next} })
 }
 
-type hearing struct{ next http.RoundTripper }
+type dateRecorder struct{ next http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
-func (h hearing) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := h.next.RoundTrip(request)
+func (r dateRecorder) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := r.next.RoundTrip(request)
 	if err != nil {
 		return response, err
 	}

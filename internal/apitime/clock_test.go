@@ -32,7 +32,7 @@ func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
 			defer server.Close()
 			defer lastAnswer.Store(nil)
 			config := &rest.Config{Host: server.URL}
-			Hear(config)
+			Observe(config)
 			client, err := rest.HTTPClientFor(config)
 			harness.Must(t, err)
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)

@@ -23,7 +23,7 @@ func setServerTime(t *testing.T, at time.Time) {
 	config := &rest.Config{Transport: harness.RoundTripper(func(*http.Request) (*http.Response, error) {
 		return &http.Response{Header: http.Header{"Date": {at.UTC().Format(http.TimeFormat)}}, Body: http.NoBody}, nil
 	})}
-	apitime.Hear(config)
+	apitime.Observe(config)
 	transport, err := rest.TransportFor(config)
 	harness.Must(t, err)
 	response, err := transport.RoundTrip(&http.Request{})
