@@ -30,7 +30,7 @@ const maxWaitingEvents = 1000
 type Informers struct {
 	reader      *kube.Reader
 	unreadables *kube.Unreadables
-	hearing     *kube.Hearing
+	contact     *kube.Contact
 	found       chan *kube.Unreadable
 	recorder    events.EventRecorder
 }
@@ -41,7 +41,7 @@ func NewInformers(config *rest.Config) (*Informers, error) {
 	if err != nil {
 		return nil, err
 	}
-	i := &Informers{reader: reader, hearing: kube.NewHearing("findings_controller_heard_seconds", clock.RealClock{}),
+	i := &Informers{reader: reader, contact: kube.NewContact("findings_controller_heard_seconds", clock.RealClock{}),
 		found: make(chan *kube.Unreadable, maxWaitingEvents)}
 	i.unreadables = kube.NewUnreadables(ctrl.Log.WithName("kube"), i.note)
 	return i, nil
@@ -56,7 +56,7 @@ func (i *Informers) Use(options cache.Options) cache.Options {
 		if kind, ok := kube.KindOf(object); ok {
 			lw = kube.NewListWatch(kube.ListWatchOptions{
 				Kind: kind, From: i.reader.Source(kind), Unreadables: i.unreadables,
-				Trim: trim(transformOf(options, object)), Heard: i.hearing.Watch(kind.Resource),
+				Trim: trim(transformOf(options, object)), OnContact: i.contact.Watch(kind.Resource),
 				Last: func(name types.NamespacedName) kube.Object { return last(held, name) },
 			})
 		}
@@ -75,7 +75,7 @@ func last(held toolscache.Store, name types.NamespacedName) kube.Object {
 
 // Register adds the metrics, and the sender of Events to the manager.
 func (i *Informers) Register(mgr ctrl.Manager, registerer prometheus.Registerer) error {
-	for _, collector := range []prometheus.Collector{i.unreadables, i.hearing} {
+	for _, collector := range []prometheus.Collector{i.unreadables, i.contact} {
 		if err := registerer.Register(collector); err != nil {
 			return fmt.Errorf("register the metrics of the informers: %w", err)
 		}

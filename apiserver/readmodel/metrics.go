@@ -38,7 +38,7 @@ func (m *Model) register(registerer prometheus.Registerer) error {
 	if registerer == nil {
 		return nil
 	}
-	collectors := []prometheus.Collector{m.metrics.catchUp, m.hearing, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	collectors := []prometheus.Collector{m.metrics.catchUp, m.contact, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_read_model_lag_seconds",
 		Help: "Age of the oldest change that came in and that readers may not see yet; 0 while they see all.",
 	}, func() float64 { return m.lag().Seconds() })}
@@ -60,7 +60,7 @@ func (m *Model) register(registerer prometheus.Registerer) error {
 
 // Silence returns which of the kinds has been silent the longest, and for how long.
 func (m *Model) Silence(resources ...string) (kind string, silence time.Duration) {
-	return m.hearing.Silence(resources...)
+	return m.contact.Silence(resources...)
 }
 
 // Kinds returns the watched kinds, by their names in paths of the Kubernetes API.
@@ -79,8 +79,8 @@ func (m *Model) lag() time.Duration {
 	return max(0, m.clock.Since(*since))
 }
 
-// hear records that data of a kind has arrived, and returns when.
-func (m *Model) hear(k kind) time.Time { return m.heard[k]() }
+// contacted records that data of a kind has arrived, and returns when.
+func (m *Model) contacted(k kind) time.Time { return m.recordContact[k]() }
 
 // fallBehind records that readers do not see the change that arrived then. It is called twice per change:
 // before taking the mutex, so that a wait for the mutex is measured, and with the mutex, because updateLag may

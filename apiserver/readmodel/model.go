@@ -55,9 +55,9 @@ type Model struct {
 	clock   clock.Clock
 	source  func(kube.Kind) kube.Source
 	metrics *metrics
-	// hearing knows when data of each kind last arrived, and heard records it.
-	hearing *kube.Hearing
-	heard   [kinds]func() time.Time
+	// contact holds when data of each kind last arrived, and recordContact records it.
+	contact       *kube.Contact
+	recordContact [kinds]func() time.Time
 	// unreadables records objects that cannot be read.
 	unreadables *kube.Unreadables
 
@@ -114,10 +114,10 @@ func New(options Options) (*Model, error) {
 	if m.unreadables == nil {
 		m.unreadables = kube.NewUnreadables(options.Log, nil)
 	}
-	m.hearing = kube.NewHearing("findings_read_model_heard_seconds", m.clock)
+	m.contact = kube.NewContact("findings_read_model_heard_seconds", m.clock)
 	for k := range kinds {
 		m.versions[k] = newest.New()
-		m.heard[k] = m.hearing.Watch(k.String())
+		m.recordContact[k] = m.contact.Watch(k.String())
 	}
 	m.visible.Store(&map[string]*view{})
 	m.imports.Store(&map[string]*v1alpha1.OrganizationImports{})
@@ -194,7 +194,7 @@ func (m *Model) shown(organization string) *indexes {
 
 // add applies a watch event.
 func (m *Model) add(c change) error {
-	received := m.hear(c.kind)
+	received := m.contacted(c.kind)
 	m.fallBehind(received)
 	if !c.deleted {
 		c.object = m.preRender(c.object)
@@ -208,7 +208,7 @@ func (m *Model) add(c change) error {
 
 // replace applies a list of all objects of a kind, as of a version.
 func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) error {
-	received := m.hear(kind)
+	received := m.contacted(kind)
 	m.fallBehind(received)
 	for batch := range slices.Chunk(objects, listBatch) {
 		for i := range batch {

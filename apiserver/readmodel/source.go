@@ -16,8 +16,8 @@ import (
 func (m *Model) listWatch(k kind) *kube.ListWatch {
 	return kube.NewListWatch(kube.ListWatchOptions{
 		Kind: k.known(), From: m.source(k.known()), Unreadables: m.unreadables,
-		Trim:  m.rendered,
-		Heard: m.heard[k],
+		Trim:      m.rendered,
+		OnContact: m.recordContact[k],
 	})
 }
 

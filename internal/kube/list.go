@@ -14,29 +14,29 @@ import (
 
 // decodeList reads a JSON list of the Kubernetes API to its end, and calls each with every object. A
 // truncated list is an error.
-func decodeList(from io.Reader, kind Kind, each func(runtime.Object) error) (said metav1.ListMeta, err error) {
+func decodeList(from io.Reader, kind Kind, each func(runtime.Object) error) (meta metav1.ListMeta, err error) {
 	decoder := newListDecoder(from, kind)
 	if err := decoder.expect(json.Delim('{')); err != nil {
-		return said, err
+		return meta, err
 	}
 	for decoder.More() {
 		member, err := decoder.Token()
 		if err != nil {
-			return said, err
+			return meta, err
 		}
 		switch member {
 		case "metadata":
-			err = decoder.Decode(&said)
+			err = decoder.Decode(&meta)
 		case "items":
 			err = decoder.items(each)
 		default:
 			err = decoder.Decode(&json.RawMessage{})
 		}
 		if err != nil {
-			return said, err
+			return meta, err
 		}
 	}
-	return said, decoder.expect(json.Delim('}'))
+	return meta, decoder.expect(json.Delim('}'))
 }
 
 // listDecoder decodes a list, and keeps the bytes of the last decoded value.

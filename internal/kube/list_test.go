@@ -20,12 +20,12 @@ func findings() Kind {
 }
 
 // decoded returns the result of decodeList.
-func decoded(text string) (said metav1.ListMeta, names []string, err error) {
-	said, err = decodeList(strings.NewReader(text), findings(), func(object runtime.Object) error {
+func decoded(text string) (meta metav1.ListMeta, names []string, err error) {
+	meta, err = decodeList(strings.NewReader(text), findings(), func(object runtime.Object) error {
 		names = append(names, object.(metav1.Object).GetName())
 		return nil
 	})
-	return said, names, err
+	return meta, names, err
 }
 
 // The streaming decoder yields the same as the decoder of a whole list.
@@ -42,13 +42,13 @@ func TestAStreamedListIsTheList(t *testing.T) {
 	var want v1alpha1.FindingList
 	harness.Must(t, json.Unmarshal(text, &want))
 	var got []v1alpha1.Finding
-	said, err := decodeList(strings.NewReader(string(text)), findings(), func(object runtime.Object) error {
+	meta, err := decodeList(strings.NewReader(string(text)), findings(), func(object runtime.Object) error {
 		got = append(got, *object.(*v1alpha1.Finding))
 		return nil
 	})
 	harness.Must(t, err)
 	harness.Same(t, "objects", want.Items, got)
-	harness.Same(t, "metadata", want.ListMeta, said)
+	harness.Same(t, "metadata", want.ListMeta, meta)
 }
 
 // The API server sorts the members by name, and may add others.
@@ -57,9 +57,9 @@ func TestMembersOfAListComeInAnyOrder(t *testing.T) {
 		`{"items":[{"metadata":{"name":"f"}}],"metadata":{"resourceVersion":"7"},"more":[{"items":1}]}`,
 		`{"more":{"metadata":{"resourceVersion":"8"}},"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"f"}}]}`,
 	} {
-		said, names, err := decoded(text)
-		if err != nil || said.ResourceVersion != "7" || len(names) != 1 || names[0] != "f" {
-			t.Errorf("%s: got %+v %v, %v", text, said, names, err)
+		meta, names, err := decoded(text)
+		if err != nil || meta.ResourceVersion != "7" || len(names) != 1 || names[0] != "f" {
+			t.Errorf("%s: got %+v %v, %v", text, meta, names, err)
 		}
 	}
 }

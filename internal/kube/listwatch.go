@@ -42,8 +42,8 @@ type ListWatchOptions struct {
 	Unreadables *Unreadables
 	// Trim returns the part of a listed object that is kept; nil keeps all of it.
 	Trim func(Object) runtime.Object
-	// Heard is called whenever the API server sends something about the kind, even if nothing has changed.
-	Heard func() time.Time
+	// OnContact is called whenever the API server sends something about the kind, even if nothing has changed.
+	OnContact func() time.Time
 	// Last returns an object as it was last read, or nil if it never was. Watchers see this version as deleted
 	// when the object becomes unreadable. Last may be nil.
 	Last func(types.NamespacedName) Object
@@ -55,8 +55,8 @@ func NewListWatch(options ListWatchOptions) *ListWatch {
 	if l.Trim == nil {
 		l.Trim = func(object Object) runtime.Object { return object }
 	}
-	if l.Heard == nil {
-		l.Heard = func() time.Time { return time.Time{} }
+	if l.OnContact == nil {
+		l.OnContact = func() time.Time { return time.Time{} }
 	}
 	l.ListWatch = &cache.ListWatch{ListWithContextFunc: l.list, WatchFuncWithContext: l.watch}
 	return l
@@ -95,18 +95,18 @@ func (l *ListWatch) Now(ctx context.Context) (*List, error) { return l.all(ctx, 
 
 // version returns the resource version of the latest stored state.
 func (l *ListWatch) version(ctx context.Context) (string, error) {
-	said, err := l.From.List(ctx, metav1.ListOptions{Limit: 1}, func(runtime.Object) error { return nil })
+	meta, err := l.From.List(ctx, metav1.ListOptions{Limit: 1}, func(runtime.Object) error { return nil })
 	if err != nil {
 		return "", fmt.Errorf("ask for the version of %s: %w", l.Kind.Resource, err)
 	}
-	return said.ResourceVersion, nil
+	return meta.ResourceVersion, nil
 }
 
 // all lists the objects, and the further pages if the list has a limit.
 func (l *ListWatch) all(ctx context.Context, options metav1.ListOptions) (*List, error) {
 	listed, left := &List{}, map[types.NamespacedName]struct{}{}
 	for {
-		said, err := l.From.List(ctx, options, func(item runtime.Object) error {
+		meta, err := l.From.List(ctx, options, func(item runtime.Object) error {
 			switch item := item.(type) {
 			case *Unreadable:
 				left[types.NamespacedName{Namespace: item.Namespace, Name: item.Name}] = struct{}{}
@@ -121,10 +121,10 @@ func (l *ListWatch) all(ctx context.Context, options metav1.ListOptions) (*List,
 		if err != nil {
 			return nil, fmt.Errorf("list %s after %d of them: %w", l.Kind.Resource, len(listed.Items), err)
 		}
-		listed.ResourceVersion, options.Continue = said.ResourceVersion, said.Continue
-		if said.Continue == "" {
+		listed.ResourceVersion, options.Continue = meta.ResourceVersion, meta.Continue
+		if meta.Continue == "" {
 			l.Unreadables.keep(l.Kind, left)
-			l.Heard()
+			l.OnContact()
 			return listed, nil
 		}
 	}
@@ -135,7 +135,7 @@ func (l *ListWatch) watch(ctx context.Context, options metav1.ListOptions) (watc
 	if err != nil {
 		return nil, err
 	}
-	l.Heard()
+	l.OnContact()
 	return watch.Filter(begun, l.received), nil
 }
 
@@ -143,7 +143,7 @@ func (l *ListWatch) received(event watch.Event) (watch.Event, bool) {
 	if event.Type == watch.Error {
 		return event, true
 	}
-	l.Heard()
+	l.OnContact()
 	switch object := event.Object.(type) {
 	case *Unreadable:
 		gone := l.gone(object)

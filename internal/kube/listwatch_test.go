@@ -35,22 +35,22 @@ func (f *fakeSource) List(_ context.Context, options metav1.ListOptions, each fu
 	if len(f.asked) == f.refusedAt {
 		return metav1.ListMeta{}, errRefused
 	}
-	said := metav1.ListMeta{ResourceVersion: "77"}
+	meta := metav1.ListMeta{ResourceVersion: "77"}
 	from, _ := strconv.Atoi(options.Continue) // empty: 0
 	to := len(f.findings)
 	if options.Limit > 0 && from+int(options.Limit) < to {
 		to = from + int(options.Limit)
-		said.Continue = strconv.Itoa(to)
+		meta.Continue = strconv.Itoa(to)
 	}
 	for i := from; i < to; i++ {
 		if err := each(&f.findings[i]); err != nil {
-			return said, err
+			return meta, err
 		}
 		if len(f.asked) == f.breaksAt {
-			return said, errBrokeOff
+			return meta, errBrokeOff
 		}
 	}
-	return said, nil
+	return meta, nil
 }
 
 func (f *fakeSource) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {

@@ -53,7 +53,7 @@ func TestAnObjectThatCannotBeReadCostsItselfInALists(t *testing.T) {
 	items[len(items)-1] = strings.Replace(items[len(items)-1], `"name"`, `"managedFields":[{"time":"10000-01-01T00:00:00Z"}],"name"`, 1)
 	text := `{"items":[` + strings.Join(items, ", ") + `],"metadata":{"resourceVersion":"77"}}`
 	var read, passedOver []string
-	said, err := decodeList(strings.NewReader(text), findings(), func(object runtime.Object) error {
+	meta, err := decodeList(strings.NewReader(text), findings(), func(object runtime.Object) error {
 		switch object := object.(type) {
 		case *v1alpha1.Finding:
 			read = append(read, object.Name+object.Spec.Tool)
@@ -65,8 +65,8 @@ func TestAnObjectThatCannotBeReadCostsItselfInALists(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil || said.ResourceVersion != "77" {
-		t.Fatalf("got %+v, %v", said, err)
+	if err != nil || meta.ResourceVersion != "77" {
+		t.Fatalf("got %+v, %v", meta, err)
 	}
 	if len(read) != len(odd)+1 || len(passedOver) != len(odd)+1 || slices.ContainsFunc(read, func(s string) bool { return !strings.HasSuffix(s, "gosec") }) {
 		t.Errorf("read %v, passed over %v", read, passedOver)

@@ -52,10 +52,10 @@ func eachPage[T any](ctx context.Context, c *Client, namespace string, selector 
 	for expired := 0; ; {
 		var page []T
 		var odd []string
-		var said metav1.ListMeta
+		var meta metav1.ListMeta
 		err := Retry(ctx, func(ctx context.Context) (err error) {
 			page, odd = make([]T, 0, pageSize), nil
-			said, err = source.List(ctx, options, func(object runtime.Object) error {
+			meta, err = source.List(ctx, options, func(object runtime.Object) error {
 				if u, is := object.(*kube.Unreadable); is {
 					odd = append(odd, u.Name)
 					return nil
@@ -81,7 +81,7 @@ func eachPage[T any](ctx context.Context, c *Client, namespace string, selector 
 		}
 		do(page, options.Continue == "")
 		unreadable = append(unreadable, odd...)
-		if options.Continue = said.Continue; options.Continue == "" {
+		if options.Continue = meta.Continue; options.Continue == "" {
 			return unreadable, nil
 		}
 	}
