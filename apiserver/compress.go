@@ -56,20 +56,20 @@ func compressing(w io.Writer, body func(io.Writer) error) error {
 	return compressor.Close()
 }
 
-// mostHeldBack is how many compressed bytes are buffered before they are sent: usually enough for a thousand
+// maxBuffered is how many compressed bytes are buffered before they are sent: usually enough for a thousand
 // findings.
-const mostHeldBack = 256 << 10
+const maxBuffered = 256 << 10
 
-// heldBack buffers writes until mostHeldBack is reached or letGo is called. A client that is slow to read a
+// buffered buffers writes until maxBuffered is reached or flush is called. A client that is slow to read a
 // page of usual size therefore does not occupy a compressor.
-type heldBack struct {
+type buffered struct {
 	to   io.Writer
 	kept []byte
 }
 
-func (h *heldBack) Write(data []byte) (int, error) {
-	if len(h.kept)+len(data) > mostHeldBack {
-		if err := h.letGo(); err != nil {
+func (h *buffered) Write(data []byte) (int, error) {
+	if len(h.kept)+len(data) > maxBuffered {
+		if err := h.flush(); err != nil {
 			return 0, err
 		}
 	}
@@ -77,7 +77,7 @@ func (h *heldBack) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-func (h *heldBack) letGo() error {
+func (h *buffered) flush() error {
 	_, err := h.to.Write(h.kept)
 	h.kept = h.kept[:0]
 	return err

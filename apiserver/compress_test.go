@@ -30,7 +30,7 @@ func (w *inWrites) Write(data []byte) (int, error) {
 
 // A compressor takes a megabyte, and a client that does not read must not occupy one for a body of usual size.
 func TestABodyIsCompressedBeforeTheFirstOfItIsSent(t *testing.T) {
-	random := make([]byte, 3*mostHeldBack)
+	random := make([]byte, 3*maxBuffered)
 	source := rand.NewChaCha8([32]byte{})
 	_, _ = source.Read(random) // it never fails
 	for _, c := range []struct {
@@ -38,8 +38,8 @@ func TestABodyIsCompressedBeforeTheFirstOfItIsSent(t *testing.T) {
 		in, most int
 	}{
 		{bytes.Repeat([]byte("finding "), minCompressedBytes), 1, 1},
-		{bytes.Repeat([]byte("finding "), mostHeldBack), 1, 1},
-		{random[:mostHeldBack*9/10], 1, 1},
+		{bytes.Repeat([]byte("finding "), maxBuffered), 1, 1},
+		{random[:maxBuffered*9/10], 1, 1},
 		{random, 3, 4}, // more than is held back
 	} {
 		client := &inWrites{ResponseRecorder: httptest.NewRecorder()}

@@ -16,13 +16,13 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// deafAfter is how long a kind must be silent before responses are marked with x-data-age. When nothing
+// silentAfter is how long a kind must be silent before responses are marked with x-data-age. When nothing
 // changes, the API server sends a bookmark about once a minute, but the first one of a watch only after two
 // minutes.
-const deafAfter = 150 * time.Second
+const silentAfter = 150 * time.Second
 
-// restsOn lists the kinds that responses depend on, by the scope of their operation.
-var restsOn = map[v1alpha1.Scope][]string{
+// dependsOn lists the kinds that responses depend on, by the scope of their operation.
+var dependsOn = map[v1alpha1.Scope][]string{
 	v1alpha1.ScopeFindingsRead:   {"organizations", "repositories", "projects", "findings"},
 	v1alpha1.ScopeFindingsTriage: {"organizations", "repositories", "projects", "findings"},
 	v1alpha1.ScopeFindingsImport: {"organizations", "repositories", "projects", "scans"},
@@ -36,14 +36,14 @@ var restsOn = map[v1alpha1.Scope][]string{
 	v1alpha1.ScopeKeysRead:          {"organizations"},
 }
 
-// alsoRestsOn lists further kinds, by operationId.
-var alsoRestsOn = map[string][]string{
+// alsoDependsOn lists further kinds, by operationId.
+var alsoDependsOn = map[string][]string{
 	"listScans": {"scans"}, "getScan": {"scans"}, "updateReviewIssue": {"reviews", "reviewissues"},
 	"getTrends": {"findingtrends"},
 }
 
-// streamRestsOn holds the kind behind each kind of change: a stream depends only on those that it reports.
-var streamRestsOn = [changes.Kinds]string{
+// streamDependsOn holds the kind behind each kind of change: a stream depends only on those that it reports.
+var streamDependsOn = [changes.Kinds]string{
 	changes.Findings: "findings", changes.Operations: "triageoperations", changes.Scans: "scans",
 	changes.Reviews: "reviews", changes.Deliveries: "webhookdeliveries",
 }
@@ -51,7 +51,7 @@ var streamRestsOn = [changes.Kinds]string{
 // silenceBehind returns which of the kinds behind a stream has been silent the longest, and for how long.
 func (r *router) silenceBehind(stream *handlers.Events) (kind string, silence time.Duration) {
 	var kinds []string
-	for k, kind := range streamRestsOn {
+	for k, kind := range streamDependsOn {
 		if stream.Kinds.Has(changes.Kind(k)) { //nolint:gosec // an index of the array
 			kinds = append(kinds, kind)
 		}
@@ -62,7 +62,7 @@ func (r *router) silenceBehind(stream *handlers.Events) (kind string, silence ti
 // checkDataAge adds the maximum age of the data behind a response if a kind has long been silent, and refuses
 // to answer from data that is older than the operator allows.
 func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.HandlerFunc {
-	kinds := slices.Concat(restsOn[scope], alsoRestsOn[operation])
+	kinds := slices.Concat(dependsOn[scope], alsoDependsOn[operation])
 	return func(c *gin.Context) {
 		kind, silence := r.model.Silence(kinds...)
 		r.checkSilence(c, kind, silence)
@@ -72,7 +72,7 @@ func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.Handle
 // checkSilence marks the response if the kind has long been silent, and refuses it if the silence is longer than the
 // operator allows. It reports whether to go on.
 func (r *router) checkSilence(c *gin.Context, kind string, silence time.Duration) bool {
-	if silence > deafAfter {
+	if silence > silentAfter {
 		c.Header(api.DataAgeHeader, strconv.Itoa(int(max(silence, r.auth.Age(time.Now())).Seconds())))
 	}
 	if r.isStale(silence) {
@@ -107,10 +107,10 @@ func (r *router) shows(identity auth.Identity) error {
 // isStale reports whether nobody may be answered from data that is that old.
 func (r *router) isStale(silence time.Duration) bool { return silence > r.dataStaleness }
 
-// deafness returns the part of the readiness report that names the silent kinds. A replica with silent kinds
+// silenceReport returns the part of the readiness report that names the silent kinds. A replica with silent kinds
 // stays ready: usually all replicas are affected at the same time, and a Service without endpoints helps
 // nobody.
-func (s *Server) deafness() (report string) {
+func (s *Server) silenceReport() (report string) {
 	if age := s.auth.Age(time.Now()); s.auth.Synced() && age > usualAge {
 		report += fmt.Sprintf("[!] keys: not listed for %s\n", age.Round(time.Second))
 	}
@@ -118,7 +118,7 @@ func (s *Server) deafness() (report string) {
 		return report
 	}
 	for _, kind := range s.model.Kinds() {
-		if _, silence := s.model.Silence(kind); silence > deafAfter {
+		if _, silence := s.model.Silence(kind); silence > silentAfter {
 			report += fmt.Sprintf("[!] %s: nothing heard for %s; what is shown may be old\n", kind, silence.Round(time.Second))
 		}
 	}

@@ -67,15 +67,15 @@ func (w *watched) bookmark(t *testing.T, resource string) {
 func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
 	w := newWatched(t)
 	s := &Server{model: w.model, auth: w.authenticator(t)}
-	harness.Same(t, "what a model that hears all reports", "", s.deafness())
+	harness.Same(t, "what a model without silent kinds reports", "", s.silenceReport())
 	for _, deaf := range w.model.Kinds() {
-		w.clock.Step(deafAfter + time.Second)
+		w.clock.Step(silentAfter + time.Second)
 		for _, kind := range w.model.Kinds() {
 			if kind != deaf {
 				w.bookmark(t, kind)
 			}
 		}
-		if report := s.deafness(); strings.Count(report, "\n") != 1 || !strings.Contains(report, "[!] "+deaf+": nothing heard for 2m31s") {
+		if report := s.silenceReport(); strings.Count(report, "\n") != 1 || !strings.Contains(report, "[!] "+deaf+": nothing heard for 2m31s") {
 			t.Errorf("%s is deaf: the report is %q", deaf, report)
 		}
 		for asked, kinds := range resting() {
@@ -100,20 +100,20 @@ func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
 // streams checks that only streams of the silent kind end, and are not opened.
 func (w *watched) streams(t *testing.T, deaf string) {
 	t.Helper()
-	for kind, restsOn := range streamRestsOn {
+	for kind, dependsOn := range streamDependsOn {
 		events := &handlers.Events{Kinds: changes.Set(0).With(changes.Kind(kind)), Close: func() {}}
-		for staleness, alive := range map[time.Duration]bool{time.Hour: true, 2 * time.Minute: restsOn != deaf} {
+		for staleness, alive := range map[time.Duration]bool{time.Hour: true, 2 * time.Minute: dependsOn != deaf} {
 			r := &router{model: w.model, auth: w.authenticator(t), dataStaleness: staleness}
 			if r.beat(&eventStream{events: events}) != alive {
-				t.Errorf("%s has been deaf for 151 s, of at most %s: the stream of %s goes on: %t", deaf, staleness, restsOn, !alive)
+				t.Errorf("%s has been deaf for 151 s, of at most %s: the stream of %s goes on: %t", deaf, staleness, dependsOn, !alive)
 			}
 			engine := newEngine()
 			engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
 			engine.HEAD("/", r.checkDataAge("", "streamEvents"), func(c *gin.Context) { r.sendEvents(c, events) })
 			answer := httptest.NewRecorder()
 			engine.ServeHTTP(answer, httptest.NewRequest(http.MethodHead, "/", http.NoBody))
-			if (answer.Code == http.StatusOK) != alive || (answer.Header().Get(api.DataAgeHeader) != "") != (restsOn == deaf) {
-				t.Errorf("%s is deaf: a stream of %s is answered with %d %s", deaf, restsOn, answer.Code, answer.Body)
+			if (answer.Code == http.StatusOK) != alive || (answer.Header().Get(api.DataAgeHeader) != "") != (dependsOn == deaf) {
+				t.Errorf("%s is deaf: a stream of %s is answered with %d %s", deaf, dependsOn, answer.Code, answer.Body)
 			}
 		}
 	}
@@ -149,10 +149,10 @@ type asking struct {
 // resting returns the kinds that responses depend on.
 func resting() map[asking][]string {
 	out := map[asking][]string{}
-	for scope, kinds := range restsOn {
+	for scope, kinds := range dependsOn {
 		out[asking{scope: scope}] = kinds
 	}
-	for operation, kinds := range alsoRestsOn {
+	for operation, kinds := range alsoDependsOn {
 		out[asking{operation: operation}] = kinds
 	}
 	return out
@@ -173,7 +173,7 @@ func (w *watched) get(t *testing.T, asked asking, staleness time.Duration) (body
 func TestEveryScopeRestsOnKindsThatAreWatched(t *testing.T) {
 	w := newWatched(t)
 	for _, scope := range v1alpha1.Scopes() {
-		if len(restsOn[scope]) == 0 {
+		if len(dependsOn[scope]) == 0 {
 			t.Errorf("%s rests on nothing", scope)
 		}
 	}

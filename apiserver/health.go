@@ -41,5 +41,5 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	fmt.Fprint(w, report+s.deafness()) //nolint:errcheck // a probe that has gone away
+	fmt.Fprint(w, report+s.silenceReport()) //nolint:errcheck // a probe that has gone away
 }

@@ -94,10 +94,10 @@ func (r *router) routeOf(c *gin.Context) string {
 // statusClientGone is logged and counted instead of an error of the server that no client got. Nginx invented it.
 const statusClientGone = 499
 
-// mostImpatience is how long a request may take and still count as given up by its client, unless it is an upload:
+// longestClientWait is how long a request may take and still count as given up by its client, unless it is an upload:
 // after that the server was too slow. It is less than readTimeout - readHeaderTimeout, because net/http cancels
 // requests at the read deadline of a connection too.
-const mostImpatience = 10 * time.Second
+const longestClientWait = 10 * time.Second
 
 // outcome returns the status to log and to count: the one that was sent, or statusClientGone if the client left before
 // an error of the server. A request that its client gives up often fails, and nobody is to be woken for that. A server
@@ -107,7 +107,7 @@ func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 	if status < http.StatusInternalServerError || !abandoned(c.Request.Context(), s.err) {
 		return status
 	}
-	if s.panicked || took >= mostImpatience && s.request.Stream == nil {
+	if s.panicked || took >= longestClientWait && s.request.Stream == nil {
 		return status
 	}
 	select {

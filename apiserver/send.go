@@ -66,13 +66,13 @@ func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	case head:
 		chunks.Put(kept)
 	case compressed:
-		held := &heldBack{to: client}
+		held := &buffered{to: client}
 		_ = func() error {
 			defer free()
 			return compressing(held, func(w io.Writer) error { return write(w, chunk, rest) })
 		}()
 		chunks.Put(kept)
-		_ = held.letGo()
+		_ = held.flush()
 	default:
 		_ = write(client, chunk, rest)
 		chunks.Put(kept)
