@@ -58,7 +58,7 @@ func DefaultScopes() []Scope {
 
 // APIKeySpec describes what a key is for and how long it is valid.
 type APIKeySpec struct {
-	// description tells who uses the key and for what, for example "The team's dashboard". At most
+	// description says who uses the key and for what, for example "The team's dashboard". At most
 	// 512 characters.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional

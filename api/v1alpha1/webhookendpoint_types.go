@@ -2,9 +2,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// ConditionBacklogged is True while too many deliveries to an endpoint are pending. Its reason tells what still becomes
-// a delivery; all else is recorded, and becomes one once fewer than half as many are pending. Negative polarity: absent
-// otherwise.
+// ConditionBacklogged is True while too many deliveries to an endpoint are pending. Its reason states which changes
+// still become deliveries; the others are recorded, and become deliveries once fewer than half as many are pending.
+// Negative polarity: absent otherwise.
 const ConditionBacklogged = "Backlogged"
 
 // Reasons of a WebhookEndpoint's conditions.
