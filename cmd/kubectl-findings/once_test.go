@@ -34,7 +34,7 @@ func TestAFlagWithoutAValueIsRefused(t *testing.T) {
 		{[]string{"redeliver", "--endpoint=", "--selector="}, blank("--endpoint") + "\n" + blank("--selector")},
 		// These mean something without a value, so the command goes on to the next mistake.
 		{[]string{"import", "x.sarif", "--repository=r", "--project=p", "--analysis="}, "x.sarif is refused"},
-		{[]string{"triage", "f-1", "--comment", "", "--undo=x"}, "--undo goes without"},
+		{[]string{"triage", "f-1", "--comment", "", "--undo=x"}, "--undo cannot be combined"},
 		{[]string{"triage", "f-1", "--stale=false", "--mute"}, "there are names and filters"},
 		{[]string{"redeliver", "--namespace=", "--context=", "--token="}, "which deliveries?"},
 	} {

@@ -88,7 +88,7 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 		explain(&b, s.SkippedBecause, s.SkippedExamples, s.Notes)
 		warn(&b, s.Warnings)
 		if s.LeftOpen > 0 {
-			fmt.Fprintf(&b, "  left open %d: changed by somebody at the moment of closing, or not closed by the API server; the next import tries again\n",
+			fmt.Fprintf(&b, "  left open %d: changed while being closed, or not closed by the API server; the next import tries again\n",
 				s.LeftOpen)
 		}
 		if len(s.Incomplete) > 0 {

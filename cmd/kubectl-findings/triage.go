@@ -147,7 +147,7 @@ func (o *triageOptions) validate(names []string) (decision, error) {
 	if o.undo != "" {
 		o.undo = bare(kindOperation, o.undo)[0]
 		if len(names) > 0 || !o.filter.empty() || o.decides.given() {
-			errs = append(errs, errors.New("--undo goes without names, filters and decisions: "+
+			errs = append(errs, errors.New("--undo cannot be combined with names, filters or a decision: "+
 				"the operation records its findings and their previous decisions"))
 		}
 		return decision{}, errors.Join(errs...)

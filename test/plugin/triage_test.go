@@ -76,9 +76,9 @@ func TestTriageSaysWhatToDoNext(t *testing.T) {
 		"both":           {"f-other --severity low --mute", "not both"},
 		"dry run":        {"f-other --mute --dry-run=some", "none, client or server"},
 		"output":         {"f-other --mute -o wide", "json, yaml or name"},
-		"undo, and more": {"f-other --undo mute-abcdef", "--undo goes without"},
-		"undo, decide":   {"--undo mute-abcdef --mute", "--undo goes without"},
-		"undo, reason":   {"--undo mute-abcdef --reason duplicate", "--undo goes without"},
+		"undo, and more": {"f-other --undo mute-abcdef", "--undo cannot be combined"},
+		"undo, decide":   {"--undo mute-abcdef --mute", "--undo cannot be combined"},
+		"undo, reason":   {"--undo mute-abcdef --reason duplicate", "--undo cannot be combined"},
 		"no reason":      {"--severity low --mute --reason none", "with the names of findings"},
 		"concurrency":    {"f-other --mute --concurrency 0", "from 1 to 256"},
 		"a wrong letter": {"f-gvoagaawln76qanzzhb4sxqjlx --mute", "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?"},
@@ -361,5 +361,5 @@ func TestADecisionIsGivenAReasonAndAnEnd(t *testing.T) {
 	} {
 		triager.findings(append([]string{"triage", "f-0000"}, wrong...)...).fails("-")
 	}
-	triager.findings("triage", "--undo", "mute-abcdef", "--expires-in", "0s").fails("--undo goes without")
+	triager.findings("triage", "--undo", "mute-abcdef", "--expires-in", "0s").fails("--undo cannot be combined")
 }
