@@ -71,9 +71,9 @@ func (r *Reconciler) noteLost() handler.EventHandler {
 	}}
 }
 
-// enqueueForNewEndpoint enqueues the findings without a status that a new endpoint may get events of: they may have been
-// left without one before the cache showed the endpoint. Once it shows one endpoint more than are served, no finding is
-// left so, and there may be thousands of endpoints more.
+// enqueueForNewEndpoint enqueues the findings without a status that a new endpoint may get events of: they may have
+// been left without one before the cache showed the endpoint. Once it shows one endpoint more than are served, no
+// finding is left so, and there may be thousands of endpoints more.
 func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 	enqueue := watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		if r.isOneOfTooMany(ctx, change.After) {

@@ -122,7 +122,8 @@ func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
 // Findings of a category that ownsOther does not ask for would not keep their scan.
 func TestFindingCategoriesAreThoseOfTheSchema(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
-	harness.Must(t, yaml.Unmarshal([]byte(harness.RepositoryFile(t, "config", "crd", "bases", "appsec.dev_findings.yaml")), crd))
+	text := harness.RepositoryFile(t, "config", "crd", "bases", "appsec.dev_findings.yaml")
+	harness.Must(t, yaml.Unmarshal([]byte(text), crd))
 	var want []v1alpha1.FindingCategory
 	for _, value := range crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["category"].Enum {
 		want = append(want, v1alpha1.FindingCategory(strings.Trim(string(value.Raw), `"`)))
