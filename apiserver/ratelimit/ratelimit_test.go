@@ -423,5 +423,11 @@ func TestOnlyTheServerOfTheStartGetsARotatedPassword(t *testing.T) {
 			lines = 0
 		}
 		harness.Same(t, "lines about another server: "+url, lines, strings.Count(log.String(), "Restart the REST API"))
+		for _, next := range []string{"redis://u:second@old:6379", "redis://u:new@new:6379", "no URL"} {
+			harness.Must(t, os.WriteFile(file, []byte(next), 0o600))
+			_, got, err := options.CredentialsProviderContext(t.Context())
+			harness.Must(t, err)
+			harness.Same(t, "the password after the URL became "+next, "second", got)
+		}
 	}
 }

@@ -77,23 +77,30 @@ func readRedisURL(file string) (*redis.Options, error) {
 }
 
 // fileCredentials reads user and password again for each connection, so that a rotated Secret takes effect. If
-// the file cannot be read or names another server, the credentials of the process start are used: connections are
-// still made to the first server, which must not learn the password of another.
+// the file cannot be read or names another server, the last ones for the first server are used: connections are still
+// made to it, and it must not learn the password of another.
 func fileCredentials(
 	file string, first *redis.Options, logger logr.Logger,
 ) func(context.Context) (string, string, error) {
-	var once sync.Once
+	var (
+		lock sync.Mutex
+		once sync.Once
+		last = first
+	)
 	return func(context.Context) (string, string, error) {
+		lock.Lock()
+		defer lock.Unlock()
 		options, err := readRedisURL(file)
 		if err != nil {
-			return first.Username, first.Password, nil
+			return last.Username, last.Password, nil
 		}
 		if !sameServer(options, first) {
 			once.Do(func() {
 				logger.Info("The URL of Redis names another server now. Restart the REST API to use it")
 			})
-			return first.Username, first.Password, nil
+			return last.Username, last.Password, nil
 		}
+		last = options
 		return options.Username, options.Password, nil
 	}
 }
