@@ -94,14 +94,16 @@ func fileCredentials(
 		if err != nil {
 			return last.Username, last.Password, nil
 		}
-		if !sameServer(options, first) {
+		same := sameServer(options, first)
+		if !same || options.DB != first.DB {
 			once.Do(func() {
-				logger.Info("The URL of Redis names another server now. Restart the REST API to use it")
+				logger.Info("The URL of Redis names another server or database now. Restart the REST API to use it")
 			})
-			return last.Username, last.Password, nil
 		}
-		last = options
-		return options.Username, options.Password, nil
+		if same {
+			last = options
+		}
+		return last.Username, last.Password, nil
 	}
 }
 
