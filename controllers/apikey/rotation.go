@@ -1,6 +1,7 @@
 package apikey
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -40,6 +41,8 @@ const (
 	// publicationNotice is well above the time a replica of the REST API needs to see a new key: it
 	// lists the ConfigMap every second, with a timeout of five seconds.
 	publicationNotice = 10 * time.Second
+	// overlapReminder is how often an overlap that cannot be used is announced again: an Event is kept for an hour.
+	overlapReminder = time.Hour
 )
 
 // holding is the Secret as it was read.
@@ -70,15 +73,18 @@ func (h holding) time(name string) time.Time {
 
 func rotationAsked(public *corev1.ConfigMap) string { return public.Annotations[RotateAnnotation] }
 
-// signingOverlap returns the requested overlap, or the default if none is requested. It reports whether what is
-// requested can be used.
+// signingOverlap returns the requested overlap, or the default if none is requested. If what is requested cannot be
+// used, it returns the maximum: a shorter one could end copies of tokens too early.
 func signingOverlap(public *corev1.ConfigMap) (overlap time.Duration, usable bool) {
 	text := public.Annotations[OverlapAnnotation]
 	if text == "" {
 		return defaultSigningOverlap, true
 	}
 	overlap, err := time.ParseDuration(text)
-	return overlap, err == nil && overlap >= 0 && overlap <= maxSigningOverlap
+	if err != nil || overlap < 0 || overlap > maxSigningOverlap {
+		return maxSigningOverlap, false
+	}
+	return overlap, true
 }
 
 // step is the next step of a rotation.
@@ -136,12 +142,15 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 	now := k.Clock.Now()
 	overlap, usable := signingOverlap(public)
 	next, wait := nextStep(held, rotationAsked(public), overlap, k.notice, published, now)
-	if counts := next == countNotice || next == countOverlap; !usable && !counts && (next != stay || wait > 0) {
-		// The watch on the ConfigMap reports the correction. Any other overlap could end copies of tokens too early.
+	if !usable && (next == prepare || next == promote || next == stay && held.ring.HasPrevious()) {
+		// The watch on the ConfigMap reports the correction.
 		k.announce(public, corev1.EventTypeWarning, "InvalidOverlap",
-			"Annotation %s is no duration from 0s to %s, such as 24h. The rotation waits until it is corrected or removed",
+			"Annotation %s is no duration from 0s to %s, such as 24h. Until it is corrected or removed, "+
+				"no new key is added or used, and an overlap that has begun lasts the longest time",
 			OverlapAnnotation, maxSigningOverlap)
-		return ctrl.Result{}, nil
+		ctrl.LoggerFrom(ctx).Info("The overlap of the signing keys cannot be used; correct or remove the annotation",
+			"annotation", OverlapAnnotation, "configMap", public.Name)
+		return ctrl.Result{RequeueAfter: min(cmp.Or(wait, overlapReminder), overlapReminder)}, nil
 	}
 	switch next {
 	case stay:

@@ -205,7 +205,7 @@ func TestSigningOverlap(t *testing.T) {
 	} {
 		public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{OverlapAnnotation: text}}}
 		got, usable := signingOverlap(public)
-		if !usable {
+		if !usable && got == maxSigningOverlap {
 			got = -1
 		}
 		harness.Same(t, text, want, got)
@@ -231,7 +231,7 @@ func TestRotationWaitsForAnOverlapThatCanBeUsed(t *testing.T) {
 	k, clock, recorder := someSigningKeys(t, time.Now())
 	reconcileOnce(t, k)
 	annotateConfigMap(t, map[string]string{RotateAnnotation: "1", OverlapAnnotation: "30d"})
-	reconcileOnce(t, k)
+	harness.Same(t, "time until it is said again", time.Hour, reconcileOnce(t, k))
 	if heldRing(t).HasNext() {
 		t.Error("the rotation began with an overlap that nobody asked for")
 	}
@@ -247,15 +247,19 @@ func TestRotationWaitsForAnOverlapThatCanBeUsed(t *testing.T) {
 		t.Fatal("the rotation stays where it was, with an overlap that can be used")
 	}
 	reconcileOnce(t, k) // the overlap begins
+	for len(recorder.Events) > 0 {
+		<-recorder.Events
+	}
 	annotateConfigMap(t, map[string]string{OverlapAnnotation: "31d"})
-	clock.SetTime(clock.Now().Add(maxSigningOverlap + time.Hour))
-	reconcileOnce(t, k)
+	clock.SetTime(clock.Now().Add(maxSigningOverlap - 2*time.Hour))
+	harness.Same(t, "time until it is said again", time.Hour, reconcileOnce(t, k))
+	expectEvent(t, recorder, "InvalidOverlap")
 	if !heldRing(t).HasPrevious() {
 		t.Error("the previous key was withdrawn after an overlap that nobody asked for")
 	}
-	annotateConfigMap(t, map[string]string{OverlapAnnotation: "1h"})
+	clock.SetTime(clock.Now().Add(2 * time.Hour))
 	if reconcileOnce(t, k); heldRing(t).HasPrevious() {
-		t.Error("the previous key stays after the overlap")
+		t.Error("the previous key stays after the longest overlap")
 	}
 	noSigningKey(t)
 }
