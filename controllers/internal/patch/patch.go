@@ -83,20 +83,24 @@ func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 
 // AddFinalizer adds the finalizer to the object if it is missing.
 func AddFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
+	if controllerutil.ContainsFinalizer(object, finalizer) {
+		return nil
+	}
 	return changeFinalizers(ctx, c, object, finalizer, controllerutil.AddFinalizer)
 }
 
 // RemoveFinalizer removes the finalizer from the object if present.
 func RemoveFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
+	if !controllerutil.ContainsFinalizer(object, finalizer) {
+		return nil
+	}
 	return changeFinalizers(ctx, c, object, finalizer, controllerutil.RemoveFinalizer)
 }
 
 func changeFinalizers(ctx context.Context, c client.Client, object client.Object, finalizer string,
 	change func(client.Object, string) bool) error {
 	before := object.DeepCopyObject().(client.Object)
-	if !change(object, finalizer) {
-		return nil
-	}
+	change(object, finalizer)
 	err := c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil {
 		return fmt.Errorf("write the finalizers: %w", err)
