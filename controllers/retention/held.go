@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -55,7 +56,7 @@ func owedScansOf(finding *v1alpha1.Finding) []string {
 			out = append(out, scan)
 		}
 	}
-	for _, t := range ledger.HistoryOf(finding).Owed() {
+	for _, t := range findingstate.History(&finding.Status).Owed() {
 		add(t.Scan)
 	}
 	for _, scan := range ledger.ScansToCome(finding) {
