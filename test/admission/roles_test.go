@@ -60,7 +60,7 @@ func TestRights(t *testing.T) {
 		{controller, "create", "", "events", "", system, "", true, "says who leads, beside the Lease"},
 		{controller, "create", "", "events", "", ours, "", false, "other Events are of the new kind"},
 		{controller, "patch", "", "configmaps", "", system, "findings-signing-keys", true, "publishes its public keys"},
-		{controller, "get", "", "configmaps", "", system, "other", false, "others' ConfigMaps may be beside them"},
+		{controller, "list", "", "configmaps", "", system, "", false, "others' ConfigMaps may be beside them"},
 		{controller, "patch", "", "configmaps", "", system, "other", false, "others' ConfigMaps may be beside them"},
 		{controller, "update", "", "configmaps", "", ours, "x", false, "no ConfigMap outside its own namespace"},
 		{controller, "create", "", "resourcequotas", "", ours, "", true, "an organization's quota"},
