@@ -40,7 +40,7 @@ func patiently(ctx context.Context, try func() error) error {
 	}, try)
 }
 
-func passing(err error) bool { return apierrors.IsConflict(err) || kube.Passes(err) }
+func passing(err error) bool { return apierrors.IsConflict(err) || kube.IsTemporary(err) }
 
 // wroteNothing reports whether an error of a write says that the API server has not written anything. After any other
 // error it may have, also after the 408 of a proxy that has not waited for its answer.

@@ -1,16 +1,10 @@
 package kube
 
 import (
-	"context"
-	"errors"
-	"io"
-	"net"
-	"net/http"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // IsUnknownKind reports whether the API server does not know the requested kind. It is not found either.
@@ -40,26 +34,4 @@ func UnknownFields(err error) string {
 // than the writer. The error of an apply is an internal one.
 func LacksField(err error) bool {
 	return UnknownFields(err) != "" || strings.Contains(err.Error(), "field not declared in schema")
-}
-
-// Passes reports whether the error of a request may go away by itself.
-func Passes(err error) bool {
-	switch {
-	case LacksField(err):
-		return false
-	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
-		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
-		return true
-	case apierrors.IsUnexpectedServerError(err):
-		// Of the others only a proxy's 408 passes. A 404 means that the API server does not know the kind.
-		var status apierrors.APIStatus
-		return errors.As(err, &status) && status.Status().Code == http.StatusRequestTimeout
-	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err),
-		utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err):
-		return true
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.ErrUnexpectedEOF):
-		return true
-	}
-	network, is := errors.AsType[net.Error](err)
-	return is && network.Timeout()
 }

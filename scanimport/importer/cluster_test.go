@@ -16,7 +16,7 @@ func TestUnknownFieldIsRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "fieldOfTomorrow") {
 		t.Fatalf("got %v", err)
 	}
-	if kube.Passes(err) {
+	if kube.IsTemporary(err) {
 		t.Errorf("%v is tried again, though it does not go away by itself", err)
 	}
 }

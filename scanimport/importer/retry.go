@@ -25,7 +25,7 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
 		err := request(attempt)
 		cancel()
-		if err == nil || ctx.Err() != nil || backoff.Steps <= 1 || !kube.Passes(err) {
+		if err == nil || ctx.Err() != nil || backoff.Steps <= 1 || !kube.IsTemporary(err) {
 			return err
 		}
 		pause := backoff.Step()

@@ -1,0 +1,38 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestIsTemporary(t *testing.T) {
+	status := func(code int) error {
+		return apierrors.NewGenericServerResponse(code, "patch", schema.GroupResource{}, "", "", 0, true)
+	}
+	for reason, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no connection in time":   {&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, true},
+		"no answer in time":       {fmt.Errorf("get: %w", context.DeadlineExceeded), true},
+		"a proxy gave up waiting": {status(http.StatusRequestTimeout), true},
+		"overload":                {status(http.StatusTooManyRequests), true},
+		"an unknown kind":         {status(http.StatusNotFound), false},
+		"a field that the CRD does not have": {
+			apierrors.NewInternalError(errors.New(".spec.tomorrow: field not declared in schema")), false,
+		},
+		"it is interrupted": {context.Canceled, false},
+	} {
+		harness.Same(t, reason, tc.want, IsTemporary(tc.err))
+	}
+}
