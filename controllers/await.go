@@ -13,6 +13,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // attemptTimeout bounds one attempt to reach the API server, and the pause until the next, which may be a fifth longer.
@@ -48,7 +50,7 @@ func isTemporary(err error) bool {
 	case err == nil, errors.As(err, &untrusted):
 		return false
 	case errors.As(err, &answer):
-		return apierrors.IsTooManyRequests(err) || answer.Status().Code >= http.StatusInternalServerError
+		return kube.IsTemporary(err) || answer.Status().Code >= http.StatusInternalServerError
 	}
 	return true
 }

@@ -60,7 +60,7 @@ func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 
 func TestWhatAnAPIServerIsWaitedFor(t *testing.T) {
 	status := func(code int) error {
-		return apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{}, "", "", 0, false)
+		return apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{}, "", "", 0, true)
 	}
 	for name, c := range map[string]struct {
 		err  error
@@ -72,6 +72,7 @@ func TestWhatAnAPIServerIsWaitedFor(t *testing.T) {
 		"no answer in time":            {fmt.Errorf("wait: %w", context.DeadlineExceeded), true},
 		"an answer that breaks off":    {io.ErrUnexpectedEOF, true},
 		"too many requests":            {status(http.StatusTooManyRequests), true},
+		"a proxy gave up waiting":      {status(http.StatusRequestTimeout), true},
 		"not ready":                    {status(http.StatusInternalServerError), true},
 		"it may not be asked for that": {status(http.StatusForbidden), false},
 	} {
