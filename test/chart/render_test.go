@@ -71,7 +71,8 @@ var mistakes = [][]mistake{
 		{"a rule of nothing, which means all", "networkPolicy.extraEgress[0]={}", "'/networkPolicy/extraEgress/0': minProperties"},
 		{"no receivers, which means all", `networkPolicy.extraEgress[1]={"to":[]}`, "'/networkPolicy/extraEgress/1/to': minItems"},
 		{"no ports, which means all", `networkPolicy.extraEgress[2]={"ports":[]}`, "'/networkPolicy/extraEgress/2/ports': minItems"},
-		{"a port without a number, which means all", `networkPolicy.extraEgress[3]={"ports":[{}]}`, "'/networkPolicy/extraEgress/3/ports/0': missing property 'port'"},
+		{"a port without a number, which means all", `networkPolicy.extraEgress[3]={"ports":[{}]}`,
+			"'/networkPolicy/extraEgress/3/ports/0': missing property 'port'"},
 		{"containers without bounds", "api.resources=null", "missing property 'resources'"},
 	},
 	{
