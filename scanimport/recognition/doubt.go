@@ -1,5 +1,7 @@
 package recognition
 
+import "strings"
+
 // settleDoubts marks every pair that is not certain as doubtful. A decision must never silently apply to another
 // problem, while an unnecessary mark only costs a look.
 func (m *matcher) settleDoubts() {
@@ -157,6 +159,8 @@ func likeEarlier(e *Evidence, message string) Evidence {
 // certain reports whether the result can only be this finding.
 func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 	switch {
+	case otherCVE(r, &k.Evidence):
+		return false
 	case by == Earlier:
 		return r.Line == k.Line || c.results[likeEarlier(r, r.Message)] < 2 && c.known[likeEarlier(&k.Evidence, "")] < 2
 	case k.Legacy:
@@ -221,6 +225,12 @@ func (c *company) alone(part Evidence) bool { return c.results[part] < 2 && c.kn
 func equal(a, b string) bool  { return a != "" && a == b }
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
+// otherCVE reports whether both are vulnerabilities with a CVE of their own, whatever other id they share.
+func otherCVE(r, k *Evidence) bool {
+	isCVE := func(id string) bool { return strings.HasPrefix(id, "CVE-") }
+	return r.Vulnerability != k.Vulnerability && isCVE(r.Vulnerability) && isCVE(k.Vulnerability)
+}
+
 // otherCode reports whether the code differs, or, if the code is unknown, the fingerprint.
 func otherCode(r, k *Evidence) bool {
 	return differ(r.Snippet, k.Snippet) || differ(r.Fingerprint, k.Fingerprint) && !equal(r.Snippet, k.Snippet)
@@ -229,6 +239,8 @@ func otherCode(r, k *Evidence) bool {
 // weakness returns the doubt about a pair that is not certain.
 func (m *matcher) weakness(by Rung, r *Evidence, k *Known) Doubt {
 	switch {
+	case otherCVE(r, &k.Evidence):
+		return DoubtVulnerability
 	case r.Path != k.Path && m.reported[k.Path]:
 		return DoubtElsewhere
 	case r.Path != k.Path:

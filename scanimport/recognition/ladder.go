@@ -43,6 +43,8 @@ const (
 	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
 	// DoubtMessage: the place is the same, but the message, the code or the resource differs.
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
+	// DoubtVulnerability: both have a CVE, and not the same one.
+	DoubtVulnerability Doubt = "reported under another CVE"
 	// DoubtElsewhere: a similar result is in another file while the old file still has results.
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
 	// DoubtFile: another file, and neither a fingerprint nor a second move confirms it.

@@ -388,6 +388,22 @@ func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
 	got = Recognise(Scan{Results: []Evidence{in("CVE-1", "1"), in("CVE-1", "2")}, Known: open(in("GHSA-1", "2"), in("GHSA-1", "1"))})
 	harness.Same(t, "the version tells two packages apart", want, got)
 	got = Recognise(Scan{Results: []Evidence{in("CVE-2", "1"), in("CVE-3", "1")}, Known: open(in("CVE-1", "1"), in("CVE-2", "1"))})
-	want = []Match{{Result: 0, Known: 1, Rung: Unchanged}, {Result: 1, Known: 0, Rung: Package, Doubt: DoubtPlace}}
+	want = []Match{{Result: 0, Known: 1, Rung: Unchanged}, {Result: 1, Known: 0, Rung: Package, Doubt: DoubtVulnerability}}
 	harness.Same(t, "but not two vulnerabilities that an id joins", want, got)
+	ofLock := func(id string) Evidence {
+		return Evidence{Rule: "outdated", Path: "go.sum", Vulnerability: id, Package: "ssl", Snippet: "ssl v1", Message: "m"}
+	}
+	for _, tc := range []struct {
+		reason    string
+		was, is   Evidence
+		rung      Rung
+		wantDoubt Doubt
+	}{
+		{"one that replaces another with an id of both", in("CVE-1", "1"), in("CVE-3", "1"), Package, DoubtVulnerability},
+		{"one that replaces another at the same code", ofLock("CVE-1"), ofLock("CVE-3"), Snippet, DoubtVulnerability},
+		{"one that gets a CVE", in("GHSA-1", "1"), in("CVE-1", "1"), Package, ""},
+	} {
+		got = Recognise(Scan{Results: []Evidence{tc.is}, Known: open(tc.was)})
+		harness.Same(t, tc.reason, []Match{{Rung: tc.rung, Doubt: tc.wantDoubt}}, got)
+	}
 }
