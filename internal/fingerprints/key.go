@@ -35,7 +35,7 @@ func Key(facts *v1alpha1.FindingSpec) string {
 	}
 	parts := append(strings.Split(facts.Evidence, "."), "", "", "")
 	message, code, resource, column := parts[0], parts[1], parts[2], parts[3]
-	best := Best(Stored(facts.Fingerprints), nil)
+	best := Best(Stored(facts), nil)
 	s, line, place := ShownBy(facts), int32(0), ""
 	if at := facts.Details.Location; at != nil {
 		line = at.LineNumber
@@ -63,16 +63,36 @@ func Keys(facts *v1alpha1.FindingSpec) []string {
 	return keys
 }
 
-// Stored returns the fingerprints of a finding by name, without ordinals; see WithoutOrdinal.
-func Stored(all []v1alpha1.Fingerprint) map[string]string {
-	if len(all) == 0 {
+// CutMark ends a text that the importer has cut.
+const CutMark = " ... [cut]"
+
+// Stored returns the fingerprints of a finding by name, without ordinals; see WithoutOrdinal. To the best that is stored
+// cut it adds the digest of the whole, so that those that begin alike are told apart; an earlier version stored none.
+func Stored(facts *v1alpha1.FindingSpec) map[string]string {
+	if len(facts.Fingerprints) == 0 {
 		return nil
 	}
-	out := make(map[string]string, len(all))
-	for _, f := range all {
+	out := make(map[string]string, len(facts.Fingerprints))
+	for _, f := range facts.Fingerprints {
 		out[f.Name] = WithoutOrdinal(f.Name, f.Value)
 	}
+	if parts := strings.Split(facts.Evidence, "."); len(parts) > 4 {
+		if name := BestCut(facts.Fingerprints); name != "" {
+			out[name] += parts[4]
+		}
+	}
 	return out
+}
+
+// BestCut returns the name of the best fingerprint that is stored cut, or "".
+func BestCut(stored []v1alpha1.Fingerprint) string {
+	long := map[string]string{}
+	for _, f := range stored {
+		if strings.HasSuffix(f.Value, CutMark) {
+			long[f.Name] = f.Value
+		}
+	}
+	return bestName(long, nil)
 }
 
 // WithoutVersion returns a package URL without version, qualifiers and subpath.

@@ -18,6 +18,11 @@ func facts(change func(*v1alpha1.FindingSpec)) *v1alpha1.FindingSpec {
 
 func TestTheKeyIsThatOfTheResultWhereverItStands(t *testing.T) {
 	noCode := func(s *v1alpha1.FindingSpec) { s.Evidence = "message...5" }
+	long := func(evidence string) func(*v1alpha1.FindingSpec) {
+		return func(s *v1alpha1.FindingSpec) {
+			s.Evidence, s.Fingerprints = evidence, []v1alpha1.Fingerprint{{Name: "contextHash", Value: "begin" + CutMark}}
+		}
+	}
 	for _, c := range []struct {
 		reason        string
 		first, second func(*v1alpha1.FindingSpec)
@@ -33,6 +38,8 @@ func TestTheKeyIsThatOfTheResultWhereverItStands(t *testing.T) {
 		{"another rule", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.RuleID = "G402" }, false},
 		{"another tool", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.Tool = "semgrep" }, false},
 		{"another repository", func(*v1alpha1.FindingSpec) {}, func(s *v1alpha1.FindingSpec) { s.RepositoryRef.Name = "web" }, false},
+		{"a long fingerprint that ends otherwise", long("message...5.one"), long("message...5.two"), false},
+		{"or the same", long("message...5.one"), func(s *v1alpha1.FindingSpec) { long("message...6.one")(s); s.Details.Location.LineNumber = 90 }, true},
 		{"without code the line counts", noCode, func(s *v1alpha1.FindingSpec) { noCode(s); s.Details.Location.LineNumber = 8 }, false},
 		{"and is the same at the same place", noCode, noCode, true},
 	} {

@@ -3,7 +3,6 @@ package importer
 import (
 	"cmp"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -28,17 +27,14 @@ func evidenceText(r *sarif.Result) string {
 	}, "."), ".")
 }
 
-// wholeDigest returns the digest of the fingerprints that are cut when they are stored, so that those that begin alike
+// wholeDigest returns the digest of the best fingerprint that is cut when it is stored, so that those that begin alike
 // are told apart; "" if there is none.
 func wholeDigest(all map[string]string) string {
-	var whole []string
-	for name, value := range all {
-		if value = clean(value); fingerprints.IsContent(name, value) && cut(value, maxFingerprint) != value {
-			whole = append(whole, name+" "+fingerprints.WithoutOrdinal(name, value))
-		}
+	name := fingerprints.BestCut(storedFingerprints(all))
+	if name == "" {
+		return ""
 	}
-	slices.Sort(whole)
-	return fingerprints.ShortDigest(strings.Join(whole, "\n"))
+	return fingerprints.ShortDigest(name + " " + fingerprints.WithoutOrdinal(name, clean(all[name])))
 }
 
 // resource returns the name of the first logical location that is a resource, or else the endpoint. It is empty for a
@@ -162,31 +158,37 @@ func renewPaths(results []reported, there []recognition.Known) {
 	}
 }
 
-// acceptCut leaves out the digest of a whole fingerprint where a finding of an earlier version, which stored none, has
-// one with the same beginning: both sides are compared as that version did, until its finding has been stored anew.
-func acceptCut(is []recognition.Evidence, there []recognition.Known) {
+// acceptCut compares results by the beginning of their fingerprint alone where a finding of an earlier version, which
+// stored no digest of the whole, begins alike. Results whose whole fingerprint a finding has stay as they are.
+func acceptCut(results []reported, is []recognition.Evidence, there []recognition.Known, constant map[string]bool) {
 	type ofRule struct{ rule, fingerprint string }
-	earlier := map[ofRule]bool{}
+	begun, whole := map[ofRule]bool{}, map[ofRule]bool{}
 	for i := range there {
-		if k := &there[i].Evidence; strings.HasSuffix(k.Fingerprint, cutMark) {
-			earlier[ofRule{k.Rule, k.Fingerprint}] = true
+		k := &there[i]
+		k.Cut = strings.HasSuffix(k.Fingerprint, cutMark)
+		if k.Cut {
+			begun[ofRule{k.Rule, k.Fingerprint}] = true
+		} else {
+			whole[ofRule{k.Rule, k.Fingerprint}] = true
 		}
 	}
-	if len(earlier) == 0 {
+	if len(begun) == 0 {
 		return
 	}
-	accept := func(e *recognition.Evidence) {
-		begin, _, _ := strings.Cut(e.Fingerprint, cutMark)
-		if begin += cutMark; earlier[ofRule{e.Rule, begin}] {
-			e.Fingerprint = begin
+	for i := range is {
+		if e := &is[i]; !whole[ofRule{e.Rule, e.Fingerprint}] {
+			earlier := results[i].spec
+			earlier.Evidence = ""
+			if begin := bestOf(&earlier, constant); begun[ofRule{e.Rule, begin}] {
+				e.Fingerprint = begin
+			}
 		}
 	}
-	for i := range is {
-		accept(&is[i])
-	}
-	for i := range there {
-		accept(&there[i].Evidence)
-	}
+}
+
+// bestOf returns the best fingerprint of a finding, or of a result turned into one.
+func bestOf(spec *v1alpha1.FindingSpec, constant map[string]bool) string {
+	return fingerprints.Best(fingerprints.Stored(spec), constant)
 }
 
 // codeDigest returns the digest of code as a finding stores it.
@@ -194,9 +196,7 @@ func codeDigest(code string) string { return fingerprints.CodeDigest(cut(block(c
 
 // evidenceOf returns the evidence by which a finding, or a result turned into one, is recognised.
 func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognition.Evidence {
-	e := recognition.Evidence{
-		Rule: spec.RuleID, Fingerprint: fingerprints.Best(fingerprints.Stored(spec.Fingerprints), constant),
-	}
+	e := recognition.Evidence{Rule: spec.RuleID, Fingerprint: bestOf(spec, constant)}
 	if l := spec.Details.Location; l != nil {
 		e.Path, e.Line = l.FilePath, l.LineNumber
 	}
@@ -219,11 +219,8 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 		e.Snippet = codeDigest(spec.Details.Code)
 		return e
 	}
-	parts := append(strings.Split(spec.Evidence, "."), "", "", "", "")
+	parts := append(strings.Split(spec.Evidence, "."), "", "", "")
 	e.Message, e.Snippet, e.Resource = parts[0], parts[1], parts[2]
-	if strings.HasSuffix(e.Fingerprint, cutMark) {
-		e.Fingerprint += parts[4]
-	}
 	if column, err := strconv.ParseInt(parts[3], 10, 32); err == nil {
 		e.Column = int32(column)
 	}
@@ -234,12 +231,12 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 func constantsOf(results []reported, there []v1alpha1.Finding) map[string]bool {
 	all := make([]map[string]string, len(results))
 	for i := range results {
-		all[i] = fingerprints.Stored(results[i].spec.Fingerprints)
+		all[i] = fingerprints.Stored(&results[i].spec)
 	}
 	constant := fingerprints.Constants(all)
 	known := make([]map[string]string, len(there))
 	for i := range there {
-		known[i] = fingerprints.Stored(there[i].Spec.Fingerprints)
+		known[i] = fingerprints.Stored(&there[i].Spec)
 	}
 	for name := range fingerprints.Constants(known) {
 		constant[name] = true

@@ -85,18 +85,13 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 		r.Fingerprints = map[string]string{"primaryLocationLineHash": strings.Repeat("a", maxFingerprint) + end}
 		return r
 	}
-	for reason, change := range map[string]func(*v1alpha1.FindingSpec){
-		"stored": func(*v1alpha1.FindingSpec) {},
-		"stored by an earlier version": func(spec *v1alpha1.FindingSpec) {
-			spec.Evidence, _, _ = strings.Cut(spec.Evidence, ".")
-		},
+	for reason, store := range map[string]func(*life, string){
+		"stored": func(*life, string) {}, "stored by an earlier version": (*life).cutAsBefore,
 	} {
 		l := newLife(t)
 		first := l.scans(at(3, "1"))
 		l.mute()
-		f := l.findings[first[0]]
-		change(&f.Spec)
-		l.findings[first[0]] = f
+		store(l, first[0])
 		l.want(reason+", and moved", l.scans(at(50, "1:2")), first...)
 		if doubt := l.findings[first[0]].Spec.Doubt; doubt != nil {
 			t.Errorf("%s, and moved: in doubt: %s", reason, doubt.Reason)
@@ -105,6 +100,35 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 			t.Errorf("%s: another fingerprint is taken for that of the muted finding", reason)
 		}
 	}
+
+	l := newLife(t)
+	five := l.scans(at(10, "1"), at(20, "2"), at(30, "3"), at(40, "4"), at(50, "5"))
+	l.want("as many as make a constant, reversed", l.scans(at(50, "1"), at(40, "2"), at(30, "3"), at(20, "4"), at(10, "5")), five...)
+
+	l = newLife(t)
+	two := l.scans(at(3, "1"), at(50, "2"), at(90, "3"))
+	l.scans(at(3, "1"), at(50, "2"))
+	l.cutAsBefore(two[2])
+	l.want("a closed one of an earlier version begins alike, and the second moves to the place of the first", l.scans(at(3, "2")), two[1])
+}
+
+// Of two long fingerprints of a result the lesser may change with what is around it.
+func TestTheBestLongFingerprintDecides(t *testing.T) {
+	at := func(line int32, around string) sarif.Result {
+		r, long := inFile("a.go", "", line), strings.Repeat("a", maxFingerprint)
+		r.Fingerprints = map[string]string{"primaryLocationLineHash": long + "1", "contextRegionHash/v1": long + around}
+		return r
+	}
+	l := newLife(t)
+	first := l.scans(at(3, "1"))
+	l.want("what is around it changes", l.scans(at(90, "2")), first...)
+}
+
+// cutAsBefore takes from a finding the digest of its whole fingerprint, which an earlier version did not store.
+func (l *life) cutAsBefore(name string) {
+	f := l.findings[name]
+	f.Spec.Evidence, _, _ = strings.Cut(f.Spec.Evidence, ".")
+	l.findings[name] = f
 }
 
 // Infrastructure is recognised by its resource if the block moves, is reworded, and has no code.

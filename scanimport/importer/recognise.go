@@ -73,7 +73,7 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 	}
 	renewPaths(results, before)
 	renewDigests(results, evidence, before)
-	acceptCut(evidence, before)
+	acceptCut(results, evidence, before, constant)
 	for i, aliases := range aliasesOf(results, there) {
 		if i < len(results) {
 			evidence[i].Aliases = aliases

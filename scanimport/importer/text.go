@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
 // The bounds of the CRDs, in characters as the API server counts them: code points.
@@ -40,7 +42,7 @@ const (
 )
 
 // cutMark ends a text that was cut.
-const cutMark = " ... [cut]"
+const cutMark = fingerprints.CutMark
 
 // cut shortens s to at most limit characters, the mark included.
 func cut(s string, limit int) string {

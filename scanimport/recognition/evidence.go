@@ -43,6 +43,8 @@ type Known struct {
 	Added bool
 	// Legacy findings were stored by a version that stored no evidence, so little is known about them.
 	Legacy bool
+	// Cut findings were stored by a version that knew only the beginning of their fingerprint.
+	Cut bool
 	// Decision is a text that is the same for findings about which people have decided the same; "" if they have not
 	// decided. It matters only if nothing else tells two findings apart.
 	Decision string
