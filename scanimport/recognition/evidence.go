@@ -64,7 +64,8 @@ func (e *Evidence) compare(o *Evidence) int {
 	return cmp.Or(cmp.Compare(e.Line, o.Line), cmp.Compare(e.Column, o.Column),
 		cmp.Compare(e.Version, o.Version), cmp.Compare(e.Message, o.Message), cmp.Compare(e.Snippet, o.Snippet),
 		cmp.Compare(e.Fingerprint, o.Fingerprint), cmp.Compare(e.Resource, o.Resource),
-		cmp.Compare(e.Rule, o.Rule), cmp.Compare(e.Path, o.Path))
+		cmp.Compare(e.Rule, o.Rule), cmp.Compare(e.Path, o.Path), cmp.Compare(e.Package, o.Package),
+		cmp.Compare(e.PURL, o.PURL), cmp.Compare(e.Vulnerability, o.Vulnerability), cmp.Compare(e.Aliases, o.Aliases))
 }
 
 // key returns the part of the evidence that a rung compares. ok is false if it is unknown.
