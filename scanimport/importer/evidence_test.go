@@ -110,6 +110,16 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 	l.scans(at(3, "1"), at(50, "2"))
 	l.cutAsBefore(two[2])
 	l.want("a closed one of an earlier version begins alike, and the second moves to the place of the first", l.scans(at(3, "2")), two[1])
+
+	l = newLife(t)
+	closed := l.scans(at(3, "1"))
+	l.mute()
+	l.scans()
+	l.cutAsBefore(closed[0])
+	l.want("a closed one begins alike", l.scans(at(3, "2")), closed...)
+	if doubt := l.findings[closed[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtFingerprint) {
+		t.Errorf("reopened by the beginning of a fingerprint, with the doubt %+v", doubt)
+	}
 }
 
 // Of two long fingerprints of a result the lesser may change with what is around it.

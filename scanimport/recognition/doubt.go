@@ -8,13 +8,19 @@ func (m *matcher) settleDoubts() {
 	var c *company
 	for i := range m.ofResult {
 		p := &m.ofResult[i]
-		if p.Rung == "" || p.Rung == Unchanged || p.Doubt != "" {
+		if p.Rung == "" || p.Doubt != "" {
+			continue
+		}
+		r, k := &m.results[p.Result], &m.known[p.Known]
+		if k.Closed && onlyBegins(r, k) {
+			p.Doubt = DoubtFingerprint
+		}
+		if p.Rung == Unchanged || p.Doubt != "" {
 			continue
 		}
 		if c == nil {
 			c = m.company()
 		}
-		r, k := &m.results[p.Result], &m.known[p.Known]
 		if !c.certain(p.Rung, r, k) {
 			p.Doubt = m.weakness(p.Rung, r, k)
 		}
@@ -229,6 +235,11 @@ func differ(a, b string) bool { return a != "" && b != "" && a != b }
 func otherCVE(r, k *Evidence) bool {
 	isCVE := func(id string) bool { return strings.HasPrefix(id, "CVE-") }
 	return r.Vulnerability != k.Vulnerability && isCVE(r.Vulnerability) && isCVE(k.Vulnerability)
+}
+
+// onlyBegins reports whether nothing but the beginning of their fingerprints identifies the code of both.
+func onlyBegins(r *Evidence, k *Known) bool {
+	return k.Cut && r.Fingerprint == k.Fingerprint && !equal(r.Snippet, k.Snippet)
 }
 
 // otherCode reports whether the code differs, or, if the code is unknown, the fingerprint.

@@ -43,6 +43,8 @@ const (
 	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
 	// DoubtMessage: the place is the same, but the message, the code or the resource differs.
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
+	// DoubtFingerprint: the finding was closed before whole fingerprints were known, and there is no code to compare.
+	DoubtFingerprint Doubt = "long fingerprints begin alike, and no code to compare"
 	// DoubtVulnerability: both have a CVE, and not the same one.
 	DoubtVulnerability Doubt = "reported under another CVE"
 	// DoubtElsewhere: a similar result is in another file while the old file still has results.
