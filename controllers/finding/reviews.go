@@ -49,8 +49,8 @@ func keyOfFinding(finding *v1alpha1.Finding) string {
 	return fingerprints.Key(&finding.Spec)
 }
 
-// keysOfFinding returns the keys of the finding's result under all names of its tool, its own first: the scanner of the
-// pull request may have reported another name than that of the base branch.
+// keysOfFinding returns the keys of the finding's result under all names of its tool and its file, its own first: the
+// scanner of the pull request may have reported another name than that of the base branch.
 func keysOfFinding(finding *v1alpha1.Finding) []string {
 	if finding.Spec.Closed != nil {
 		return nil
@@ -141,6 +141,7 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 // decisions that mute, then the lowest name wins.
 func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) (result, error) {
 	var decisions []decision
+	shared := []string{keyOfFinding(finding)}
 	for _, key := range keysOfFinding(finding) {
 		issues := &v1alpha1.ReviewIssueList{}
 		if err := index.List(ctx, j.cache, issues, finding.Namespace, decidedIndex, key); err != nil {
@@ -158,13 +159,16 @@ func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) (result, 
 			}
 			if agrees {
 				decisions = append(decisions, decision{verdict, factsOf(issue)})
+				if key == fingerprints.KeyOfEarlierPath(&finding.Spec) {
+					shared = append(shared, key)
+				}
 			}
 		}
 	}
 	if len(decisions) == 0 {
 		return result{}, nil
 	}
-	findings, err := j.alike(ctx, finding)
+	findings, err := j.alike(ctx, finding, slices.Compact(shared))
 	if err != nil {
 		return result{}, err
 	}
@@ -175,18 +179,20 @@ func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) (result, 
 	return result{decisions, findings}, nil
 }
 
-// alike returns the names of the findings with the finding's result, by project. A job of the tool's other name reports
+// alike returns the names of the findings with one of the keys, by project. A job of the tool's other name reports
 // findings of its own, with which the finding is not confused.
-func (j *judge) alike(ctx context.Context, finding *v1alpha1.Finding) (map[v1alpha1.ProjectReference][]string, error) {
-	list := &v1alpha1.FindingList{}
-	err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, isResult+keyOfFinding(finding))
-	if err != nil {
-		return nil, fmt.Errorf("look for findings with the same result: %w", err)
-	}
+func (j *judge) alike(ctx context.Context, finding *v1alpha1.Finding,
+	keys []string) (map[v1alpha1.ProjectReference][]string, error) {
 	findings := map[v1alpha1.ProjectReference][]string{}
-	for i := range list.Items {
-		if spec := &list.Items[i].Spec; spec.Tool == finding.Spec.Tool {
-			findings[spec.ProjectRef] = append(findings[spec.ProjectRef], list.Items[i].Name)
+	for _, key := range keys {
+		list := &v1alpha1.FindingList{}
+		if err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, isResult+key); err != nil {
+			return nil, fmt.Errorf("look for findings with the same result: %w", err)
+		}
+		for i := range list.Items {
+			if spec := &list.Items[i].Spec; spec.Tool == finding.Spec.Tool {
+				findings[spec.ProjectRef] = append(findings[spec.ProjectRef], list.Items[i].Name)
+			}
 		}
 	}
 	return findings, nil
@@ -208,6 +214,9 @@ func (j *judge) agrees(ctx context.Context, issue *v1alpha1.ReviewIssue, finding
 	shown, want := fingerprints.ShownBy(factsOf(issue)), fingerprints.ShownBy(&finding.Spec)
 	shown.Repository = string(repository.Name)
 	shown.Tool, want.Tool = fingerprints.CurrentName(shown.Tool), fingerprints.CurrentName(want.Tool)
+	if shown.Path == fingerprints.EarlierPath(want.Path) {
+		want.Path = shown.Path
+	}
 	return shown == want, nil
 }
 
@@ -243,16 +252,22 @@ func (r *Reconciler) rejudgeIssue(ctx context.Context) handler.EventHandler {
 // request.
 func (r *Reconciler) rejudgeAlike(ctx context.Context) handler.EventHandler {
 	return policies.RejudgeFew(ctx, keyOf, func(ctx context.Context, finding client.Object) ([]ctrl.Request, error) {
+		var out []ctrl.Request
 		for _, key := range keysOfFinding(finding.(*v1alpha1.Finding)) {
 			decided, err := index.Any(ctx, r.Client, &v1alpha1.ReviewIssueList{}, finding.GetNamespace(), decidedIndex, key)
 			if err != nil {
 				return nil, err
 			}
-			if decided {
-				return r.otherVerdictsOf(ctx, finding.GetNamespace(), keyOf(finding))
+			if !decided {
+				continue
 			}
+			others, err := r.otherVerdictsOf(ctx, finding.GetNamespace(), key)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, others...)
 		}
-		return nil, nil
+		return out, nil
 	})
 }
 

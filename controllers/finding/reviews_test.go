@@ -162,6 +162,19 @@ func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
 	shows(t, "it is like another", alike, v1alpha1.FindingStateOpen, "")
 	env.Patch(t, alike, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	shows(t, "it is alone again", f, v1alpha1.FindingStateOpenMuted, "i-1")
+
+	was := inBase(ns, "f-3", "sha1")
+	was.Spec.Details.Location.FilePath = "caf\uFFFD.c"
+	issue = inPullRequest("i-3", was)
+	env.Create(t, issue, was)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Patch(t, was, `{"spec":{"details":{"location":{"filePath":"caf%E9.c"}}}}`)
+	shows(t, "an earlier version gave its file another name", was, v1alpha1.FindingStateOpenMuted, "i-3")
+	alike = inBase(ns, "f-4", "sha1")
+	alike.Spec.Details.Location.FilePath = "caf%E8.c"
+	env.Create(t, alike)
+	shows(t, "and the same to the file of another", was, v1alpha1.FindingStateOpen, "")
+	shows(t, "which may be the one", alike, v1alpha1.FindingStateOpen, "")
 }
 
 // A scanner's account may write the key of any finding into an issue that a user has decided about.

@@ -1,6 +1,7 @@
 package fingerprints
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -47,12 +48,16 @@ func Key(facts *v1alpha1.FindingSpec) string {
 		s.Vulnerability, s.Package, s.Version, s.PURL, place)
 }
 
-// Keys returns the keys that the result has under the names of its tool, its own first; nil if no evidence is stored.
+// Keys returns the keys that the result has under the names of its tool and of its file, its own first; nil if no
+// evidence is stored.
 func Keys(facts *v1alpha1.FindingSpec) []string {
 	if facts.Evidence == "" {
 		return nil
 	}
 	keys := []string{Key(facts)}
+	if earlier := KeyOfEarlierPath(facts); earlier != "" {
+		keys = append(keys, earlier)
+	}
 	for _, name := range NamesOfTool(facts.Tool) {
 		if name != facts.Tool {
 			renamed := *facts
@@ -62,6 +67,25 @@ func Keys(facts *v1alpha1.FindingSpec) []string {
 	}
 	return keys
 }
+
+// KeyOfEarlierPath returns the key that an earlier version gave to the result; "" if it is the same.
+func KeyOfEarlierPath(facts *v1alpha1.FindingSpec) string {
+	at := facts.Details.Location
+	if at == nil || EarlierPath(at.FilePath) == at.FilePath {
+		return ""
+	}
+	earlier, there := *facts, *at
+	there.FilePath = EarlierPath(at.FilePath)
+	earlier.Details.Location = &there
+	return Key(&earlier)
+}
+
+// notUTF8 matches bytes that are no UTF-8, as the importer writes them in a path.
+var notUTF8 = regexp.MustCompile(`(?:%[89A-F][0-9A-F])+`)
+
+// EarlierPath returns a path as an earlier version stored it: with U+FFFD for bytes that are no UTF-8, so that several
+// files had one path.
+func EarlierPath(path string) string { return notUTF8.ReplaceAllString(path, "\uFFFD") }
 
 // CutMark ends a text that the importer has cut.
 const CutMark = " ... [cut]"
