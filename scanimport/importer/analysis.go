@@ -81,13 +81,13 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 	if len(created) == 0 {
 		return
 	}
-	p.elsewhere = map[string]int{}
+	p.elsewhere = map[string]overlap{}
 	for i := range others {
 		spec := &others[i].Spec
 		if one := problemOf(spec); spec.Analysis != analysis && spec.Closed == nil && created[one] > 0 {
 			created[one]--
-			p.elsewhere[spec.Analysis]++
-			p.decided = p.decided || decided(&spec.Triage)
+			was := p.elsewhere[spec.Analysis]
+			p.elsewhere[spec.Analysis] = overlap{was.n + 1, was.decided || decided(&spec.Triage)}
 		}
 	}
 }
@@ -106,9 +106,9 @@ func guardAnalysis(b *Batch, h history, p *plan, results int) error {
 		if h.runsBeside(b.series(), series{b.Category, known}) {
 			continue
 		}
-		if n := p.elsewhere[known]; n*2 > results && (p.decided || n >= guardFrom) {
+		if of := p.elsewhere[known]; of.n*2 > results && (of.decided || of.n >= guardFrom) {
 			return &RefusedError{fmt.Sprintf("%d of %d results are new in %s and are open findings in %s: it seems to be another name of the same scan. "+
-				"Use --analysis %q in every import; if it is a separate analysis, import it once with --analysis %q or --force", n, results, analysisName(b.Analysis), analysisName(known), known, b.Analysis)}
+				"Use --analysis %q in every import; if it is a separate analysis, import it once with --analysis %q or --force", of.n, results, analysisName(b.Analysis), analysisName(known), known, b.Analysis)}
 		}
 	}
 	return nil

@@ -68,10 +68,15 @@ type plan struct {
 	// closed.
 	renamed             map[string]int
 	adopted, notAdopted int
-	// elsewhere counts, by analysis, the new results that are known from that other analysis. decided reports whether
-	// any of those findings has a triage decision.
-	elsewhere map[string]int
-	decided   bool
+	// elsewhere holds, by analysis, the new results that are known from that other analysis.
+	elsewhere map[string]overlap
+}
+
+// overlap counts the findings of another analysis that are results of this scan; decided reports whether any of them has
+// a triage decision.
+type overlap struct {
+	n       int
+	decided bool
 }
 
 // reported is a result and the facts derived from it.

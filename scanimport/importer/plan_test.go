@@ -54,10 +54,27 @@ func TestGuardAnalysis(t *testing.T) {
 		"beside":    {"both have been imported for long", history{"s-1": at("frontend", 1), "s-2": at("backend", 2), "s-3": at("frontend", 3), "s-4": at("backend", 4)}, false},
 		"a failure": {"what failed was not imported", history{"s-1": at("backend", 1), "s-2": {series: series{v1alpha1.CategoryCode, "frontend"}, startedAt: time.Unix(2, 0)}}, true},
 	} {
-		p := &plan{elsewhere: map[string]int{"backend": 1}, decided: true}
+		p := &plan{elsewhere: map[string]overlap{"backend": {1, true}}}
 		err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, tc.past, p, 1)
 		if (err != nil) != tc.refused {
 			t.Errorf("%s: %v, want refused %t: %s", name, err, tc.refused, tc.reason)
+		}
+	}
+
+	of := func(rule, analysis string) v1alpha1.FindingSpec {
+		return v1alpha1.FindingSpec{RuleID: rule, Analysis: analysis}
+	}
+	var p plan
+	for _, rule := range []string{"R1", "R2", "R3"} {
+		p.changes = append(p.changes, change{action: ActionCreate, spec: of(rule, "frontend")})
+	}
+	beside := history{"s-1": at("beside", 1), "s-2": at("frontend", 2), "s-3": at("other", 3)}
+	others := []v1alpha1.Finding{{Spec: of("R1", "beside")}, {Spec: of("R2", "other")}, {Spec: of("R3", "other")}}
+	for decided, refused := range []bool{false, true} {
+		others[decided].Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+		p.knownElsewhere("frontend", others)
+		if err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, beside, &p, 3); (err != nil) != refused {
+			t.Errorf("%q has a decision: %v, want refused %t", others[decided].Spec.Analysis, err, refused)
 		}
 	}
 }
