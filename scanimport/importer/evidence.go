@@ -138,24 +138,34 @@ func keepDigest(m *match, evidence string) string {
 }
 
 // renewPaths replaces in the evidence of findings the paths that an earlier version stored: it wrote U+FFFD for bytes
-// that are no UTF-8. Where several files have one such path, it is unknown which of them it was.
-func renewPaths(results []reported, there []recognition.Known) {
-	renewed := map[string]string{}
+// that are no UTF-8. Where several files have one such path, rule, message, code or fingerprint tell which of them it
+// was; where these agree too, it is unknown.
+func renewPaths(results []reported, is []recognition.Evidence, there []recognition.Known) {
+	renewed := map[recognition.Evidence]string{}
+	renew := func(was recognition.Evidence, path string) {
+		if other, twice := renewed[was]; twice && other != path {
+			path = was.Path
+		}
+		renewed[was] = path
+	}
 	for i := range results {
 		r, at := results[i].result, results[i].spec.Details.Location
 		if r == nil || at == nil || utf8.ValidString(r.Location.Path) {
 			continue
 		}
-		was, is := cut(clean(r.Location.Path), maxFilePath), at.FilePath
-		if other, twice := renewed[was]; twice && other != is {
-			is = was
-		}
-		renewed[was] = is
+		was := cut(clean(r.Location.Path), maxFilePath)
+		renew(recognition.Evidence{Path: was}, at.FilePath)
+		renew(problemAt(&is[i], was), at.FilePath)
 	}
 	for i := range there {
 		was := &there[i].Evidence
-		was.Path = cmp.Or(renewed[was.Path], was.Path)
+		was.Path = cmp.Or(renewed[problemAt(was, was.Path)], renewed[recognition.Evidence{Path: was.Path}], was.Path)
 	}
+}
+
+// problemAt returns what tells the problems of several files apart, in a file.
+func problemAt(e *recognition.Evidence, path string) recognition.Evidence {
+	return recognition.Evidence{Rule: e.Rule, Path: path, Message: e.Message, Snippet: e.Snippet, Fingerprint: e.Fingerprint}
 }
 
 // acceptCut compares results by the beginning of their fingerprint alone where a finding of an earlier version, which

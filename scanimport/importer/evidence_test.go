@@ -494,4 +494,22 @@ func TestFilesWhoseNamesAreNotUTF8AreTwo(t *testing.T) {
 	if doubt := l.findings[first].Spec.Doubt; doubt != nil {
 		t.Errorf("in doubt: %s", doubt.Reason)
 	}
+
+	l = newLife(t)
+	two := l.scans(inFile("caf\uFFFD.c", "x()", 5), inFile("caf\uFFFD.c", "other()", 5))
+	l.mute()
+	f.Location.Snippet = "other()"
+	l.want("two files stored as one", l.scans(e, f), two...)
+	for _, name := range two {
+		if doubt := l.findings[name].Spec.Doubt; doubt != nil {
+			t.Errorf("%s is in doubt: %s", l.findings[name].Spec.Details.Location.FilePath, doubt.Reason)
+		}
+	}
+	l = newLife(t)
+	first = l.scans(inFile("caf\uFFFD.c", "x()", 5))[0]
+	l.mute()
+	f.Location.Snippet = "x()"
+	if slices.Contains(l.scans(e, f), first) && l.findings[first].Spec.Doubt == nil {
+		t.Error("the decision passes to one of two files that nothing tells apart")
+	}
 }
