@@ -90,8 +90,9 @@ func EarlierPath(path string) string { return notUTF8.ReplaceAllString(path, "\u
 // CutMark ends a text that the importer has cut.
 const CutMark = " ... [cut]"
 
-// Stored returns the fingerprints of a finding by name, without ordinals; see WithoutOrdinal. To the best that is stored
-// cut it adds the digest of the whole, so that those that begin alike are told apart; an earlier version stored none.
+// Stored returns the fingerprints of a finding by name, without ordinals; see WithoutOrdinal. To the best that is
+// stored cut it adds the digest of the whole, so that those that begin alike are told apart; an earlier version stored
+// none.
 func Stored(facts *v1alpha1.FindingSpec) map[string]string {
 	if len(facts.Fingerprints) == 0 {
 		return nil

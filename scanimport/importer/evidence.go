@@ -165,7 +165,9 @@ func renewPaths(results []reported, is []recognition.Evidence, there []recogniti
 
 // problemAt returns what tells the problems of several files apart, in a file.
 func problemAt(e *recognition.Evidence, path string) recognition.Evidence {
-	return recognition.Evidence{Rule: e.Rule, Path: path, Message: e.Message, Snippet: e.Snippet, Fingerprint: e.Fingerprint}
+	return recognition.Evidence{
+		Rule: e.Rule, Path: path, Message: e.Message, Snippet: e.Snippet, Fingerprint: e.Fingerprint,
+	}
 }
 
 // acceptCut compares results by the beginning of their fingerprint alone where a finding of an earlier version, which

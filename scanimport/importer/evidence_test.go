@@ -488,6 +488,12 @@ func TestFilesWhoseNamesAreNotUTF8AreTwo(t *testing.T) {
 	l.want("paths", paths, "caf%E8.c", "caf%E9.c")
 
 	l = newLife(t)
+	ofE, ofF := inFile("a.c", "x()", 5), inFile("a.c", "x()", 5)
+	ofE.Related, ofF.Related = []sarif.Location{{Path: "caf\xe9.h"}}, []sarif.Location{{Path: "caf\xe8.h"}}
+	l.scans(ofE, ofF)
+	l.wantOpen("two related files", 2)
+
+	l = newLife(t)
 	first := l.scans(inFile("caf\uFFFD.c", "x()", 5))[0]
 	l.mute()
 	l.want("stored by an earlier version", l.scans(e), first)

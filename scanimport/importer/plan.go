@@ -72,8 +72,8 @@ type plan struct {
 	elsewhere map[string]overlap
 }
 
-// overlap counts the findings of another analysis that are results of this scan; decided reports whether any of them has
-// a triage decision.
+// overlap counts the findings of another analysis that are results of this scan; decided reports whether any of them
+// has a triage decision.
 type overlap struct {
 	n       int
 	decided bool
@@ -148,8 +148,10 @@ func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 // because the rule's id identifies them. Names depend on the order of digests, so never change what is digested, and
 // add nothing that a result without it does not omit.
 func digest(r *sarif.Result) [32]byte {
-	location := r.Location
-	location.Path = inUTF8(location.Path)
+	related := slices.Clone(r.Related)
+	for i := range related {
+		related[i] = placeInUTF8(related[i])
+	}
 	encoded, err := json.Marshal(struct {
 		Index        int
 		RuleID       string
@@ -164,14 +166,20 @@ func digest(r *sarif.Result) [32]byte {
 		CWEs         []string
 		Subjects     []string `json:",omitempty"`
 	}{
-		RuleID: r.RuleID, Level: r.Level, Severity: r.Severity, Message: r.Message, Location: location,
-		Related: r.Related, Fingerprints: r.Fingerprints, Fixes: r.Fixes, CWEs: r.CWEs,
+		RuleID: r.RuleID, Level: r.Level, Severity: r.Severity, Message: r.Message, Location: placeInUTF8(r.Location),
+		Related: related, Fingerprints: r.Fingerprints, Fixes: r.Fixes, CWEs: r.CWEs,
 		Subjects: subjects(r),
 	})
 	if err != nil {
 		panic("a result has no member that JSON cannot encode: " + err.Error())
 	}
 	return sha256.Sum256(encoded)
+}
+
+// placeInUTF8 returns a location of which JSON encodes every byte of the path; see inUTF8.
+func placeInUTF8(l sarif.Location) sarif.Location {
+	l.Path = inUTF8(l.Path)
+	return l
 }
 
 // diff computes the changes to write. It is a pure function of its arguments and does not depend on their order.
