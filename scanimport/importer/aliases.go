@@ -20,8 +20,8 @@ func aliasesOf(results []reported, there []v1alpha1.Finding) map[int]string {
 	}
 	same := sameIDs{}
 	for _, of := range ids {
-		for _, alias := range of[min(1, len(of)):] {
-			same.join(of[0], alias)
+		for i := 1; i < len(of); i++ {
+			same.join(of[0], of[i])
 		}
 	}
 	if len(same) == 0 {

@@ -202,7 +202,8 @@ func (s *Summary) Counts() *v1alpha1.ScanCounts {
 	}
 }
 
-// Message returns the message of a Scan that succeeded: what was skipped.
+// Message returns the message of a Scan whose import ended: what was skipped, what was left open, and why nothing was
+// closed. For a dry run it is the message that the Scan would have.
 func (s *Summary) Message() string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(s.SkippedBecause)) {

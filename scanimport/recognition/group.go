@@ -210,8 +210,8 @@ func (m *matcher) shifts(results, known []int) map[int]int {
 	return tally
 }
 
-// withdraw returns what is not paired yet, and takes the votes of the rest out of the tally: to count anew after each
-// shift would cost the number of pairs for each of them.
+// withdraw takes the votes of what is paired out of the tally, and returns what is left: to count anew after each shift
+// would cost the number of pairs for each of them.
 func (m *matcher) withdraw(tally map[int]int, results, known []int) (freeResults, freeKnown []int) {
 	freeResults, freeKnown = m.freeOf(results), m.untaken(known)
 	for _, r := range results {
@@ -232,11 +232,11 @@ func (m *matcher) withdraw(tally map[int]int, results, known []int) (freeResults
 }
 
 // bestFirst calls do with each shift and its votes, until do returns false: the shift with the most votes first, among
-// equals the smallest. The votes that a shift has at first only become fewer when do is called; left returns how many
-// it has now.
-func bestFirst(first map[int]int, left func(shift int) int, do func(shift, votes int) (more bool)) {
+// equals the smallest. left returns how many votes a shift has now; do may take some away. atMost holds upper bounds of
+// them.
+func bestFirst(atMost map[int]int, left func(shift int) int, do func(shift, votes int) (more bool)) {
 	levels, most := map[int][]int{}, 0
-	for shift, n := range first {
+	for shift, n := range atMost {
 		levels[n] = append(levels[n], shift)
 		most = max(most, n)
 	}

@@ -161,9 +161,9 @@ func linesShifted(m *matcher) {
 		if len(g.results)*len(g.open) > mostPairs {
 			continue
 		}
-		apart, first := m.alikeApart(g.results, g.open)
+		apart, atMost := m.alikeApart(g.results, g.open)
 		left := func(shift int) int { return len(m.oneToOne(apart[shift])) }
-		bestFirst(first, left, func(shift, votes int) (more bool) {
+		bestFirst(atMost, left, func(shift, votes int) (more bool) {
 			if votes < 2 {
 				return false
 			}
