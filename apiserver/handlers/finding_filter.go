@@ -58,12 +58,16 @@ func narrowing(query openapi.Parameters) (readmodel.FindingFilter, error) {
 	if err != nil {
 		return filter, err
 	}
-	if query.Get("text") != "" && len(filter.Words) == 0 {
-		return filter, problem.InvalidQuery("text has no word: give one, or leave it out").In("text")
+	if err = findingquery.CheckText(query.Get("text")); err != nil {
+		return filter, problem.InvalidQuery(err.Error()).In("text")
 	}
 	for _, name := range []string{"created_since", "updated_since"} {
-		if since := query.Time(name); since != nil && since.IsZero() { // a program's unset time
-			return filter, problem.InvalidQuery(name + " is the earliest time and selects everything: leave it out").In(name)
+		since := query.Time(name)
+		if since == nil {
+			continue
+		}
+		if err = findingquery.CheckSince(name, *since); err != nil {
+			return filter, problem.InvalidQuery(err.Error()).In(name)
 		}
 	}
 	return filter, nil

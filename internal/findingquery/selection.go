@@ -37,10 +37,13 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 	}
 	var errs []error
 	// Refuse a member that is set but restricts nothing: an operation would decide about every finding.
-	if spec.Text != "" && len(s.words) == 0 {
-		errs = append(errs, fmt.Errorf("text is %q and has no word: leave it out", spec.Text))
+	errs = append(errs, CheckText(spec.Text))
+	if spec.CreatedSince != nil {
+		errs = append(errs, CheckSince("createdSince", spec.CreatedSince.Time))
 	}
-	errs = append(errs, checkSince("createdSince", spec.CreatedSince), checkSince("updatedSince", spec.UpdatedSince))
+	if spec.UpdatedSince != nil {
+		errs = append(errs, CheckSince("updatedSince", spec.UpdatedSince.Time))
+	}
 	if len(s.words) > MaxWords {
 		errs = append(errs, fmt.Errorf("text has %d words and may have %d", len(s.words), MaxWords))
 	}
@@ -62,12 +65,21 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 	return s, errors.Join(errs...)
 }
 
-// checkSince refuses the earliest time, which is a program's unset one.
-func checkSince(member string, since *v1alpha1.Time) error {
-	if since == nil || !since.IsZero() {
+// CheckText returns an error for a text that is set but has no word, because it selects everything.
+func CheckText(text string) error {
+	if text == "" || len(Words(text)) > 0 {
 		return nil
 	}
-	return fmt.Errorf("%s is the earliest time and selects everything: leave it out", member)
+	return errors.New("text has no word and selects everything: give one, or leave it out")
+}
+
+// CheckSince returns an error for a time that selects everything. Programs send such times for one that is not set:
+// the beginning of the year 1, also with an offset, or of the year 1970.
+func CheckSince(member string, since time.Time) error {
+	if since.After(time.Unix(0, 0)) {
+		return nil
+	}
+	return fmt.Errorf("%s is not after 1970-01-01T00:00:00Z and selects everything: leave it out", member)
 }
 
 func readFields(text string) (fields.Selector, error) {

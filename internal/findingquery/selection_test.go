@@ -112,6 +112,8 @@ func TestASelectionThatCannotBeReadSaysWhy(t *testing.T) {
 		{LabelSelector: "a in"}, {FieldSelector: "a=b=c=d,,="}, {FieldSelector: "spec.colour=red"}, {MinScore: "11"},
 		{Text: "a b c d e f g h i"}, {Text: " \t"}, {LabelSelector: " "}, {FieldSelector: ","},
 		{CreatedSince: &v1alpha1.Time{}}, {UpdatedSince: &v1alpha1.Time{}},
+		{CreatedSince: &v1alpha1.Time{Time: time.Time{}.Add(5 * time.Hour)}}, // written with an offset
+		{UpdatedSince: &v1alpha1.Time{Time: time.Unix(0, 0)}},
 	} {
 		if _, err := NewSelection(&asked); err == nil {
 			t.Errorf("%+v is read", asked)
