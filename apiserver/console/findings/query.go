@@ -194,19 +194,29 @@ var orders = []struct{ Label, Sort, Order string }{
 	{"least recently changed first", "updated_at", "asc"},
 }
 
-// newView keeps only the parameters of a view, for its links. An empty form field is not a filter, nor are blanks to
-// search for.
+// newView keeps only the parameters of a view, for its links. An empty form field is not a filter, nor is a value that
+// selects everything.
 func newView(given url.Values) view {
 	v := view{url.Values{}, time.Now()}
 	for name, values := range given {
-		if isOfView(name) && len(values) > 0 && values[0] != "" {
+		if isOfView(name) && len(values) > 0 && values[0] != "" && !selectsAll(name, values[0]) {
 			v.values.Set(name, values[0])
 		}
 	}
-	if strings.TrimSpace(v.values.Get("text")) == "" {
-		v.values.Del("text")
-	}
 	return v
+}
+
+// selectsAll reports whether a filter selects everything, so that the REST API refuses it in counts: a text without a
+// word, or a time that programs send for one that is not set. Operations from before it did may still show the latter.
+func selectsAll(name, value string) bool {
+	switch name {
+	case "text":
+		return strings.TrimSpace(value) == ""
+	case "created_since", "updated_since":
+		at, err := time.Parse(time.RFC3339, value)
+		return err == nil && !at.After(time.Unix(0, 0))
+	}
+	return false
 }
 
 // filters returns the filter parameters as the REST API takes them.
