@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -143,6 +144,22 @@ func TestThePassesOfAWalkAgreeAboutWhatWasWrittenMeanwhile(t *testing.T) {
 		slices.Sort(want)
 		harness.Same(t, string(sort)+": a pass after a write", want, got)
 	}
+}
+
+func TestAWalkRepeatsNoFindingThatChangesBehindItsPosition(t *testing.T) {
+	m, _ := newAcme(t)
+	show(t, m, findings, finding("f-1", 11), finding("f-2", 12))
+	var ids []string
+	query := FindingQuery{Request: index.Request{Sort: SortUpdatedAt, Order: index.OrderAsc}}
+	for item, err := range m.walkBy(1).All(query) {
+		harness.Must(t, err)
+		if ids = append(ids, item.ID); len(ids) == 1 {
+			show(t, m, findings, finding("f-1", 13, func(f *v1alpha1.Finding) {
+				f.Status.ObservedGeneration, f.Status.UpdatedAt = 1, new(v1alpha1.NewTime(epoch.Add(time.Minute)))
+			}))
+		}
+	}
+	harness.Same(t, "the findings of the walk", []string{"f-1", "f-2"}, ids)
 }
 
 func TestToolsAreThoseOfTheFindingsThatThereAre(t *testing.T) {
