@@ -16,9 +16,8 @@ type FindingWalk struct {
 	model        *Model
 	organization string
 	page         int
-	// begun is the number of the last write that had moved a finding when the first pass began that needs it; 0 before
-	// that.
-	begun uint64
+	// lastMove is the number of the last move before the first pass that needs it; 0 until then.
+	lastMove uint64
 }
 
 // WalkFindings returns a walk over the findings of an organization.
@@ -43,12 +42,12 @@ func (w *FindingWalk) All(q FindingQuery) iter.Seq2[*Item, error] {
 				yield(nil, err)
 				return
 			}
-			if first && moving && w.begun == 0 {
-				w.begun = lastMove(snapshot.findings)
+			if first && moving && w.lastMove == 0 {
+				w.lastMove = snapshot.lastMove
 			}
 			page := listFindings(snapshot.findings, q)
 			for _, item := range page.Items {
-				if moving && item.moved > w.begun {
+				if moving && item.moved > w.lastMove {
 					continue
 				}
 				if !yield(item, nil) {
@@ -61,14 +60,6 @@ func (w *FindingWalk) All(q FindingQuery) iter.Seq2[*Item, error] {
 			q.After = &page.Next
 		}
 	}
-}
-
-// lastMove returns the number of the last write that moved one of the findings.
-func lastMove(x *index.Index[*Item]) (last uint64) {
-	for item := range x.With(index.Everything, "") {
-		last = max(last, item.moved)
-	}
-	return last
 }
 
 // FindingTools returns the tools that report the organization's findings, sorted; "" stands for findings

@@ -163,6 +163,9 @@ type indexes struct {
 	trends       *index.Index[*trendItem]
 	// rows of the findings in the table. A snapshot has none.
 	rows tableRows
+	// lastMove is the number of the last move of a finding, of all partitions, before the snapshot. Only snapshots
+	// have it.
+	lastMove uint64
 }
 
 func newIndexes() *indexes {
@@ -251,7 +254,9 @@ func (p *partition) publish() {
 	if p.view == nil {
 		return
 	}
-	p.view.publish(p.indexes.snapshot(), p.indexes.rows.changes)
+	next := p.indexes.snapshot()
+	next.lastMove = *p.moves
+	p.view.publish(next, p.indexes.rows.changes)
 	p.indexes.rows.changes = nil
 }
 
