@@ -26,8 +26,9 @@ func (m *Model) WalkFindings(organization string) *FindingWalk {
 }
 
 // All yields all findings that match a query, in its order, ignoring its Limit, Shape and After. A
-// finding that does not change during the walk is yielded exactly once, and no finding is yielded twice. An
-// error, which is ErrNoOrganization, is yielded last.
+// finding that does not change during the walk is yielded exactly once, and no pass yields a finding twice. Passes with
+// different filters may both yield a finding that has changed between them. An error, which is ErrNoOrganization, is
+// yielded last.
 //
 // It reads page by page, each from the latest snapshot: however slow its caller is, it keeps no more than a
 // page of an older snapshot. Unless the query is sorted by created_at, a finding that moves meanwhile may move into

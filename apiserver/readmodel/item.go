@@ -29,11 +29,10 @@ type Item struct {
 	moved uint64
 }
 
-// inPlaceOf reports whether the finding is where an earlier state of it was, in the lists of every sort and among the
-// findings of its tool. What controllers write for themselves moves no finding.
+// inPlaceOf reports whether the finding is where an earlier state of it was, in the lists of every sort. What
+// controllers write for themselves moves no finding.
 func (i *Item) inPlaceOf(before *Item) bool {
-	return before != nil && i.uid == before.uid && i.UpdatedAt == before.UpdatedAt && i.graded == before.graded &&
-		i.traits.Value().tool == before.traits.Value().tool
+	return before != nil && i.UpdatedAt == before.UpdatedAt && i.graded == before.graded
 }
 
 // stored is the data kept of an object. Items that differ only in data of other objects share it.
