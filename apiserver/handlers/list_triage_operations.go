@@ -18,6 +18,9 @@ func (b *Backend) ListTriageOperations(ctx context.Context, request Request) (Re
 	list := newList("listTriageOperations", request, "undo")
 	ids, filtered := request.Query.Lookup("undo")
 	undone := strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
+	if filtered && len(undone) == 0 {
+		return Response{}, problem.InvalidQuery("undo names no operation").In("undo")
+	}
 	for _, id := range undone {
 		if !kube.IsName(id) {
 			return Response{}, problem.InvalidQuery(fmt.Sprintf("undo holds %.80q, which is not a valid id", id)).In("undo")

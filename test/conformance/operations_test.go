@@ -139,6 +139,7 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 		t.Errorf("the operations that undo none are %v", got)
 	}
 	o.get(operationsPath + "?undo=op-none,%20" + done.text("id")).badQuery("a blank before an id")
+	o.get(operationsPath + "?undo=,").badQuery("no id")
 	if undo["changed"] != 3.0 || undo["undo"] != done.text("id") || undo.object("set")["user_status"] != nil {
 		t.Errorf("the undo came to %v", undo)
 	}
