@@ -4659,8 +4659,9 @@ type ListAPIKeysParamsOrder string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
-	// Kinds The kinds to follow, with commas between them: `finding`, `operation` and `scan` need the scope `findings:read`,
-	// `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without it, all that the key may read.
+	// Kinds The kinds to follow, at least one, with commas and no blanks between them: `finding`, `operation` and `scan` need
+	// the scope `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without it, all
+	// that the key may read.
 	Kinds *string `form:"kinds,omitempty" json:"kinds,omitempty"`
 
 	// Follow `false`: end with what there is now. Without `last-event-id` that is no change, and the `id` to begin with.
@@ -5403,7 +5404,8 @@ type ListTriageOperationsParams struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Undo Only the operations that undo one of the operations with these ids, with commas between them.
+	// Undo Only the operations that undo one of the operations with these ids, with commas and no blanks between them: at
+	// least one.
 	Undo *string `form:"undo,omitempty" json:"undo,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id.
@@ -5761,8 +5763,9 @@ type ClientInterface interface {
 	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused.
-	// Needs the scope `findings:read`.
+	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
+	// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
+	// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 	CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5771,9 +5774,11 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
 	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-	// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
-	// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
-	// 429 with the code `busy`. A parameter of an unknown name is refused. Needs the scope `findings:read`.
+	// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
+	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
+	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
+	// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
+	// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
 	ExportFindings(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6502,8 +6507,9 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 // for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 // request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 // `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused.
-// Needs the scope `findings:read`.
+// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
+// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
+// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6522,9 +6528,11 @@ func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams,
 //
 // An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
 // sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
-// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
-// 429 with the code `busy`. A parameter of an unknown name is refused. Needs the scope `findings:read`.
+// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
+// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
+// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
+// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
+// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
 func (c *Client) ExportFindings(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12522,8 +12530,9 @@ type ClientWithResponsesInterface interface {
 	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused.
-	// Needs the scope `findings:read`.
+	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
+	// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
+	// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12534,9 +12543,11 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
 	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-	// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
-	// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
-	// 429 with the code `busy`. A parameter of an unknown name is refused. Needs the scope `findings:read`.
+	// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
+	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
+	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
+	// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
+	// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17323,8 +17334,9 @@ func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, para
 // for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
 // request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 // `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused.
-// Needs the scope `findings:read`.
+// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
+// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
+// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17341,9 +17353,11 @@ func (c *ClientWithResponses) CountFindingsWithResponse(ctx context.Context, par
 //
 // An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
 // sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-// `severity`, one that does change is left out. An answer that is cut off ends its connection without the end that HTTP/1.1 or HTTP/2
-// asks for, so that a client sees an error. A few exports run at a time, of one organization fewer: the next gets
-// 429 with the code `busy`. A parameter of an unknown name is refused. Needs the scope `findings:read`.
+// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
+// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
+// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
+// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
+// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

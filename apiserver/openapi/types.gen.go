@@ -4649,8 +4649,9 @@ type ListAPIKeysParamsOrder string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
-	// Kinds The kinds to follow, with commas between them: `finding`, `operation` and `scan` need the scope `findings:read`,
-	// `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without it, all that the key may read.
+	// Kinds The kinds to follow, at least one, with commas and no blanks between them: `finding`, `operation` and `scan` need
+	// the scope `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without it, all
+	// that the key may read.
 	Kinds *string `form:"kinds,omitempty" json:"kinds,omitempty"`
 
 	// Follow `false`: end with what there is now. Without `last-event-id` that is no change, and the `id` to begin with.
@@ -5393,7 +5394,8 @@ type ListTriageOperationsParams struct {
 	// the same endpoint, organization, sort, order and values of filters; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Undo Only the operations that undo one of the operations with these ids, with commas between them.
+	// Undo Only the operations that undo one of the operations with these ids, with commas and no blanks between them: at
+	// least one.
 	Undo *string `form:"undo,omitempty" json:"undo,omitempty"`
 
 	// Sort What to sort by. Rows of one time are sorted by id.
