@@ -22,7 +22,7 @@ const (
 	ReasonTooManyFindings = "TooManyFindings"
 	// ReasonTooManyOperations: the organization already has the maximum number of operations.
 	ReasonTooManyOperations = "TooManyOperations"
-	// ReasonInvalidSelection: a selector in spec.select cannot be read.
+	// ReasonInvalidSelection: a filter in spec.select cannot be read or selects everything.
 	ReasonInvalidSelection = "InvalidSelection"
 	// ReasonNotUndoable: the operation to undo does not exist, was not committed, or is not completed.
 	ReasonNotUndoable = "NotUndoable"
@@ -163,13 +163,15 @@ type FindingSelection struct {
 	// +kubebuilder:validation:MaxItems=3
 	// +optional
 	Category []FindingCategory `json:"category,omitempty"`
-	// createdSince selects findings detected at this time or later, for example "2026-03-02T00:00:00Z".
+	// createdSince selects findings detected at this time or later, for example "2026-03-02T00:00:00Z". The operation
+	// fails unless it is after "1970-01-01T00:00:00Z".
 	// +optional
 	CreatedSince *Time `json:"createdSince,omitempty"`
 	// createdUntil selects findings detected before this time.
 	// +optional
 	CreatedUntil *Time `json:"createdUntil,omitempty"`
-	// updatedSince selects findings last changed at this time or later.
+	// updatedSince selects findings last changed at this time or later. The operation fails unless it is after
+	// "1970-01-01T00:00:00Z".
 	// +optional
 	UpdatedSince *Time `json:"updatedSince,omitempty"`
 	// updatedUntil selects findings last changed before this time.
@@ -180,7 +182,7 @@ type FindingSelection struct {
 	// +kubebuilder:validation:Pattern=`^(10\.0|[0-9]\.[0-9])$`
 	// +optional
 	MinScore string `json:"minScore,omitempty"`
-	// text: every word must occur in the title or the path, ignoring case. At most 8 words.
+	// text: every word must occur in the title or the path, ignoring case. From 1 to 8 words.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
