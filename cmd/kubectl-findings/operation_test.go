@@ -120,6 +120,15 @@ func waiting(watched error, outcomes ...any) *operating {
 }
 
 // A restart of the API server takes a few attempts; a long operation outlasts many.
+func TestTheCommentsOfAnOperationAreShownAsSet(t *testing.T) {
+	for want, set := range map[string]v1alpha1.OperationDecision{
+		"": {}, "(removed)": {Comments: new("")}, "known": {Comments: new("known")},
+	} {
+		shown := operationRow(&v1alpha1.TriageOperation{Spec: v1alpha1.TriageOperationSpec{Set: &set}}, time.Now())
+		harness.Same(t, "comments", want, shown[len(shown)-1])
+	}
+}
+
 func TestAWaitOutlastsManyRestarts(t *testing.T) {
 	hasty(t)
 	var outcomes []any

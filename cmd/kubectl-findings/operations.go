@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -77,7 +78,7 @@ func operationRow(o *v1alpha1.TriageOperation, now time.Time) row {
 	if set := o.Spec.Set; set != nil {
 		reason = string(set.Reason)
 		if set.Comments != nil {
-			comments = shortened(*set.Comments, titleLength)
+			comments = cmp.Or(shortened(*set.Comments, titleLength), "(removed)")
 		}
 	}
 	return row{

@@ -30,8 +30,11 @@ func titleOf(o client.TriageOperation, undone operations) string {
 // inTitle describes what the operation decides.
 func inTitle(o client.TriageOperation) string {
 	words := []string{"Comment"}
-	if o.Set.UserStatus != nil {
+	switch {
+	case o.Set.UserStatus != nil:
 		words[0] = decision.Choice(string(*o.Set.UserStatus))
+	case o.Set.RemovesComments:
+		words[0] = "Remove comments"
 	}
 	if o.Set.Reason != nil {
 		words = append(words, decision.ReasonWord(string(*o.Set.Reason)))

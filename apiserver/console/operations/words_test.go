@@ -15,6 +15,8 @@ func TestATitleSaysWhoseDayEndsIt(t *testing.T) {
 	var o client.TriageOperation
 	o.Set.ExpiresAt = &end
 	harness.Same(t, "title", "Comment, until 2099-05-04 UTC", inTitle(o))
+	o.Set.RemovesComments = true
+	harness.Same(t, "title of a removal", "Remove comments, until 2099-05-04 UTC", inTitle(o))
 }
 
 func TestOnlyFiltersOfTheListAreLinked(t *testing.T) {
