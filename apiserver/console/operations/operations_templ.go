@@ -422,7 +422,7 @@ func operationPage(o, undoing client.TriageOperation, title string, samples []cl
 			}
 		}
 		if o.Set.RemovesComments {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<p>It removes the comments of its findings.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 35, "<p>Removes the comments of these findings.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

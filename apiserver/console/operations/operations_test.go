@@ -84,6 +84,6 @@ func TestAnOperationThatRemovesCommentsSaysSo(t *testing.T) {
 		o.Set.RemovesComments = removes
 		text, err := page.Text(t.Context(), operationPage(o, client.TriageOperation{}, "Confirm", nil, "token", true))
 		harness.Must(t, err)
-		harness.Same(t, "it is shown", removes, strings.Contains(text, "It removes the comments of its findings."))
+		harness.Same(t, "it is shown", removes, strings.Contains(text, "Removes the comments of these findings."))
 	}
 }
