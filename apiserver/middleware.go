@@ -343,10 +343,8 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 		if described.TakesCondition(openapi.HeaderIfMatch) {
 			s.request.IfMatch = etag.IfMatch(c.Request.Header.Values(openapi.HeaderIfMatch))
 		}
-		if described.Scope == "" {
-			s.request.Require = func(scope v1alpha1.Scope) error {
-				return r.lacking(s.identity, []v1alpha1.Scope{scope})
-			}
+		s.request.Require = func(scope v1alpha1.Scope) error {
+			return r.lacking(s.identity, []v1alpha1.Scope{scope})
 		}
 		if described.TakesLastEventID() {
 			s.request.LastEventID = c.GetHeader(openapi.HeaderLastEventID)

@@ -26,8 +26,7 @@ type Request struct {
 	KeyName string
 	// Key is the identity that the key authenticates.
 	Key auth.Identity
-	// Require returns the error for a key without the scope, and records the refusal. It is nil except for operations that
-	// any key may call, which require scopes by what is asked for.
+	// Require returns the error for a key without the scope, and records the refusal.
 	Require func(v1alpha1.Scope) error
 	// Origin is scheme and host under which the client reached the service, for operations whose responses
 	// contain URLs; empty if not known.
