@@ -11,7 +11,7 @@ import (
 
 // CountFindings is an operation of the contract.
 func (b *Backend) CountFindings(ctx context.Context, request Request) (Response, error) {
-	filter, err := narrowing(request.Query)
+	filter, err := strictFilter(request.Query)
 	if err != nil {
 		return Response{}, err
 	}

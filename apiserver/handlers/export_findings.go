@@ -31,7 +31,7 @@ var errStopping = errors.New("the service is stopping")
 
 // ExportFindings is an operation of the contract.
 func (b *Backend) ExportFindings(ctx context.Context, request Request) (Response, error) {
-	filter, err := narrowing(request.Query)
+	filter, err := strictFilter(request.Query)
 	if err != nil {
 		return Response{}, err
 	}

@@ -51,9 +51,9 @@ func findingFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
 	return filter, nil
 }
 
-// narrowing is findingFilter for operations that one slip must not extend to every finding: a filter that is given but
+// strictFilter is findingFilter for requests where a slip must not select every finding: a filter that is given but
 // selects everything is refused.
-func narrowing(query openapi.Parameters) (readmodel.FindingFilter, error) {
+func strictFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
 	filter, err := findingFilter(query)
 	if err != nil {
 		return filter, err

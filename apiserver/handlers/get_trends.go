@@ -42,12 +42,13 @@ func (b *Backend) GetTrends(ctx context.Context, request Request) (Response, err
 
 // trendSpan returns the first and the last day that are requested.
 func trendSpan(query openapi.Parameters, now time.Time) (from, to v1alpha1.Day, err error) {
-	to = findingtrend.Of(now)
+	today := findingtrend.Of(now)
+	to = today
 	if asked := v1alpha1.Day(query.Get("to")); asked != "" {
 		if !findingtrend.Valid(asked) {
 			return "", "", problem.InvalidQuery("to must be a day, such as 2026-11-23").In("to")
 		}
-		to = min(to, asked)
+		to = min(today, asked)
 	}
 	from = v1alpha1.Day(query.Get("from"))
 	switch {
@@ -55,7 +56,7 @@ func trendSpan(query openapi.Parameters, now time.Time) (from, to v1alpha1.Day, 
 		from = findingtrend.Plus(to, -usualTrend)
 	case !findingtrend.Valid(from):
 		return "", "", problem.InvalidQuery("from must be a day, such as 2026-09-01").In("from")
-	case from > findingtrend.Of(now):
+	case from > today:
 		return "", "", problem.InvalidQuery("from must not be after today, in UTC").In("from")
 	case query.Get("to") != "" && from > v1alpha1.Day(query.Get("to")):
 		return "", "", problem.InvalidQuery("to must not be before from").In("to")

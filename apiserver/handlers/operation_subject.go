@@ -43,7 +43,7 @@ func idsOf(given []string) ([]v1alpha1.ResourceName, error) {
 
 // selectionOf reads the filters, which are the same as those of the list of findings.
 func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
-	filter, err := narrowing(given)
+	filter, err := strictFilter(given)
 	if err != nil {
 		return nil, inBody(memberFilters, err)
 	}

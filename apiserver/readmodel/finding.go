@@ -116,7 +116,7 @@ func (p *partition) current(item *Item) bool {
 
 // showFinding holds an item and adds it to the index.
 func (p *partition) showFinding(item *Item) {
-	if before := p.findings[item.ID]; item.inPlaceOf(before) {
+	if before := p.findings[item.ID]; item.sharesPlaceWith(before) {
 		item.moved = before.moved
 	} else {
 		*p.moves++
