@@ -122,11 +122,12 @@ func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 // requests after the first error: then a request that fails for a reason of its own is not abandoned as long as the
 // page's client waits.
 func abandoned(ctx context.Context, err *problem.Problem) bool {
+	ended := ctx.Err()
 	page, inside := ctx.Value(pageKey{}).(context.Context)
 	if inside && (err == nil || !errors.Is(err, context.Canceled)) {
-		ctx = page
+		ended = page.Err()
 	}
-	return errors.Is(ctx.Err(), context.Canceled)
+	return errors.Is(ended, context.Canceled)
 }
 
 func (r *router) record(c *gin.Context, s *state, status int, took time.Duration) {

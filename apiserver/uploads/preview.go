@@ -59,8 +59,9 @@ func previewScan(j *job, i int, summary *importer.Summary) openapi.Scan {
 		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(j.Repository)},
 		ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(j.Project)},
 		Tool:          batch.Tool, ToolVersion: batch.ToolVersion, Category: batch.Category, Analysis: batch.Analysis,
-		Commit: batch.Commit, StartedAt: v1alpha1.NewTime(batch.StartedAt), ImportedBy: v1alpha1.APIKeyAuthorPrefix + j.KeyName,
-		Counts: summary.Counts(), SkippedBecause: summary.Skips(), Message: summary.Message(),
+		Commit: batch.Commit, StartedAt: v1alpha1.NewTime(batch.StartedAt),
+		ImportedBy: v1alpha1.APIKeyAuthorPrefix + j.KeyName, Counts: summary.Counts(),
+		SkippedBecause: summary.Skips(), Message: summary.Message(),
 	}}
 	shown := render.Scan(scan)
 	shown.Status = nil // nothing is stored

@@ -96,8 +96,9 @@ func (s *Service) review(ctx context.Context, c *importer.Client, j *job,
 		DryRun: j.DryRun,
 		Record: &reviewimport.Record{
 			Upload:  v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
-			Project: cmp.Or(j.Project, j.recordedIn), ImportedBy: v1alpha1.APIKeyAuthorPrefix + j.KeyName, Importer: importedWith(),
-			Gate: j.PullRequest.Gate, OnRecorded: recorded,
+			Project: cmp.Or(j.Project, j.recordedIn), Importer: importedWith(),
+			ImportedBy: v1alpha1.APIKeyAuthorPrefix + j.KeyName,
+			Gate:       j.PullRequest.Gate, OnRecorded: recorded,
 		},
 	}).Import(ctx, j.commit, j.batches)
 	if err == nil && j.PullRequest.Gate != "" {

@@ -22,8 +22,8 @@ import (
 // Queue is a controller's queue.
 type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// CountDelay is how long changes of what is counted are gathered: the queue holds an object only once, so that an import
-// costs at most one write of its counts per delay.
+// CountDelay is how long changes of what is counted are gathered: the queue holds an object only once, so that an
+// import costs at most one write of its counts per delay.
 const CountDelay = time.Second
 
 // Target returns requests for the objects to be reconciled because of another object.
