@@ -10,7 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -130,17 +129,23 @@ func tooMany(s *scope) {
 
 // behind reports whether the cache does not show yet that the set was made, and requeues the operation then.
 func (r *Reconciler) behind(ctx context.Context, s *scope) (bool, error) {
-	stored := &v1alpha1.TriageOperation{}
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), stored); err != nil {
+	made, err := r.setMade(ctx, s.Object)
+	if err != nil || !made {
 		return false, err
-	}
-	if stored.UID == s.Object.UID && stored.Status.SelectedAt == nil {
-		return false, nil
 	}
 	s.LeaveStatus()
 	s.RequeueAfter(handOver)
 	s.Stop()
 	return true, nil
+}
+
+// setMade reports whether the API server's operation has its set already, or is another one of that name.
+func (r *Reconciler) setMade(ctx context.Context, operation *v1alpha1.TriageOperation) (bool, error) {
+	stored := &v1alpha1.TriageOperation{}
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(operation), stored); err != nil {
+		return false, err
+	}
+	return stored.UID != operation.UID || stored.Status.SelectedAt != nil, nil
 }
 
 // choose returns the set, sorted by name; nil if the operation has to wait.
@@ -257,7 +262,7 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 		return nil
 	}
 	for _, part := range parts {
-		if err := r.keep(ctx, s.Object.UID, part); err != nil {
+		if err := r.keep(ctx, s.Object, part); err != nil {
 			if !r.permanent(s.Object, err) {
 				return err
 			}
@@ -272,8 +277,9 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 }
 
 // keep stores a part. An existing part was stored by an interrupted run, or is left of an operation that was deleted
-// without its parts, and is updated if it differs. If it has begun, another leader has made the set meanwhile.
-func (r *Reconciler) keep(ctx context.Context, operation types.UID, part *v1alpha1.TriageOperationPart) error {
+// without its parts, and is updated if it differs. If the operation has its set, another leader has made it meanwhile.
+func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperation,
+	part *v1alpha1.TriageOperationPart) error {
 	err := r.Client.Create(ctx, part.DeepCopy())
 	if !apierrors.IsAlreadyExists(err) {
 		return err
@@ -283,15 +289,18 @@ func (r *Reconciler) keep(ctx context.Context, operation types.UID, part *v1alph
 		return err
 	}
 	owners := stored.OwnerReferences
-	if len(owners) > 0 && owners[0].UID != operation {
+	if len(owners) > 0 && owners[0].UID != operation.UID {
 		return fmt.Errorf("the part %s of an earlier operation of that name has not been removed yet", part.Name)
 	}
 	if len(owners) > 0 && stored.Spec == part.Spec {
 		return nil
 	}
-	if len(owners) > 0 && stored.Spec.Begun {
+	// Read the operation after the part: whoever makes the set stores the parts first.
+	if made, err := r.setMade(ctx, operation); err != nil {
+		return err
+	} else if made {
 		return apierrors.NewConflict(v1alpha1.GroupVersion.WithResource("triageoperationparts").GroupResource(), part.Name,
-			errors.New("the operation has begun with the part already"))
+			errors.New("the operation has its set already"))
 	}
 	changed := stored.DeepCopy()
 	changed.Spec, changed.OwnerReferences = part.Spec, part.OwnerReferences

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,20 +83,26 @@ func TestANamedFindingIsReadLiveIfTheCacheDoesNotHoldItAndStaysInTheSetIfItDoesN
 	harness.Same(t, "the entry of the one that does not exist", rules.Entry{Finding: "f-none"}, entries[2])
 }
 
-// A leader that was suspended while it kept the set must not undo what the next one has recorded since.
-func TestAPartThatHasBegunIsNotKeptAgain(t *testing.T) {
-	r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
-	operation := builder.TriageOperation("mute", "G1").In("org-acme").Build()
-	operation.UID = "o"
-	parts, _, err := rules.Parts(operation, []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())})
-	harness.Must(t, err)
-	done := parts[0].DeepCopy()
-	done.Spec.Begun, done.Spec.Outcomes = true, "c"
-	harness.Must(t, r.Client.Create(t.Context(), done.DeepCopy()))
-	if err := r.keep(t.Context(), operation.UID, parts[0]); !apierrors.IsConflict(err) {
-		t.Errorf("kept again: %v", err)
+// A leader that was suspended while it kept the set must not replace what the next one has selected since.
+func TestNoPartIsKeptAgainOnceTheSetIsMade(t *testing.T) {
+	now := v1alpha1.NewTime(time.Now())
+	for _, selectedAt := range []*v1alpha1.Time{nil, &now} {
+		r, _ := line(t, 1, "", v1alpha1.TriageOperationStatus{SelectedAt: selectedAt})
+		operation, made := stored(t, r, "o-0"), selectedAt != nil
+		parts := func(finding string) *v1alpha1.TriageOperationPart {
+			parts, _, err := rules.Parts(operation, []rules.Entry{rules.NewEntry(builder.Finding(finding).Build())})
+			harness.Must(t, err)
+			return parts[0]
+		}
+		next, late := parts("f-1"), parts("f-2")
+		harness.Must(t, r.Client.Create(t.Context(), next.DeepCopy()))
+		err := r.keep(t.Context(), operation, late)
+		harness.Same(t, "refused", made, apierrors.IsConflict(err))
+		kept, want := &v1alpha1.TriageOperationPart{}, late.Spec
+		if made {
+			want = next.Spec
+		}
+		harness.Must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(next), kept))
+		harness.Same(t, "the part", want, kept.Spec)
 	}
-	stored := &v1alpha1.TriageOperationPart{}
-	harness.Must(t, r.Client.Get(t.Context(), client.ObjectKeyFromObject(done), stored))
-	harness.Same(t, "the part", done.Spec, stored.Spec)
 }
