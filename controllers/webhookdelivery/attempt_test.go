@@ -70,18 +70,20 @@ func TestASignatureExpiresThoughItsSecretIsNoLongerListed(t *testing.T) {
 		reason, signedWith string
 		listed             []v1alpha1.WebhookSecretStatus
 		signed             time.Duration
-		want               *v1alpha1.Time
+		until, want        *v1alpha1.Time
 	}{
-		{"it is listed", "b", full, 0, at(2 * time.Hour)},
-		{"others have replaced it in the list", "o", full, 0, at(time.Hour)},
-		{"the cache does not list it yet", "e", full, 4 * time.Hour, nil},
-		{"the list has room, so it was never in it", "o", full[:3], 0, nil},
+		{"it is listed", "b", full, 0, nil, at(2 * time.Hour)},
+		{"others have replaced it in the list", "o", full, 0, nil, at(time.Hour)},
+		{"they have replaced it before the end of its overlap", "o", full, 0, at(720 * time.Hour), at(time.Hour)},
+		{"it has expired earlier", "o", full, 0, at(time.Minute), at(time.Minute)},
+		{"the cache does not list it yet", "e", full, 4 * time.Hour, nil, nil},
+		{"the list has room, so it was never in it", "o", full[:3], 0, nil, nil},
 	} {
 		s := newScope()
 		s.endpoint = builder.WebhookEndpoint("team").Build()
 		s.endpoint.Status.Secrets = c.listed
 		s.Status.Attempts = []v1alpha1.WebhookAttempt{
-			{At: *at(c.signed), Signatures: []v1alpha1.WebhookSignature{{SecretID: c.signedWith}}},
+			{At: *at(c.signed), Signatures: []v1alpha1.WebhookSignature{{SecretID: c.signedWith, ExpiresAt: c.until}}},
 		}
 		followSecrets(s)
 		harness.Same(t, c.reason, c.want, s.Status.Attempts[0].Signatures[0].ExpiresAt)

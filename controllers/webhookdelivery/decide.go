@@ -141,10 +141,12 @@ func followSecrets(s *scope) {
 	for i := range s.Status.Attempts {
 		signed := s.Status.Attempts[i].Signatures
 		for j := range signed {
-			switch end, found := known[signed[j].SecretID]; {
-			case found:
+			end, listed := known[signed[j].SecretID]
+			later := signed[j].ExpiresAt == nil || dropped.Before(signed[j].ExpiresAt)
+			switch {
+			case listed:
 				signed[j].ExpiresAt = end.DeepCopy()
-			case signed[j].ExpiresAt == nil && dropped != nil && !s.Status.Attempts[i].At.After(dropped.Time):
+			case later && dropped != nil && !s.Status.Attempts[i].At.After(dropped.Time):
 				signed[j].ExpiresAt = dropped.DeepCopy()
 			}
 		}
