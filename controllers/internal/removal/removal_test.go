@@ -2,6 +2,7 @@ package removal
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -21,45 +24,89 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
+// parent is a Project that is being deleted, and has a finding.
+type parent struct {
+	// live is what the API server returns for it, with the error.
+	live  metav1.ObjectMeta
+	fails error
+	// removed is the limit of the call that removes its findings, 0 without one. writes are its own.
+	removed int64
+	writes  []string
+}
+
+func (p *parent) client(cached *v1alpha1.Project) client.Client {
+	return interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			if project, is := into.(*v1alpha1.Project); is {
+				cached.DeepCopyInto(project)
+				return nil
+			}
+			into.(*metav1.PartialObjectMetadata).ObjectMeta = p.live
+			return p.fails
+		},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
+			list.(*metav1.PartialObjectMetadataList).Items = make([]metav1.PartialObjectMetadata, 1)
+			return nil
+		},
+		DeleteAllOf: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteAllOfOption) error {
+			p.removed = (&client.DeleteAllOfOptions{}).ApplyOptions(options).Limit
+			return nil
+		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			p.writes = append(p.writes, "finalizers")
+			return nil
+		},
+		SubResourcePatch: func(_ context.Context, _ client.Client, resource string, _ client.Object, _ client.Patch,
+			_ ...client.SubResourcePatchOption) error {
+			p.writes = append(p.writes, resource)
+			return nil
+		},
+	})
+}
+
 func TestAnObjectsChildrenAreRemovedInBatches(t *testing.T) {
-	deleted := metav1.ObjectMeta{UID: "u-1", DeletionTimestamp: new(metav1.Now())}
+	type scope = reconcile.Scope[*v1alpha1.Project, *v1alpha1.ProjectStatus]
+	cached := builder.Project("proj").Build()
+	cached.Finalizers = []string{v1alpha1.CleanupFinalizer}
+	cached.UID, cached.DeletionTimestamp = "u-1", new(metav1.Now())
+	deleted := cached.ObjectMeta
 	other := deleted
 	other.UID = "u-2"
+	gone, outage := apierrors.NewNotFound(schema.GroupResource{}, "proj"), errors.New("connection refused")
+	status, none := []string{"status"}, []string(nil)
 	for _, c := range []struct {
-		reason string
-		live   metav1.ObjectMeta
-		fails  error
-		limit  int64
+		reason  string
+		live    metav1.ObjectMeta
+		fails   error
+		removed int64
+		writes  []string
+		again   time.Duration
+		want    error
 	}{
-		{"it is being deleted", deleted, nil, batch},
-		{"the cache is behind: another object of its name is", other, nil, 0},
-		{"it is not", metav1.ObjectMeta{UID: "u-1"}, nil, 0},
-		{"the cache is behind: it is gone", deleted, apierrors.NewNotFound(schema.GroupResource{}, "proj"), 0},
+		{"it is being deleted", deleted, nil, batch, status, soon, nil},
+		{"the cache is behind: another object of its name is", other, nil, 0, none, later, nil},
+		{"the API server's object is not being deleted", metav1.ObjectMeta{UID: "u-1"}, nil, 0, none, later, nil},
+		{"the cache is behind: it is gone", metav1.ObjectMeta{}, gone, 0, none, later, nil},
+		{"it cannot be read", metav1.ObjectMeta{}, outage, 0, none, 0, outage},
 	} {
-		removed := client.DeleteAllOfOptions{}
-		stub := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
-			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-				into.(*metav1.PartialObjectMetadata).ObjectMeta = c.live
-				return c.fails
-			},
-			List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, _ ...client.ListOption) error {
-				list.(*metav1.PartialObjectMetadataList).Items = make([]metav1.PartialObjectMetadata, 1)
-				return nil
-			},
-			DeleteAllOf: func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteAllOfOption) error {
-				removed.ApplyOptions(options)
-				return nil
-			},
-		})
-		base := reconcile.Base{Client: stub, Live: stub, Recorder: &events.FakeRecorder{}}
-		cached := builder.Project("proj").Build()
-		cached.UID, cached.DeletionTimestamp = deleted.UID, deleted.DeletionTimestamp
-		s := reconcile.NewScope(cached)
-		s.Begin(time.Now())
+		p := parent{live: c.live, fails: c.fails}
+		stub := p.client(cached)
+		base := reconcile.Base{Client: stub, Live: stub, Clock: clock.RealClock{}, Recorder: &events.FakeRecorder{}}
 		findings := []Child{{Kind: &v1alpha1.Finding{}, Name: "findings"}}
 		plan := Plan{Parent: "project", Field: "spec.projectRef.name", Children: findings}
-		harness.Must(t, Children(t.Context(), base, s, plan, func() string { return "" }))
-		harness.Same(t, c.reason+": the limit of the call", c.limit, removed.Limit)
+		result, err := reconcile.Loop[*scope]{
+			Base: base, New: func() *scope { return reconcile.NewScope(&v1alpha1.Project{}) },
+			Removal: []reconcile.Phase[*scope]{func(ctx context.Context, s *scope) error {
+				s.Status.ObservedGeneration++ // as phases before it would
+				return Children(ctx, base, s, plan, func() string { return "" })
+			}},
+		}.Run(t.Context(), ctrl.Request{})
+		harness.Same(t, c.reason+": the limit of the call", c.removed, p.removed)
+		harness.Same(t, c.reason+": the writes", c.writes, p.writes)
+		harness.Same(t, c.reason+": the next reconcile", c.again, result.RequeueAfter)
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: it ends with error %v, want %v", c.reason, err, c.want)
+		}
 	}
 }
 
