@@ -37,14 +37,19 @@ type Child struct {
 // Children removes one batch of the object's children and requeues, until the API server has none left; then it
 // releases the object. Children created meanwhile are found by the next reconcile. announce returns the text of the
 // Event sent when the removal begins. If the cache is behind, it waits: children are selected by the object's name, and
-// may belong to a new object of that name.
+// may belong to a new object of that name. If the API server refuses to return the object, it waits too.
 func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	ctx context.Context, base reconcile.Base, s *reconcile.Scope[O, S], plan Plan, announce func() string,
 ) error {
 	if is, err := isBeingDeleted(ctx, base, s.Object); err != nil || !is {
 		s.LeaveStatus()
-		s.RequeueAfter(later)
 		s.Stop()
+		if IsRefusal(err) {
+			ctrl.LoggerFrom(ctx).Error(err, "the role needs `get` for the object: its removal is tried again later")
+			s.RequeueAfter(RefusedRetry)
+			return nil
+		}
+		s.RequeueAfter(later)
 		return err
 	}
 	r := Remover{Client: base.Client, Reader: base.Live, Limit: batch}
