@@ -26,7 +26,8 @@ const (
 	ReasonInvalidSelection = "InvalidSelection"
 	// ReasonNotUndoable: the operation to undo does not exist, was not committed, or is not completed.
 	ReasonNotUndoable = "NotUndoable"
-	// ReasonPartsLost: a part of the operation's set has been removed or cannot be read.
+	// ReasonPartsLost: a part of the operation's set, or of the operation that it undoes, has been removed or cannot be
+	// read; or a part of the undone operation does not record which of its findings were changed.
 	ReasonPartsLost = "PartsLost"
 	// ReasonPartsRefused: the API server refuses to store a part of the operation's set.
 	ReasonPartsRefused = "PartsRefused"

@@ -280,6 +280,8 @@ func TestUndosOfOneAnotherFail(t *testing.T) {
 		undo, _ = looks(t, r, name)
 		harness.Same(t, "the phase in a circle of three: "+name, v1alpha1.OperationFailed, undo.Status.Phase)
 	}
+	ready := v1alpha1.FindCondition(stored(t, r, "o-0").Status.Conditions, v1alpha1.ConditionReady)
+	harness.Same(t, "the message names the next in the circle", true, strings.Contains(ready.Message, `"o-1" undoes "o-2"`))
 
 	r, _ = line(t, 1, "o-0", v1alpha1.TriageOperationStatus{})
 	o := stored(t, r, "o-0")

@@ -48,8 +48,8 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 			return nil, err
 		}
 		if len(part.Outcomes) != len(entries) {
-			fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q does not tell which of its findings were changed: "+
-				"make another operation.", rules.PartName(undone.Name, i)))
+			fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q does not record which of its findings were "+
+				"changed, so no undo is possible: decide about them by another selection.", rules.PartName(undone.Name, i)))
 			return nil, nil
 		}
 		for j := range entries {
@@ -75,7 +75,8 @@ func (r *Reconciler) awaitUndone(ctx context.Context, s *scope, undone *v1alpha1
 	}
 	if waitsFor(undone, s.Object.Name, all) {
 		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf(
-			"The operation %q waits for this one itself: make another operation.", undone.Name))
+			"The operation %q undoes %q, and so waits for this one, itself or through other undos: make another operation.",
+			undone.Name, undone.Spec.Undo))
 		return nil
 	}
 	inProgress(s, fmt.Sprintf("The operation %q is still running: it will be undone once it has ended.", undone.Name))
@@ -84,7 +85,7 @@ func (r *Reconciler) awaitUndone(ctx context.Context, s *scope, undone *v1alpha1
 	return nil
 }
 
-// waitsFor reports whether the operation undoes the named one, or one of others that wait for it.
+// waitsFor reports whether the operation waits for the named one, directly or through other undos.
 func waitsFor(operation *v1alpha1.TriageOperation, name string, all []v1alpha1.TriageOperation) bool {
 	waits := map[string]string{}
 	for i := range all {

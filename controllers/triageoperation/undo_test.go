@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,7 +113,9 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t
 	s := reconcile.NewScope(builder.TriageOperation("again", "").Undoes("mute").Build())
 	_, err = (&Reconciler{Base: reconcile.Base{Client: reader(&read), Live: reader(&read)}}).chooseUndone(t.Context(), s)
 	harness.Must(t, err)
-	harness.Same(t, "the phase if a part does not tell what was changed", v1alpha1.OperationFailed, s.Status.Phase)
+	harness.Same(t, "the phase if a part does not record what was changed", v1alpha1.OperationFailed, s.Status.Phase)
+	ready := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+	harness.Same(t, "the message says what helps", true, strings.Contains(ready.Message, "by another selection"))
 }
 
 // An undo may follow its operation so closely that the cache does not show the operation's decision yet.
