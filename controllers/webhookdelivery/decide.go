@@ -126,9 +126,9 @@ func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) bool {
 	return true
 }
 
-// followSecrets copies the expiry of the endpoint's secrets to the recorded signatures, so that a
-// verification knows when they expire. Signatures of secrets that the endpoint does not list stay
-// unchanged, unless the secret was listed and has been replaced too often since.
+// followSecrets copies the expiry of the endpoint's secrets to the recorded signatures, so that a verification knows
+// when they expire. Signatures of secrets that the endpoint does not list stay unchanged, unless the secret was listed
+// and has been replaced too often since: see droppedBy.
 func followSecrets(s *scope) {
 	if s.endpoint == nil {
 		return
@@ -137,7 +137,7 @@ func followSecrets(s *scope) {
 	for _, secret := range s.endpoint.Status.Secrets {
 		known[secret.ID] = secret.ExpiresAt
 	}
-	dropped := droppedBefore(s.endpoint.Status.Secrets)
+	dropped := droppedBy(s.endpoint.Status.Secrets)
 	for i := range s.Status.Attempts {
 		signed := s.Status.Attempts[i].Signatures
 		for j := range signed {
@@ -153,9 +153,10 @@ func followSecrets(s *scope) {
 	}
 }
 
-// droppedBefore returns a time by which secrets that a full list no longer holds have expired: the first expiry in the
-// list. It is nil if the list is not full. A secret that the cache does not list yet signs only later than that.
-func droppedBefore(secrets []v1alpha1.WebhookSecretStatus) *v1alpha1.Time {
+// droppedBy returns when the secrets that a full list has dropped had expired. A full list drops its oldest secrets.
+// They expired no later than the first expiry in the list. It is nil if the list is not full. A secret that the cache
+// does not list yet signs only later than that.
+func droppedBy(secrets []v1alpha1.WebhookSecretStatus) *v1alpha1.Time {
 	if len(secrets) < v1alpha1.MaxWebhookSecrets {
 		return nil
 	}

@@ -163,8 +163,10 @@ func observeSecret(s *scope, usable bool) {
 // remember puts the secrets in use in front of those remembered so far. A secret that is no longer
 // in use expired at its recorded time if that has passed, else it expires now.
 //
-// Expired secrets stay on the list for a while, so that the expiry of their recorded signatures can
-// be updated. Signatures of secrets that are not on the list stay unchanged.
+// Expired secrets stay on the list for a while, so that the expiry of their recorded signatures can be updated. A full
+// list is cut at its end, where the oldest are. The deliveries' controller relies on that order, and on a list being
+// full if it has MaxWebhookSecrets: it takes secrets that such a list does not hold as expired. With a larger maximum,
+// no stored list would count as full.
 func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring,
 	now time.Time) []v1alpha1.WebhookSecretStatus {
 	var out []v1alpha1.WebhookSecretStatus
