@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
@@ -58,8 +59,6 @@ type Reconciler struct {
 	// atWork holds the namespaces in which a policy is being counted. One policy at a time leaves the other workers to
 	// other organizations: a hundred costly policies over many findings take minutes.
 	atWork sync.Map
-	// gathers holds the namespaces in which changes of findings are being gathered.
-	gathers sync.Map
 	// memories holds the memory of each namespace.
 	memories    sync.Map
 	evaluations prometheus.Counter
@@ -75,12 +74,16 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 }
 
 func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
+	recount := r.recount()
+	changed := func(otherwise predicate.Predicate) builder.Predicates {
+		return builder.WithPredicates(watch.NewSinceStart, otherwise)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriagePolicy{}, builder.WithPredicates(watch.SpecChanged)).
-		Watches(&v1alpha1.TriagePolicy{}, r.recount(), builder.WithPredicates(policies.DecidesOtherwise)).
-		Watches(&v1alpha1.Finding{}, r.recount(), builder.WithPredicates(countsOtherwise)).
-		Watches(&v1alpha1.Project{}, r.recount(), builder.WithPredicates(watch.Updates(rules.ProjectFactsDiffer))).
-		Watches(&v1alpha1.Repository{}, r.recount(), builder.WithPredicates(watch.Updates(rules.RepositoryFactsDiffer))).
+		Watches(&v1alpha1.TriagePolicy{}, recount, changed(policies.DecidesOtherwise)).
+		Watches(&v1alpha1.Finding{}, recount, changed(countsOtherwise)).
+		Watches(&v1alpha1.Project{}, recount, changed(watch.Updates(rules.ProjectFactsDiffer))).
+		Watches(&v1alpha1.Repository{}, recount, changed(watch.Updates(rules.RepositoryFactsDiffer))).
 		WithOptions(options).
 		Complete(r)
 }
@@ -102,21 +105,11 @@ var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 // recount enqueues the policies of the namespace after a delay, since thousands of findings may change together, and
 // behind policies that a user has just written.
 func (r *Reconciler) recount() handler.EventHandler {
-	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		if change.Initial {
-			return // At the start every policy is reconciled anyway.
-		}
+	return watch.Changes(watch.Gathered(gatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
 		namespace := change.Object().GetNamespace()
-		if _, gathers := r.gathers.LoadOrStore(namespace, true); gathers {
-			return
-		}
-		ctx = context.WithoutCancel(ctx) // that of an event ends with its handler
-		time.AfterFunc(gatherDelay, func() {
-			r.gathers.Delete(namespace) // first: later changes must not rely on this list
-			watch.AddLast(q, r.untilRecount(namespace)-gatherDelay,
-				watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{}, client.InNamespace(namespace)))
-		})
-	})
+		watch.AddLast(q, r.untilRecount(namespace)-gatherDelay,
+			watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{}, client.InNamespace(namespace)))
+	}))
 }
 
 func (r *Reconciler) untilRecount(namespace string) time.Duration {

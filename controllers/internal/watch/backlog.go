@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,7 +20,7 @@ type Subject func(client.Object) string
 var (
 	// lists holds the work of all handlers of Later. It is not that of policies: an evaluation takes long.
 	lists = NewBacklog()
-	// listing bounds for how many namespaces it is done at the same time: each holds a list of objects.
+	// listing bounds how many lists Later and Gathered make at the same time: each holds objects of a namespace.
 	listing = semaphore.NewWeighted(8)
 )
 
@@ -29,17 +30,42 @@ var (
 // that come while others of the namespace are handled cost one call.
 func Later(enqueue func(context.Context, Change, Queue)) func(context.Context, Change, Queue) {
 	return lists.later(client.Object.GetName, func(ctx context.Context, change Change, q Queue) {
-		if listing.Acquire(ctx, 1) != nil {
-			return // never: the context does not end
-		}
-		defer listing.Release(1)
-		err := safely.Func(func() error {
-			enqueue(ctx, change, q)
-			return nil
-		})()
-		LogError(ctx, err, "list what is to be reconciled", "namespace", change.Object().GetNamespace(),
-			"stack", safely.Stack(err))
+		bounded(ctx, change, func() { enqueue(ctx, change, q) })
 	})
+}
+
+// Gathered is like Later, but its function calls enqueue once for all changes in a namespace within that time after the
+// first, with the first. Use it where what is listed does not depend on which object has changed.
+func Gathered(within time.Duration,
+	enqueue func(context.Context, Change, Queue)) func(context.Context, Change, Queue) {
+	var gathering sync.Map // the namespaces
+	return func(ctx context.Context, change Change, q Queue) {
+		namespace := change.Object().GetNamespace()
+		if _, already := gathering.LoadOrStore(namespace, true); already {
+			return
+		}
+		ctx = context.WithoutCancel(ctx) // that of an event ends with its handler
+		time.AfterFunc(within, func() {
+			bounded(ctx, change, func() {
+				gathering.Delete(namespace) // first: later changes must not rely on this list
+				enqueue(ctx, change, q)
+			})
+		})
+	}
+}
+
+// bounded calls list while few others list. A panic ends only this call.
+func bounded(ctx context.Context, change Change, list func()) {
+	if listing.Acquire(ctx, 1) != nil {
+		return // never: the context does not end
+	}
+	defer listing.Release(1)
+	err := safely.Func(func() error {
+		list()
+		return nil
+	})()
+	LogError(ctx, err, "list what is to be reconciled", "namespace", change.Object().GetNamespace(),
+		"stack", safely.Stack(err))
 }
 
 // Backlog holds the work still to be done, by namespace. A namespace is in it while a goroutine works on it.

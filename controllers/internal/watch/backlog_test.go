@@ -75,12 +75,16 @@ func TestAListOfManyDelaysNoOtherOrganizationAndServesAllChangesMeanwhile(t *tes
 // The process goes on, and so does the organization's work.
 func TestAPanicEndsOneList(t *testing.T) {
 	began := make(chan string)
-	list := watch.Later(func(_ context.Context, change watch.Change, _ watch.Queue) {
+	enqueue := func(_ context.Context, change watch.Change, _ watch.Queue) {
 		began <- change.Object().GetName()
 		panic("no such index")
-	})
+	}
+	later, gathered := watch.Later(enqueue), watch.Gathered(0, enqueue)
 	for _, name := range []string{"p", "q"} {
-		list(t.Context(), watch.Change{After: builder.Project(name).In("org-a").Build()}, nil)
+		change := watch.Change{After: builder.Project(name).In("org-a").Build()}
+		later(t.Context(), change, nil)
 		harness.Same(t, "listed", name, <-began)
+		gathered(t.Context(), change, nil)
+		harness.Same(t, "listed after changes were gathered", name, <-began)
 	}
 }
