@@ -44,8 +44,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Review{}, builder.WithPredicates(worthReconciling)).
-		// Its commits come by another watch than the issues that they show, which an import writes before them.
-		Watches(&v1alpha1.Review{}, handler.Funcs{UpdateFunc: watch.EnqueueAfter(watch.CountDelay, itself).Update},
+		// The issues that its commits show come by another watch. An import writes them first, but the cache may not hold
+		// them yet: they would count as closed. Usually the delay prevents that. If an issue has changed within the delay,
+		// the review is queued already, for an earlier time.
+		Watches(&v1alpha1.Review{}, handler.Funcs{UpdateFunc: watch.EnqueueAfter(watch.CountDelay, watch.Itself).Update},
 			builder.WithPredicates(watch.Updates(otherCommits))).
 		// Of an issue's status only the decision matters: the other counters are derived from the specs.
 		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(watch.CountDelay, watch.Reference(reviewOfIssue)),

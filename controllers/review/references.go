@@ -3,8 +3,6 @@ package review
 import (
 	"slices"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -20,12 +18,7 @@ func repositoryOfReview(review *v1alpha1.Review) v1alpha1.ResourceName {
 	return review.Spec.RepositoryRef.Name
 }
 
-func itself(review client.Object) []ctrl.Request {
-	return []ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(review)}}
-}
-
-// otherCommits reports whether other commits are reviewed, and the issues that they show may not be in the cache yet:
-// they would count as closed.
+// otherCommits reports whether other commits are reviewed.
 func otherCommits(before, after *v1alpha1.Review) bool {
 	return after.DeletionTimestamp.IsZero() && before.UID == after.UID &&
 		!slices.EqualFunc(before.Spec.ReviewedCommits, after.Spec.ReviewedCommits,

@@ -36,6 +36,9 @@ func Reference[O client.Object](to func(O) v1alpha1.ResourceName) Target {
 	}
 }
 
+// Itself is a Target: the changed object.
+func Itself(object client.Object) []ctrl.Request { return one(client.ObjectKeyFromObject(object)) }
+
 // Organization is a Target: the organization whose namespace the object is in, if any.
 func Organization(object client.Object) []ctrl.Request { return OrganizationOf(object.GetNamespace()) }
 
