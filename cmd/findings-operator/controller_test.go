@@ -457,6 +457,7 @@ func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
 	o := completed(t, controllerFlags(t, "0", "--leader-elect",
 		"--kubeconfig", testenv.WriteKubeconfig(t, leader, namespace),
 		"--findings-kubeconfig", testenv.WriteKubeconfig(t, kinds, namespace))...)
+	harness.Same(t, "the account of the Lease", leader.BearerToken, o.leases.BearerToken)
 	harness.Between(o.kinds, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 		if strings.HasSuffix(request.URL.Path, "/leases/"+defaultLease) {
 			t.Error("the Lease is in the findings plane")
