@@ -137,7 +137,8 @@ func (o *organization) mend(t *testing.T, want map[string]int) {
 	want["Scan"]--
 }
 
-// remove removes the objects that are still unreadable, which other tests would meet.
+// remove removes all objects that the test put into etcd, which other tests would meet, and the other findings of the
+// organization.
 func (o *organization) remove(t *testing.T) {
 	t.Helper()
 	for kind := range o.s.crds {
