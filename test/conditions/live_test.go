@@ -29,7 +29,7 @@ const organizationKind = "Organization"
 // or announced again.
 func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 	all := kinds(t)
-	running := start(t)
+	running := startControllers(t)
 	objects := createExamples(t, all)
 	for _, object := range objects {
 		t.Run(object.GetKind(), func(t *testing.T) { checkReady(t, object) })

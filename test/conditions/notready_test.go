@@ -70,7 +70,7 @@ func held(t *testing.T, namespace string) *v1alpha1.Repository {
 
 func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 	all := kinds(t)
-	start(t)
+	startControllers(t)
 	organization := builder.Organization("hindered").Build()
 	env.Create(t, organization)
 	harness.Eventually(t, func(g Gomega) {

@@ -22,7 +22,8 @@ type service struct {
 	crds               map[string]*apiextensionsv1.CustomResourceDefinition
 }
 
-func startService(t *testing.T) *service {
+// startOperator runs both of the operator's processes until the test ends.
+func startOperator(t *testing.T) *service {
 	t.Helper()
 	crds, err := corpus.CRDs()
 	harness.Must(t, err)

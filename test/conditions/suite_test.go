@@ -59,9 +59,9 @@ func resource(t *testing.T, kind string) string {
 // controllers is `findings-operator controller` in a separate process.
 type controllers struct{ *harness.Component }
 
-// start builds the real program and runs all of its controllers with the service account that they
+// startControllers builds the real program and runs all of its controllers with the service account that they
 // have in a cluster, until Stop is called or the test ends.
-func start(t *testing.T) controllers {
+func startControllers(t *testing.T) controllers {
 	t.Helper()
 	controller, _, err := env.Operator(t.Context(), harness.Operator{Folder: t.TempDir()})
 	harness.Must(t, err)

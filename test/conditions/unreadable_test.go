@@ -26,7 +26,7 @@ const inTurn = 8
 // Objects are put into etcd that kube-apiserver serves and that Go types cannot hold, while both of the operator's
 // processes run. Each affects only itself.
 func TestUnreadableObjectsAffectOnlyThemselves(t *testing.T) {
-	s := startService(t)
+	s := startOperator(t)
 	good, odd := s.organization(t, "good"), s.organization(t, "odd")
 	good.stillWorks(t, "before")
 
