@@ -1,5 +1,7 @@
 package removal
 
+// The tests of Remover that need an API server are in reconcile/removal_test.go.
+
 import (
 	"context"
 	"errors"
