@@ -19,7 +19,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // startedAt is when the scans began.
@@ -56,11 +55,8 @@ func newUploader(t *testing.T, facade *harness.Component, name string) *uploader
 	o := newOrganization(t, name)
 	env.Patch(t, builder.Organization(name).Build(), `{"spec":{"rateLimit":{"requestsPerMinute":1000000}}}`)
 	harness.Must(t, env.LetUploads(t.Context(), o.namespace))
-	key := builder.APIKey("ci").In(o.namespace).
-		Scopes(v1alpha1.ScopeFindingsImport, v1alpha1.ScopeFindingsRead, v1alpha1.ScopeReposRead).Build()
-	env.Create(t, key)
-	token, err := testenv.Token(t.Context(), env.Client, key)
-	harness.Must(t, err)
+	token := env.Key(t, builder.APIKey("ci").In(o.namespace).
+		Scopes(v1alpha1.ScopeFindingsImport, v1alpha1.ScopeFindingsRead, v1alpha1.ScopeReposRead).Build())
 	return &uploader{o, apiclient.Client{Base: "http://" + facade.Address, Token: token}}
 }
 
