@@ -136,6 +136,7 @@ func Background(t testing.TB, run func(context.Context) error) (stop func()) {
 		err := run(ctx)
 		if ctx.Err() == nil {
 			t.Errorf("what ran in the background ended by itself, with %v", err)
+			err = nil // reported
 		}
 		done <- err
 	}()

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -16,12 +17,14 @@ type recorder struct {
 func (r recorder) Errorf(format string, args ...any) { r.failures <- fmt.Sprintf(format, args...) }
 
 func TestBackgroundFailsIfTheFunctionReturnsEarly(t *testing.T) {
-	r := recorder{TB: t, failures: make(chan string, 1)}
-	Background(r, func(context.Context) error { return nil })
+	r := recorder{TB: t, failures: make(chan string, 2)}
+	stop := Background(r, func(context.Context) error { return errors.New("broken") })
 	select {
 	case got := <-r.failures:
-		Same(t, "failure", "what ran in the background ended by itself, with <nil>", got)
+		Same(t, "failure", "what ran in the background ended by itself, with broken", got)
 	case <-time.After(Patience):
 		t.Error("the test does not fail")
 	}
+	stop()
+	Same(t, "further failures", 0, len(r.failures))
 }
