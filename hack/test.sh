@@ -27,10 +27,10 @@ longest=(./test/e2e ./test/console ./controllers/webhookdelivery ./controllers/t
   ./controllers/scan ./cmd/findings-operator ./scanimport/importer
   ./controllers/finding ./test/import ./test/api ./test/attack ./test/conformance ./test/plugin)
 # Without -race. uncached is for programs, scripts and files of other modules, whose changes Go's cache of results does
-# not see.
+# not see. In bash 3.2, which macOS has, an empty array is an unbound variable.
 plain=()
 for flag in "$@"; do [ "$flag" = -race ] || plain+=("$flag"); done
-uncached=(-count=1 "${plain[@]}")
+uncached=(-count=1 ${plain[@]+"${plain[@]}"})
 # By default each process with the detector sleeps a second before it exits.
 export GORACE="atexit_sleep_ms=50 ${GORACE:-}"
 
@@ -58,7 +58,7 @@ inside=$(grep -vxF "$without" <<<"$inside")
 # shellcheck disable=SC2086 # import paths are words
 in_module . -p="$jobs" "$@" -skip="$alone" $inside
 # shellcheck disable=SC2086
-in_module . -p="$jobs" "${plain[@]}" $without
+in_module . -p="$jobs" ${plain[@]+"${plain[@]}"} $without
 # shellcheck disable=SC2046
 in_module . -p="$fewer" "${uncached[@]}" $(grep -E "$outside" <<<"$packages")
 # shellcheck disable=SC2046,SC2086
