@@ -12,12 +12,9 @@ digest() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 25
 key=$(cat "$here/go.mod" "$here/go.sum" | digest | cut -c1-16)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/findings-operator/$target/$(go env GOOS)-$(go env GOARCH)-$key
 
-# cached NAME PACKAGE COLD [LDFLAGS] builds a program unless it is in the cache, and sets program to its path there.
-# COLD is how long that takes on a new machine.
-cached() {
-  local name=$1 started=$SECONDS
-  program=$cache/$name
-  if [ -x "$program" ]; then return; fi
+# build NAME PACKAGE COLD [LDFLAGS] builds a program into the cache. COLD is how long that takes on a new machine.
+build() {
+  local name=$1 program=$cache/$1 started=$SECONDS
   mkdir -p "$cache"
   echo "$target: building $name from Go modules (cold: $3) ..."
   # Moved into place once complete, so that a build that is cut off leaves no half program behind, and concurrent builds
@@ -31,4 +28,10 @@ cached() {
 link() {
   mkdir -p "$out"
   [ "$1" -ef "$out/${1##*/}" ] || ln -sf "$1" "$out/${1##*/}"
+}
+
+# cached NAME PACKAGE COLD [LDFLAGS] links a program into out, and builds it before unless it is in the cache.
+cached() {
+  if [ ! -x "$cache/$1" ]; then build "$@"; fi
+  link "$cache/$1"
 }

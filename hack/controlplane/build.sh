@@ -60,9 +60,8 @@ version=$(kubernetes_version)
 
 for name in $names; do
   if [ -n "$assets" ] && [ -x "$assets/$name" ]; then
-    program=$(cd "$assets" && pwd)/$name
+    link "$(cd "$assets" && pwd)/$name"
   else
     cached "$name" "$(package_of "$name")" "about 5 minutes for the first, less for the rest" "$(stamps "$version")"
   fi
-  link "$program"
 done

@@ -26,6 +26,4 @@ out=$(cd "$here/../.." && pwd)/bin
 . "$here/../cached.sh"
 
 cached helm helm.sh/helm/v4/cmd/helm "2 to 4 minutes"
-link "$program"
 cached kubeconform github.com/yannh/kubeconform/cmd/kubeconform "a minute"
-link "$program"

@@ -26,4 +26,3 @@ out=$(cd "$here/../.." && pwd)/bin
 
 # Without cgo it contains no SQLite, which nothing here needs.
 cached kine github.com/k3s-io/kine "2 to 8 minutes, most of it fetching modules"
-link "$program"
