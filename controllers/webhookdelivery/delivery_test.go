@@ -407,7 +407,11 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	endpointWithoutPing(t, ns, "alive", alive.URL)
 	for i := range few.limits.overall + 2 {
 		name := "dead-" + strconv.Itoa(i)
-		recordFailure(t, endpointWithoutPing(t, ns, name, dead.URL))
+		endpoint := endpointWithoutPing(t, ns, name, dead.URL)
+		harness.Eventually(t, func(g Gomega) { // first: being enabled again resets the failures
+			g.Expect(testenv.Get(t, g, env, endpoint).Status.ObservedGeneration).To(Equal(endpoint.Generation))
+		})
+		recordFailure(t, endpoint)
 		env.Create(t, delivery(ns, name, name), delivery(ns, name+"-b", name))
 	}
 	harness.Eventually(t, func(g Gomega) { g.Expect(len(dead.got())).To(BeNumerically(">=", few.limits.failing)) })
