@@ -41,8 +41,8 @@ const (
 	// publicationNotice is well above the time a replica of the REST API needs to see a new key: it
 	// lists the ConfigMap every second, with a timeout of five seconds.
 	publicationNotice = 10 * time.Second
-	// overlapReminder is how often an overlap that cannot be used is announced again: an Event is kept for an hour.
-	overlapReminder = time.Hour
+	// reminder is how often it is announced again that a rotation stands still: an Event is kept for an hour.
+	reminder = time.Hour
 )
 
 // holding is the Secret as it was read.
@@ -150,7 +150,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 			OverlapAnnotation, maxSigningOverlap)
 		ctrl.LoggerFrom(ctx).Info("The overlap of the signing keys cannot be used; correct or remove the annotation",
 			"annotation", OverlapAnnotation, "configMap", public.Name)
-		return ctrl.Result{RequeueAfter: min(cmp.Or(wait, overlapReminder), overlapReminder)}, nil
+		return ctrl.Result{RequeueAfter: min(cmp.Or(wait, reminder), reminder)}, nil
 	}
 	switch next {
 	case stay:
@@ -163,8 +163,11 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 	}
 	if ownsecret.Frozen(held.secret) {
 		k.announce(public, corev1.EventTypeWarning, "RotationRefused",
-			"Secret %s is immutable, so no key can be added to it. To replace the key, delete the Secret; this invalidates every token at once", held.secret.Name)
-		return ctrl.Result{}, nil
+			"Secret %s is immutable, so no key can be added to it or removed from it. "+
+				"To replace the key, delete the Secret; this invalidates every token at once", held.secret.Name)
+		ctrl.LoggerFrom(ctx).Info("The Secret of the signing key is immutable, so the rotation stands still",
+			"secret", held.secret.Name)
+		return ctrl.Result{RequeueAfter: reminder}, nil
 	}
 	before := held.ring
 	if err := held.apply(next, rotationAsked(public), now); err != nil {
