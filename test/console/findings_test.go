@@ -465,6 +465,22 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.sees(typed)
 	p.clicks("#panel .decide button")
 	p.reads("#panel", "Muted by apikey/ada")
+	p.clicks("#panel .decide summary")
+	p.do(chromedp.SetValue("#this-status", "active"), chromedp.SetValue("#this-comments", "Sent from the panel."))
+	p.holds()
+	p.evaluates(`((held) => {
+		window.fetch = (at, request) => (request?.method === "POST" ? held : window.unheld)(at, request);
+	})(window.fetch)`, nil)
+	p.clicks("#panel .decide button")
+	p.presses(kb.Escape)
+	p.sees("document.querySelector('#panel').hidden && !location.hash")
+	p.presses(kb.Enter)
+	p.reads("#panel", "Muted by apikey/ada")
+	p.clicks("#panel .decide summary")
+	p.do(chromedp.SetValue("#this-comments", "Typed meanwhile."))
+	p.evaluates("release()", nil)
+	p.reads("#panel", "Confirmed by apikey/ada")
+	p.sees("document.querySelector('#this-comments').value === 'Typed meanwhile.'")
 }
 
 // holds keeps requests to the service back until release() is called in the page, and counts the forms answered then.

@@ -146,7 +146,7 @@ async function send(id, form, inPanel) {
     const answer = await (await ask(addressOf(id), { form })).json();
     made.set(id, answer.seen);
     if (row) replaceRow(row, answer.row);
-    refresh(id, inPanel ? null : undefined);
+    refresh(id, inPanel?.isConnected ? null : undefined);
     return answer;
   } catch (error) {
     // A response of a gateway, which is no page of ours, does not tell either whether the decision was stored.
