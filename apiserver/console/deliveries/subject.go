@@ -76,23 +76,32 @@ func (s subjects) of(d client.WebhookDelivery) subject { return s[keyOf(d)] }
 
 func keyOf(d client.WebhookDelivery) [2]string { return [2]string{d.SubjectKind, d.SubjectId} }
 
-// readSubjects reads the subjects of the deliveries, each once.
+// readSubjects reads the subjects of the deliveries, each once. If the service cannot return one, it does not ask for
+// the others of its kind: each would be refused too, and count as an error of the service.
 func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelivery) (subjects, error) {
-	found := subjects{}
+	found, refused := subjects{}, map[string]bool{}
 	for _, d := range all {
 		if _, known := found[keyOf(d)]; known {
 			continue
 		}
-		s, err := readSubject(ctx, v, d)
-		if err != nil {
-			return nil, err
+		found[keyOf(d)] = newSubject(d)
+		if refused[d.SubjectKind] {
+			continue
 		}
-		found[keyOf(d)] = s
+		s, err := readSubject(ctx, v, d)
+		switch {
+		case api.IsUnavailable(err):
+			refused[d.SubjectKind] = true
+		case err != nil:
+			return nil, err
+		default:
+			found[keyOf(d)] = s
+		}
 	}
 	return found, nil
 }
 
-// readSubject reads the subject of a delivery, if it still exists, the key may read it, and the service can return it.
+// readSubject reads the subject of a delivery, if it still exists and the key may read it.
 func readSubject(ctx context.Context, v *page.Visit, d client.WebhookDelivery) (subject, error) {
 	s, kind := newSubject(d), kinds[d.SubjectKind]
 	if kind.api == "" || !v.May(kind.scope) {
@@ -100,7 +109,7 @@ func readSubject(ctx context.Context, v *page.Visit, d client.WebhookDelivery) (
 	}
 	var found titled
 	_, err := v.API.Get(ctx, page.Of(kind.api, d.SubjectId), nil, &found)
-	if api.Is(err, http.StatusNotFound) || api.IsUnavailable(err) {
+	if api.Is(err, http.StatusNotFound) {
 		return s, nil
 	}
 	s.Title = cmp.Or(found.title(), s.Title)

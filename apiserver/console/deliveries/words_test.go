@@ -78,17 +78,24 @@ func TestSubjectsOfOneNameAreToldApart(t *testing.T) {
 
 func TestDeliveriesAreShownWithoutTheTitlesOfTheirSubjects(t *testing.T) {
 	d := client.WebhookDelivery{SubjectKind: "Finding", SubjectId: "f-1"}
-	for status, readable := range map[int]bool{
-		http.StatusNotFound: true, http.StatusInternalServerError: true, http.StatusTooManyRequests: false,
+	other := client.WebhookDelivery{SubjectKind: "Finding", SubjectId: "f-2"}
+	for status, wanted := range map[int]int{
+		http.StatusNotFound: 2, http.StatusInternalServerError: 1, http.StatusTooManyRequests: 0,
 	} {
+		asked := 0
 		service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			asked++
 			w.WriteHeader(status)
 			_, _ = w.Write([]byte(`{"detail":"data is stale"}`))
 		})
 		v := &page.Visit{API: api.New(service, "", ""), Who: client.WhoAmI{Scopes: []string{"findings:read"}}}
-		found, err := readSubjects(t.Context(), v, []client.WebhookDelivery{d})
-		if (err == nil) != readable || readable && found.of(d).Title != "f-1" {
+		found, err := readSubjects(t.Context(), v, []client.WebhookDelivery{d, other})
+		readable := wanted > 0
+		if (err == nil) != readable || readable && (found.of(d).Title != "f-1" || found.of(other).Title != "f-2") {
 			t.Errorf("after %d: %+v, %v", status, found, err)
+		}
+		if readable {
+			harness.Same(t, fmt.Sprintf("requests, each answered with %d", status), wanted, asked)
 		}
 	}
 }
