@@ -54,8 +54,11 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 			d.left = append(d.left, leftOut{Label: parts[0], Why: parts[1], Value: parts[2]})
 		}
 	}
-	if d.UserStatus != "active" {
+	switch {
+	case !form.Has(prefix + "user_status"):
 		d.UserStatus = "muted"
+	case d.UserStatus != "muted" && d.UserStatus != "active":
+		d.UserStatus = "" // the form asks for it
 	}
 	switch {
 	case !v.May("policies:write"):
@@ -88,7 +91,6 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 	d.Match, d.left = ruleOf(v.Query)
 	if withdrawn := v.Query.Get(setPrefix + "user_status"); withdrawn == decision.Open {
 		d.left = append(d.left, leftOut{"Decision", decision.Choice(withdrawn), whyWithdrawn})
-		d.UserStatus = "" // the form asks for it
 	}
 	if comment := firstRunes(d.Comment, maxComment); comment != d.Comment {
 		d.Comment = comment

@@ -49,6 +49,27 @@ func TestARuleSaysThatItCannotWithdraw(t *testing.T) {
 	}
 }
 
+// A browser may send the form although no decision is chosen. To mute is not what somebody chose who withdrew.
+func TestAPolicyWithoutADecisionIsRefusedAndAsksForIt(t *testing.T) {
+	var sent client.TriagePolicyRequest
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = json.NewDecoder(r.Body).Decode(&sent)
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte("{}"))
+	})
+	v := &page.Visit{API: api.New(service, "", "")}
+	for given, want := range map[string]string{"": "", "open": "", "active": "active"} {
+		v.Form = url.Values{"match": {"true"}, "user_status": {given}, "reason": {"duplicate"}}
+		form, err := create(t.Context(), v)
+		harness.Must(t, err)
+		harness.Same(t, "the decision sent", want, string(sent.Set.UserStatus))
+		shown, err := page.Text(t.Context(), form.Body)
+		harness.Must(t, err)
+		asks := regexp.MustCompile(`name="user_status" required>\s*<option value="">choose one`).MatchString(shown)
+		harness.Same(t, given+": the form asks for it", want == "", asks)
+	}
+}
+
 // Otherwise the form would hide the page of the policy with that name.
 func TestTheFormIsAtNoPolicysPage(t *testing.T) {
 	if name := strings.TrimPrefix(newPath, page.Of(listPath, "")); len(validation.IsDNS1123Subdomain(name)) == 0 {
