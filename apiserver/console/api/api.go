@@ -71,9 +71,15 @@ func Is(err error, status int) bool {
 	return is && failure.Status == status
 }
 
-// IsUnavailable reports whether the service cannot return a resource for the moment, for example because what it knows
-// about that kind is too old. A page can be shown without it.
-func IsUnavailable(err error) bool { return Is(err, http.StatusInternalServerError) }
+// codeStale is the code of a response of 500 that is no fault of the service.
+const codeStale = "stale"
+
+// IsStale reports whether the service does not return a resource for the moment, because what it knows about that kind
+// is too old. A page can be shown without it.
+func IsStale(err error) bool {
+	failure, is := errors.AsType[*Failure](err)
+	return is && failure.Status == http.StatusInternalServerError && failure.Said.Code == codeStale
+}
 
 // Refused returns the failure of a request that a form can correct: it is not valid, or in conflict with what there is.
 func Refused(err error) (failure *Failure, is bool) {

@@ -76,8 +76,8 @@ func (s subjects) of(d client.WebhookDelivery) subject { return s[keyOf(d)] }
 
 func keyOf(d client.WebhookDelivery) [2]string { return [2]string{d.SubjectKind, d.SubjectId} }
 
-// readSubjects reads the subjects of the deliveries, each once. If the service cannot return one, it does not ask for
-// the others of its kind: each would be refused too, and count as an error of the service.
+// readSubjects reads the subjects of the deliveries, each once. If the service refuses to return one from
+// old data, the others of its kind are not asked for: each would be refused too, and count as an error of the service.
 func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelivery) (subjects, error) {
 	found, refused := subjects{}, map[string]bool{}
 	for _, d := range all {
@@ -90,7 +90,7 @@ func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelive
 		}
 		s, err := readSubject(ctx, v, d)
 		switch {
-		case api.IsUnavailable(err):
+		case api.IsStale(err):
 			refused[d.SubjectKind] = true
 		case err != nil:
 			return nil, err

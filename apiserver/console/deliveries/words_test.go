@@ -79,23 +79,27 @@ func TestSubjectsOfOneNameAreToldApart(t *testing.T) {
 func TestDeliveriesAreShownWithoutTheTitlesOfTheirSubjects(t *testing.T) {
 	d := client.WebhookDelivery{SubjectKind: "Finding", SubjectId: "f-1"}
 	other := client.WebhookDelivery{SubjectKind: "Finding", SubjectId: "f-2"}
-	for status, wanted := range map[int]int{
-		http.StatusNotFound: 2, http.StatusInternalServerError: 1, http.StatusTooManyRequests: 0,
+	for refusal, wanted := range map[struct {
+		status int
+		code   string
+	}]int{
+		{http.StatusNotFound, "not_found"}: 2, {http.StatusInternalServerError, "stale"}: 1,
+		{http.StatusInternalServerError, "internal"}: 0, {http.StatusTooManyRequests, "rate_limited"}: 0,
 	} {
 		asked := 0
 		service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			asked++
-			w.WriteHeader(status)
-			_, _ = w.Write([]byte(`{"detail":"data is stale"}`))
+			w.WriteHeader(refusal.status)
+			_, _ = fmt.Fprintf(w, `{"code":%q,"detail":"why"}`, refusal.code)
 		})
 		v := &page.Visit{API: api.New(service, "", ""), Who: client.WhoAmI{Scopes: []string{"findings:read"}}}
 		found, err := readSubjects(t.Context(), v, []client.WebhookDelivery{d, other})
 		readable := wanted > 0
 		if (err == nil) != readable || readable && (found.of(d).Title != "f-1" || found.of(other).Title != "f-2") {
-			t.Errorf("after %d: %+v, %v", status, found, err)
+			t.Errorf("after %v: %+v, %v", refusal, found, err)
 		}
 		if readable {
-			harness.Same(t, fmt.Sprintf("requests, each answered with %d", status), wanted, asked)
+			harness.Same(t, fmt.Sprint("requests, each answered with ", refusal), wanted, asked)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Res
 	})
 	group.Go(func() (err error) {
 		s.Deliveries, err = readDeliveries(ctx, v, v.Path("id"))
-		if s.NoDeliveries = api.IsUnavailable(err); s.NoDeliveries {
+		if s.NoDeliveries = api.IsStale(err); s.NoDeliveries {
 			return nil
 		}
 		return err

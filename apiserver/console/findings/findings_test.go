@@ -178,7 +178,7 @@ func TestAFindingIsShownWithoutItsDeliveries(t *testing.T) {
 		if r.URL.Path == "/v2/webhook-deliveries" {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
-		_, _ = w.Write([]byte(`{"detail":"data is stale"}`))
+		_, _ = w.Write([]byte(`{"code":"stale","detail":"data is stale"}`))
 	})
 	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" }}
 	for scope, told := range map[string]bool{"webhooks:read": true, "findings:read": false} {

@@ -67,7 +67,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	} {
 		group.Go(func() error {
 			_, err := v.API.Get(all, ask.path, ask.query, ask.into)
-			if ask.path == trendsPath && api.IsUnavailable(err) {
+			if ask.path == trendsPath && api.IsStale(err) {
 				noTrends.Store(true)
 				return nil
 			}

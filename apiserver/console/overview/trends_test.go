@@ -55,7 +55,7 @@ func TestWithoutItsHistoryTheOverviewHasItsFigures(t *testing.T) {
 		if r.URL.Path == trendsPath {
 			w.WriteHeader(http.StatusInternalServerError)
 		}
-		_, _ = w.Write([]byte(`{"detail":"data is stale","total":7,"fields":[{"field":"status","values":[{"value":"open","count":7}]}]}`))
+		_, _ = w.Write([]byte(`{"code":"stale","detail":"data is stale","total":7,"fields":[{"field":"status","values":[{"value":"open","count":7}]}]}`))
 	})
 	response, err := show(t.Context(), &page.Visit{API: api.New(service, "", "")})
 	harness.Must(t, err)
