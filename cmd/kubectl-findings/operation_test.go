@@ -119,7 +119,6 @@ func waiting(watched error, outcomes ...any) *operating {
 	}
 }
 
-// A restart of the API server takes a few attempts; a long operation outlasts many.
 func TestTheCommentsOfAnOperationAreShownAsSet(t *testing.T) {
 	for want, set := range map[string]v1alpha1.OperationDecision{
 		"": {}, "(removed)": {Comments: new("")}, "known": {Comments: new("known")},
@@ -129,6 +128,7 @@ func TestTheCommentsOfAnOperationAreShownAsSet(t *testing.T) {
 	}
 }
 
+// A restart of the API server takes a few attempts; a long operation outlasts many.
 func TestAWaitOutlastsManyRestarts(t *testing.T) {
 	hasty(t)
 	var outcomes []any
