@@ -180,14 +180,25 @@ func (f *filter) read() error {
 	asked.MinScore = readScore(f.minScore, &errs)
 	asked.CreatedSince, asked.CreatedUntil = readPeriod("created", f.createdSince, f.createdUntil, &errs)
 	asked.UpdatedSince, asked.UpdatedUntil = readPeriod("updated", f.updatedSince, f.updatedUntil, &errs)
-	if _, err := selectors("", asked.LabelSelector, asked.FieldSelector); err != nil {
-		return errors.Join(append(errs, err)...)
+	errs = append(errs,
+		checkSince("--created-since", asked.CreatedSince), checkSince("--updated-since", asked.UpdatedSince))
+	_, err := selectors("", asked.LabelSelector, asked.FieldSelector)
+	// What is wrong here would be refused once more below, under names that nobody has typed.
+	if err = errors.Join(append(errs, err)...); err != nil {
+		return err
 	}
-	var err error
 	if f.selection, err = findingquery.NewSelection(asked); err != nil && asked.FieldSelector != "" {
 		err = fmt.Errorf("%w\n%s", err, selectedBy("Findings", selectable))
 	}
-	return errors.Join(append(errs, err)...)
+	return err
+}
+
+// checkSince returns an error for a time that selects everything.
+func checkSince(flag string, since *v1alpha1.Time) error {
+	if since == nil {
+		return nil
+	}
+	return findingquery.CheckSince(flag, since.Time)
 }
 
 // selectedBy says by which fields the API server selects the objects.

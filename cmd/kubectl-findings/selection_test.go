@@ -119,6 +119,11 @@ func TestTheFlagsAreASelection(t *testing.T) {
 			t.Errorf("%s is taken", wrong)
 		}
 	}
+	err := flagged(t, "--updated-since=1970-01-01T00:00:00Z").read()
+	said := fmt.Sprint(err)
+	if !strings.HasPrefix(said, "--updated-since is not after") || strings.Contains(said, "updatedSince") {
+		t.Errorf("a time that selects everything: %s", said)
+	}
 }
 
 // A plugin that is older than the service may be unable to read any finding that was written since.
