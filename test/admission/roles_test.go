@@ -61,6 +61,7 @@ func TestRights(t *testing.T) {
 		{controller, "create", "", "events", "", ours, "", false, "other Events are of the new kind"},
 		{controller, "patch", "", "configmaps", "", system, "findings-signing-keys", true, "publishes its public keys"},
 		{controller, "list", "", "configmaps", "", system, "", false, "others' ConfigMaps may be beside them"},
+		{controller, "get", "", "configmaps", "", system, "other", false, "others' ConfigMaps may be beside them"},
 		{controller, "patch", "", "configmaps", "", system, "other", false, "others' ConfigMaps may be beside them"},
 		{controller, "update", "", "configmaps", "", ours, "x", false, "no ConfigMap outside its own namespace"},
 		{controller, "create", "", "resourcequotas", "", ours, "", true, "an organization's quota"},
