@@ -25,7 +25,7 @@ func Routes() []page.Route {
 // list shows the organization's keys, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var keys client.APIKeyList
-	if err := v.ListAll(ctx, apiPath, &keys); err != nil {
+	if err := v.ListUnfiltered(ctx, apiPath, &keys); err != nil {
 		return page.Response{}, err
 	}
 	return page.Response{Title: "Keys", Body: listPage(keys, v.Who.Key, v.Who.OrganizationId, time.Now())}, nil

@@ -47,7 +47,7 @@ func Routes() []page.Route {
 // list shows the organization's operations, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var found client.TriageOperationList
-	if err := v.ListAll(ctx, apiPath, &found); err != nil {
+	if err := v.ListUnfiltered(ctx, apiPath, &found); err != nil {
 		return page.Response{}, err
 	}
 	undone, err := readUndone(ctx, v, found.Items...)

@@ -158,8 +158,8 @@ func (v *Visit) List(ctx context.Context, path string, view url.Values, into any
 	return err
 }
 
-// ListAll is List for a list without filters: it refuses an address that has any.
-func (v *Visit) ListAll(ctx context.Context, path string, into any) error {
+// ListUnfiltered is List for lists that have no filters: it refuses an address with any.
+func (v *Visit) ListUnfiltered(ctx context.Context, path string, into any) error {
 	view, err := v.View()
 	if err != nil {
 		return err

@@ -50,7 +50,7 @@ type listing struct {
 // list shows the organization's policies, the newest first.
 func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var policies listing
-	if err := v.ListAll(ctx, apiPath, &policies.TriagePolicyList); err != nil {
+	if err := v.ListUnfiltered(ctx, apiPath, &policies.TriagePolicyList); err != nil {
 		return page.Response{}, err
 	}
 	var err error
