@@ -121,7 +121,7 @@ func waiting(watched error, outcomes ...any) *operating {
 
 func TestTheCommentsOfAnOperationAreShownAsSet(t *testing.T) {
 	for want, set := range map[string]v1alpha1.OperationDecision{
-		"": {}, "(removed)": {Comments: new("")}, "known": {Comments: new("known")},
+		"": {}, "(remove)": {Comments: new("")}, "known": {Comments: new("known")},
 	} {
 		shown := operationRow(&v1alpha1.TriageOperation{Spec: v1alpha1.TriageOperationSpec{Set: &set}}, time.Now())
 		harness.Same(t, "comments", want, shown[len(shown)-1])

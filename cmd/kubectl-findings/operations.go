@@ -78,7 +78,7 @@ func operationRow(o *v1alpha1.TriageOperation, now time.Time) row {
 	if set := o.Spec.Set; set != nil {
 		reason = string(set.Reason)
 		if set.Comments != nil {
-			comments = cmp.Or(shortened(*set.Comments, titleLength), "(removed)")
+			comments = cmp.Or(shortened(*set.Comments, titleLength), "(remove)")
 		}
 	}
 	return row{
