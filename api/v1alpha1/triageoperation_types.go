@@ -22,7 +22,8 @@ const (
 	ReasonTooManyFindings = "TooManyFindings"
 	// ReasonTooManyOperations: the organization already has the maximum number of operations.
 	ReasonTooManyOperations = "TooManyOperations"
-	// ReasonInvalidSelection: a filter in spec.select cannot be read or selects everything.
+	// ReasonInvalidSelection: a filter in spec.select cannot be read, or is a text, a selector or a beginning that
+	// selects everything.
 	ReasonInvalidSelection = "InvalidSelection"
 	// ReasonNotUndoable: the operation to undo does not exist, was not committed, or is not completed.
 	ReasonNotUndoable = "NotUndoable"
