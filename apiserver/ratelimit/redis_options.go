@@ -83,9 +83,9 @@ func fileCredentials(
 	file string, first *redis.Options, logger logr.Logger,
 ) func(context.Context) (string, string, error) {
 	var (
-		lock sync.Mutex
-		once sync.Once
-		last = first
+		lock   sync.Mutex
+		warned bool
+		last   = first
 	)
 	return func(context.Context) (string, string, error) {
 		lock.Lock()
@@ -95,10 +95,9 @@ func fileCredentials(
 			return last.Username, last.Password, nil
 		}
 		same := sameServer(options, first)
-		if !same || options.DB != first.DB {
-			once.Do(func() {
-				logger.Info("The URL of Redis names another server or database now. Restart the REST API to use it")
-			})
+		if !warned && (!same || options.DB != first.DB) {
+			logger.Info("The URL of Redis names another server or database now. Restart the REST API to use it")
+			warned = true
 		}
 		if same {
 			last = options
