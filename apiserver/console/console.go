@@ -96,6 +96,7 @@ func (c *Console) Serve(route page.Route, request Request) Answer {
 	if err != nil {
 		return c.failed(r, visit, request.RequestID, err)
 	}
+	answer.setDataAge(visit.DataAge())
 	return answer
 }
 
@@ -247,7 +248,6 @@ func (c *Console) render(ctx context.Context, v *page.Visit, response page.Respo
 	if response.Cookie != nil {
 		answer.Header.Set("Set-Cookie", response.Cookie.String())
 	}
-	answer.setDataAge(v.DataAge())
 	return answer, nil
 }
 
