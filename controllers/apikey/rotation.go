@@ -1,7 +1,6 @@
 package apikey
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -150,7 +149,11 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 			OverlapAnnotation, maxSigningOverlap)
 		ctrl.LoggerFrom(ctx).Info("The overlap of the signing keys cannot be used; correct or remove the annotation",
 			"annotation", OverlapAnnotation, "configMap", public.Name)
-		return ctrl.Result{RequeueAfter: min(cmp.Or(wait, reminder), reminder)}, nil
+		again := reminder
+		if wait > 0 {
+			again = min(wait, again)
+		}
+		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	switch next {
 	case stay:
