@@ -55,7 +55,7 @@ func keysOfFinding(finding *v1alpha1.Finding) []string {
 	if finding.Spec.Closed != nil {
 		return nil
 	}
-	return fingerprints.Keys(&finding.Spec)
+	return append(fingerprints.Keys(&finding.Spec), fingerprints.EarlierKeys(&finding.Spec)...)
 }
 
 // judge returns verdicts about findings at one time: of users in pull requests, otherwise of policies. It is for one
@@ -63,29 +63,23 @@ func keysOfFinding(finding *v1alpha1.Finding) []string {
 type judge struct {
 	cache    client.Reader
 	policies *policies.Judge
-	// results holds what was looked up about results, by key. Thousands of findings may share one: those with one
-	// key show the same (fingerprints.Shown).
-	results map[string]result
+	// decisions holds the decisions of users in pull requests, by key of the result; the first that confirms, or covers
+	// a finding's facts, is its verdict. Thousands of findings may share a key: they show the same (fingerprints.Shown).
+	decisions map[string][]decision
 	err     error
-}
-
-// result is what the cache holds about the results with one key.
-type result struct {
-	// decisions of users in pull requests; the first that confirms, or covers a finding's facts, is its verdict.
-	decisions []decision
-	// findings holds the names of the findings with such a result, by project, if there is a decision.
-	findings map[v1alpha1.ProjectReference][]string
 }
 
 // decision about the issue of a pull request, and the facts that the issue shows.
 type decision struct {
 	verdict *v1alpha1.FindingVerdict
 	facts   *v1alpha1.FindingSpec
+	// findings holds the names of the findings that the decision may be about, by project.
+	findings map[v1alpha1.ProjectReference][]string
 }
 
 func (r *Reconciler) judge(ctx context.Context, namespace string, now time.Time) (*judge, error) {
 	of, err := r.policies.Judge(ctx, namespace, now)
-	return &judge{cache: r.Client, policies: of, results: map[string]result{}}, err
+	return &judge{cache: r.Client, policies: of, decisions: map[string][]decision{}}, err
 }
 
 // Of returns a findingstate.Judge. If its inputs cannot be read, a finding keeps its verdict, and Err returns the
@@ -109,26 +103,26 @@ func (j *judge) Of(ctx context.Context) findingstate.Judge {
 func (j *judge) Err() error { return cmp.Or(j.err, j.policies.Err()) }
 
 // ofReviews returns a user's decision about the same result in a pull request, if no other finding of the project has
-// the same key. Results that differ only in their line share a key, so it is unknown which of them the decision was
-// about.
+// the key under which it was found. Results that differ only in their line share a key, and so do those of files to
+// which an earlier version gave one path: it is unknown which of them the decision was about.
 func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1alpha1.FindingVerdict, error) {
 	key := keyOfFinding(finding)
 	if key == "" {
 		return nil, nil //nolint:nilnil // no verdict is no error
 	}
-	found, known := j.results[key]
+	decisions, known := j.decisions[key]
 	if !known {
 		var err error
-		if found, err = j.lookUp(ctx, finding); err != nil {
+		if decisions, err = j.lookUp(ctx, finding); err != nil {
 			return nil, err
 		}
-		j.results[key] = found
+		j.decisions[key] = decisions
 	}
 	isOther := func(name string) bool { return name != finding.Name }
-	if slices.ContainsFunc(found.findings[finding.Spec.ProjectRef], isOther) {
-		return nil, nil //nolint:nilnil // no verdict is no error
-	}
-	for _, d := range found.decisions {
+	for _, d := range decisions {
+		if slices.ContainsFunc(d.findings[finding.Spec.ProjectRef], isOther) {
+			continue
+		}
 		confirms := v1alpha1.UserStatus(d.verdict.UserStatus) == v1alpha1.UserStatusActive
 		if confirms || !findingstate.Outgrown(d.facts, &finding.Spec) {
 			return d.verdict.DeepCopy(), nil
@@ -139,13 +133,29 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 
 // lookUp reads the decisions about the finding's result. If there are several, a confirmation takes precedence over
 // decisions that mute, then the lowest name wins.
-func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) (result, error) {
+func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) ([]decision, error) {
+	var all []decision
+	for _, keys := range [][]string{fingerprints.Keys(&finding.Spec), fingerprints.EarlierKeys(&finding.Spec)} {
+		decisions, err := j.decisionsUnder(ctx, finding, keys)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, decisions...)
+	}
+	slices.SortFunc(all, func(a, b decision) int {
+		return cmp.Or(cmp.Compare(a.verdict.UserStatus, b.verdict.UserStatus),
+			cmp.Compare(a.verdict.ReviewIssue, b.verdict.ReviewIssue))
+	})
+	return all, nil
+}
+
+// decisionsUnder reads the decisions under keys of the finding's result, which differ in the name of the tool.
+func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, keys []string) ([]decision, error) {
 	var decisions []decision
-	shared := []string{keyOfFinding(finding)}
-	for _, key := range keysOfFinding(finding) {
+	for _, key := range keys {
 		issues := &v1alpha1.ReviewIssueList{}
 		if err := index.List(ctx, j.cache, issues, finding.Namespace, decidedIndex, key); err != nil {
-			return result{}, err
+			return nil, err
 		}
 		for i := range issues.Items {
 			issue := &issues.Items[i]
@@ -155,44 +165,38 @@ func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) (result, 
 			}
 			agrees, err := j.agrees(ctx, issue, finding)
 			if err != nil {
-				return result{}, err
+				return nil, err
 			}
 			if agrees {
-				decisions = append(decisions, decision{verdict, factsOf(issue)})
-				if key == fingerprints.KeyOfEarlierPath(&finding.Spec) {
-					shared = append(shared, key)
-				}
+				decisions = append(decisions, decision{verdict: verdict, facts: factsOf(issue)})
 			}
 		}
 	}
 	if len(decisions) == 0 {
-		return result{}, nil
+		return nil, nil
 	}
-	findings, err := j.alike(ctx, finding, slices.Compact(shared))
+	findings, err := j.alike(ctx, finding, keys[0])
 	if err != nil {
-		return result{}, err
+		return nil, err
 	}
-	slices.SortFunc(decisions, func(a, b decision) int {
-		return cmp.Or(cmp.Compare(a.verdict.UserStatus, b.verdict.UserStatus),
-			cmp.Compare(a.verdict.ReviewIssue, b.verdict.ReviewIssue))
-	})
-	return result{decisions, findings}, nil
+	for i := range decisions {
+		decisions[i].findings = findings
+	}
+	return decisions, nil
 }
 
-// alike returns the names of the findings with one of the keys, by project. A job of the tool's other name reports
-// findings of its own, with which the finding is not confused.
+// alike returns the names of the findings with the key, by project. A job of the tool's other name reports findings of
+// its own, with which the finding is not confused.
 func (j *judge) alike(ctx context.Context, finding *v1alpha1.Finding,
-	keys []string) (map[v1alpha1.ProjectReference][]string, error) {
+	key string) (map[v1alpha1.ProjectReference][]string, error) {
 	findings := map[v1alpha1.ProjectReference][]string{}
-	for _, key := range keys {
-		list := &v1alpha1.FindingList{}
-		if err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, isResult+key); err != nil {
-			return nil, fmt.Errorf("look for findings with the same result: %w", err)
-		}
-		for i := range list.Items {
-			if spec := &list.Items[i].Spec; spec.Tool == finding.Spec.Tool {
-				findings[spec.ProjectRef] = append(findings[spec.ProjectRef], list.Items[i].Name)
-			}
+	list := &v1alpha1.FindingList{}
+	if err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, isResult+key); err != nil {
+		return nil, fmt.Errorf("look for findings with the same result: %w", err)
+	}
+	for i := range list.Items {
+		if spec := &list.Items[i].Spec; spec.Tool == finding.Spec.Tool {
+			findings[spec.ProjectRef] = append(findings[spec.ProjectRef], list.Items[i].Name)
 		}
 	}
 	return findings, nil

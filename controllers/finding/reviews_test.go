@@ -175,6 +175,10 @@ func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
 	env.Create(t, alike)
 	shows(t, "and the same to the file of another", was, v1alpha1.FindingStateOpen, "")
 	shows(t, "which may be the one", alike, v1alpha1.FindingStateOpen, "")
+	issue = inPullRequest("i-4", was)
+	env.Create(t, issue)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	shows(t, "a decision under its own name", was, v1alpha1.FindingStateOpenMuted, "i-4")
 }
 
 // A scanner's account may write the key of any finding into an issue that a user has decided about.

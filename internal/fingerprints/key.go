@@ -48,16 +48,12 @@ func Key(facts *v1alpha1.FindingSpec) string {
 		s.Vulnerability, s.Package, s.Version, s.PURL, place)
 }
 
-// Keys returns the keys that the result has under the names of its tool and of its file, its own first; nil if no
-// evidence is stored.
+// Keys returns the keys that the result has under all names of its tool, its own first; nil if no evidence is stored.
 func Keys(facts *v1alpha1.FindingSpec) []string {
 	if facts.Evidence == "" {
 		return nil
 	}
 	keys := []string{Key(facts)}
-	if earlier := KeyOfEarlierPath(facts); earlier != "" {
-		keys = append(keys, earlier)
-	}
 	for _, name := range NamesOfTool(facts.Tool) {
 		if name != facts.Tool {
 			renamed := *facts
@@ -68,16 +64,17 @@ func Keys(facts *v1alpha1.FindingSpec) []string {
 	return keys
 }
 
-// KeyOfEarlierPath returns the key that an earlier version gave to the result; "" if it is the same.
-func KeyOfEarlierPath(facts *v1alpha1.FindingSpec) string {
+// EarlierKeys returns the Keys of the result under the path that an earlier version stored; nil if it is the same.
+// Several files may share them.
+func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
 	at := facts.Details.Location
 	if at == nil || EarlierPath(at.FilePath) == at.FilePath {
-		return ""
+		return nil
 	}
 	earlier, there := *facts, *at
 	there.FilePath = EarlierPath(at.FilePath)
 	earlier.Details.Location = &there
-	return Key(&earlier)
+	return Keys(&earlier)
 }
 
 // notUTF8 matches bytes that are no UTF-8, as the importer writes them in a path.

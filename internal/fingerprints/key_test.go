@@ -1,6 +1,7 @@
 package fingerprints
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -62,5 +63,18 @@ func TestAPackagesKeyIsOfItsVersionAndNotOfTheLine(t *testing.T) {
 	}
 	if of("1", 3) != of("1", 9) || of("1", 3) == of("2", 3) {
 		t.Error("a package's result is the same on another line, and another in another version")
+	}
+}
+
+func TestTheEarlierKeysAreThoseUnderTheEarlierPath(t *testing.T) {
+	now := facts(func(s *v1alpha1.FindingSpec) { s.Details.Location.FilePath = "caf%E9.c" })
+	was := facts(func(s *v1alpha1.FindingSpec) {
+		s.Details.Location.FilePath, s.Tool = "caf\uFFFD.c", "Golang security checks by gosec"
+	})
+	if keys := EarlierKeys(now); !slices.Contains(keys, Key(was)) {
+		t.Error("under another name of the tool it has no key")
+	}
+	if keys := EarlierKeys(was); keys != nil {
+		t.Errorf("under its own path it has the keys %q", keys)
 	}
 }
