@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 )
 
 // referencesIndex is the cache index of findings by the objects they refer to and those they wait
@@ -24,6 +25,7 @@ const (
 	waitsForRepository = "waits-for-repository/"
 	waitsForProject    = "waits-for-project/"
 	isResult           = "result/"
+	wasResult          = "earlier-result/" // of a closed finding, by its earlier keys
 )
 
 func referencesOf(finding *v1alpha1.Finding) []string {
@@ -31,6 +33,11 @@ func referencesOf(finding *v1alpha1.Finding) []string {
 	values := []string{refersToRepository + repository, refersToProject + project}
 	for _, key := range keysOfFinding(finding) {
 		values = append(values, isResult+key)
+	}
+	if finding.Spec.Closed != nil {
+		for _, key := range fingerprints.EarlierKeys(&finding.Spec) {
+			values = append(values, wasResult+key)
+		}
 	}
 	switch conditions.ReadyReason(finding.Status.Conditions) {
 	case v1alpha1.ReasonRepositoryNotFound:

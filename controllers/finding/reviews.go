@@ -186,17 +186,20 @@ func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, k
 }
 
 // alike returns the names of the findings with the key, by project. A job of the tool's other name reports findings of
-// its own, with which the finding is not confused.
+// its own, with which the finding is not confused. Of those that share an earlier key the closed ones count too: a
+// decision may be about them, and passes to no other file when they are closed.
 func (j *judge) alike(ctx context.Context, finding *v1alpha1.Finding,
 	key string) (map[v1alpha1.ProjectReference][]string, error) {
 	findings := map[v1alpha1.ProjectReference][]string{}
-	list := &v1alpha1.FindingList{}
-	if err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, isResult+key); err != nil {
-		return nil, fmt.Errorf("look for findings with the same result: %w", err)
-	}
-	for i := range list.Items {
-		if spec := &list.Items[i].Spec; spec.Tool == finding.Spec.Tool {
-			findings[spec.ProjectRef] = append(findings[spec.ProjectRef], list.Items[i].Name)
+	for _, value := range []string{isResult + key, wasResult + key} {
+		list := &v1alpha1.FindingList{}
+		if err := index.List(ctx, j.cache, list, finding.Namespace, referencesIndex, value); err != nil {
+			return nil, fmt.Errorf("look for findings with the same result: %w", err)
+		}
+		for i := range list.Items {
+			if spec := &list.Items[i].Spec; spec.Tool == finding.Spec.Tool {
+				findings[spec.ProjectRef] = append(findings[spec.ProjectRef], list.Items[i].Name)
+			}
 		}
 	}
 	return findings, nil
