@@ -158,8 +158,10 @@ func renewPaths(results []reported, is []recognition.Evidence, there []recogniti
 		renew(problemAt(&is[i], was), at.FilePath)
 	}
 	for i := range there {
-		was := &there[i].Evidence
-		was.Path = cmp.Or(renewed[problemAt(was, was.Path)], renewed[recognition.Evidence{Path: was.Path}], was.Path)
+		k := &there[i]
+		path := cmp.Or(renewed[problemAt(&k.Evidence, k.Path)], renewed[recognition.Evidence{Path: k.Path}], k.Path)
+		k.Presumed = path != k.Path
+		k.Path = path
 	}
 }
 

@@ -518,4 +518,16 @@ func TestFilesWhoseNamesAreNotUTF8AreTwo(t *testing.T) {
 	if slices.Contains(l.scans(e, f), first) && l.findings[first].Spec.Doubt == nil {
 		t.Error("the decision passes to one of two files that nothing tells apart")
 	}
+
+	for reason, beside := range map[string][]sarif.Result{
+		"a file of which it may have been": {inFile("caf\xe9.c", "other()", 5)}, "no file of which it may have been": nil,
+	} {
+		l = newLife(t)
+		first = l.scans(inFile("caf\uFFFD.c", "x()", 5), inFile("caf\uFFFD.c", "other()", 5))[0]
+		l.mute()
+		l.scans(inFile("caf\uFFFD.c", "other()", 5))
+		if slices.Contains(l.scans(append(beside, f)...), first) && l.findings[first].Spec.Doubt == nil {
+			t.Errorf("a closed finding is reopened for another file, without a doubt, beside %s", reason)
+		}
+	}
 }

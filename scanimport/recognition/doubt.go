@@ -12,7 +12,10 @@ func (m *matcher) settleDoubts() {
 			continue
 		}
 		r, k := &m.results[p.Result], &m.known[p.Known]
-		if k.Closed && onlyBegins(r, k) {
+		switch {
+		case k.Closed && k.Presumed:
+			p.Doubt = DoubtFile
+		case k.Closed && onlyBegins(r, k):
 			p.Doubt = DoubtFingerprint
 		}
 		if p.Rung == Unchanged || p.Doubt != "" {

@@ -45,6 +45,9 @@ type Known struct {
 	Legacy bool
 	// Cut findings were stored by a version that knew only the beginning of their fingerprint.
 	Cut bool
+	// Presumed findings were stored by a version that gave several files one path: Path is the file of the scan to which
+	// they most likely belong.
+	Presumed bool
 	// Decision is a text that is the same for findings about which people have decided the same; "" if they have not
 	// decided. It matters only if nothing else tells two findings apart.
 	Decision string
