@@ -215,7 +215,7 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 		e.Path, e.Line = l.FilePath, l.LineNumber
 	}
 	if v := spec.Vulnerability; v != nil {
-		e.Vulnerability = v.ID
+		e.Vulnerability, e.IDs = v.ID, strings.Join(ownIDs(v), "\n")
 	}
 	p := spec.Package
 	if p != nil {

@@ -175,6 +175,22 @@ func TestAVulnerabilityMayGoByAnotherId(t *testing.T) {
 		}
 		l.want("raised", l.scans(of("CVE-1", advisory, "ssl", "2")), muted)
 	}
+
+	l = newLife(t)
+	muted := l.scans(of("GHSA-a", "SNYK-1", "ssl", "1"))
+	l.mute()
+	for _, now := range []sarif.Result{
+		of("CVE-2", "GHSA-a", "ssl", "1"), of("CVE-1", "CVE-2", "ssl", "1"), of("CVE-2", "CVE-1", "ssl", "1"),
+	} {
+		l.want("either names the other", l.scans(now), muted...)
+	}
+	if doubt := l.findings[muted[0]].Spec.Doubt; doubt != nil {
+		t.Errorf("named by its other id, and in doubt: %s", doubt.Reason)
+	}
+	l.want("only a third id joins them", l.scans(of("GHSA-b", "CVE-1", "ssl", "1")), muted...)
+	if doubt := l.findings[muted[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtVulnerability) {
+		t.Errorf("joined by a third id, with the doubt %+v", doubt)
+	}
 }
 
 // JFrog Xray puts package and version into the rule's id. An earlier version did not read them from there.

@@ -1,6 +1,9 @@
 package recognition
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // settleDoubts marks every pair that is not certain as doubtful. A decision must never silently apply to another
 // problem, while an unnecessary mark only costs a look.
@@ -37,7 +40,11 @@ type look struct {
 	closed bool
 }
 
-func (m *matcher) look(known int) look { return look{m.known[known].Evidence, m.known[known].Closed} }
+func (m *matcher) look(known int) look {
+	k := m.known[known]
+	k.IDs = ""
+	return look{k.Evidence, k.Closed}
+}
 
 // doubtTwins marks the pairs whose finding nothing but a decision tells apart from one that has no result: the result
 // may be either.
@@ -168,7 +175,7 @@ func likeEarlier(e *Evidence, message string) Evidence {
 // certain reports whether the result can only be this finding.
 func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 	switch {
-	case otherCVE(r, &k.Evidence):
+	case otherVulnerability(r, &k.Evidence):
 		return false
 	case by == Earlier:
 		return r.Line == k.Line || c.results[likeEarlier(r, r.Message)] < 2 && c.known[likeEarlier(&k.Evidence, "")] < 2
@@ -234,11 +241,14 @@ func (c *company) alone(part Evidence) bool { return c.results[part] < 2 && c.kn
 func equal(a, b string) bool  { return a != "" && a == b }
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// otherCVE reports whether both are vulnerabilities with a CVE of their own, whatever other id they share.
-func otherCVE(r, k *Evidence) bool {
-	isCVE := func(id string) bool { return strings.HasPrefix(id, "CVE-") }
-	return r.Vulnerability != k.Vulnerability && isCVE(r.Vulnerability) && isCVE(k.Vulnerability)
+// otherVulnerability reports whether both are vulnerabilities of which neither names the id of the other. Any other id
+// that both share may join several vulnerabilities.
+func otherVulnerability(r, k *Evidence) bool {
+	return differ(r.Vulnerability, k.Vulnerability) && !r.names(k.Vulnerability) && !k.names(r.Vulnerability)
 }
+
+// names reports whether the vulnerability has the id.
+func (e *Evidence) names(id string) bool { return slices.Contains(strings.Split(e.IDs, "\n"), id) }
 
 // onlyBegins reports whether nothing but the beginning of their fingerprints identifies the code of both.
 func onlyBegins(r *Evidence, k *Known) bool {
@@ -253,7 +263,7 @@ func otherCode(r, k *Evidence) bool {
 // weakness returns the doubt about a pair that is not certain.
 func (m *matcher) weakness(by Rung, r *Evidence, k *Known) Doubt {
 	switch {
-	case otherCVE(r, &k.Evidence):
+	case otherVulnerability(r, &k.Evidence):
 		return DoubtVulnerability
 	case r.Path != k.Path && m.reported[k.Path]:
 		return DoubtElsewhere

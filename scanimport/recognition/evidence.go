@@ -24,6 +24,8 @@ type Evidence struct {
 	// Aliases is one canonical id for the vulnerability and all its other ids: equal for a result and a finding that
 	// share any id but that of an advisory.
 	Aliases string
+	// IDs are the ids that name this vulnerability alone, one per line. They join nothing, and only settle a doubt.
+	IDs string
 	// Resource is the logical location: for infrastructure, the resource.
 	Resource string
 	// Snippet identifies the code at the location, Message the scanner's message.
@@ -68,16 +70,17 @@ func (e *Evidence) compare(o *Evidence) int {
 		cmp.Compare(e.Version, o.Version), cmp.Compare(e.Message, o.Message), cmp.Compare(e.Snippet, o.Snippet),
 		cmp.Compare(e.Fingerprint, o.Fingerprint), cmp.Compare(e.Resource, o.Resource),
 		cmp.Compare(e.Rule, o.Rule), cmp.Compare(e.Path, o.Path), cmp.Compare(e.Package, o.Package),
-		cmp.Compare(e.PURL, o.PURL), cmp.Compare(e.Vulnerability, o.Vulnerability), cmp.Compare(e.Aliases, o.Aliases))
+		cmp.Compare(e.PURL, o.PURL), cmp.Compare(e.Vulnerability, o.Vulnerability), cmp.Compare(e.Aliases, o.Aliases),
+		cmp.Compare(e.IDs, o.IDs))
 }
 
 // key returns the part of the evidence that a rung compares. ok is false if it is unknown.
 type key func(e *Evidence) (part Evidence, ok bool)
 
-// alike returns everything but the line and the column.
+// alike returns everything but the line, the column and the ids.
 func alike(e *Evidence) (Evidence, bool) {
 	part := *e
-	part.Line, part.Column = 0, 0
+	part.Line, part.Column, part.IDs = 0, 0, ""
 	return part, true
 }
 

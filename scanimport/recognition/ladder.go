@@ -45,8 +45,8 @@ const (
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
 	// DoubtFingerprint: the finding was closed before whole fingerprints were known, and there is no code to compare.
 	DoubtFingerprint Doubt = "long fingerprints begin alike, and no code to compare"
-	// DoubtVulnerability: both have a CVE, and not the same one.
-	DoubtVulnerability Doubt = "reported under another CVE"
+	// DoubtVulnerability: neither vulnerability names the id of the other.
+	DoubtVulnerability Doubt = "reported under another id"
 	// DoubtElsewhere: a similar result is in another file while the old file still has results.
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
 	// DoubtFile: another file, and neither a fingerprint nor a second move confirms it.

@@ -373,8 +373,11 @@ func TestManyResultsAlikeThatMovedDifferentlyCostTheirPairsOnce(t *testing.T) {
 
 // A vulnerability may be reported under another of its ids.
 func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
+	ids := map[string]string{"CVE-1": "CVE-1\nGHSA-1", "CVE-3": "CVE-3\nXRAY-1", "GHSA-2": "GHSA-2\nXRAY-1"}
 	by := func(id, name string) Evidence {
-		return Evidence{Rule: id, Path: "go.sum", Vulnerability: id, Aliases: "CVE-1", Package: name, Message: id}
+		return Evidence{
+			Rule: id, Path: "go.sum", Vulnerability: id, Aliases: "CVE-1", IDs: ids[id], Package: name, Message: id,
+		}
 	}
 	got := Recognise(Scan{Results: []Evidence{by("CVE-1", "ssl"), by("CVE-1", "crypto")}, Known: open(by("GHSA-1", "crypto"), by("GHSA-1", "ssl"))})
 	want := []Match{{Result: 0, Known: 1, Rung: Package}, {Result: 1, Known: 0, Rung: Package}}
@@ -402,6 +405,10 @@ func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
 		{"one that replaces another with an id of both", in("CVE-1", "1"), in("CVE-3", "1"), Package, DoubtVulnerability},
 		{"one that replaces another at the same code", ofLock("CVE-1"), ofLock("CVE-3"), Snippet, DoubtVulnerability},
 		{"one that gets a CVE", in("GHSA-1", "1"), in("CVE-1", "1"), Package, ""},
+		{"one that loses its CVE", in("CVE-1", "1"), in("GHSA-1", "1"), Package, ""},
+		{"two that only a third id joins", in("GHSA-2", "1"), in("CVE-3", "1"), Package, DoubtVulnerability},
+		{"two without a CVE at the same code", ofLock("GHSA-1"), ofLock("GHSA-2"), Snippet, DoubtVulnerability},
+		{"the CVE of an advisory at the same code", ofLock("RHSA-1"), ofLock("CVE-1"), Snippet, DoubtVulnerability},
 	} {
 		got = Recognise(Scan{Results: []Evidence{tc.is}, Known: open(tc.was)})
 		harness.Same(t, tc.reason, []Match{{Rung: tc.rung, Doubt: tc.wantDoubt}}, got)
