@@ -120,6 +120,17 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 	if doubt := l.findings[closed[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtFingerprint) {
 		t.Errorf("reopened by the beginning of a fingerprint, with the doubt %+v", doubt)
 	}
+
+	l = newLife(t)
+	open := l.scans(at(3, "1"))
+	l.mute()
+	l.cutAsBefore(open[0])
+	elsewhere := at(3, "2")
+	elsewhere.Location.Path = "b.go"
+	l.want("one in another file begins alike", l.scans(elsewhere), open...)
+	if l.findings[open[0]].Spec.Doubt == nil {
+		t.Error("the beginning of a fingerprint confirms a move to another file")
+	}
 }
 
 // Of two long fingerprints of a result the lesser may change with what is around it.

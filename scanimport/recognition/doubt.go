@@ -182,7 +182,7 @@ func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 	case k.Legacy:
 		return false
 	case r.Path != k.Path:
-		return c.moved(r, &k.Evidence)
+		return c.moved(r, k)
 	case by == Package:
 		return c.samePackage(r, &k.Evidence)
 	case r.Rule != k.Rule || differ(r.Resource, k.Resource):
@@ -196,14 +196,14 @@ func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 		(r.Line == k.Line || c.shifts[shifted{r.Path, r.Line - k.Line}] > 1)
 }
 
-// moved reports whether a move to another path is certain: by a unique fingerprint, by fingerprint and code, by another
-// file with the same rename, or because all other findings of the file moved with it.
-func (c *company) moved(r, k *Evidence) bool {
-	if otherCode(r, k) {
+// moved reports whether a move to another path is certain: by a unique fingerprint that is known as a whole, by
+// fingerprint and code, by another file with the same rename, or because all other findings of the file moved with it.
+func (c *company) moved(r *Evidence, k *Known) bool {
+	if otherCode(r, &k.Evidence) {
 		return false
 	}
 	paths := [2]string{k.Path, r.Path}
-	return c.ownFingerprint(r, k) || r.Rule == k.Rule && equal(r.Fingerprint, k.Fingerprint) &&
+	return !k.Cut && c.ownFingerprint(r, &k.Evidence) || r.Rule == k.Rule && equal(r.Fingerprint, k.Fingerprint) &&
 		equal(r.Snippet, k.Snippet) ||
 		c.renames[renamed(k.Path, r.Path)] > 1 || c.moves[paths] > 1 && c.moves[paths] == c.open[k.Path]
 }
