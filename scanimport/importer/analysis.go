@@ -70,7 +70,7 @@ func problemOf(spec *v1alpha1.FindingSpec) sameProblem {
 	return p
 }
 
-// knownElsewhere looks for the new results among the open findings of other analyses.
+// knownElsewhere looks for the new results among the open findings of other analyses, in each for itself.
 func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 	created := map[sameProblem]int{}
 	for i := range p.changes {
@@ -81,11 +81,17 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 	if len(created) == 0 {
 		return
 	}
+	type problemIn struct {
+		analysis string
+		sameProblem
+	}
+	found := map[problemIn]int{}
 	p.elsewhere = map[string]overlap{}
 	for i := range others {
 		spec := &others[i].Spec
-		if one := problemOf(spec); spec.Analysis != analysis && spec.Closed == nil && created[one] > 0 {
-			created[one]--
+		one := problemIn{spec.Analysis, problemOf(spec)}
+		if spec.Analysis != analysis && spec.Closed == nil && found[one] < created[one.sameProblem] {
+			found[one]++
 			was := p.elsewhere[spec.Analysis]
 			p.elsewhere[spec.Analysis] = overlap{was.n + 1, was.decided || decided(&spec.Triage)}
 		}

@@ -68,13 +68,29 @@ func TestGuardAnalysis(t *testing.T) {
 	for _, rule := range []string{"R1", "R2", "R3"} {
 		p.changes = append(p.changes, change{action: ActionCreate, spec: of(rule, "frontend")})
 	}
-	beside := history{"s-1": at("beside", 1), "s-2": at("frontend", 2), "s-3": at("other", 3)}
-	others := []v1alpha1.Finding{{Spec: of("R1", "beside")}, {Spec: of("R2", "other")}, {Spec: of("R3", "other")}}
-	for decided, refused := range []bool{false, true} {
-		others[decided].Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
-		p.knownElsewhere("frontend", others)
-		if err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, beside, &p, 3); (err != nil) != refused {
-			t.Errorf("%q has a decision: %v, want refused %t", others[decided].Spec.Analysis, err, refused)
+	past := history{"s-1": at("beside", 1), "s-2": at("frontend", 2), "s-3": at("other", 3)}
+	in := func(analysis string, status v1alpha1.UserStatus, rules ...string) (out []v1alpha1.Finding) {
+		for _, rule := range rules {
+			f := v1alpha1.Finding{Spec: of(rule, analysis)}
+			f.Spec.Triage.UserStatus = status
+			out = append(out, f)
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		reason  string
+		others  []v1alpha1.Finding
+		refused bool
+	}{
+		{"the decision is in the analysis beside", append(in("beside", v1alpha1.UserStatusMuted, "R1"), in("other", "", "R2", "R3")...), false},
+		{"the decision is in the other", append(in("beside", "", "R1"), in("other", v1alpha1.UserStatusMuted, "R2", "R3")...), true},
+		{"both have them, the one beside first", append(in("beside", "", "R1", "R2"), in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3")...), true},
+		{"both have them, the other first", append(in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), in("beside", "", "R1", "R2")...), true},
+		{"as many alike count as are new", in("other", v1alpha1.UserStatusMuted, "R1", "R1"), false},
+	} {
+		p.knownElsewhere("frontend", tc.others)
+		if err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, past, &p, 3); (err != nil) != tc.refused {
+			t.Errorf("%s: %v, want refused %t", tc.reason, err, tc.refused)
 		}
 	}
 }
