@@ -257,7 +257,9 @@ func evidenceGen() *rapid.Generator[Evidence] {
 		return Evidence{
 			Rule: pick(t, "rule", "R", "S"), Path: pick(t, "path", "", "a/x", "b/x", "b/y"),
 			Line: rapid.Int32Range(0, 6).Draw(t, "line"), Column: rapid.Int32Range(0, 1).Draw(t, "column"),
-			Fingerprint: pick(t, "fingerprint", "", "", "h", "i"), Vulnerability: "v", Package: pick(t, "package", "", "", "p", "q"),
+			Fingerprint: pick(t, "fingerprint", "", "", "h", "i"), Vulnerability: pick(t, "vulnerability", "", "v", "w"),
+			Aliases: pick(t, "aliases", "", "v"), IDs: pick(t, "ids", "v", "w", "v\nw"),
+			PURL: pick(t, "purl", "", "", "pkg:p", "pkg:q"), Package: pick(t, "package", "", "", "p", "q"),
 			Version: pick(t, "version", "", "1", "2"), Resource: pick(t, "resource", "", "", "r"),
 			Snippet: pick(t, "snippet", "", "", "x", "y"), Message: pick(t, "message", "m", "n"),
 		}
@@ -304,6 +306,27 @@ func TestPairsDoNotDependOnTheOrder(t *testing.T) {
 			t.Fatalf("pairs in another order (-before +after):\n%s", d)
 		}
 	})
+}
+
+func TestResultsThatDifferInOneFactAreOrderedByIt(t *testing.T) {
+	for name, set := range map[string]func(e *Evidence, value string){
+		"package":       func(e *Evidence, value string) { e.Package = value },
+		"PURL":          func(e *Evidence, value string) { e.PURL = value },
+		"vulnerability": func(e *Evidence, value string) { e.Vulnerability = value },
+		"aliases":       func(e *Evidence, value string) { e.Aliases = value },
+		"ids":           func(e *Evidence, value string) { e.IDs = value },
+	} {
+		a := Evidence{Rule: "R", Path: "a", Line: 9, Snippet: "x"}
+		b := a
+		set(&a, "1")
+		set(&b, "2")
+		known := open(Evidence{Rule: "R", Path: "a", Line: 1, Snippet: "x"})
+		for at, results := range [][]Evidence{{a, b}, {b, a}} {
+			if got := Recognise(Scan{Results: results, Known: known}); len(got) != 1 || got[0].Result != at {
+				t.Errorf("%s: of the results %+v one is recognised by their order: %+v", name, results, got)
+			}
+		}
+	}
 }
 
 // Unchanged results are recognised, whatever else is reported.
