@@ -142,20 +142,20 @@ func keepDigest(m *match, evidence string) string {
 // was; where these agree too, it is unknown.
 func renewPaths(results []reported, is []recognition.Evidence, there []recognition.Known) {
 	renewed := map[recognition.Evidence]string{}
-	renew := func(was recognition.Evidence, path string) {
-		if other, twice := renewed[was]; twice && other != path {
-			path = was.Path
+	renew := func(stored recognition.Evidence, path string) {
+		if other, twice := renewed[stored]; twice && other != path {
+			path = stored.Path
 		}
-		renewed[was] = path
+		renewed[stored] = path
 	}
 	for i := range results {
 		r, at := results[i].result, results[i].spec.Details.Location
 		if r == nil || at == nil || utf8.ValidString(r.Location.Path) {
 			continue
 		}
-		was := cut(clean(r.Location.Path), maxFilePath)
-		renew(recognition.Evidence{Path: was}, at.FilePath)
-		renew(problemAt(&is[i], was), at.FilePath)
+		earlier := cut(clean(r.Location.Path), maxFilePath)
+		renew(recognition.Evidence{Path: earlier}, at.FilePath)
+		renew(problemAt(&is[i], earlier), at.FilePath)
 	}
 	for i := range there {
 		k := &there[i]
@@ -165,15 +165,16 @@ func renewPaths(results []reported, is []recognition.Evidence, there []recogniti
 	}
 }
 
-// problemAt returns what tells the problems of several files apart, in a file.
+// problemAt returns the problem as it would be in the file path, without its place there.
 func problemAt(e *recognition.Evidence, path string) recognition.Evidence {
 	return recognition.Evidence{
 		Rule: e.Rule, Path: path, Message: e.Message, Snippet: e.Snippet, Fingerprint: e.Fingerprint,
 	}
 }
 
-// acceptCut compares results by the beginning of their fingerprint alone where a finding of an earlier version, which
-// stored no digest of the whole, begins alike. Results whose whole fingerprint a finding has stay as they are.
+// acceptCut marks the findings of which only the beginning of the fingerprint is known, as an earlier version stored no
+// digest of the whole. Results that begin alike are compared by the beginning alone, unless another finding has their
+// whole fingerprint.
 func acceptCut(results []reported, is []recognition.Evidence, there []recognition.Known, constant map[string]bool) {
 	type ofRule struct{ rule, fingerprint string }
 	begun, whole := map[ofRule]bool{}, map[ofRule]bool{}

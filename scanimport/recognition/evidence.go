@@ -45,7 +45,7 @@ type Known struct {
 	Added bool
 	// Legacy findings were stored by a version that stored no evidence, so little is known about them.
 	Legacy bool
-	// Cut findings were stored by a version that knew only the beginning of their fingerprint.
+	// Cut: only the beginning of the fingerprint is known.
 	Cut bool
 	// Presumed findings were stored by a version that gave several files one path: Path is the file of the scan to which
 	// they most likely belong.
