@@ -65,7 +65,8 @@ func Keys(facts *v1alpha1.FindingSpec) []string {
 }
 
 // EarlierKeys returns the Keys of the result under the path that an earlier version stored; nil if it is the same.
-// Several files may share them.
+// Several files may share them. A long fingerprint has none: without its digest, which an earlier version did not
+// store, all that begin alike would share a decision.
 func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
 	at := facts.Details.Location
 	if at == nil || EarlierPath(at.FilePath) == at.FilePath {
