@@ -66,7 +66,7 @@ type judge struct {
 	// decisions holds the decisions of users in pull requests, by key of the result; the first that confirms, or covers
 	// a finding's facts, is its verdict. Thousands of findings may share a key: they show the same (fingerprints.Shown).
 	decisions map[string][]decision
-	err     error
+	err       error
 }
 
 // decision about the issue of a pull request, and the facts that the issue shows.
