@@ -191,9 +191,9 @@ func TestAVulnerabilityMayGoByAnotherId(t *testing.T) {
 	muted := l.scans(of("GHSA-a", "SNYK-1", "ssl", "1"))
 	l.mute()
 	for _, now := range []sarif.Result{
-		of("CVE-2", "GHSA-a", "ssl", "1"), of("CVE-1", "CVE-2", "ssl", "1"), of("CVE-2", "CVE-1", "ssl", "1"),
+		of("CVE-2", "GHSA-a", "ssl", "1"), of("CVE-2", "CVE-1", "ssl", "1"), of("CVE-1", "CVE-2", "ssl", "1"), of("CVE-2", "CVE-1", "ssl", "1"),
 	} {
-		l.want("either names the other", l.scans(now), muted...)
+		l.want("named by the other, and two CVEs by each other", l.scans(now), muted...)
 	}
 	if doubt := l.findings[muted[0]].Spec.Doubt; doubt != nil {
 		t.Errorf("named by its other id, and in doubt: %s", doubt.Reason)
@@ -201,6 +201,14 @@ func TestAVulnerabilityMayGoByAnotherId(t *testing.T) {
 	l.want("only a third id joins them", l.scans(of("GHSA-b", "CVE-1", "ssl", "1")), muted...)
 	if doubt := l.findings[muted[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtVulnerability) {
 		t.Errorf("joined by a third id, with the doubt %+v", doubt)
+	}
+
+	l = newLife(t)
+	muted = l.scans(of("CVE-2020-1747", "GHSA-a", "yaml", "5.3"))
+	l.mute()
+	l.want("an incomplete fix names what it was to fix", l.scans(of("CVE-2020-14343", "CVE-2020-1747", "yaml", "5.3.1")), muted...)
+	if doubt := l.findings[muted[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtVulnerability) {
+		t.Errorf("a CVE that names another one, with the doubt %+v", doubt)
 	}
 }
 

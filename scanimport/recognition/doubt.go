@@ -241,11 +241,21 @@ func (c *company) alone(part Evidence) bool { return c.results[part] < 2 && c.kn
 func equal(a, b string) bool  { return a != "" && a == b }
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// otherVulnerability reports whether both are vulnerabilities of which neither names the id of the other. Any other id
-// that both share may join several vulnerabilities.
+// otherVulnerability reports whether both are vulnerabilities that do not name each other: one that names the id of the
+// other is enough, but not between two CVEs, because a CVE names what it completes or replaces. Any other id that both
+// share may join several vulnerabilities.
 func otherVulnerability(r, k *Evidence) bool {
-	return differ(r.Vulnerability, k.Vulnerability) && !r.names(k.Vulnerability) && !k.names(r.Vulnerability)
+	if !differ(r.Vulnerability, k.Vulnerability) {
+		return false
+	}
+	names, named := r.names(k.Vulnerability), k.names(r.Vulnerability)
+	if isCVE(r.Vulnerability) && isCVE(k.Vulnerability) {
+		return !names || !named
+	}
+	return !names && !named
 }
+
+func isCVE(id string) bool { return strings.HasPrefix(id, "CVE-") }
 
 // names reports whether the vulnerability has the id.
 func (e *Evidence) names(id string) bool { return slices.Contains(strings.Split(e.IDs, "\n"), id) }

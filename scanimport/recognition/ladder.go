@@ -45,7 +45,7 @@ const (
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
 	// DoubtFingerprint: the finding was closed before whole fingerprints were known, and there is no code to compare.
 	DoubtFingerprint Doubt = "long fingerprints begin alike, and no code to compare"
-	// DoubtVulnerability: neither vulnerability names the id of the other.
+	// DoubtVulnerability: neither vulnerability names the id of the other, or of two CVEs at most one does.
 	DoubtVulnerability Doubt = "reported under another id"
 	// DoubtElsewhere: a similar result is in another file while the old file still has results.
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
