@@ -25,7 +25,7 @@ const (
 	waitsForRepository = "waits-for-repository/"
 	waitsForProject    = "waits-for-project/"
 	isResult           = "result/"
-	wasResult          = "earlier-result/" // of a closed finding, by its earlier keys
+	wasResult          = "earlier-result/" // of a closed finding, by its keys under an earlier path
 )
 
 func referencesOf(finding *v1alpha1.Finding) []string {
@@ -35,7 +35,7 @@ func referencesOf(finding *v1alpha1.Finding) []string {
 		values = append(values, isResult+key)
 	}
 	if finding.Spec.Closed != nil {
-		for _, key := range fingerprints.EarlierKeys(&finding.Spec) {
+		for _, key := range fingerprints.KeysOfEarlierPath(&finding.Spec) {
 			values = append(values, wasResult+key)
 		}
 	}

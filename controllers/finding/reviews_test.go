@@ -181,7 +181,12 @@ func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
 	shows(t, "a decision under its own name", was, v1alpha1.FindingStateOpenMuted, "i-4")
 	env.Patch(t, was, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	shows(t, "the decided one is closed", was, v1alpha1.FindingStateClosed, "")
+	env.Patch(t, alike, `{"spec":{"details":{"title":"judged again"}}}`)
 	shows(t, "so this one is another", alike, v1alpha1.FindingStateOpen, "")
+	env.Patch(t, was, `{"spec":{"details":{"location":{"filePath":"caf�.c"}}}}`)
+	shows(t, "which an earlier version closed", was, v1alpha1.FindingStateClosed, "")
+	env.Patch(t, alike, `{"spec":{"details":{"title":"and again"}}}`)
+	shows(t, "this one is another all the same", alike, v1alpha1.FindingStateOpen, "")
 }
 
 // A scanner's account may write the key of any finding into an issue that a user has decided about.

@@ -64,9 +64,18 @@ func Keys(facts *v1alpha1.FindingSpec) []string {
 	return keys
 }
 
+// KeysOfEarlierPath returns the EarlierKeys, or the Keys if the stored path is one that an earlier version stored for
+// any number of files.
+func KeysOfEarlierPath(facts *v1alpha1.FindingSpec) []string {
+	if at := facts.Details.Location; at != nil && strings.Contains(at.FilePath, "\uFFFD") {
+		return Keys(facts)
+	}
+	return EarlierKeys(facts)
+}
+
 // EarlierKeys returns the Keys of the result under the path that an earlier version stored; nil if it is the same.
-// Several files may share them. A long fingerprint has none: without its digest, which an earlier version did not
-// store, all that begin alike would share a decision.
+// Several files may share them. Those of a long fingerprint match nothing that an earlier version stored: without its
+// digest all that begin alike would share a decision.
 func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
 	at := facts.Details.Location
 	if at == nil || EarlierPath(at.FilePath) == at.FilePath {
