@@ -54,10 +54,7 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 			d.left = append(d.left, leftOut{Label: parts[0], Why: parts[1], Value: parts[2]})
 		}
 	}
-	switch {
-	case !form.Has(prefix + "user_status"):
-		d.UserStatus = "muted"
-	case d.UserStatus != "muted" && d.UserStatus != "active":
+	if d.UserStatus != "muted" && d.UserStatus != "active" {
 		d.UserStatus = "" // the form asks for it
 	}
 	switch {
@@ -88,6 +85,9 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{}, err
 	}
 	d := draftOf(v, v.Query, setPrefix)
+	if !v.Query.Has(setPrefix + "user_status") {
+		d.UserStatus = "muted"
+	}
 	d.Match, d.left = ruleOf(v.Query)
 	if withdrawn := v.Query.Get(setPrefix + "user_status"); withdrawn == decision.Open {
 		d.left = append(d.left, leftOut{"Decision", decision.Choice(withdrawn), whyWithdrawn})

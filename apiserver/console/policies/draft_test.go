@@ -58,8 +58,11 @@ func TestAPolicyWithoutADecisionIsRefusedAndAsksForIt(t *testing.T) {
 		_, _ = w.Write([]byte("{}"))
 	})
 	v := &page.Visit{API: api.New(service, "", "")}
-	for given, want := range map[string]string{"": "", "open": "", "active": "active"} {
+	for given, want := range map[string]string{"": "", "open": "", "active": "active", "not given": ""} {
 		v.Form = url.Values{"match": {"true"}, "user_status": {given}, "reason": {"duplicate"}}
+		if given == "not given" {
+			v.Form.Del("user_status")
+		}
 		form, err := create(t.Context(), v)
 		harness.Must(t, err)
 		harness.Same(t, "the decision sent", want, string(sent.Set.UserStatus))
