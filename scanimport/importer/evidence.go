@@ -1,11 +1,9 @@
 package importer
 
 import (
-	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -106,99 +104,6 @@ func digestOf(r *sarif.Result, message string) string {
 		message = strings.ReplaceAll(message, r.Location.Path, "")
 	}
 	return fingerprints.ShortDigest(strings.Join(strings.Fields(message), " "))
-}
-
-// renewDigests replaces in the evidence of findings the digests of messages that an earlier version stored, if the
-// message still names the same commit: they included it. What is stored stays, as keys depend on it; see keepDigest.
-func renewDigests(results []reported, is []recognition.Evidence, there []recognition.Known) {
-	message := func(e *recognition.Evidence, digest string) recognition.Evidence {
-		return recognition.Evidence{Rule: e.Rule, Path: e.Path, Message: digest}
-	}
-	renewed := map[recognition.Evidence]string{}
-	for i := range results {
-		if r := results[i].result; r != nil && inCommit.MatchString(r.Message) {
-			renewed[message(&is[i], digestOf(r, r.Message))] = is[i].Message
-		}
-	}
-	for i := range there {
-		was := &there[i].Evidence
-		was.Message = cmp.Or(renewed[message(was, was.Message)], was.Message)
-	}
-}
-
-// keepDigest returns the evidence to be stored of a result. If it was recognised through a renewed digest, its finding
-// keeps the stored one, because issues of merged pull requests have the key of that.
-func keepDigest(m *match, evidence string) string {
-	stored, _, _ := strings.Cut(m.before.Spec.Evidence, ".")
-	if stored == "" || stored == m.was.Message || m.was.Message != m.is.Message {
-		return evidence
-	}
-	_, rest, _ := strings.Cut(evidence, ".")
-	return strings.TrimRight(stored+"."+rest, ".")
-}
-
-// renewPaths replaces in the evidence of findings the paths that an earlier version stored: it wrote U+FFFD for bytes
-// that are no UTF-8. Where several files have one such path, rule, message, code or fingerprint tell which of them it
-// was; where these agree too, it is unknown.
-func renewPaths(results []reported, is []recognition.Evidence, there []recognition.Known) {
-	renewed := map[recognition.Evidence]string{}
-	renew := func(stored recognition.Evidence, path string) {
-		if other, twice := renewed[stored]; twice && other != path {
-			path = stored.Path
-		}
-		renewed[stored] = path
-	}
-	for i := range results {
-		r, at := results[i].result, results[i].spec.Details.Location
-		if r == nil || at == nil || utf8.ValidString(r.Location.Path) {
-			continue
-		}
-		earlier := cut(clean(r.Location.Path), maxFilePath)
-		renew(recognition.Evidence{Path: earlier}, at.FilePath)
-		renew(problemAt(&is[i], earlier), at.FilePath)
-	}
-	for i := range there {
-		k := &there[i]
-		path := cmp.Or(renewed[problemAt(&k.Evidence, k.Path)], renewed[recognition.Evidence{Path: k.Path}], k.Path)
-		k.Presumed = path != k.Path
-		k.Path = path
-	}
-}
-
-// problemAt returns the problem as it would be in the file path, without its place there.
-func problemAt(e *recognition.Evidence, path string) recognition.Evidence {
-	return recognition.Evidence{
-		Rule: e.Rule, Path: path, Message: e.Message, Snippet: e.Snippet, Fingerprint: e.Fingerprint,
-	}
-}
-
-// acceptCut marks the findings of which only the beginning of the fingerprint is known, as an earlier version stored no
-// digest of the whole. Results that begin alike are compared by the beginning alone, unless another finding has their
-// whole fingerprint.
-func acceptCut(results []reported, is []recognition.Evidence, there []recognition.Known, constant map[string]bool) {
-	type ofRule struct{ rule, fingerprint string }
-	begun, whole := map[ofRule]bool{}, map[ofRule]bool{}
-	for i := range there {
-		k := &there[i]
-		k.Cut = strings.HasSuffix(k.Fingerprint, cutMark)
-		if k.Cut {
-			begun[ofRule{k.Rule, k.Fingerprint}] = true
-		} else {
-			whole[ofRule{k.Rule, k.Fingerprint}] = true
-		}
-	}
-	if len(begun) == 0 {
-		return
-	}
-	for i := range is {
-		if e := &is[i]; !whole[ofRule{e.Rule, e.Fingerprint}] {
-			earlier := results[i].spec
-			earlier.Evidence = ""
-			if begin := bestOf(&earlier, constant); begun[ofRule{e.Rule, begin}] {
-				e.Fingerprint = begin
-			}
-		}
-	}
 }
 
 // bestOf returns the best fingerprint of a finding, or of a result turned into one.

@@ -71,9 +71,7 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 			Decision: decisionOf(spec),
 		}
 	}
-	renewPaths(results, evidence, before)
-	renewDigests(results, evidence, before)
-	acceptCut(results, evidence, before, constant)
+	renewEvidence(results, evidence, before, constant)
 	for i, aliases := range aliasesOf(results, there) {
 		if i < len(results) {
 			evidence[i].Aliases = aliases

@@ -1,0 +1,38 @@
+package fingerprints
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+// KeysOfEarlierPath returns the EarlierKeys, or the Keys if the stored path is one that an earlier version stored for
+// any number of files.
+func KeysOfEarlierPath(facts *v1alpha1.FindingSpec) []string {
+	if at := facts.Details.Location; at != nil && strings.Contains(at.FilePath, "\uFFFD") {
+		return Keys(facts)
+	}
+	return EarlierKeys(facts)
+}
+
+// EarlierKeys returns the Keys of the result under the path that an earlier version stored; nil if it is the same.
+// Several files may share them. Those of a long fingerprint match nothing that an earlier version stored: without its
+// digest all that begin alike would share a decision.
+func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
+	at := facts.Details.Location
+	if at == nil || EarlierPath(at.FilePath) == at.FilePath {
+		return nil
+	}
+	earlier, there := *facts, *at
+	there.FilePath = EarlierPath(at.FilePath)
+	earlier.Details.Location = &there
+	return Keys(&earlier)
+}
+
+// notUTF8 matches bytes that are no UTF-8, as the importer writes them in a path.
+var notUTF8 = regexp.MustCompile(`(?:%[89A-F][0-9A-F])+`)
+
+// EarlierPath returns a path as an earlier version stored it: with U+FFFD for bytes that are no UTF-8, so that several
+// files had one path.
+func EarlierPath(path string) string { return notUTF8.ReplaceAllString(path, "\uFFFD") }
