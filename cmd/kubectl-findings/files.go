@@ -24,7 +24,8 @@ type sarifOptions struct {
 	output        string
 }
 
-// addFlags adds the flags to a command that writes the things; it describes its repository and its project.
+// addFlags adds the flags. repository and project are the help of the flags of that name, and things is what the
+// command writes, such as "findings".
 func (o *sarifOptions) addFlags(cmd *cobra.Command, repository, project, things string) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.repository, "repository", "",

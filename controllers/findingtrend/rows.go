@@ -80,12 +80,11 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 // so that one status that cannot be stored does not end the rows.
 func (r *Reconciler) awaitsStatuses(s *scope, findings []v1alpha1.Finding) bool {
 	project := client.ObjectKeyFromObject(s.Object)
-	waited := r.waits.For(project, s.Now)
 	if areRecorded(findings) {
 		r.waits.Forget(project)
 		return false
 	}
-	if waited >= patience {
+	if r.waits.For(project, s.Now) >= patience {
 		return false
 	}
 	s.RequeueAfter(gatherDelay)

@@ -74,7 +74,7 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (pulse, er
 	lease := &coordinationv1.Lease{}
 	err := r.Live.Get(ctx, name, lease)
 	if apierrors.IsNotFound(err) || len(content.IsPathSegmentName(name.Name)) > 0 {
-		lease = nil // Any text may be the name.
+		lease = nil // Any text may be the name, and the client refuses one that no object can have.
 	} else if err != nil {
 		return pulse{}, fmt.Errorf("read the Lease of the import: %w", err)
 	}

@@ -153,9 +153,9 @@ func followSecrets(s *scope) {
 	}
 }
 
-// droppedBy returns when the secrets that a full list has dropped had expired. A full list drops its oldest secrets.
-// They expired no later than the first expiry in the list. It is nil if the list is not full. A secret that the cache
-// does not list yet signs only later than that.
+// droppedBy returns a time by which all secrets that a full list has dropped had expired: the first expiry in the list,
+// since a full list drops its oldest. It is nil if the list is not full. What was signed after that time is not
+// concerned: its secret is one that the cache does not list yet.
 func droppedBy(secrets []v1alpha1.WebhookSecretStatus) *v1alpha1.Time {
 	if len(secrets) < v1alpha1.MaxWebhookSecrets {
 		return nil

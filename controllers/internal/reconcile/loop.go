@@ -149,9 +149,9 @@ type outcome struct {
 	stopped, untouched, released, derivable bool
 }
 
-// LongestWait bounds the wait for a point in time, and is how often a policy that depends on the time is counted. After
-// the clock was set forward or the machine was suspended, what is due is late by no more than that; what ended too
-// early, by a clock that was ahead, goes on within that time.
+// LongestWait bounds the wait for a point in time: after the clock was set forward or the machine was suspended, what
+// is due is late by no more than that. It is also how often a policy that depends on the time is looked at again: one
+// that a clock that was ahead has ended goes on within that time. A decision that has ended stays ended.
 const LongestWait = time.Hour
 
 // RequeueAfter asks for another reconcile after that time. The shortest time of all phases counts; 0 asks for
