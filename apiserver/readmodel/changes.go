@@ -49,8 +49,8 @@ func (m *Model) Changes(organization string, of changes.Set, after *changes.Posi
 	return reader, nil
 }
 
-// applyEvent writes a watch event, and records its change. The caller holds the mutex.
-func (m *Model) applyEvent(c change) error {
+// addEvent writes a watch event, and records its change. The caller holds the mutex.
+func (m *Model) addEvent(c change) error {
 	as, reported := reportedAs[c.kind]
 	if !reported {
 		return m.write(c)

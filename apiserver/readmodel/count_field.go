@@ -71,12 +71,12 @@ func countFields(now time.Time) []countField {
 			member(func(f *filter) **string { return &f.Package })),
 		one("policy", byKind, (*Item).Policy, member(func(f *filter) **string { return &f.Policy })),
 		createdSince(now),
-		countedAnew(one(fileField, byPath, func(i *Item) string { return i.path },
+		withoutCache(one(fileField, byPath, func(i *Item) string { return i.path },
 			member(func(f *filter) **string { return &f.File }))),
 	}
 }
 
-func countedAnew(f countField) countField {
+func withoutCache(f countField) countField {
 	f.uncached = true
 	return f
 }

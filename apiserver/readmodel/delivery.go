@@ -60,9 +60,9 @@ func (m *Model) deliveryItem(organization, id string) (*deliveryItem, bool) {
 	return m.shown(organization).deliveries.Get(id)
 }
 
-func (m *Model) applyDelivery(p *partition, object *v1alpha1.WebhookDelivery, name string) {
+func (m *Model) setDelivery(p *partition, object *v1alpha1.WebhookDelivery, name string) {
 	in := func(x *indexes) *index.Index[*deliveryItem] { return x.deliveries }
-	applyDirect(m, p, p.deliveries, in, name, m.newDelivery(object))
+	setDirect(m, p, p.deliveries, in, name, m.newDelivery(object))
 }
 
 // newDelivery returns nil for a delivery that does not exist, and for one that cannot be shown.

@@ -4,9 +4,9 @@ import "github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 
 // Items without joined data are shown at once, as they arrive.
 
-// applyDirect holds an item, and shows it if an organization owns the namespace; nil removes the item of that
+// setDirect holds an item, and shows it if an organization owns the namespace; nil removes the item of that
 // name.
-func applyDirect[T any](m *Model, p *partition, held map[string]*T, of func(*indexes) *index.Index[*T],
+func setDirect[T any](m *Model, p *partition, held map[string]*T, of func(*indexes) *index.Index[*T],
 	name string, item *T) {
 	if item == nil {
 		delete(held, name)

@@ -71,7 +71,7 @@ func (p *partition) applied(object *preparedFinding) *Item {
 	return item
 }
 
-func (m *Model) applyFinding(p *partition, object *preparedFinding, name string) {
+func (m *Model) setFinding(p *partition, object *preparedFinding, name string) {
 	if object == nil {
 		p.hideFinding(name)
 		m.signal()

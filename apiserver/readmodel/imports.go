@@ -18,8 +18,8 @@ func (m *Model) Imports(organization string) *v1alpha1.OrganizationImports {
 	return imports
 }
 
-// applyImports records what an organization lets imports create. The caller holds the mutex.
-func (m *Model) applyImports(organization *v1alpha1.Organization, name string) {
+// setImports records what an organization lets imports create. The caller holds the mutex.
+func (m *Model) setImports(organization *v1alpha1.Organization, name string) {
 	var after *v1alpha1.OrganizationImports
 	if organization != nil {
 		after = organization.Spec.Imports

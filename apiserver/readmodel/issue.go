@@ -75,7 +75,7 @@ func (m *Model) appliedIssue(p *partition, object *v1alpha1.ReviewIssue) (*Issue
 	return item, draw()
 }
 
-func (m *Model) applyIssue(p *partition, object *v1alpha1.ReviewIssue, name string) {
+func (m *Model) setIssue(p *partition, object *v1alpha1.ReviewIssue, name string) {
 	var before stamp
 	if held := p.issues[name]; held != nil {
 		before = held.updatedAt

@@ -79,9 +79,6 @@ func (m *Model) lag() time.Duration {
 	return max(0, m.clock.Since(*since))
 }
 
-// contacted records that data of a kind has arrived, and returns when.
-func (m *Model) contacted(k kind) time.Time { return m.recordContact[k]() }
-
 // fallBehind records that readers do not see the change that arrived then. It is called twice per change:
 // before taking the mutex, so that a wait for the mutex is measured, and with the mutex, because updateLag may
 // have run in between.

@@ -55,7 +55,7 @@ type Model struct {
 	clock   clock.Clock
 	source  func(kube.Kind) kube.Source
 	metrics *metrics
-	// contact holds when data of each kind last arrived, and recordContact records it.
+	// contact holds when data of each kind last arrived; recordContact records it, and returns when.
 	contact       *kube.Contact
 	recordContact [kinds]func() time.Time
 	// unreadables records objects that cannot be read.
@@ -194,7 +194,7 @@ func (m *Model) shown(organization string) *indexes {
 
 // add applies a watch event.
 func (m *Model) add(c change) error {
-	received := m.contacted(c.kind)
+	received := m.recordContact[c.kind]()
 	m.fallBehind(received)
 	if !c.deleted {
 		c.object = m.preRender(c.object)
@@ -203,12 +203,12 @@ func (m *Model) add(c change) error {
 	defer m.mu.Unlock()
 	m.fallBehind(received)
 	defer m.signal()
-	return m.applyEvent(c)
+	return m.addEvent(c)
 }
 
 // replace applies a list of all objects of a kind, as of a version.
 func (m *Model) replace(kind kind, objects []metav1.Object, listVersion string) error {
-	received := m.contacted(kind)
+	received := m.recordContact[kind]()
 	m.fallBehind(received)
 	for batch := range slices.Chunk(objects, listBatch) {
 		for i := range batch {

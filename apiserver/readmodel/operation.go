@@ -23,7 +23,7 @@ func (m *Model) CountOperations(namespace string) int {
 	return 0
 }
 
-func (m *Model) applyOperation(p *partition, object *v1alpha1.TriageOperation, name string) {
+func (m *Model) setOperation(p *partition, object *v1alpha1.TriageOperation, name string) {
 	delete(p.operations, name)
 	if object == nil {
 		return

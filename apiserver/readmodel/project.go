@@ -30,7 +30,7 @@ func (x *indexes) project(repoID, projectID string) (*projectItem, bool) {
 	return item, true
 }
 
-func (m *Model) applyProject(p *partition, object *v1alpha1.Project, name string) {
+func (m *Model) setProject(p *partition, object *v1alpha1.Project, name string) {
 	before := p.projects[name]
 	if before == nil {
 		before = &heldProject{}

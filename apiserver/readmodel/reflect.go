@@ -93,7 +93,7 @@ func (s *store) Replace(list []any, listVersion string) error {
 
 // Bookmark records that nothing has changed since the last event.
 func (s *store) Bookmark(version string) error {
-	s.model.contacted(s.kind)
+	s.model.recordContact[s.kind]()
 	s.model.noticeQuiet(s.kind, version)
 	return nil
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
-func (m *Model) applyRepository(p *partition, object *v1alpha1.Repository, name string) {
+func (m *Model) setRepository(p *partition, object *v1alpha1.Repository, name string) {
 	before := p.repositories[name]
 	if before == nil {
 		before = &heldRepository{}

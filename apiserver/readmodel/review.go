@@ -10,7 +10,7 @@ func (m *Model) Review(organization, id string) (*Review, bool) {
 	return m.shown(organization).reviews.Get(id)
 }
 
-func (m *Model) applyReview(p *partition, object *v1alpha1.Review, name string) {
+func (m *Model) setReview(p *partition, object *v1alpha1.Review, name string) {
 	var before stamp
 	held := p.reviews[name]
 	if held != nil {

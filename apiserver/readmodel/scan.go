@@ -47,9 +47,9 @@ func (m *Model) Upload(organization, id string) []*v1alpha1.Scan {
 	return scans
 }
 
-func (m *Model) applyScan(p *partition, object *v1alpha1.Scan, name string) {
+func (m *Model) setScan(p *partition, object *v1alpha1.Scan, name string) {
 	in := func(x *indexes) *index.Index[*scanItem] { return x.scans }
-	applyDirect(m, p, p.scans, in, name, m.newScan(object))
+	setDirect(m, p, p.scans, in, name, m.newScan(object))
 }
 
 // newScan returns nil for a scan that does not exist, and for one that cannot be shown.

@@ -23,7 +23,7 @@ var trendLayout = &index.Layout[*trendItem]{
 	Keys:   func(*trendItem) []index.Key { return []index.Key{{Field: index.Everything}} },
 }
 
-func (m *Model) applyTrend(p *partition, object *v1alpha1.FindingTrend, name string) {
+func (m *Model) setTrend(p *partition, object *v1alpha1.FindingTrend, name string) {
 	var item *trendItem
 	if object != nil {
 		item = &trendItem{
@@ -31,7 +31,7 @@ func (m *Model) applyTrend(p *partition, object *v1alpha1.FindingTrend, name str
 		}
 	}
 	in := func(x *indexes) *index.Index[*trendItem] { return x.trends }
-	applyDirect(m, p, p.trends, in, name, item)
+	setDirect(m, p, p.trends, in, name, item)
 }
 
 // TrendQuery asks for the history of some of an organization's projects.

@@ -81,37 +81,37 @@ func (m *Model) write(c change) error {
 		return fmt.Errorf("%s of %s: %w", key, c.kind, err)
 	}
 	if news {
-		m.apply(c, key)
+		m.set(c, key)
 	}
 	return nil
 }
 
-// apply makes a change that is news in its partition.
-func (m *Model) apply(c change, key types.NamespacedName) {
+// set makes a change that is news in its partition.
+func (m *Model) set(c change, key types.NamespacedName) {
 	if c.kind == organizations {
-		m.applyOrganization(current[*v1alpha1.Organization](c), key.Name)
+		m.setOrganization(current[*v1alpha1.Organization](c), key.Name)
 		return
 	}
 	p := m.partition(key.Namespace)
 	switch c.kind {
 	case repositories:
-		m.applyRepository(p, current[*v1alpha1.Repository](c), key.Name)
+		m.setRepository(p, current[*v1alpha1.Repository](c), key.Name)
 	case projects:
-		m.applyProject(p, current[*v1alpha1.Project](c), key.Name)
+		m.setProject(p, current[*v1alpha1.Project](c), key.Name)
 	case reviews:
-		m.applyReview(p, current[*v1alpha1.Review](c), key.Name)
+		m.setReview(p, current[*v1alpha1.Review](c), key.Name)
 	case reviewIssues:
-		m.applyIssue(p, current[*v1alpha1.ReviewIssue](c), key.Name)
+		m.setIssue(p, current[*v1alpha1.ReviewIssue](c), key.Name)
 	case webhookDeliveries:
-		m.applyDelivery(p, current[*v1alpha1.WebhookDelivery](c), key.Name)
+		m.setDelivery(p, current[*v1alpha1.WebhookDelivery](c), key.Name)
 	case scans:
-		m.applyScan(p, current[*v1alpha1.Scan](c), key.Name)
+		m.setScan(p, current[*v1alpha1.Scan](c), key.Name)
 	case triageOperations:
-		m.applyOperation(p, current[*v1alpha1.TriageOperation](c), key.Name)
+		m.setOperation(p, current[*v1alpha1.TriageOperation](c), key.Name)
 	case trends:
-		m.applyTrend(p, current[*v1alpha1.FindingTrend](c), key.Name)
+		m.setTrend(p, current[*v1alpha1.FindingTrend](c), key.Name)
 	case findings:
-		m.applyFinding(p, current[*preparedFinding](c), key.Name)
+		m.setFinding(p, current[*preparedFinding](c), key.Name)
 	}
 	if p.empty() {
 		delete(m.partitions, key.Namespace)
@@ -126,8 +126,8 @@ func current[T metav1.Object](c change) (object T) {
 	return object
 }
 
-func (m *Model) applyOrganization(organization *v1alpha1.Organization, name string) {
-	m.applyImports(organization, name)
+func (m *Model) setOrganization(organization *v1alpha1.Organization, name string) {
+	m.setImports(organization, name)
 	before, after := m.namespaces[name], ""
 	if organization != nil {
 		after = organization.Status.Namespace
