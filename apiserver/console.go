@@ -26,7 +26,7 @@ type insideKey struct{}
 // rate limit: the page was counted.
 func fromInside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
 
-// pageKey holds the context of the request for a page, in the requests that the console makes for it.
+// pageKey holds the context of the request for a page, in that request and in those that the console makes for it.
 type pageKey struct{}
 
 // inside serves requests of the console.

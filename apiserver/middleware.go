@@ -123,8 +123,8 @@ func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 // page's client waits.
 func abandoned(ctx context.Context, err *problem.Problem) bool {
 	ended := ctx.Err()
-	page, inside := ctx.Value(pageKey{}).(context.Context)
-	if inside && (err == nil || !errors.Is(err, context.Canceled)) {
+	page, ofPage := ctx.Value(pageKey{}).(context.Context)
+	if ofPage && (err == nil || !errors.Is(err, context.Canceled)) {
 		ended = page.Err()
 	}
 	return errors.Is(ended, context.Canceled)
@@ -325,6 +325,9 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 		s.request.Organization = s.identity.Organization
 		s.request.KeyName = s.identity.KeyName
 		s.request.Key = s.identity
+		s.request.Require = func(scope v1alpha1.Scope) error {
+			return r.lacking(s.identity, []v1alpha1.Scope{scope})
+		}
 		if likeGitHub(described.Path) {
 			s.request.Origin = origin(c.Request)
 		}
@@ -343,9 +346,6 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 		}
 		if described.TakesCondition(openapi.HeaderIfMatch) {
 			s.request.IfMatch = etag.IfMatch(c.Request.Header.Values(openapi.HeaderIfMatch))
-		}
-		s.request.Require = func(scope v1alpha1.Scope) error {
-			return r.lacking(s.identity, []v1alpha1.Scope{scope})
 		}
 		if described.TakesLastEventID() {
 			s.request.LastEventID = c.GetHeader(openapi.HeaderLastEventID)

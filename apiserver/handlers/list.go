@@ -134,3 +134,8 @@ func optional(query openapi.Parameters, name string) *string {
 	}
 	return nil
 }
+
+// listed returns the values of a parameter that has commas between them.
+func listed(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return r == ',' })
+}

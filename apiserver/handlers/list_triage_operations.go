@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -17,7 +16,7 @@ import (
 func (b *Backend) ListTriageOperations(ctx context.Context, request Request) (Response, error) {
 	list := newList("listTriageOperations", request, "undo")
 	ids, filtered := request.Query.Lookup("undo")
-	undone := strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })
+	undone := listed(ids)
 	if filtered && len(undone) == 0 {
 		return Response{}, problem.InvalidQuery("undo names no operation").In("undo")
 	}

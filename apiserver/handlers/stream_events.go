@@ -90,7 +90,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 // kindsFor returns the requested kinds, by default all that the key may read.
 func kindsFor(request Request) (kinds changes.Set, err error) {
 	given := request.Query.Get("kinds")
-	asked := strings.FieldsFunc(given, func(r rune) bool { return r == ',' })
+	asked := listed(given)
 	unknown := func(name string) bool { return !slices.Contains(kindNames, name) }
 	if slices.ContainsFunc(asked, unknown) || len(asked) == 0 && given != "" {
 		return 0, problem.InvalidQuery("kinds must be of " + strings.Join(kindNames, ", ") + ", with commas between them").In("kinds")
