@@ -18,8 +18,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// The tests of the collection of real scanner output are in this package because it runs without the race detector,
-// with which they take minutes. They import as the plugin does, in this process.
+// These tests of real scanner output are in this package because it runs without the race detector, with which they
+// take minutes; those of recognition alone are in scanimport/importer. They import as the plugin does, in this process.
 
 const (
 	commitA = "1111111111111111111111111111111111111111"

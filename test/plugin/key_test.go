@@ -157,11 +157,12 @@ func TestAKeyThatGetsNoTokenIsNotWaitedFor(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, key).Spec.Rotation.Serial).To(BeEquivalentTo(2))
 	})
-	key.Status.ObservedGeneration = key.Generation
-	v1alpha1.SetCondition(&key.Status.Conditions, v1alpha1.Condition{
-		Type: v1alpha1.ConditionStalled, Status: "True", LastTransitionTime: v1alpha1.Now(),
-		Reason: v1alpha1.ReasonExpired, Message: "the key's life is over",
+	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) {
+		k.Status.ObservedGeneration = k.Generation
+		v1alpha1.SetCondition(&k.Status.Conditions, v1alpha1.Condition{
+			Type: v1alpha1.ConditionStalled, Status: "True", LastTransitionTime: v1alpha1.Now(),
+			Reason: v1alpha1.ReasonExpired, Message: "the key's life is over",
+		})
 	})
-	o.must(controller.Status().Update(t.Context(), key))
 	(<-done).fails("gets no token (Expired)", "the key's life is over")
 }

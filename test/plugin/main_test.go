@@ -1,5 +1,5 @@
 // Package plugin_test runs `kubectl findings` as people do, on a real API server, with tokens of
-// the roles that findings-operator installs.
+// the roles that findings-operator installs. It also imports and uploads real scanner output.
 package plugin_test
 
 import (
@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
@@ -30,15 +29,10 @@ import (
 // owner may do everything in one namespace.
 const owner testenv.Role = "cluster-admin"
 
-// patience is how long a condition may take on a busy machine.
-const patience = time.Minute
-
 var (
 	env *testenv.Environment
 	// plugins is the folder that contains the plugin and its completion.
 	plugins string
-	// controller may write statuses.
-	controller client.Client
 )
 
 func TestMain(m *testing.M) { harness.Main(m, start) }
@@ -60,13 +54,6 @@ func start(ctx context.Context, stops *harness.Stops) (err error) {
 		return err
 	}
 	stops.Add(env.Stop)
-	config, err := env.Controller(ctx)
-	if err != nil {
-		return err
-	}
-	if controller, err = env.NewClient(config); err != nil {
-		return err
-	}
 	stop, err := controllertest.Run(env, triageoperation.SetupWithManager)
 	if err != nil {
 		return err
@@ -123,7 +110,7 @@ func (o *organization) finding(name string) *v1alpha1.Finding {
 // observed sets a finding's status as the controllers would.
 func (o *organization) observed(name string, set func(*v1alpha1.FindingStatus)) {
 	o.Helper()
-	testenv.ChangeStatus(o, env, o.finding(name), func(f *v1alpha1.Finding) { set(&f.Status) })
+	testenv.ChangeStatus(o, env, builder.Finding(name).In(o.namespace).Build(), func(f *v1alpha1.Finding) { set(&f.Status) })
 }
 
 // versions returns the resource versions of all findings by name; every write changes them.

@@ -44,9 +44,10 @@ func (o *organization) inForce(name, match string) *v1alpha1.TriagePolicy {
 	o.Helper()
 	policy := builder.TriagePolicy(name, match).In(o.namespace).Build()
 	o.must(env.Client.Create(o.Context(), policy))
-	policy.Status.ObservedGeneration = policy.Generation
-	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: policy.Generation, Spec: policy.Spec}
-	o.must(controller.Status().Update(o.Context(), policy))
+	testenv.ChangeStatus(o, env, policy, func(p *v1alpha1.TriagePolicy) {
+		p.Status.ObservedGeneration = p.Generation
+		p.Status.InForce = &v1alpha1.PolicyInForce{Generation: p.Generation, Spec: p.Spec}
+	})
 	return policy
 }
 

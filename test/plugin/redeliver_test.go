@@ -23,8 +23,7 @@ func (o *organization) delivered(phases map[string]v1alpha1.WebhookDeliveryPhase
 		endpoint, _, _ := strings.Cut(name, "-")
 		d := builder.WebhookDelivery(name, time.Now()).In(o.namespace).Endpoint(endpoint).Build()
 		o.must(env.Client.Create(o.Context(), d))
-		d.Status.Phase = phase
-		o.must(controller.Status().Update(o.Context(), d))
+		testenv.ChangeStatus(o, env, d, func(d *v1alpha1.WebhookDelivery) { d.Status.Phase = phase })
 	}
 }
 

@@ -262,7 +262,7 @@ func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	o.must(cmd.Start())
-	NewWithT(t).Eventually(held).WithTimeout(patience).Should(BeClosed())
+	NewWithT(t).Eventually(held).WithTimeout(harness.Patience).Should(BeClosed())
 	o.must(cmd.Process.Signal(syscall.SIGINT))
 	release()
 	if err := cmd.Wait(); err == nil {
