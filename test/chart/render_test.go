@@ -327,19 +327,48 @@ func TestTheUpgradeInTheDocsChangesTheImage(t *testing.T) {
 	}
 }
 
+// helm and kubectl succeed before any new pod runs. Where none ever does, the earlier ones hide it.
+func TestTheDocsWaitForThePodsThatTheyInstall(t *testing.T) {
+	installs := regexp.MustCompile(`(?m)^(helm (install|upgrade) |kubectl apply .*-k )`)
+	page := harness.RepositoryFile(t, "docs", "install.md")
+	seen := 0
+	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllString(page, -1) {
+		for _, found := range installs.FindAllStringIndex(block, -1) {
+			seen++
+			namespace := "findings-system"
+			if strings.Contains(block[found[0]:], "-n security ") {
+				namespace = "security"
+			}
+			want := "\nkubectl rollout status -n " + namespace + " deployment/findings-controller deployment/findings-api --timeout="
+			if !strings.Contains(block[found[1]:], want) {
+				t.Errorf("the pods are not waited for with%s:\n%s", want, block)
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("found %d installations in docs/install.md; did the form of the page change?", seen)
+	}
+}
+
 // setInTheDocs returns the values that the commands of a section of docs/install.md set, as arguments.
 func setInTheDocs(t *testing.T, section string) []string {
+	t.Helper()
+	var out []string
+	for _, found := range regexp.MustCompile(`--set ([\w.]+=\S+)`).FindAllStringSubmatch(sectionOfInstall(t, section), -1) {
+		out = append(out, "--set", strings.ReplaceAll(found[1], `"`, ""))
+	}
+	return out
+}
+
+// sectionOfInstall returns the text of a section of docs/install.md.
+func sectionOfInstall(t *testing.T, section string) string {
 	t.Helper()
 	_, text, found := strings.Cut(harness.RepositoryFile(t, "docs", "install.md"), "\n## "+section+"\n")
 	if !found {
 		t.Fatalf("docs/install.md has no section %q", section)
 	}
 	text, _, _ = strings.Cut(text, "\n## ")
-	var out []string
-	for _, found := range regexp.MustCompile(`--set ([\w.]+=\S+)`).FindAllStringSubmatch(text, -1) {
-		out = append(out, "--set", strings.ReplaceAll(found[1], `"`, ""))
-	}
-	return out
+	return text
 }
 
 // images returns the images of a release with these arguments, each once.
