@@ -327,6 +327,19 @@ func TestTheUpgradeInTheDocsChangesTheImage(t *testing.T) {
 	}
 }
 
+// helm deletes the values with the release. What is forgotten then is a default again, such as who may call the REST API.
+func TestTheMoveInTheDocsSavesTheValuesBeforeItUninstalls(t *testing.T) {
+	section := sectionOfInstall(t, "Move to another namespace")
+	for _, want := range []string{"helm get values findings -n findings-system -o yaml > your-values.yaml\n",
+		"helm uninstall findings -n findings-system\n", "--values your-values.yaml\n"} {
+		_, after, found := strings.Cut(section, want)
+		if !found {
+			t.Fatalf("%q is not among the commands, or too early:\n%s", want, section)
+		}
+		section = after
+	}
+}
+
 // helm and kubectl succeed before any new pod runs. Where none ever does, the earlier ones hide it.
 func TestTheDocsWaitForThePodsThatTheyInstall(t *testing.T) {
 	installs := regexp.MustCompile(`(?m)^(helm (install|upgrade) |kubectl apply .*-k )`)
