@@ -89,11 +89,16 @@ func TestTheAlertOfStaleKeysNamesTheReleasesStaleness(t *testing.T) {
 
 // A process that is killed again and again is seldom absent, idle or deaf for long enough for another alert.
 func TestRestartsOfBothProcessesAreAlerted(t *testing.T) {
-	expression := expressions(t)["FindingsProcessRestarts"]
-	for _, job := range []string{"everything-api-metrics", "everything-controller-metrics"} {
-		want := fmt.Sprintf(`changes(process_start_time_seconds{namespace="findings-system", job=%q}[1h]) > 3`, job)
-		if !strings.Contains(expression, want) {
-			t.Errorf("the alert asks for %q, want %s", expression, want)
+	for alert, form := range map[string]string{
+		"FindingsProcessRestarts": `changes(process_start_time_seconds{namespace="findings-system", job=%q}[1h]) > 3`,
+		// A process that ends before it is scraped has no start time that could change.
+		"FindingsProcessDown": `up{namespace="findings-system", job=%q} == 0`,
+	} {
+		expression := expressions(t)[alert]
+		for _, job := range []string{"everything-api-metrics", "everything-controller-metrics"} {
+			if want := fmt.Sprintf(form, job); !strings.Contains(expression, want) {
+				t.Errorf("%s asks for %q, want %s", alert, expression, want)
+			}
 		}
 	}
 }
