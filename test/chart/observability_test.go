@@ -48,16 +48,18 @@ func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
 	}
 }
 
-// Such requests wait for an import or the controllers: in the quantile of all, they would look like a slow service.
+// Such requests wait for their clients, an import or the controllers: in the quantile of all, they would look like a
+// slow service.
 func TestTheSlowAPIIsMeasuredWithoutRequestsThatWait(t *testing.T) {
 	expression := expressions(t)["FindingsAPISlow"]
 	excluded := regexp.MustCompile(`route!~"([^"]+)"`).FindStringSubmatch(expression)
 	waiting := regexp.MustCompile(`unless .*method=~"([^"]+)", route=~"([^"]+)"`).FindStringSubmatch(expression)
 	if excluded == nil || waiting == nil {
-		t.Fatalf("uploads or what waits for the controllers are not left out: %s", expression)
+		t.Fatalf("uploads, exports or what waits for the controllers are not left out: %s", expression)
 	}
 	matches := func(pattern, text string) bool { return regexp.MustCompile("^(?:" + pattern + ")$").MatchString(text) }
 	awaiting := []string{
+		"exportFindings", // for its client
 		"createTriageOperation", "commitTriageOperation", "createTriagePolicy", "updateTriagePolicy", "redeliverWebhookDelivery",
 	}
 	spec, err := openapi.Load()
@@ -77,6 +79,7 @@ func TestTheSlowAPIIsMeasuredWithoutRequestsThatWait(t *testing.T) {
 	} {
 		harness.Same(t, "a form is left out: "+path, want, matches(waiting[2], path))
 	}
+	harness.Same(t, "the console's export is left out", true, matches(excluded[1], "/console/export"))
 }
 
 // When it fires, a replica with the default staleness already refuses requests.
