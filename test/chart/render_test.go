@@ -61,6 +61,7 @@ var mistakes = [][]mistake{
 		{"a name that no Secret has", "api.tls.secret=My_Secret", "'/api/tls/secret'"},
 	},
 	{
+		{"a policy that is misspelt", "service.externalTrafficPolicy=local", "'/service/externalTrafficPolicy'"},
 		{"a level that there was once", "controller.logLevel=panic", "'/controller/logLevel'"},
 		{"an Ingress for a URL", "ingress.enabled=true,ingress.host=https://findings.example.com", "'/ingress/host'"},
 		{"a route for an address", "httpRoute.hostnames={192.0.2.10}", "'/httpRoute/hostnames/0': '192.0.2.10' does not match pattern"},
@@ -583,6 +584,15 @@ func TestWhatIsInFrontIsToldToUseTLS(t *testing.T) {
 	}
 }
 
+// By default a Service of these types shows the nodes' addresses instead of the clients', who then share rate limits.
+func TestTheServiceCanKeepTheAddressesOfClients(t *testing.T) {
+	for kind, want := range map[string]any{"LoadBalancer": "Local", "NodePort": "Local", "ClusterIP": nil} {
+		objects := Render(t, "findings", "findings-system", "--set", "service.externalTrafficPolicy=Local,service.type="+kind)
+		spec := one(t, objects, "Service", "findings-api").Object["spec"].(map[string]any)
+		harness.Same(t, "externalTrafficPolicy of type "+kind, want, spec["externalTrafficPolicy"])
+	}
+}
+
 // Uninstalling must not remove the CRDs.
 func TestCRDsAreKept(t *testing.T) {
 	count := 0
@@ -600,9 +610,11 @@ func TestCRDsAreKept(t *testing.T) {
 }
 
 func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
-	const alertsAlone = "metrics.prometheusRule.enabled=true"
+	const alertsAlone, balancer = "metrics.prometheusRule.enabled=true", "service.type=LoadBalancer"
 	for set, want := range map[string]string{
-		alertsAlone: "http://127.0.0.1:8080/v1/findings",
+		alertsAlone:                      "http://127.0.0.1:8080/v1/findings",
+		balancer:                         "http://127.0.0.1:8080/v1/findings",
+		balancer + ",api.tls.secret=tls": "https://127.0.0.1:8080/v1/findings",
 		alertsAlone + ",metrics.serviceMonitor.enabled=true,api.tls.secret=tls":        "https://127.0.0.1:8080/v1/findings",
 		"ingress.enabled=true,ingress.host=findings.example.com":                       "http://findings.example.com/v1/findings",
 		"ingress.enabled=true,ingress.host=findings.example.com,ingress.tlsSecret=tls": "https://findings.example.com/v1/findings",
@@ -612,6 +624,9 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		harness.Must(t, err)
 		if lines := strings.Split(strings.TrimSpace(out), "\n"); !strings.HasSuffix(lines[len(lines)-1], want) {
 			t.Errorf("--set %s: the last line is %q, want it to end with %s", set, lines[len(lines)-1], want)
+		}
+		if warned := strings.Contains(out, "plain HTTP from outside the cluster"); warned != (set == balancer) {
+			t.Errorf("--set %s: the notes warn of a Service without TLS: %t\n%s", set, warned, out)
 		}
 		// Without a series two alerts fire for ever.
 		if warned := strings.Contains(out, "Set metrics.serviceMonitor.enabled"); warned != (set == alertsAlone) {
