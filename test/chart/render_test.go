@@ -58,6 +58,7 @@ var mistakes = [][]mistake{
 		{"runbooks at no address", "metrics.prometheusRule.runbookURL=runbooks", "'/metrics/prometheusRule/runbookURL'"},
 		{"a flag without its dashes", "api.extraArgs={log-level=debug}", "'/api/extraArgs/0'"},
 		{"a digest that is cut", "image.digest=sha256:0123", "'/image/digest'"},
+		{"no port of DNS, which means all", "networkPolicy.dnsPorts=", "'/networkPolicy/dnsPorts'"},
 		{"a tag in the repository", "image.repository=registry.example.com/findings-operator:build-1", "'/image/repository'"},
 		{"half a byte of memory", "api.resources.limits.memory=512m", "'/api/resources/limits/memory'"},
 		{"a range with more bits than an address", "controller.webhookDenyCIDRs={10.0.0.0/33}", "'/controller/webhookDenyCIDRs/0'"},
@@ -598,6 +599,20 @@ func TestTheServiceCanKeepTheAddressesOfClients(t *testing.T) {
 		spec := one(t, objects, "Service", "findings-api").Object["spec"].(map[string]any)
 		harness.Same(t, "externalTrafficPolicy of type "+kind, want, spec["externalTrafficPolicy"])
 	}
+}
+
+// A NetworkPolicy applies to the ports of pods, and those that answer DNS need not listen where their Service does.
+func TestNamesCanBeLookedUpAtEveryPortOfDNS(t *testing.T) {
+	objects := Render(t, "findings", "findings-system", "--set", "networkPolicy.dnsPorts={53,5353}")
+	policy := one(t, objects, "NetworkPolicy", "findings-api")
+	egress, _, _ := unstructured.NestedSlice(policy.Object, "spec", "egress") //nolint:errcheck // none differs
+	var want []any
+	for _, port := range []int64{53, 5353} {
+		for _, protocol := range []string{"UDP", "TCP"} {
+			want = append(want, map[string]any{"port": port, "protocol": protocol})
+		}
+	}
+	harness.Same(t, "the first rule", any(map[string]any{"ports": want}), egress[0])
 }
 
 // Uninstalling must not remove the CRDs.
