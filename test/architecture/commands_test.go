@@ -20,6 +20,8 @@ var (
 	calls = regexp.MustCompile(`kubectl (?:.*\\\n)*.*`)
 	// inText matches a call within a sentence.
 	inText = regexp.MustCompile("`kubectl [^`]+`")
+	// prompted matches a call that is shown with its output.
+	prompted = regexp.MustCompile(`(?m)^\$ kubectl .*`)
 )
 
 // Clusters have other kinds of these names. On OpenShift `kubectl get projects` would save none of ours.
@@ -53,21 +55,24 @@ func TestCommandsThatSaveOrDeleteAllNameKindsWithTheirGroup(t *testing.T) {
 
 // The kubeconfig of whoever follows a runbook may have any namespace.
 func TestCommandsOfTheRunbooksNameTheirNamespace(t *testing.T) {
-	page := harness.RepositoryFile(t, "docs", "operations.md")
 	seen := 0
-	for _, call := range append(calls.FindAllString(strings.Join(block.FindAllString(page, -1), "\n"), -1), inText.FindAllString(page, -1)...) {
-		call, _, _ = strings.Cut(call, " | ") // the next command may have a -n of its own
-		words := strings.Fields(strings.Trim(call, "`"))
-		if len(words) < 3 { // it only names a command, such as `kubectl edit`
-			continue
-		}
-		seen++
-		if !slices.Contains(words, "-n") && !slices.Contains(words, "-A") {
-			t.Errorf("docs/operations.md: %s has neither -n nor -A", call)
+	for _, name := range []string{"operations.md", "retention.md"} {
+		page := harness.RepositoryFile(t, "docs", name)
+		for _, call := range slices.Concat(calls.FindAllString(strings.Join(block.FindAllString(page, -1), "\n"), -1),
+			inText.FindAllString(page, -1), prompted.FindAllString(page, -1)) {
+			call, _, _ = strings.Cut(call, " | ") // the next command may have a -n of its own
+			words := strings.Fields(strings.Trim(call, "$ `"))
+			if len(words) < 3 { // it only names a command, such as `kubectl edit`
+				continue
+			}
+			seen++
+			if !slices.Contains(words, "-n") && !slices.Contains(words, "-A") {
+				t.Errorf("docs/%s: %s has neither -n nor -A", name, call)
+			}
 		}
 	}
 	if seen < 8 {
-		t.Errorf("found %d commands; did the form of the page change?", seen)
+		t.Errorf("found %d commands; did the form of the pages change?", seen)
 	}
 }
 
