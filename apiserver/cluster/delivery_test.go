@@ -23,6 +23,10 @@ var byName = map[string]func(ctx context.Context, c *Client, name string) error{
 		_, err := c.Redeliver(ctx, "org-acme", name, "ada")
 		return err
 	},
+	"project": func(ctx context.Context, c *Client, name string) error {
+		_, err := c.Project(ctx, "org-acme", name)
+		return err
+	},
 	"triage operation": func(ctx context.Context, c *Client, name string) error {
 		_, err := c.Operation(ctx, "org-acme", name)
 		return err
@@ -69,7 +73,7 @@ func TestNamesThatAreNoneAreNotFound(t *testing.T) {
 
 func TestAnObjectThatCannotBeReadIsNamedAndMayBeAskedForAgain(t *testing.T) {
 	client := nowhere(t)
-	for _, noun := range []string{"webhook delivery", "triage operation", "triage policy"} {
+	for _, noun := range []string{"webhook delivery", "project", "triage operation", "triage policy"} {
 		got := problem.Of(byName[noun](t.Context(), client, "a"))
 		if got.Detail != "the "+noun+" could not be read; try again" || got.RetryAfter <= 0 {
 			t.Errorf("got %q, again after %s", got.Detail, got.RetryAfter)

@@ -21,9 +21,8 @@ const noAnalysis = "-"
 func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, error) {
 	repository, project := request.Path.Get("id"), request.Path.Get("project_id")
 	imports := b.Model.Imports(request.Organization)
-	_, there := b.Model.Project(request.Organization, repository, project)
-	if !there && (imports == nil || !kube.IsName(repository) || !kube.IsName(project)) {
-		return Response{}, problem.NotFound("project")
+	if err := b.checkProject(ctx, request, repository, project, imports != nil); err != nil {
+		return Response{}, err
 	}
 	upload, err := b.Uploads.Import(ctx, uploads.Request{
 		Organization: request.Organization, Namespace: request.Key.Namespace, KeyName: request.KeyName,
@@ -38,6 +37,22 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 		return Response{}, err
 	}
 	return uploadResponse(upload)
+}
+
+// checkProject returns an error unless the repository has the project, or imports may create both. A project that the
+// model lacks is read from the API server: a pipeline may upload as soon as it has created one.
+func (b *Backend) checkProject(ctx context.Context, request Request, repository, project string, creates bool) error {
+	if _, there := b.Model.Project(request.Organization, repository, project); there {
+		return nil
+	}
+	if creates && kube.IsName(repository) && kube.IsName(project) {
+		return nil
+	}
+	stored, err := b.Cluster.Project(ctx, request.Key.Namespace, project)
+	if err == nil && string(stored.Spec.RepositoryRef.Name) != repository {
+		err = problem.NotFound("project")
+	}
+	return err
 }
 
 func uploadResponse(upload *openapi.Upload) (Response, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -165,6 +166,32 @@ func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
 	upload := decoded[openapi.Upload](c.upload("", sarif("one")).wants(http.StatusOK, "ours"))
 	theirs := other.key("reader", v1alpha1.ScopeFindingsImport)
 	theirs.get("/v2/uploads/"+upload.Id).wants(http.StatusNotFound, "another organization's upload")
+}
+
+// A pipeline may upload as soon as it has created a project, to a replica that has not observed it yet.
+func TestAnUploadReachesAProjectThatTheModelLacks(t *testing.T) {
+	o, c := uploader(t)
+	o.create(builder.Repository("other").In(o.namespace).Build())
+	behind := *c
+	behind.server = ownServer(t, apiserver.Options{}, func(config *rest.Config) {
+		harness.Between(config, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(request.URL.Path, "/v1alpha1/projects") && request.URL.Query().Get("watch") != "" {
+				<-request.Context().Done()
+				return nil, request.Context().Err()
+			}
+			return next.RoundTrip(request)
+		})
+	})
+	harness.Must(t, behind.server.waitUntilReady(t.Context()))
+	o.create(builder.Project("late").In(o.namespace).Build())
+	behind.get("/v2/repos/repo/projects/late").wants(http.StatusNotFound, "the model lacks it")
+	post := func(repository, project string) answer {
+		path := "/v2/repos/" + repository + "/projects/" + project + "/scans"
+		return behind.do(http.MethodPost, path, sarif("one"), header("Content-Type", "application/sarif+json"))
+	}
+	post("other", "late").wants(http.StatusNotFound, "another repository's")
+	post("repo", "none").wants(http.StatusNotFound, "nobody's")
+	post("repo", "late").wants(http.StatusOK, "the late project")
 }
 
 // bounded returns an uploader at a separate facade with narrow limits.
