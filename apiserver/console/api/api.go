@@ -106,10 +106,15 @@ func (c *Client) Place(ctx context.Context) (place string, err error) {
 		return "", err
 	}
 	err = c.call(request, func(answer *recorder) error {
-		_, place, _ = strings.Cut(answer.body.String(), "\nid: ")
+		// Changes that came meanwhile precede the position, each with an id of its own.
+		for line := range strings.Lines(answer.body.String()) {
+			if id, is := strings.CutPrefix(line, "id: "); is {
+				place = strings.TrimSpace(id)
+			}
+		}
 		return nil
 	})
-	return strings.TrimSpace(place), err
+	return place, err
 }
 
 // Send sends a body, on condition of the ETag unless it is empty, and reads the response into the given value.
