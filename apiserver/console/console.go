@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -125,13 +126,19 @@ func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) 
 	if route.Public {
 		return v, nil
 	}
-	if !v.Scripted {
-		// The position is read before the page's data, so that no later change is missed. It is empty if the key may
-		// not follow events.
+	if err := whoAmI(r.Context(), v.API, &v.Who); err != nil {
+		return nil, err
+	}
+	if !v.Scripted && slices.ContainsFunc(eventScopes, v.May) {
+		// The position is read before the page's data, so that no later change is missed.
 		v.Place, _ = v.API.Place(r.Context())
 	}
-	return v, whoAmI(r.Context(), v.API, &v.Who)
+	return v, nil
 }
+
+// eventScopes are the scopes that allow some events. A request for events with none of them would be recorded as a
+// refusal of the key.
+var eventScopes = []string{"findings:read", "reviews:read", "webhooks:read"}
 
 // Query returns the parameters of the address, and refuses a damaged one: without its damaged filters, it would select
 // more than was intended.

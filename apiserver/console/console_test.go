@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,7 +67,7 @@ func TestAPageSaysHowOldItMayBe(t *testing.T) {
 		default:
 			w.Header().Set("X-Data-Age", r.URL.Query().Get("age"))
 		}
-		_, _ = w.Write([]byte(`{"key":"ada"}`))
+		_, _ = w.Write([]byte(`{"key":"ada","scopes":["findings:read"]}`))
 	}))
 	for oldest, minutes := range map[string]string{"200": "3", "59": "0"} {
 		serve := func(ctx context.Context, v *page.Visit) (page.Response, error) {
@@ -96,6 +97,28 @@ func TestAPageSaysHowOldItMayBe(t *testing.T) {
 	request := httptest.NewRequest(http.MethodGet, Path+"x", http.NoBody)
 	answer := c.Serve(page.Route{Method: http.MethodGet, Serve: refused}, Request{HTTP: request})
 	harness.Same(t, "the age of what is refused", "700", answer.Header.Get("X-Data-Age"))
+}
+
+// A refused request would be recorded against the key, although nobody asked for events.
+func TestAPageAsksForItsPlaceOnlyIfTheKeyMayFollowEvents(t *testing.T) {
+	for scope, follows := range map[string]bool{
+		"findings:read": true, "reviews:read": true, "webhooks:read": true,
+		"keys:read": false, "repos:read": false, "findings:import": false,
+	} {
+		var asked []string
+		c := newConsole(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.Path)
+			_, _ = w.Write([]byte(`{"key":"ada","scopes":["` + scope + `"]}`))
+		}))
+		serve := func(context.Context, *page.Visit) (page.Response, error) {
+			return page.Response{Body: templ.NopComponent}, nil
+		}
+		request := httptest.NewRequest(http.MethodGet, Path+"x", http.NoBody)
+		c.Serve(page.Route{Method: http.MethodGet, Serve: serve}, Request{HTTP: request})
+		if slices.Contains(asked, "/v2/events") != follows {
+			t.Errorf("%s: the page asks for %q", scope, asked)
+		}
+	}
 }
 
 // To load the error again would send the form again.
