@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +41,42 @@ func TestAHeaderOfAnotherFormHidesNoStatus(t *testing.T) {
 	harness.Same(t, "status", http.StatusTooManyRequests, result.StatusCode())
 	if result.JSON429 == nil || result.JSON429.Error != "Rate limit exceeded" {
 		t.Errorf("the body is lost: %s", result.Body)
+	}
+}
+
+// An error is decoded into the field of its status, and a 304 has no body to decode.
+func TestEachStatusHasItsField(t *testing.T) {
+	var status int
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		if status != http.StatusNotModified {
+			fmt.Fprintf(w, `{"error":"Unauthorized","detail":"%d"}`, status)
+		}
+	}))
+	defer server.Close()
+	findings, err := client.New(server.URL, "key")
+	harness.Must(t, err)
+	fields := map[int]func(*client.UpdateFindingV1Result) *client.Error{
+		400: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON400 },
+		401: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON401 },
+		403: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON403 },
+		404: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON404 },
+		412: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON412 },
+	}
+	for code, field := range fields {
+		status = code
+		result, err := findings.UpdateFindingV1WithResponse(t.Context(), "f", nil, client.FindingV1Update{UserStatus: "muted"})
+		harness.Must(t, err)
+		if got := field(result); got == nil || got.Detail != strconv.Itoa(code) || result.JSON200 != nil {
+			t.Errorf("%d is decoded to %+v", code, got)
+		}
+	}
+	status = http.StatusNotModified
+	result, err := findings.GetFindingV2WithResponse(t.Context(), "repo", "proj", "f", nil)
+	harness.Must(t, err)
+	if result.StatusCode() != status || result.JSON200 != nil {
+		t.Errorf("304 is decoded to %+v", result.JSON200)
 	}
 }
 
