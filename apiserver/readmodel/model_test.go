@@ -212,8 +212,12 @@ func TestJoin(t *testing.T) {
 	if got = shown(t, m, acme, "f-1"); got.Project.Name != "New" {
 		t.Errorf("the project is renamed: got %+v", got.Project)
 	}
+	cart := repository("shop", 8)
+	cart.Spec.FullName = "acme/stores/cart"
+	show(t, m, repositories, cart)
+	harness.Same(t, "the repository's name, renamed", "cart", shown(t, m, acme, "f-1").Repo.Name)
 
-	feedDeletion(t, m, projects, project("api", 8))
+	feedDeletion(t, m, projects, project("api", 9))
 	settle(t, m)
 	if got = shown(t, m, acme, "f-1"); got.Project.Name != "" {
 		t.Errorf("the project is gone: got %+v", got.Project)

@@ -48,66 +48,6 @@ func expectMembers(t *testing.T, reason string, row shownRow, want map[string]an
 	harness.Same(t, reason, want, got)
 }
 
-// A commit that was reviewed after the last one with an issue resolves the issue. A client that wrote it sees
-// that in the issue and in the review's counters before a controller has reconciled them.
-func TestReviewedCommitResolvesIssuesAtOnce(t *testing.T) {
-	m := newReviewModel(t)
-	expectMembers(t, "both issues are open", shownReview(t, m), map[string]any{
-		"open_issue_count": 2.0, "open_high_count": 2.0, "closed_issue_count": 0.0})
-	expectMembers(t, "the issue is joined with its review and its repository", shownIssue(t, m, "i-1"), map[string]any{
-		"status": "open", "pr_number": 7.0, "provider": "github", "repo_id": "shop", "repo_name": "shop", "repo_owner": "acme",
-		"resolved_by": "", "resolved_at": nil})
-
-	next := review("r-1", 6)
-	next.Generation = 2
-	next.Spec.ReviewedCommits = append(next.Spec.ReviewedCommits,
-		v1alpha1.ReviewedCommit{SHA: "c2", ReviewedAt: v1alpha1.NewTime(epoch.Add(time.Minute))})
-	still := issue("i-2", 7)
-	still.Spec.SeenInCommits = append(still.Spec.SeenInCommits, "c2")
-	feed(t, m, reviews, next)
-	show(t, m, reviewIssues, still)
-	expectMembers(t, "the new commit does not show the first issue", shownIssue(t, m, "i-1"), map[string]any{
-		"status": "resolved", "resolved_by": "c2", "resolved_at": "2026-03-01T12:01:00Z"})
-	expectMembers(t, "it shows the second", shownIssue(t, m, "i-2"), map[string]any{"status": "open", "resolved_by": ""})
-	expectMembers(t, "the counters say the same as the issues", shownReview(t, m), map[string]any{
-		"open_issue_count": 1.0, "open_high_count": 1.0, "closed_issue_count": 1.0, "last_review_at": "2026-03-01T12:01:00Z"})
-}
-
-func TestIssueWithoutItsReviewKeepsWhatStatusSays(t *testing.T) {
-	m := newReviewModel(t)
-	resolved := issue("i-1", 6)
-	resolved.Status = v1alpha1.ReviewIssueStatus{State: v1alpha1.ReviewIssueResolved, ResolvedBy: "c2"}
-	feed(t, m, reviewIssues, resolved)
-	feedDeletion(t, m, reviews, review("r-1", 7))
-	settle(t, m)
-	expectMembers(t, "the review is gone", shownIssue(t, m, "i-1"), map[string]any{
-		"status": "resolved", "resolved_by": "c2", "review_id": "r-1", "repo_id": "", "pr_number": 0.0, "repo_name": ""})
-	if page, err := m.ListReviews(acme, ReviewQuery{Request: first(10)}); err != nil || page.Total != 0 {
-		t.Errorf("%d reviews are listed, %v", page.Total, err)
-	}
-}
-
-func TestCountersFollowIssuesThatComeAndGo(t *testing.T) {
-	m := newReviewModel(t)
-	low := issue("i-3", 6)
-	low.Spec.Severity = v1alpha1.LevelLow
-	feed(t, m, reviewIssues, low)
-	feedDeletion(t, m, reviewIssues, issue("i-1", 7))
-	settle(t, m)
-	expectMembers(t, "one came and one went", shownReview(t, m), map[string]any{
-		"open_issue_count": 2.0, "open_high_count": 1.0, "open_low_count": 1.0})
-
-	low = issue("i-3", 8)
-	low.UID = freshUID(8)
-	low.Spec.ReviewRef.Name = "r-2"
-	show(t, m, reviewIssues, low)
-	expectMembers(t, "made again for another review it counts no more", shownReview(t, m), map[string]any{
-		"open_issue_count": 1.0, "open_low_count": 0.0})
-	if _, ok := m.ReviewIssue(acme, "i-1"); ok {
-		t.Error("a deleted issue is shown")
-	}
-}
-
 // decidedIssue returns i-1 as the API server returns it for a patch of its triage.
 func decidedIssue(rv int, status v1alpha1.UserStatus) *v1alpha1.ReviewIssue {
 	decided := issue("i-1", rv)
@@ -195,54 +135,6 @@ func TestAReviewsStatusRendersNoIssueAgain(t *testing.T) {
 	if after, _ := m.ReviewIssue(acme, "i-1"); after != before {
 		t.Error("the issue was rendered again")
 	}
-}
-
-func TestRenamedRepositoryShowsEverywhere(t *testing.T) {
-	m := newReviewModel(t)
-	feed(t, m, projects, project("api", 6))
-	show(t, m, findings, finding("f-1", 7))
-	renamed := repository("shop", 8)
-	renamed.Spec.FullName, renamed.Spec.ScanEnabled = "acme/stores/cart", true
-	show(t, m, repositories, renamed)
-	expectMembers(t, "review", shownReview(t, m), map[string]any{"repo_name": "cart", "repo_owner": "acme/stores"})
-	expectMembers(t, "issue", shownIssue(t, m, "i-1"), map[string]any{"repo_name": "cart", "repo_owner": "acme/stores"})
-	harness.Same(t, "the finding", "cart", shown(t, m, acme, "f-1").Repo.Name)
-	content, _ := m.Project(acme, "shop", "api")
-	harness.Same(t, "the project", "cart", decode(t, content)["repo"].(map[string]any)["name"])
-	page, err := m.ListRepositories(acme, first(10))
-	if err != nil || page.Total != 1 {
-		t.Fatalf("got %d repositories, %v", page.Total, err)
-	}
-	within := decode(t, jsonOf(page.Items[0]))["projects"].([]any)[0].(map[string]any)
-	if within["cast_scan_enabled"] != true || within["repo"].(map[string]any)["name"] != "cart" {
-		t.Errorf("the project in the repository says %v", within)
-	}
-}
-
-func TestRepositoryShowsItsProjectsByID(t *testing.T) {
-	m := newReviewModel(t)
-	ids := func() []string {
-		page, err := m.ListRepositories(acme, first(1))
-		harness.Must(t, err)
-		list := []string{}
-		for _, p := range decode(t, jsonOf(page.Items[0]))["projects"].([]any) {
-			list = append(list, p.(map[string]any)["id"].(string))
-		}
-		return list
-	}
-	show(t, m, projects, project("web", 6), project("api", 7), project("ios", 8))
-	harness.Same(t, "projects", []string{"api", "ios", "web"}, ids())
-	counted := project("ios", 9)
-	counted.Status.FindingsCount = 9
-	feed(t, m, projects, counted)
-	feedDeletion(t, m, projects, project("web", 10))
-	elsewhere := project("api", 11)
-	elsewhere.UID = freshUID(11)
-	elsewhere.Spec.RepositoryRef.Name = "blog"
-	show(t, m, projects, elsewhere)
-	harness.Same(t, "projects", []string{"ios"}, ids())
-	content, _ := m.Project(acme, "shop", "ios")
-	expectMembers(t, "a status write shows", decode(t, content), map[string]any{"findings_count": 9.0})
 }
 
 func delivery(name string, rv int) *v1alpha1.WebhookDelivery {
