@@ -40,44 +40,12 @@ func TestKeySaysWhoSends(t *testing.T) {
 	g.Expect(Identity{}.Allows(v1alpha1.ScopeFindingsTriage)).To(BeTrue())
 }
 
-func TestRevocationActsByItself(t *testing.T) {
+// Nothing reports that a key has expired: the clock alone ends it.
+func TestAKeyExpiresByItself(t *testing.T) {
 	a := start(t)
-	namespace := env.Organization(t, "revoked")
-	cases := map[string]struct {
-		revoke func(t *testing.T, key *v1alpha1.APIKey)
-		want   Reason
-	}{
-		"disabled": {func(t *testing.T, key *v1alpha1.APIKey) {
-			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
-		}, ReasonDisabled},
-		"deleted": {func(t *testing.T, key *v1alpha1.APIKey) {
-			harness.Must(t, env.Client.Delete(t.Context(), key))
-		}, ReasonNotFound},
-		"expired": {func(t *testing.T, key *v1alpha1.APIKey) {
-			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(2 * time.Second))) })
-		}, ReasonExpired},
-		"rotated": {func(t *testing.T, key *v1alpha1.APIKey) {
-			testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status.KeyID = "the-next" })
-		}, ReasonRotated},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			key := builder.APIKey(name).In(namespace).Build()
-			header := issue(t, key, "revoked")
-			waitUntilAccepted(t, a, header)
-			tc.revoke(t, key)
-			waitUntilRefused(t, a, header, tc.want)
-		})
-	}
-}
-
-func TestDisablingCanBeTakenBack(t *testing.T) {
-	a := start(t)
-	key := builder.APIKey("ci").In(env.Organization(t, "forgiven")).Disabled().Build()
-	header := issue(t, key, "forgiven")
-	waitUntilRefused(t, a, header, ReasonDisabled)
-	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = false })
-	waitUntilAccepted(t, a, header)
+	key, header := acceptedKey(t, a, "expiring")
+	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(2 * time.Second))) })
+	waitUntilRefused(t, a, header, ReasonExpired)
 }
 
 func TestOldTokenExpiresAfterOverlap(t *testing.T) {

@@ -94,14 +94,11 @@ func forge(header, payload any, signer func([]byte) []byte) string {
 
 type object = map[string]any
 
+// At least one token for each kind of error. test/attack forges many more.
 func TestForgedTokensAreRefused(t *testing.T) {
 	key, other := newKey(t), newKey(t)
 	set := key.Public()
-	public := set.keys[key.ID()]
-	publicPEM, err := EncodeKeySet(set)
-	harness.Must(t, err)
 	good := sign(t, key, someClaims())
-	parts := strings.Split(good, ".")
 	header := object{"alg": "EdDSA", "typ": "JWT", "kid": key.ID()}
 	overlay := func(base, changes object) object {
 		out := maps.Clone(base)
@@ -118,12 +115,10 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	with := func(changes object) object { return overlay(header, changes) }
 	ours := func(input []byte) []byte { return ed25519.Sign(key.private, input) }
 	theirs := func(input []byte) []byte { return ed25519.Sign(other.private, input) }
-	hmacWith := func(secret []byte) func([]byte) []byte {
-		return func(input []byte) []byte {
-			mac := hmac.New(sha256.New, secret)
-			mac.Write(input)
-			return mac.Sum(nil)
-		}
+	hmacOurs := func(input []byte) []byte {
+		mac := hmac.New(sha256.New, set.keys[key.ID()])
+		mac.Write(input)
+		return mac.Sum(nil)
 	}
 	none := func([]byte) []byte { return nil }
 
@@ -137,43 +132,16 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		token  string
 		want   error
 	}{
-		"empty":          {"nothing is no token", "", ErrMalformed},
-		"one part":       {"a token has three parts", "abc", ErrMalformed},
-		"two parts":      {"a stripped signature is no signature", parts[0] + "." + parts[1], ErrMalformed},
-		"four parts":     {"nothing may follow", good + ".x", ErrMalformed},
-		"empty sig":      {"an empty signature is no signature", parts[0] + "." + parts[1] + ".", ErrSignature},
 		"too long":       {"refused by its length, before any work", good + strings.Repeat("A", MaxLength), ErrMalformed},
 		"padding":        {"one spelling for each token", good + "=", ErrMalformed},
 		"space":          {"one spelling for each token", " " + good, ErrMalformed},
 		"newline":        {"base64 decoders skip newlines; a cache key would not", good[:len(good)-4] + "\n" + good[len(good)-4:], ErrMalformed},
 		"alg none":       {"none is no algorithm", forge(with(object{"alg": "none"}), payload(nil), none), ErrSignature},
-		"alg None":       {"in any spelling", forge(with(object{"alg": "nOnE"}), payload(nil), none), ErrMalformed},
-		"no alg":         {"the algorithm must be named", forge(with(object{"alg": nil}), payload(nil), ours), ErrMalformed},
-		"alg number":     {"the algorithm is a string", forge(with(object{"alg": 1}), payload(nil), ours), ErrMalformed},
-		"hmac raw":       {"the public key is no HMAC secret", forge(with(object{"alg": "HS256"}), payload(nil), hmacWith(public)), ErrSignature},
-		"hmac pem":       {"nor is its PEM", forge(with(object{"alg": "HS256"}), payload(nil), hmacWith([]byte(publicPEM[key.ID()+".pem"]))), ErrSignature},
-		"ES256":          {"another algorithm over a good signature", forge(with(object{"alg": "ES256"}), payload(nil), ours), ErrSignature},
-		"alg first":      {"the algorithm is refused before a key is looked for", forge(with(object{"alg": "HS256", "kid": "unknown"}), payload(nil), hmacWith(public)), ErrSignature},
-		"no kid":         {"a token names its key", forge(with(object{"kid": nil}), payload(nil), ours), ErrUnknownKey},
-		"kid number":     {"a key's name is a string", forge(with(object{"kid": 7}), payload(nil), ours), ErrUnknownKey},
-		"kid path":       {"a path means nothing", forge(with(object{"kid": "../../../../dev/null"}), payload(nil), ours), ErrUnknownKey},
-		"kid URL":        {"a URL means nothing", forge(with(object{"kid": "http://127.0.0.1/key.pem"}), payload(nil), ours), ErrUnknownKey},
+		"alg first":      {"the algorithm is refused before a key is looked for", forge(with(object{"alg": "HS256", "kid": "unknown"}), payload(nil), hmacOurs), ErrSignature},
 		"kid file name":  {"the ConfigMap's key is not the key's name", forge(with(object{"kid": key.ID() + ".pem"}), payload(nil), ours), ErrUnknownKey},
-		"jwk":            {"a key that the token brings along is not used", forge(with(object{"kid": other.ID(), "jwk": jwk(other)}), payload(nil), theirs), ErrUnknownKey},
-		"jku":            {"nor one that it points to", forge(with(object{"kid": nil, "jku": "http://127.0.0.1/keys"}), payload(nil), theirs), ErrUnknownKey},
 		"wrong key":      {"another key's signature under our name", forge(header, payload(nil), theirs), ErrSignature},
 		"unknown key":    {"another key under its own name", sign(t, other, someClaims()), ErrUnknownKey},
-		"other payload":  {"a signature holds for its own payload", parts[0] + "." + strings.Split(forge(header, payload(object{"org": "globex"}), ours), ".")[1] + "." + parts[2], ErrSignature},
-		"other header":   {"and for its own header", strings.Split(forge(with(object{"x": 1}), payload(nil), ours), ".")[0] + "." + parts[1] + "." + parts[2], ErrSignature},
-		"no iss":         {"the issuer is required", forge(header, payload(object{"iss": nil}), ours), ErrClaims},
-		"other iss":      {"and is ours", forge(header, payload(object{"iss": "someone"}), ours), ErrClaims},
 		"no exp":         {"a token has an end", forge(header, payload(object{"exp": nil}), ours), ErrClaims},
-		"exp zero":       {"an end before the beginning", forge(header, payload(object{"exp": 0}), ours), ErrClaims},
-		"exp text":       {"a time is a number", forge(header, payload(object{"exp": "tomorrow"}), ours), ErrMalformed},
-		"no iat":         {"a token has a beginning", forge(header, payload(object{"iat": nil}), ours), ErrClaims},
-		"no sub":         {"a token belongs to a key", forge(header, payload(object{"sub": nil}), ours), ErrClaims},
-		"no org":         {"and to an organization", forge(header, payload(object{"org": nil}), ours), ErrClaims},
-		"no jti":         {"and has a name", forge(header, payload(object{"jti": nil}), ours), ErrClaims},
 		"payload array":  {"claims are an object", forge(header, []int{1}, ours), ErrMalformed},
 		"payload absent": {"claims are an object", forge(header, nil, ours), ErrClaims},
 	}
@@ -184,10 +152,6 @@ func TestForgedTokensAreRefused(t *testing.T) {
 			}
 		})
 	}
-}
-
-func jwk(key SigningKey) object {
-	return object{"kty": "OKP", "crv": "Ed25519", "x": base64.RawURLEncoding.EncodeToString(key.private.Public().(ed25519.PublicKey))}
 }
 
 func TestErrorsQuoteNothingOfTheToken(t *testing.T) {

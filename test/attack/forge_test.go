@@ -238,6 +238,7 @@ func (f *forger) duplicated(out map[string]string, theirs object) {
 	out["two exp, the good one last"] = signed(f.private, header, `{"exp":1,`+claims[1:])
 	out["the same claim twice"] = signed(f.private, header, `{"sub":`+text(f.claims["sub"])+`,`+claims[1:])
 	out["the same claim in two cases"] = signed(f.private, header, `{"SUB":`+text(theirs["sub"])+`,`+claims[1:])
+	out["the same claim with a long s"] = signed(f.private, header, `{"\u017fub":`+text(theirs["sub"])+`,`+claims[1:])
 	out["the same claim, once escaped"] = signed(f.private, header, `{"s\u0075b":`+text(f.claims["sub"])+`,`+claims[1:])
 	out["two kid"] = signed(f.private, `{"kid":"mine",`+header[1:], claims)
 	out["two alg, none first"] = signed(f.private, `{"alg":"none",`+header[1:], claims)
