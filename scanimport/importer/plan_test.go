@@ -366,7 +366,9 @@ func TestTheTextsOfFindingsAreBoundedByTheirFile(t *testing.T) {
 
 func TestCollect(t *testing.T) {
 	now := time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)
-	run := func(tool string, started time.Time) sarif.Run { return sarif.Run{Tool: tool, StartedAt: started} }
+	run := func(tool string, started time.Time) sarif.Run {
+		return sarif.Run{Tool: tool, StartedAt: started, Results: []sarif.Result{{RuleID: started.String()}}}
+	}
 	files := []File{
 		{Name: "a", Log: &sarif.Log{Runs: []sarif.Run{run("gosec", now.Add(-time.Hour)), run("gitleaks", now.Add(time.Hour))}}},
 		{Name: "b", Log: &sarif.Log{Runs: []sarif.Run{run("gosec", now.Add(-2*time.Hour))}}},
@@ -376,6 +378,7 @@ func TestCollect(t *testing.T) {
 	if len(batches) != 2 || batches[0].Tool != "gitleaks" || batches[0].Category != v1alpha1.CategorySecret || batches[1].Tool != "gosec" {
 		t.Fatalf("batches %+v, want gitleaks (Secret) and gosec", batches)
 	}
+	harness.Same(t, "results of gosec, of both files", 2, len(batches[1].Results))
 	if !batches[0].StartedAt.IsZero() || !batches[1].StartedAt.Equal(now.Add(-2*time.Hour)) {
 		t.Errorf("started %s and %s: a start in the future is none, and of several the earliest counts", batches[0].StartedAt, batches[1].StartedAt)
 	}

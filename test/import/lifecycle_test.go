@@ -189,17 +189,6 @@ func TestTwoToolsLeaveEachOthersFindingsAlone(t *testing.T) {
 	}
 }
 
-func TestSeveralFilesOfOneToolAreOneScan(t *testing.T) {
-	p := newProject(t)
-	results := numbered(4)
-	batches := collect(t, importer.Choices{Commit: commitA}, document(results[:2]...), document(results[2:]...), builder.SARIF("other", results[0]))
-	summaries := p.importsAll(importer.Options{}, batches)
-	if len(summaries) != 2 || summaries[0].Created != 4 || summaries[1].Created != 1 {
-		t.Errorf("two files of one tool and one of another: %d scans, want 2 of 4 and 1 created", len(summaries))
-	}
-	harness.Same(t, "recorded scans", 2, len(p.scans()))
-}
-
 func TestAnIncompleteRunClosesNothing(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, run string }{
 		"results absent":  {"the tool did not get as far as to report", `"columnKind":"utf16CodeUnits"`},
@@ -268,26 +257,6 @@ func TestAnOlderScanIsRefused(t *testing.T) {
 	p.did("the same scan again", again[0], counts{Unchanged: 2})
 	forced := p.importsAll(importer.Options{Force: true}, at(now.Add(-time.Hour), numbered(1)...))
 	p.did("with force", forced[0], counts{Unchanged: 1, Closed: 1})
-}
-
-func TestATargetThatIsNotThereIsRefused(t *testing.T) {
-	p := newProject(t)
-	c, err := importer.NewClient(scanner)
-	harness.Must(p, err)
-	for name, tc := range map[string]struct {
-		reason string
-		target importer.Target
-		words  []string
-	}{
-		"repository": {"a finding without a repository shows nowhere", importer.Target{Namespace: namespace, Repository: "nowhere", Project: p.name}, []string{`no repository "nowhere"`, "kubectl get repository"}},
-		"project":    {"a finding without a project shows nowhere", importer.Target{Namespace: namespace, Repository: repositoryName, Project: "nowhere"}, []string{`no project "nowhere"`}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := importer.New(c, tc.target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, document(numbered(1)...)))
-			p.wantRefused(err, tc.words...)
-		})
-	}
-	harness.Same(t, "objects written", 0, len(p.findings())+len(p.scans()))
 }
 
 func TestADryRunShowsTheDifferenceAndWritesNothing(t *testing.T) {

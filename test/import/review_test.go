@@ -2,7 +2,6 @@ package import_test
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -206,16 +205,6 @@ func TestTheSameFileAtTheSameCommitWritesNothing(t *testing.T) {
 	}
 }
 
-// Another tool's file for an already reviewed commit adds its results and resolves nothing.
-func TestAnotherFileForAReviewedCommitAddsToIt(t *testing.T) {
-	p := newPull(t)
-	p.reviews(commitA, document(stays, goes))
-	before := p.review().ResourceVersion
-	p.reviews(commitA, builder.SARIF("other", comes))
-	harness.Same(t, "states", map[string]string{"stays": "open", "goes": "open", "comes": "open"}, p.states())
-	harness.Same(t, "version of the review", before, p.review().ResourceVersion)
-}
-
 // An issue describes the last commit: a late file for an earlier commit does not change it.
 func TestAFileForAnEarlierCommitMovesNothing(t *testing.T) {
 	p := newPull(t)
@@ -243,15 +232,6 @@ func TestTheCommitIsTheLastThingWritten(t *testing.T) {
 	}
 }
 
-func TestACleanCommitResolvesEverything(t *testing.T) {
-	p := newPull(t)
-	p.reviews(commitA, document(stays, goes))
-	if s := p.reviews(commitB); s.Resolved != 2 || s.Open != 0 {
-		t.Errorf("clean: %+v, want 2 resolved", *s)
-	}
-	harness.Same(t, "states", map[string]string{"stays": "resolved " + commitB, "goes": "resolved " + commitB}, p.states())
-}
-
 func TestOnlyThePullRequest(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, document(stays))
@@ -272,33 +252,6 @@ func TestOnlyThePullRequest(t *testing.T) {
 	if got := p.review().Spec; got.PRStatus != v1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 2 {
 		t.Errorf("a commit reviewed late: the pull request is %s with %d commits", got.PRStatus, len(got.ReviewedCommits))
 	}
-}
-
-func TestWhatAReviewRefuses(t *testing.T) {
-	p := newPull(t)
-	p.reviews(commitA, document(stays))
-	before := p.versions()
-	elsewhere := &pull{t, p.PullRequest}
-	elsewhere.Repository = "nowhere"
-	for name, tc := range map[string]struct {
-		reason string
-		pull   *pull
-		commit reviewimport.Commit
-		file   string
-		words  string
-	}{
-		"incomplete": {"what was not looked at is not resolved", p, reviewimport.Commit{SHA: commitB},
-			`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[],"invocations":[{"executionSuccessful":false}]}]}`, "did not cover everything"},
-		"out of order": {"states follow from the order", p, reviewimport.Commit{SHA: commitB, ReviewedAt: time.Now().Add(-time.Hour)}, document(), "before the last one recorded"},
-		"future":       {"every later review would be refused", p, reviewimport.Commit{SHA: commitB, ReviewedAt: time.Now().Add(time.Hour)}, document(), "in the future"},
-		"repository":   {"a review of nothing shows nowhere", elsewhere, reviewimport.Commit{SHA: commitB}, document(), "kubectl get repository"},
-	} {
-		_, err := tc.pull.try(reviewimport.Options{}, &tc.commit, tc.file)
-		if _, refused := errors.AsType[*importer.RefusedError](err); !refused || !strings.Contains(err.Error(), tc.words) {
-			t.Errorf("%s: %v, want a refusal that says %q: %s", name, err, tc.words, tc.reason)
-		}
-	}
-	harness.Same(t, "a refused import wrote", before, p.versions())
 }
 
 func TestADryRunOfAReviewWritesNothing(t *testing.T) {
