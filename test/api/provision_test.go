@@ -78,21 +78,6 @@ func TestARepositoryThatNobodyWroteDownComesWithAnUpload(t *testing.T) {
 	}
 }
 
-func TestFoldersOfANewRepositoryBecomeProjects(t *testing.T) {
-	o, c := newcomer(t, "services/*")
-	at := func(path string) string { return strings.ReplaceAll(sarif(path), "src/", "") }
-	both := strings.Replace(at("services/api/main"), `"results":[`, `"results":[{"ruleId":"R2","message":{"text":"top"},"locations":`+
-		`[{"physicalLocation":{"artifactLocation":{"uri":"README.md"}}}]},`, 1)
-	c.wantsComplete(c.submitTo("acme/mono", forGitHub(both)))
-	folders := map[string]int{}
-	for name, n := range o.open() {
-		project := &v1alpha1.Project{}
-		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, project))
-		folders[project.Spec.RelativePath] = n
-	}
-	harness.Same(t, "open findings by folder", map[string]int{"": 1, "services/api": 1}, folders)
-}
-
 // A repository that existed before its organization configured folders stays as it is: an additional project would
 // contain its findings a second time.
 func TestFoldersOfAProjectFromBeforeStayWithIt(t *testing.T) {

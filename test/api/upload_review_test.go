@@ -68,20 +68,6 @@ func TestAnUploadOfAPullRequestShowsOnlyWhatTheBaseDoesNotHave(t *testing.T) {
 	})
 }
 
-func TestTheSameUploadOfAPullRequestAgainWritesNothing(t *testing.T) {
-	o, c := uploader(t)
-	query := "?pull_request=7&fail_on=new&commit=" + headCommit
-	c.upload(query, sarif("one", "two")).wants(http.StatusOK, "the first")
-	reviewsBefore, issuesBefore := o.ofReviews()
-	review := reviewed(t, decoded[openapi.Upload](c.upload(query, sarif("one", "two")).wants(http.StatusOK, "the second")))
-	if review.Created != 0 || review.Unchanged != 2 || review.Open != 2 || *review.Gate != openapi.GateVerdictFailed {
-		t.Errorf("the review is %+v", review)
-	}
-	reviews, issues := o.ofReviews()
-	harness.Same(t, "the reviews changed", reviewsBefore, reviews)
-	harness.Same(t, "the issues changed", issuesBefore, issues)
-}
-
 // The provider is not asked: what became of a pull request comes with an upload.
 func TestAnUploadTellsWhatBecameOfThePullRequest(t *testing.T) {
 	o, c := uploader(t)

@@ -87,16 +87,6 @@ func TestAnUploadIsStoredWhenItIsAnswered(t *testing.T) {
 	harness.Same(t, "the upload, read again", upload, read)
 }
 
-func TestAnUploadNeverChangesADecision(t *testing.T) {
-	o, c := uploader(t)
-	c.upload("", sarif("one", "two")).wants(http.StatusOK, "the first")
-	muted := o.everything()[0]
-	env.Patch(t, &muted, `{"spec":{"triage":{"userStatus":"muted","comments":"ours"}}}`)
-	c.upload("", sarif()).wants(http.StatusOK, "nothing is found any more")
-	c.upload("", sarif("one", "two")).wants(http.StatusOK, "and found again")
-	harness.Same(t, "the decision", muted.Spec.Triage, o.stored(muted.Name).Spec.Triage)
-}
-
 func TestACompressedUploadIsUnfolded(t *testing.T) {
 	o, c := uploader(t)
 	c.upload("", apiclient.Gzip(sarif("one")), header("Content-Encoding", "gzip")).wants(http.StatusOK, "compressed")
