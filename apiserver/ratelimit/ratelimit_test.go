@@ -60,23 +60,6 @@ func TestAWindowOpensWithTheFirstRequestAndEndsAfter60Seconds(t *testing.T) {
 	})
 }
 
-func TestABlockedRequestDoesNotLengthenTheWindow(t *testing.T) {
-	inBubble(t, func(t *testing.T, l *Limiter) {
-		caller := Key("a", 1)
-		l.Take(t.Context(), caller)
-		for range 59 {
-			pass(time.Second)
-			if got := l.Take(t.Context(), caller); got.Allowed {
-				t.Fatalf("allowed within the window: %+v", got)
-			}
-		}
-		pass(time.Second + time.Millisecond)
-		if got := l.Take(t.Context(), caller); !got.Allowed {
-			t.Errorf("still blocked 60 s after the first request: %+v", got)
-		}
-	})
-}
-
 // A caller that waits as long as it is told is admitted, and no caller is told to wait a second more than
 // needed.
 func TestRetryAfterIsNeverShort(t *testing.T) {

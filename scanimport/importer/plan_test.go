@@ -112,28 +112,6 @@ func TestGuardRefusals(t *testing.T) {
 	}
 }
 
-func TestGuardAge(t *testing.T) {
-	last := time.Date(2026, 2, 1, 10, 0, 0, 0, time.UTC)
-	for name, tc := range map[string]struct {
-		reason  string
-		started time.Time
-		refused bool
-	}{
-		"older": {"it knows less", last.Add(-time.Second), true},
-		"same":  {"the same file again", last, false},
-		"newer": {"the usual case", last.Add(time.Second), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := guardAge(tc.started, last, "s-1"); (err != nil) != tc.refused {
-				t.Errorf("guardAge = %v, want refused %v: %s", err, tc.refused, tc.reason)
-			}
-		})
-	}
-	if err := guardAge(last, time.Time{}, ""); err != nil {
-		t.Errorf("without an earlier scan: %v", err)
-	}
-}
-
 func TestWhatCountsAsAChange(t *testing.T) {
 	c := testContext(v1alpha1.CategoryCode)
 	base := func() v1alpha1.FindingSpec {

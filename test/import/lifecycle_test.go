@@ -248,14 +248,14 @@ func TestAnOlderScanIsRefused(t *testing.T) {
 	p.importsAll(importer.Options{}, at(now, numbered(2)...))
 	before, scans := p.versions(), len(p.scans())
 
-	_, err := p.tryImport(importer.Options{}, at(now.Add(-time.Hour), numbered(1)...))
+	_, err := p.tryImport(importer.Options{}, at(now.Add(-time.Second), numbered(1)...))
 	p.wantRefused(err, "before the last completed one", "--force")
 	if d := cmp.Diff(before, p.versions()); d != "" || len(p.scans()) != scans {
 		t.Errorf("a refused import wrote: %d scans, before %d; findings (-before +after):\n%s", len(p.scans()), scans, d)
 	}
 	again := p.importsAll(importer.Options{}, at(now, numbered(2)...))
 	p.did("the same scan again", again[0], counts{Unchanged: 2})
-	forced := p.importsAll(importer.Options{Force: true}, at(now.Add(-time.Hour), numbered(1)...))
+	forced := p.importsAll(importer.Options{Force: true}, at(now.Add(-time.Second), numbered(1)...))
 	p.did("with force", forced[0], counts{Unchanged: 1, Closed: 1})
 }
 
