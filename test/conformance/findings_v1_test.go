@@ -225,10 +225,3 @@ func TestFindingsV1_PatchLeavesTheCommentsAlone(t *testing.T) {
 		g.Expect(got["user_status"]).To(Equal("muted"))
 	})
 }
-
-func TestFindingsV1_HasNoReadOfOneFinding(t *testing.T) {
-	a := anyKey(t).get("/v1/findings/f-1").wantsError(405, "Method not allowed", "v1 documents PATCH alone")
-	if got := a.Header.Get("Allow"); got == "" {
-		t.Error("the header Allow is missing")
-	}
-}
