@@ -2,10 +2,13 @@ package attack
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 )
 
 // edge sends a shot at or beyond a limit, which must be answered exactly as designed.
@@ -69,19 +72,18 @@ func TestInput_SizesAtTheirEdges(t *testing.T) {
 func TestInput_OddBodies(t *testing.T) {
 	o := tenants(t)[0]
 	deep := func(open, end string, n int) string { return strings.Repeat(open, n) + strings.Repeat(end, n) }
-	bodies := map[string]string{
-		"nothing": " ", "a blank": "\n", "null": "null", "true": "true", "a number": "1", "a string": `"open"`, "a list": `[{"user_status":"open"}]`, "an empty object": "{}",
-		"two objects": `{"user_status":"open"}{"user_status":"muted"}`, "something behind": `{"user_status":"open"}x`, "a comment": `{/*x*/"user_status":"open"}`,
-		"a trailing comma": `{"user_status":"open",}`, "no quotes": `{user_status:"open"}`, "single quotes": `{'user_status':'open'}`, "a byte order mark": "\ufeff" + `{"user_status":"open"}`,
-		"a member twice": `{"user_status":"open","user_status":"muted"}`, "a member twice, once escaped": `{"user_status":"open","user\u005fstatus":"muted"}`,
-		"another member twice": `{"user_status":"open","x":{"y":1,"y":2}}`, "another case": `{"USER_STATUS":"muted"}`, "a value of null": `{"user_status":null}`,
+	bodies := maps.Clone(apiclient.BadBodies)
+	maps.Copy(bodies, map[string]string{
+		"true": "true", "a comment": `{/*x*/"user_status":"open"}`, "no quotes": `{user_status:"open"}`, "single quotes": `{'user_status':'open'}`,
+		"a member twice, once escaped": `{"user_status":"open","user\u005fstatus":"muted"}`,
+		"another case":                 `{"USER_STATUS":"muted"}`, "a value of null": `{"user_status":null}`,
 		"a value of a list": `{"user_status":["open"]}`, "a value of an object": `{"user_status":{"$ne":"x"}}`, "an unknown value": `{"user_status":"closed"}`, "another case of a value": `{"user_status":"Open"}`,
-		"invalid UTF-8": "{\"comments\":\"\xff\"}", "overlong UTF-8": "{\"comments\":\"\xc0\xae\"}", "a surrogate in UTF-8": "{\"comments\":\"\xed\xa0\x80\"}",
+		"invalid UTF-8 in comments": "{\"comments\":\"\xff\"}", "overlong UTF-8": "{\"comments\":\"\xc0\xae\"}", "a surrogate in UTF-8": "{\"comments\":\"\xed\xa0\x80\"}",
 		"half a pair": `{"comments":"\ud800"}`, "the other half": `{"comments":"\udc00\ud800"}`, "a raw control character": "{\"comments\":\"a\x01b\"}", "UTF-16": "{\x00\"\x00a\x00\"\x00:\x001\x00}\x00",
 		"a huge number in its place": `{"user_status":1e999999999}`, "a number with a million digits": `{"comments":` + strings.Repeat("9", 60_000) + `}`, "a number that is none": `{"comments":NaN}`,
 		"deep lists": `{"x":` + deep("[", "]", 30_000) + `}`, "deep objects": `{"x":` + deep(`{"a":`, "}", 9_000) + `}`, "lists without an end": `{"user_status":"open","x":` + strings.Repeat("[", 60_000),
 		"objects without an end": strings.Repeat(`{"a":`, 12_000), "a string without an end": `{"comments":"` + strings.Repeat("a", 60_000), "escapes without an end": `{"comments":"` + strings.Repeat(`\u`, 20_000),
-	}
+	})
 	for what, body := range bodies {
 		for _, op := range operations(t) {
 			if op.body == nil {

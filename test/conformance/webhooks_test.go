@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -245,7 +246,7 @@ func TestWebhooks_VerifyNeedsPayloadAndSignature(t *testing.T) {
 func TestWebhooks_VerifyRefusesABadBody(t *testing.T) {
 	c := anyKey(t)
 	for _, reason := range []string{"nothing", "white space", "null", "a list", "a string", "a number", "not JSON", "cut off"} {
-		c.post("/v2/webhook-deliveries/whd-none/verify", badBodies[reason]).badRequest(reason)
+		c.post("/v2/webhook-deliveries/whd-none/verify", apiclient.BadBodies[reason]).badRequest(reason)
 	}
 }
 
