@@ -12,16 +12,19 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// decidable is an object that people decide about in v2: path is where decisions are made, and full where
-// the whole decision is shown.
-type decidable struct{ path, full string }
+// decidable is an object that people decide about in v2: path is where decisions are made, full where the
+// whole decision is shown, and muted the status of an open one that is muted.
+type decidable struct{ path, full, muted string }
 
 // decidables creates one object of each kind.
 func (o *organization) decidables() []decidable {
 	o.t.Helper()
 	o.finding(builder.Finding("f-1"))
 	o.reviewed()
-	return []decidable{{"/v2/findings/f-1", "/v2/findings/f-1"}, {issuePath, fullIssuePath}}
+	return []decidable{
+		{"/v2/findings/f-1", "/v2/findings/f-1", "open_muted"},
+		{issuePath, fullIssuePath, "open"},
+	}
 }
 
 func TestGrounds_ReasonAndEndGoWithTheirDecision(t *testing.T) {
@@ -73,28 +76,33 @@ func text(value any) string {
 	return fmt.Sprint(value)
 }
 
-func TestGrounds_TheEndOpensTheFindingAgain(t *testing.T) {
+func TestGrounds_TheEndTakesTheDecisionAway(t *testing.T) {
 	t.Parallel() // while other tests wait for a window to end
 	o := newOrganization(t)
-	o.finding(builder.Finding("f-1"))
-	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second)
-	muted := o.patch("/v2/findings/f-1", fmt.Sprintf(`{"user_status":"muted","reason":"used-in-tests","expires_at":%q}`, end.Format(time.RFC3339))).wants(200, "muted").object()
-	wantsMembers(t, "muted", record{"user_status": "muted", "status": "open_muted"}, muted)
-	var ended record
-	harness.Eventually(t, func(g Gomega) {
-		ended = o.get("/v2/findings/f-1").object()
-		g.Expect(ended["user_status"]).To(Equal("open"))
-	})
-	if ended["status"] != "open" || ended["reason"] != "used-in-tests" || ended["updated_at"].(string) < end.Format(time.RFC3339) {
-		t.Errorf("ended: status %v, reason %v, updated_at %v", ended["status"], ended["reason"], ended["updated_at"])
+	kinds := o.decidables()
+	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second).Format(time.RFC3339)
+	for _, d := range kinds {
+		muted := o.patch(d.path, fmt.Sprintf(`{"user_status":"muted","reason":"used-in-tests","expires_at":%q}`, end)).wants(200, "muted").object()
+		wantsMembers(t, d.path+" muted", record{"user_status": "muted", "status": d.muted}, muted)
 	}
-	history := o.get("/v2/findings/f-1/history").object().list("transitions")
-	last, _ := history[len(history)-1].(map[string]any)
-	wantsMembers(t, "the end of the history", record{
-		"type": "expired", "from": "muted", "to": "open", "by": "apikey/conformance", "reason": "used-in-tests", "expires_at": end.Format(time.RFC3339),
-	}, last)
-	again := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "the same decision again").object()
-	wantsMembers(t, "muted again", record{"user_status": "muted", "status": "open_muted"}, again)
+	for _, d := range kinds {
+		var ended record
+		harness.Eventually(t, func(g Gomega) {
+			ended = o.get(d.full).object()
+			g.Expect(ended["user_status"]).To(Equal("open"))
+		})
+		wantsMembers(t, d.path+" ended", record{"status": "open", "reason": "used-in-tests", "expires_at": end}, ended)
+		if at := ended.text("updated_at"); at < end {
+			t.Errorf("%s: it ended at %s, and updated_at is %s", d.path, end, at)
+		}
+		harness.Eventually(t, func(g Gomega) {
+			history := o.get(d.path + "/history").object().list("transitions")
+			g.Expect(history[len(history)-1]).To(And(HaveKeyWithValue("type", "expired"), HaveKeyWithValue("from", "muted"), HaveKeyWithValue("to", "open"),
+				HaveKeyWithValue("by", "apikey/conformance"), HaveKeyWithValue("reason", "used-in-tests"), HaveKeyWithValue("expires_at", end)))
+		})
+		again := o.patch(d.path, `{"user_status":"muted"}`).wants(200, "the same decision again").object()
+		wantsMembers(t, d.path+" muted again", record{"user_status": "muted", "status": d.muted, "expires_at": nil}, again)
+	}
 }
 
 func TestGrounds_AReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {

@@ -178,24 +178,6 @@ func TestIssueDecisions_AreMadeOnTheStateThatWasRead(t *testing.T) {
 	o.patch(issuePath, `{"user_status":"muted"}`, apiclient.Header("If-Match", "*")).wants(200, "any state")
 }
 
-func TestIssueDecisions_EndByThemselves(t *testing.T) {
-	t.Parallel() // while other tests wait for a window to end
-	o := newOrganization(t)
-	o.reviewed()
-	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second).Format(time.RFC3339)
-	o.patch(issuePath, fmt.Sprintf(`{"user_status":"muted","reason":"used-in-tests","expires_at":%q}`, end)).wants(200, "muted")
-	var ended record
-	harness.Eventually(t, func(g Gomega) {
-		ended = o.get(fullIssuePath).object()
-		g.Expect(ended["user_status"]).To(Equal("open"))
-	})
-	if ended["reason"] != "used-in-tests" || ended["expires_at"] != end || ended.text("updated_at") < end {
-		t.Errorf("ended: reason %v, expires_at %v, updated_at %v", ended["reason"], ended["expires_at"], ended["updated_at"])
-	}
-	again := o.patch(issuePath, `{"user_status":"muted"}`).wants(200, "the same again").object()
-	wantsMembers(t, "muted again", record{"user_status": "muted", "expires_at": nil}, again)
-}
-
 func TestIssueHistory_TellsWhatHappenedInOrder(t *testing.T) {
 	o := newOrganization(t)
 	o.reviewed()
