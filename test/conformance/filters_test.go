@@ -195,6 +195,7 @@ func TestFindings_CursorsAreBoundToTheValuesOfFilters(t *testing.T) {
 	o.asked()
 	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
 		for _, test := range []struct{ first, same, other string }{
+			{"status=open", "status=open", "status=open&severity=low"},
 			{"tool=trivy", "tool=trivy&tool=", "tool=gosec"},
 			{"vulnerability=CVE-2019-1549", "vulnerability=cve-2019-1549", "rule=CVE-2019-1549"},
 			{"package=openssl", "package=OPENSSL", "package=pkg:apk/alpine/openssl"},

@@ -279,15 +279,6 @@ func TestPagination_ACursorHoldsForItsOwnListAlone(t *testing.T) {
 	})
 }
 
-func TestPagination_ACursorHoldsForItsOwnFilters(t *testing.T) {
-	o := populated(t)
-	cursor := "cursor=" + url.QueryEscape(o.get("/v1/findings?status=open&size=1").page().NextCursor)
-	o.get("/v1/findings?status=open&"+cursor).wants(200, "its own filter")
-	for _, query := range []string{"", "status=closed&", "status=open&severity=low&", "severity=low&"} {
-		o.get("/v1/findings?" + query + cursor).badQuery("with " + query)
-	}
-}
-
 func TestPagination_ACursorHoldsForTheValueOfATimeHoweverItIsWritten(t *testing.T) {
 	o := populated(t)
 	spelled := func(at, rest string) string { return "/v1/reviews?size=1&start_time=" + url.QueryEscape(at) + rest }
