@@ -25,7 +25,7 @@ func shownIssue(t *testing.T, m *Model, id string) shownRow {
 	t.Helper()
 	issue, ok := m.ReviewIssue(acme, id)
 	if !ok {
-		t.Fatalf("issue %s is not there", id)
+		t.Fatalf("issue %s is missing", id)
 	}
 	return decode(t, issue.JSON())
 }

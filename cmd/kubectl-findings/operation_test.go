@@ -32,7 +32,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// Who commits an operation while another is asked about it wants it carried out, and may want to undo it.
+// If somebody commits an operation while another user is still being asked, it must run, and can be undone.
 func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 	for reason, tc := range map[string]struct {
 		commits, stays bool

@@ -71,7 +71,7 @@ func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
 	}
 }
 
-func TestADeliveryWhoseTurnToBeWaitedForNeverCameIsReadOnce(t *testing.T) {
+func TestAfterTheTimeoutEachRemainingDeliveryIsReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		phases := map[string]v1alpha1.WebhookDeliveryPhase{
 			"pending": v1alpha1.WebhookDeliveryPending, "delivered": v1alpha1.WebhookDeliveryDelivered,

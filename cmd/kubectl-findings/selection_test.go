@@ -127,7 +127,7 @@ func TestTheFlagsAreASelection(t *testing.T) {
 }
 
 // A plugin that is older than the service may be unable to read any finding that was written since.
-func TestALimitedListReadsNotOneByOne(t *testing.T) {
+func TestALimitedListIsNotReadOneByOne(t *testing.T) {
 	const limit, all = 20, 1000
 	for reason, tc := range map[string]struct {
 		readable func(i int) bool

@@ -444,7 +444,7 @@ func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 }
 
 // The names of findings and issues depend on the order of digests.
-func TestADigestIsForEver(t *testing.T) {
+func TestDigestsNeverChange(t *testing.T) {
 	r := inFile("a.go", "x()", 5)
 	r.Related, r.CWEs, r.Level = []sarif.Location{{Path: "b.go", Line: 1}}, []string{"CWE-79"}, "error"
 	harness.Same(t, "digest", "bda514eca6029aad129ff4736a9632e4ed1af4b18786b5085457879d8278eebe", fmt.Sprintf("%x", digest(&r)))

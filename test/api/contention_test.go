@@ -109,7 +109,7 @@ func TestWritersOfOneFindingAllSucceed(t *testing.T) {
 
 // A finding with many writers does not delay writers of other findings: each finding has its own
 // queue.
-func TestABusyFindingKeepsNobodyElseWaiting(t *testing.T) {
+func TestABusyFindingDoesNotDelayOthers(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
 	busy := o.finding(c, builder.Finding("f-busy"))
@@ -164,12 +164,12 @@ func TestTwoReplicasAndTheStatusShowOneTime(t *testing.T) {
 	before := record(time.Now())
 	repository.Spec.Description = ""
 	harness.Must(t, env.Client.Update(t.Context(), repository, client.FieldOwner("kubectl")))
-	expect("a removal is told by nothing", before)
-	expect("but the controllers' clock, by whatever it says", record(time.Now().Add(time.Minute)))
+	expect("nothing records a removal", before)
+	expect("only the controllers' clock shows it", record(time.Now().Add(time.Minute)))
 }
 
 // Whoever commits an operation while others do gets it committed, by the one who was first.
-func TestWhoCommitsAnOperationWhileOthersDoGetsItCommitted(t *testing.T) {
+func TestConcurrentCommitsAllSucceed(t *testing.T) {
 	o, c := newOrganization(t), facadeClient(t)
 	operation := builder.TriageOperation("op-1", "R1").In(o.namespace).Build()
 	operation.Spec.By = "apikey/ci"

@@ -265,7 +265,7 @@ func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {
 	}
 }
 
-func TestAnIDThatIsNotOfTheStreamGetsOneReset(t *testing.T) {
+func TestAnUnknownIDGetsOneReset(t *testing.T) {
 	o, other := newOrganization(t), newOrganization(t)
 	c, foreign := o.key("ci"), other.key("ci")
 	s := c.follows(t, "", "").begins()

@@ -38,8 +38,8 @@ func newcomer(t *testing.T, folders ...v1alpha1.ProjectPattern) (*organization, 
 	return o, c
 }
 
-// came returns the repositories except the fixture's.
-func (o *organization) came() []v1alpha1.Repository {
+// created returns the repositories except the fixture's.
+func (o *organization) created() []v1alpha1.Repository {
 	o.t.Helper()
 	list := &v1alpha1.RepositoryList{}
 	harness.Must(o.t, env.Client.List(o.t.Context(), list, client.InNamespace(o.namespace)))
@@ -52,29 +52,29 @@ func (c *caller) submitTo(fullName, body string) openapi.SarifStatus {
 	return c.follow(c.do(http.MethodPost, "/repos/"+fullName+"/code-scanning/sarifs", body).wants(http.StatusAccepted, "an upload"))
 }
 
-func TestARepositoryThatNobodyWroteDownComesWithAnUpload(t *testing.T) {
+func TestAnUploadCreatesAnUnknownRepository(t *testing.T) {
 	o, c := newcomer(t)
 	body := forGitHub(sarif("one", "two"), `"checkout_uri":"https://x:secret@github.com/acme/shop.git"`)
 	c.wantsComplete(c.submitTo("acme/shop", body))
-	came := o.came()
-	if len(came) != 1 {
-		t.Fatalf("%d repositories came", len(came))
+	created := o.created()
+	if len(created) != 1 {
+		t.Fatalf("%d repositories were created", len(created))
 	}
 	want := v1alpha1.RepositorySpec{Provider: "github", FullName: "acme/shop", URL: "https://github.com/acme/shop",
 		CloneURL: "https://github.com/acme/shop.git", ScanBranch: "main", ScanEnabled: true}
-	harness.Same(t, "the repository", want, came[0].Spec)
-	harness.Same(t, "open findings", map[string]int{came[0].Name: 2}, o.open())
+	harness.Same(t, "the repository", want, created[0].Spec)
+	harness.Same(t, "open findings", map[string]int{created[0].Name: 2}, o.open())
 
 	before := o.everything()
 	c.wantsComplete(c.submitTo("Acme/Shop", body))
-	if diff := cmp.Diff(before, o.everything()); diff != "" || len(o.came()) != 1 {
-		t.Errorf("the same again changed something, or made another: %d repositories\n%s", len(o.came()), diff)
+	if diff := cmp.Diff(before, o.everything()); diff != "" || len(o.created()) != 1 {
+		t.Errorf("the same again changed something, or made another: %d repositories\n%s", len(o.created()), diff)
 	}
 	// Another branch, or a pull request of an unknown repository, creates nothing.
 	c.wantsFailed(c.submitTo("acme/shop", strings.Replace(body, "refs/heads/main", "refs/heads/trunk", 1)), "trunk")
 	a := c.do(http.MethodPost, "/repos/acme/other/code-scanning/sarifs", strings.NewReplacer("refs/heads/main", "refs/pull/3/merge", `"abc"`, `"8f3e1c2d"`).Replace(body))
-	if a.wants(http.StatusConflict, "a pull request of nothing"); !strings.Contains(string(a.body), "does not exist yet") || len(o.came()) != 1 {
-		t.Errorf("%d repositories, and the answer is %s", len(o.came()), a.body)
+	if a.wants(http.StatusConflict, "a pull request of nothing"); !strings.Contains(string(a.body), "does not exist yet") || len(o.created()) != 1 {
+		t.Errorf("%d repositories, and the answer is %s", len(o.created()), a.body)
 	}
 }
 
@@ -101,8 +101,8 @@ func TestARepositoryOfAnotherHostIsAnother(t *testing.T) {
 			c.wantsComplete(c.submitTo("acme/twin", body(host)))
 		}
 	}
-	if came := o.came(); len(came) != 2 || len(o.open()) != 2 {
-		t.Fatalf("%d repositories came, the open findings are %v", len(came), o.open())
+	if created := o.created(); len(created) != 2 || len(o.open()) != 2 {
+		t.Fatalf("%d repositories were created, the open findings are %v", len(created), o.open())
 	}
 	o.eventually(func(g Gomega) { // the facade has observed both
 		a := c.do(http.MethodPost, "/repos/acme/twin/code-scanning/sarifs", forGitHub(sarif("one")))
@@ -133,8 +133,8 @@ func TestARepositoryComesWithAnUploadToItsID(t *testing.T) {
 	c.do(http.MethodPost, "/v2/repos/web/projects/app/scans", sarif("one"), as).wants(http.StatusConflict, "a name that nothing tells of").
 		says("versionControlProvenance")
 	upload := decoded[openapi.Upload](post("/v2/repos/web/projects/app", "?dry_run=true&ref=refs/heads/main").wants(http.StatusOK, "a dry run"))
-	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "repository web") || !strings.Contains(said, "project app") || len(o.came()) != 0 {
-		t.Errorf("a dry run says %q, and there are %d repositories", said, len(o.came()))
+	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "repository web") || !strings.Contains(said, "project app") || len(o.created()) != 0 {
+		t.Errorf("a dry run says %q, and there are %d repositories", said, len(o.created()))
 	}
 	upload = decoded[openapi.Upload](post("/v2/repos/web/projects/app", "?ref=refs/heads/main").wants(http.StatusOK, "an upload"))
 	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "repository web") || !strings.Contains(said, "its branch main") || upload.Scans[0].Counts.Created != 1 {
@@ -152,21 +152,21 @@ func TestARepositoryComesWithAnUploadToItsID(t *testing.T) {
 
 // Nothing is created if the organization has not allowed it, or under names that belong to another
 // organization.
-func TestNothingComesWhereItIsNotWanted(t *testing.T) {
+func TestNothingIsCreatedUnlessAllowed(t *testing.T) {
 	theirs, _ := uploader(t)
 	theirs.create(builder.Repository("theirs").In(theirs.namespace).Mutate(func(r *v1alpha1.Repository) { r.Spec.FullName = "globex/theirs" }).Build())
 	o, c := uploader(t)
 	c.do(http.MethodPost, "/repos/acme/shop/code-scanning/sarifs", forGitHub(sarif("one"))).wants(http.StatusNotFound, "not wanted")
-	harness.Same(t, "the repositories that came", 0, len(o.came()))
+	harness.Same(t, "the repositories that were created", 0, len(o.created()))
 	o, c = newcomer(t)
 	c.wantsComplete(c.submitTo("globex/theirs", forGitHub(sarif("one"))))
-	if came := o.came(); len(came) != 1 || came[0].Namespace != o.namespace || len(theirs.everything()) != 0 {
-		t.Errorf("another organization's name led to %v", came)
+	if created := o.created(); len(created) != 1 || created[0].Namespace != o.namespace || len(theirs.everything()) != 0 {
+		t.Errorf("another organization's name led to %v", created)
 	}
 	for _, hostile := range []string{"..%2ftheirs/x", "acme/..", "%D0%B0cme/shop", "acme/sh%20op", "acme/x%00y", "a%2f%2fb/c"} {
 		if a := c.do(http.MethodPost, "/repos/"+hostile+"/code-scanning/sarifs", forGitHub(sarif("one"))); a.status/100 != 4 {
 			t.Errorf("%s: %d %s", hostile, a.status, a.body)
 		}
 	}
-	harness.Same(t, "the repositories that came", 1, len(o.came()))
+	harness.Same(t, "the repositories that were created", 1, len(o.created()))
 }

@@ -124,7 +124,7 @@ func TestTheBodyOfAnUploadIsReadAsGitHubReadsIt(t *testing.T) {
 	c.follow(c.do(http.MethodPost, sarifsPath, forGitHub(sarif("one")), header("Content-Type", "application/x-www-form-urlencoded")))
 }
 
-func TestWhatIsNoUploadToGitHubIsRejected(t *testing.T) {
+func TestAnInvalidUploadInGitHubsFormIsRejected(t *testing.T) {
 	o, c := named(t)
 	packed := func(content string) string { return base64.StdEncoding.EncodeToString([]byte(content)) }
 	with := func(value string) string { return `{"commit_sha":"abc","ref":"refs/heads/main","sarif":` + value + `}` }

@@ -89,7 +89,7 @@ func TestIsolation_OperationsReachNobodyElse(t *testing.T) {
 }
 
 // An invalid operation, or one from a caller without the right, is refused with an explanation.
-func TestInput_WhatIsNoOperationMakesNone(t *testing.T) {
+func TestInput_InvalidOperationsAreRefused(t *testing.T) {
 	o := newOrganization(t, "refused-"+letters(6), plenty)
 	const set = `"set":{"comments":"x"}`
 	ids := func(n int) string { return `"ids":[` + strings.TrimSuffix(strings.Repeat(`"f",`, n), ",") + `]` }

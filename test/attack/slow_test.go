@@ -135,7 +135,7 @@ func TestInput_IdleConnectionsCostLittle(t *testing.T) {
 }
 
 // A client that does not read its answers delays only itself.
-func TestInput_WhoDoesNotReadHoldsUpNobody(t *testing.T) {
+func TestInput_AClientThatDoesNotReadBlocksNobody(t *testing.T) {
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
 	o := tenants(t)[0]

@@ -21,7 +21,7 @@ import (
 var everythingOn = filepath.Join("testdata", "values", "everything.yaml")
 
 // An alert on a metric that does not exist never fires, which nobody would notice.
-func TestAlertsAndDashboardAskForMetricsThatThereAre(t *testing.T) {
+func TestAlertsAndDashboardUseExistingMetrics(t *testing.T) {
 	objects := Render(t, "findings", "findings-system", "--values", everythingOn)
 	dashboard, _, _ := unstructured.NestedString(one(t, objects, "ConfigMap", "everything-dashboard").Object, "data", "findings-operator.json") //nolint:errcheck // checked by what follows
 	if !json.Valid([]byte(dashboard)) {

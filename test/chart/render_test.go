@@ -577,7 +577,7 @@ func TestTheAutoscalerAddsReplicasForALastingLoadOnly(t *testing.T) {
 }
 
 // A proxy that speaks plain HTTP to a port of TLS gets no answer, and the release looks healthy.
-func TestWhatIsInFrontIsToldToUseTLS(t *testing.T) {
+func TestTheNotesAndTheServiceAskForTLS(t *testing.T) {
 	for set, want := range map[string]string{
 		"ingress.enabled=true,ingress.host=findings.3com,ingress.tlsSecret=tls": "backend-protocol: HTTPS",
 		"httpRoute.enabled=true,httpRoute.parentRefs[0].name=gateway":           "BackendTLSPolicy for the Service findings-api",

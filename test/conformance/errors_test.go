@@ -107,7 +107,7 @@ func TestErrors_UnknownMethodsAre405WithAllow(t *testing.T) {
 	}
 }
 
-func TestErrors_AnIDThatIsNoneIs400(t *testing.T) {
+func TestErrors_AnInvalidIDIs400(t *testing.T) {
 	c := anyKey(t)
 	for reason, id := range map[string]string{
 		"over 253 bytes":       strings.Repeat("a", 254),
@@ -131,7 +131,7 @@ func TestErrors_AnIDThatIsNoneIs400(t *testing.T) {
 	}
 }
 
-func TestErrors_AnyOtherIDThatIsNotThereIs404(t *testing.T) {
+func TestErrors_AnUnknownIDIs404(t *testing.T) {
 	c := anyKey(t)
 	for _, id := range []string{
 		"f-none", "F-Upper", strings.Repeat("a", 253), "a%2Fb", "%E6%96%87", "a+b", "a%20b", "*", "%25", "'%20or%20'1'='1", "..%2F..", "~", "null",
@@ -144,7 +144,7 @@ func TestErrors_AnyOtherIDThatIsNotThereIs404(t *testing.T) {
 }
 
 // Errors do not reveal how the service is implemented.
-func TestErrors_TellNothingOfTheInside(t *testing.T) {
+func TestErrors_DoNotRevealInternals(t *testing.T) {
 	c := anyKey(t)
 	for _, a := range []answer{
 		c.get("/v1/findings?cursor=x"), c.get("/nowhere"), c.do("DELETE", "/v1/findings", ""), c.patch("/v1/findings/f-none", `{"user_status":7}`),

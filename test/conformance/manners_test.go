@@ -39,7 +39,7 @@ func TestManners_HeadIsGetWithoutTheBody(t *testing.T) {
 	}
 }
 
-func TestManners_OptionsTellsTheMethods(t *testing.T) {
+func TestManners_OptionsListsTheMethods(t *testing.T) {
 	c := anyKey(t)
 	for path, methods := range allowedMethods() {
 		a := c.do(http.MethodOptions, path, "").wants(204, "OPTIONS")

@@ -84,7 +84,7 @@ var (
 func wantsShape(t *testing.T, what string, got record, want shape) {
 	t.Helper()
 	if got == nil {
-		t.Errorf("%s is not there", what)
+		t.Errorf("%s is missing", what)
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(want)) {

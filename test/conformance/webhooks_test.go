@@ -177,7 +177,7 @@ func sentWithBoth(t *testing.T) (o *organization, sent received, over time.Time)
 	return nil, received{}, over
 }
 
-func TestWebhooks_ASignatureOfASecretThatIsOverIsSecretExpired(t *testing.T) {
+func TestWebhooks_AnExpiredSecretGivesSecretExpired(t *testing.T) {
 	o, sent, over := sentWithBoth(t)
 	both := strings.Fields(sent.signature)
 	verdictsNow := func() []string {

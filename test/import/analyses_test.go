@@ -79,7 +79,7 @@ func TestTwoRunsOfOneAnalysisAreOneScan(t *testing.T) {
 
 // Findings that were imported without an analysis are adopted by the analysis that reports them; the others
 // are closed by the second import of an analysis, and not before.
-func TestFindingsOfNoAnalysisAreTakenOverByWhatReportsThem(t *testing.T) {
+func TestAnAnalysisAdoptsFindingsWithoutOne(t *testing.T) {
 	p := newProject(t)
 	results := numbered(6)
 	p.imports(document(results...), commitA)

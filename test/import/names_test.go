@@ -33,7 +33,7 @@ func (p *project) wantNoFactOf(former string) {
 
 // Open, closed and reopened findings move to the new name with their decisions, including unreported ones, and no
 // fact with the old name keeps a finding closed.
-func TestAToolUnderItsNewNameTakesItsFindingsOver(t *testing.T) {
+func TestARenamedToolKeepsItsFindings(t *testing.T) {
 	p := newProject(t)
 	results := numbered(4)
 	p.imports(builder.SARIF("old", results...), commitA)

@@ -105,7 +105,7 @@ func TestThePluginFailsIfTheScannerCrashed(t *testing.T) {
 }
 
 // Nobody records states here: the import is complete nevertheless, and says so.
-func TestThePluginWaitsNoLongerThanItIsTold(t *testing.T) {
+func TestTheWaitEndsWithItsTimeout(t *testing.T) {
 	p := newProject(t)
 	var stdout, stderr bytes.Buffer
 	cmd := p.kubectl(sarifFile(p, document(numbered(2)...)), "--wait", "--timeout", "1s")
@@ -211,7 +211,7 @@ func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 		t.Errorf("it does not say that it was interrupted:\n%s", out)
 	}
 	if f := p.titled("old"); f.Spec.Closed != nil {
-		t.Error("it closed a finding before all that is there had been seen to")
+		t.Error("it closed a finding although the import did not finish")
 	}
 	wantOneFailed(t, p.scans(), "interrupt")
 	// The Lease is released immediately.

@@ -27,7 +27,7 @@ func (p *project) leases() int {
 }
 
 // The second import must wait until the first has ended, and then find everything unchanged.
-func TestConcurrentImportsFollowEachOther(t *testing.T) {
+func TestConcurrentImportsRunOneAfterTheOther(t *testing.T) {
 	p := newProject(t)
 	file := document(numbered(30)...)
 	waiting := make(chan struct{})

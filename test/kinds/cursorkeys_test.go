@@ -43,7 +43,7 @@ func TestADeletedSecretIsMadeAgain(t *testing.T) {
 }
 
 // It may start before its role exists: the pods of an installation start in any order.
-func TestItIsTriedUntilItIsAllowed(t *testing.T) {
+func TestCreationIsRetriedUntilPermitted(t *testing.T) {
 	const namespace, name = testenv.SystemNamespace, "early"
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cursor-keys"}}
 	harness.Must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), secret)))

@@ -118,7 +118,7 @@ func backlogged(t *testing.T, ns string) *v1alpha1.WebhookEndpoint {
 	return endpoint
 }
 
-func TestWhatABackloggedEndpointIsOwedIsMadeWhenItHasCaughtUp(t *testing.T) {
+func TestOwedDeliveriesAreCreatedWhenTheBacklogEnds(t *testing.T) {
 	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := backlogged(t, ns)

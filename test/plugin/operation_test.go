@@ -64,7 +64,7 @@ func (o *organization) decisions() map[string]v1alpha1.FindingTriage {
 	return decisions
 }
 
-func TestWhatFiltersChooseAnOperationDecidesAndUndoes(t *testing.T) {
+func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 	o := newOrganization(t, "operation")
 	o.has(many(4)...)
 	triager := o.member(testenv.Triager)
@@ -168,7 +168,7 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 	harness.Same(t, "the muted findings", 0, o.withVerdict(v1alpha1.UserStatusMuted))
 }
 
-func TestWithoutOperationsTheClusterIsToBeUpgraded(t *testing.T) {
+func TestAClusterWithoutOperationsNeedsAnUpgrade(t *testing.T) {
 	o := newOrganization(t, "operation-unknown")
 	o.has(many(1)...)
 	g := &gateway{before: func(_ http.ResponseWriter, r *http.Request) bool {

@@ -120,7 +120,7 @@ func TestTheWalkReportsWhatHasNoBound(t *testing.T) {
 	}
 }
 
-func TestEveryKindIsGoodToLookAt(t *testing.T) {
+func TestEveryKindIsEasyToUseWithKubectl(t *testing.T) {
 	short := map[string]string{}
 	for kind, crd := range crds(t) {
 		if len(crd.Spec.Names.ShortNames) == 0 {
