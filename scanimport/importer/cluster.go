@@ -96,33 +96,39 @@ func checkBond(project *v1alpha1.Project, repository string) error {
 	return &RefusedError{fmt.Sprintf("project %s belongs to repository %s, not to %s: give --repository %s, or another --project", project.Name, of, repository, of)}
 }
 
-// whoCreates completes the error about an object that does not exist, which the ClusterRole of scanners cannot create.
-var whoCreates = map[string]string{
-	"repository": ownRole("repositories"),
-	"project":    ownRole("projects"),
-}
-
-func ownRole(resource string) string {
-	return fmt.Sprintf("; creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it", resource)
-}
-
-// Require reads an object that must exist before anything is imported; kind is for messages.
+// Require reads an object that must exist before anything is imported; kind is "repository" or "project", for messages.
 // If the object does not exist or is being deleted, the error is a RefusedError.
 func Require(ctx context.Context, c client.Client, kind string, key client.ObjectKey, into client.Object) error {
-	err := Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
-	switch {
-	case kube.IsNoSuchObject(err):
+	there, err := find(ctx, c, kind, key, into)
+	if err == nil && !there {
 		return noSuch(kind, key)
-	case err != nil:
-		return fmt.Errorf("read %s %s: %w", kind, key, err)
 	}
-	return checkKept(kind, into)
+	return err
 }
 
-// noSuch returns the error for a required object that does not exist.
+// find reads an object and reports whether it exists. One that is being deleted exists and is refused.
+func find(ctx context.Context, c client.Client, kind string, key client.ObjectKey,
+	into client.Object) (there bool, err error) {
+	err = Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
+	switch {
+	case kube.IsNoSuchObject(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("read %s %s: %w", kind, key, err)
+	case into.GetDeletionTimestamp() != nil:
+		return true, &RefusedError{fmt.Sprintf("%s %q is being deleted: wait until it is gone, and create it anew", kind, key.Name)}
+	}
+	return true, nil
+}
+
+// resources are the kinds of required objects as roles name them.
+var resources = map[string]string{"repository": "repositories", "project": "projects"}
+
+// noSuch returns the error for a required object that does not exist, which the ClusterRole of scanners cannot create.
 func noSuch(kind string, key client.ObjectKey) *RefusedError {
-	return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: list them with `kubectl get %s -n %s`; it must exist before the import%s",
-		kind, key.Name, key.Namespace, kind, key.Namespace, whoCreates[kind])}
+	return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: list them with `kubectl get %s -n %s`; it must exist before the import; "+
+		"creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it",
+		kind, key.Name, key.Namespace, kind, key.Namespace, resources[kind])}
 }
 
 // applied is an object as it is applied: only its spec, without the fields that the API server and controllers add.

@@ -55,6 +55,9 @@ type Options struct {
 func (o *Options) setDefaults() {
 	o.Concurrency = cmp.Or(max(o.Concurrency, 0), DefaultConcurrency)
 	o.ProgressInterval = cmp.Or(max(o.ProgressInterval, 0), DefaultProgressInterval)
+	if o.Found == nil {
+		o.Found = &Found{}
+	}
 	if o.OnWaiting == nil {
 		o.OnWaiting = func(*Batch, string) {}
 	}
@@ -119,7 +122,7 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 		}}
 	}
 	if len(summaries) > 0 {
-		summaries[0].Provisioned = im.options.Found.provisioned()
+		summaries[0].Provisioned = im.options.Found.Provisioned
 	}
 	if im.options.DryRun {
 		return summaries, im.dryRun(ctx, jobs)

@@ -95,6 +95,9 @@ type Found struct {
 // Provision finds the repository and the projects of an import and creates missing ones. If the organization does not
 // allow that, it returns a RefusedError that names the missing object. Existing objects are not changed.
 func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*Found, error) {
+	if place.Check == nil {
+		place.Check = func(*v1alpha1.Repository) error { return nil }
+	}
 	p := &provisioner{client: c, place: place, found: &Found{}}
 	if err := p.repository(ctx, batches); err != nil {
 		return nil, err
@@ -103,19 +106,11 @@ func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*
 		return p.found, nil
 	}
 	if len(p.found.Provisioned) == 0 {
-		if err := p.check(p.found.Repository); err != nil {
+		if err := place.Check(p.found.Repository); err != nil {
 			return nil, err
 		}
 	}
 	return p.found, p.projects(ctx, batches)
-}
-
-// provisioned returns the created objects; nil for a nil Found.
-func (f *Found) provisioned() []Provisioned {
-	if f == nil {
-		return nil
-	}
-	return f.Provisioned
 }
 
 // Assumed returns the repository for an import with DryRun to use; nil if everything exists, or f is nil.
@@ -136,13 +131,6 @@ func (p *provisioner) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: p.place.Namespace, Name: name}
 }
 
-func (p *provisioner) check(repository *v1alpha1.Repository) error {
-	if p.place.Check == nil {
-		return nil
-	}
-	return p.place.Check(repository)
-}
-
 // byFullName reports whether the repository is given by its full name.
 func (p *Place) byFullName() bool { return strings.Contains(p.Repository, "/") }
 
@@ -152,24 +140,31 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	if err != nil {
 		return err
 	}
-	if there, err := p.look(ctx, facts); err != nil || there {
+	look := func(ctx context.Context) (there bool, err error) { return p.look(ctx, facts) }
+	if there, err := look(ctx); err != nil || there {
 		return err
 	}
-	if err := p.check(nil); err != nil {
+	if err := p.place.Check(nil); err != nil {
 		return err
-	}
-	if p.place.DryRun {
-		return p.createRepository(ctx, facts)
 	}
 	// Of two imports that describe one new repository differently, only one creates it.
-	lease := p.key("import-" + fingerprints.Hash("repository", cmp.Or(strings.ToLower(facts.FullName), p.place.Repository)))
-	create := func(ctx context.Context, _ Held) error {
-		if there, err := p.look(ctx, facts); err != nil || there {
+	lease := fingerprints.Hash("repository", cmp.Or(strings.ToLower(facts.FullName), p.place.Repository))
+	return p.createOnce(ctx, lease, look, func(ctx context.Context) error { return p.createRepository(ctx, facts) })
+}
+
+// createOnce creates an object that was not found. Imports that create it under the same Lease do so one after another,
+// and look for it again first. A dry run creates nothing and takes no Lease.
+func (p *provisioner) createOnce(ctx context.Context, lease string,
+	look func(ctx context.Context) (there bool, err error), create func(ctx context.Context) error) error {
+	if p.place.DryRun {
+		return create(ctx)
+	}
+	return WithLease(ctx, p.client, p.key("import-"+lease), func(string) {}, func(ctx context.Context, _ Held) error {
+		if there, err := look(ctx); err != nil || there {
 			return err
 		}
-		return p.createRepository(ctx, facts)
-	}
-	return WithLease(ctx, p.client, lease, func(string) {}, create)
+		return create(ctx)
+	})
 }
 
 // Facts returns what the place and the files of the batches tell about the repository.
@@ -200,31 +195,32 @@ func (p *provisioner) look(ctx context.Context, facts provision.Facts) (there bo
 	if !p.place.byFullName() {
 		return p.get(ctx, p.place.Repository)
 	}
-	repositories, _, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
-	if err != nil {
-		return false, fmt.Errorf("list the repositories in namespace %s: %w", p.place.Namespace, err)
-	}
-	found, err := provision.Find(repositories, facts)
-	if err != nil {
-		return false, &RefusedError{err.Error() + ": name one of them"}
-	}
-	if found == nil {
-		return false, nil
+	found, err := p.byFacts(ctx, facts)
+	if err != nil || found == nil {
+		return false, err
 	}
 	return p.get(ctx, found.Name)
 }
 
+// byFacts returns the organization's repository that the facts describe, or nil.
+func (p *provisioner) byFacts(ctx context.Context, facts provision.Facts) (*v1alpha1.Repository, error) {
+	repositories, _, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
+	if err != nil {
+		return nil, fmt.Errorf("list the repositories in namespace %s: %w", p.place.Namespace, err)
+	}
+	found, err := provision.Find(repositories, facts)
+	if err != nil {
+		return nil, &RefusedError{err.Error() + ": name one of them"}
+	}
+	return found, nil
+}
+
 func (p *provisioner) get(ctx context.Context, name string) (there bool, err error) {
 	repository := &v1alpha1.Repository{}
-	err = Retry(ctx, func(ctx context.Context) error { return p.client.Get(ctx, p.key(name), repository) })
-	switch {
-	case kube.IsNoSuchObject(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read repository %s: %w", p.key(name), err)
+	if there, err = find(ctx, p.client, "repository", p.key(name), repository); there {
+		p.found.Repository = repository
 	}
-	p.found.Repository = repository
-	return true, checkKept("repository", repository)
+	return there, err
 }
 
 // createRepository creates the repository under the given name, or one derived from its full name.
@@ -280,19 +276,12 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 			"neither the files (versionControlProvenance) nor the request name the repository that was scanned: "+
 				"name it OWNER/NAME with --repository, or over REST pass the repository's URL as source_root")
 	}
-	repositories, _, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
-	if err != nil {
-		return fmt.Errorf("list the repositories in namespace %s: %w", p.place.Namespace, err)
-	}
-	found, err := provision.Find(repositories, facts)
-	switch {
-	case err != nil:
-		return &RefusedError{err.Error() + ": name one of them"}
-	case found != nil:
+	found, err := p.byFacts(ctx, facts)
+	if found != nil {
 		return &RefusedError{fmt.Sprintf("there is no repository %q in namespace %s; the files belong to %s, which is the repository %s: name that one",
 			p.place.Repository, p.place.Namespace, facts.FullName, found.Name)}
 	}
-	return nil
+	return err
 }
 
 // checkName returns "does not exist" for a name that no object can have.
@@ -341,12 +330,4 @@ func withReason(refused *RefusedError, err error) *RefusedError {
 // untold refuses to create an object for lack of information about it.
 func untold(kind string, key client.ObjectKey, why string) error {
 	return &RefusedError{noSuch(kind, key).Reason + notCreated + why}
-}
-
-// checkKept refuses an object that is being deleted.
-func checkKept(kind string, object client.Object) error {
-	if object.GetDeletionTimestamp() == nil {
-		return nil
-	}
-	return &RefusedError{fmt.Sprintf("%s %q is being deleted: wait until it is gone, and create it anew", kind, object.GetName())}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
-	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
@@ -21,52 +20,40 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 	if p.place.Project != "" {
 		return p.namedProject(ctx)
 	}
-	if p.place.DryRun && len(p.found.Provisioned) > 0 {
-		return p.missing(ctx, batches)
+	if !p.place.DryRun || len(p.found.Provisioned) == 0 { // a repository that would be created has no projects
+		list, err := p.list(ctx)
+		if err != nil {
+			return err
+		}
+		p.found.Projects = slices.DeleteFunc(list, func(p v1alpha1.Project) bool { return p.DeletionTimestamp != nil })
 	}
-	list, err := p.list(ctx)
-	if err != nil {
-		return err
-	}
-	p.found.Projects = slices.DeleteFunc(list, func(p v1alpha1.Project) bool { return p.DeletionTimestamp != nil })
 	return p.missing(ctx, batches)
 }
 
 // namedProject finds or creates the named project.
 func (p *provisioner) namedProject(ctx context.Context) error {
 	key := p.key(p.place.Project)
-	if there, err := p.lookProject(ctx, key); err != nil || there {
+	look := func(ctx context.Context) (there bool, err error) { return p.lookProject(ctx, key) }
+	if there, err := look(ctx); err != nil || there {
 		return err
 	}
 	if err := checkName("project", key); err != nil {
 		return err
 	}
-	if p.place.DryRun {
-		return p.newProject(ctx, key)
-	}
 	// Of two imports that each name the first project of a repository, only one creates it: see newProject.
-	lease := p.key("import-" + fingerprints.Hash("project", p.found.Repository.Name))
-	create := func(ctx context.Context, _ Held) error {
-		if there, err := p.lookProject(ctx, key); err != nil || there {
-			return err
-		}
-		return p.newProject(ctx, key)
-	}
-	return WithLease(ctx, p.client, lease, func(string) {}, create)
+	lease := fingerprints.Hash("project", p.found.Repository.Name)
+	return p.createOnce(ctx, lease, look, func(ctx context.Context) error { return p.newProject(ctx, key) })
 }
 
 // lookProject reports whether the project exists.
 func (p *provisioner) lookProject(ctx context.Context, key client.ObjectKey) (there bool, err error) {
 	project := &v1alpha1.Project{}
-	err = Retry(ctx, func(ctx context.Context) error { return p.client.Get(ctx, key, project) })
-	switch {
-	case kube.IsNoSuchObject(err):
-		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("read project %s: %w", key, err)
+	there, err = find(ctx, p.client, "project", key, project)
+	if there {
+		p.found.Projects = append(p.found.Projects, *project)
+		err = cmp.Or(err, checkBond(project, p.found.Repository.Name))
 	}
-	p.found.Projects = append(p.found.Projects, *project)
-	return true, cmp.Or(checkKept("project", project), checkBond(project, p.found.Repository.Name))
+	return there, err
 }
 
 // newProject creates the named project. In a repository that has projects, an unknown name without a folder is probably

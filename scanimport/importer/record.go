@@ -82,7 +82,7 @@ func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
 	j := &job{Batch: b, project: im.target.of(b), summary: newSummary(b), context: scanContext{
 		scanID: im.options.ScanName(b), startedAt: b.Started(),
 	}}
-	j.summary.Provisioned = im.options.Found.provisioned()
+	j.summary.Provisioned = im.options.Found.Provisioned
 	if err := im.end(ctx, j, v1alpha1.ScanFailed, FailedMessage(reason)); err != nil {
 		return err
 	}
