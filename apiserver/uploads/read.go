@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
@@ -144,9 +145,8 @@ const mostDetail = 1000
 func refusedFile(err error) error { return refusedAs(err, problem.CodeMalformed) }
 
 func refusedAs(err error, code string) error {
-	detail := []rune("nothing was imported: " + err.Error())
-	text := string(detail[:min(len(detail), mostDetail)])
-	return &refusal{problem.InvalidBody(text).Coded(code), reasonMalformed}
+	detail := truncate.To("nothing was imported: "+err.Error(), mostDetail)
+	return &refusal{problem.InvalidBody(detail).Coded(code), reasonMalformed}
 }
 
 // gzipError is an error in a compressed body.

@@ -3,10 +3,10 @@ package findingstate
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 // critical is a severity that exists only in the basis of decisions: the worst of the high findings. The
@@ -39,7 +39,7 @@ func Basis(spec *v1alpha1.FindingSpec) string { return basisOf(spec).String() }
 func basisOf(spec *v1alpha1.FindingSpec) basis {
 	b := basis{severity: severityOf(&spec.Details), doubt: basisPart(doubtOf(spec.Doubt)), plain: spec.Evidence == ""}
 	if p := spec.Package; p != nil {
-		b.version = firstRunes(p.Version, maxBasisVersion)
+		b.version = truncate.To(p.Version, maxBasisVersion)
 	}
 	// With a known version the code does not count: in a lock file, the lines around it change with
 	// other packages.
@@ -102,14 +102,7 @@ func codeOf(spec *v1alpha1.FindingSpec) string {
 
 // basisPart makes a text usable as a part before others: without separator, and of bounded length.
 func basisPart(s string) string {
-	return firstRunes(strings.ReplaceAll(s, basisSeparator, ","), maxBasisPart)
-}
-
-func firstRunes(s string, n int) string {
-	if utf8.RuneCountInString(s) <= n {
-		return s
-	}
-	return string([]rune(s)[:n])
+	return truncate.To(strings.ReplaceAll(s, basisSeparator, ","), maxBasisPart)
 }
 
 const basisSeparator = ";"
@@ -137,13 +130,13 @@ func parseBasis(text string) (b basis) {
 	for text != "" {
 		name, rest, _ := strings.Cut(text, "=")
 		if name == "version" {
-			b.version = firstRunes(rest, maxBasisVersion)
+			b.version = truncate.To(rest, maxBasisVersion)
 			return b
 		}
 		value, more, _ := strings.Cut(rest, basisSeparator)
 		switch name {
 		case "severity", "rated":
-			b.severity, b.plain = firstRunes(value, maxBasisSeverity), name == "rated"
+			b.severity, b.plain = truncate.To(value, maxBasisSeverity), name == "rated"
 		case "code", "text":
 			b.code = basisPart(value)
 		case "doubt":

@@ -2,10 +2,11 @@ package findingstate
 
 import (
 	"time"
-	"unicode/utf8"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 // Observe returns the status that follows from the finding's spec and its status so far: state, updatedAt, the basis
@@ -172,20 +173,13 @@ func isTriaged(spec *v1alpha1.FindingSpec) bool {
 	return Declared(spec) != v1alpha1.UserStatusOpen || spec.Triage.Comments != ""
 }
 
-const (
-	// maxTransitionScan is the maximum length of a transition's scan.
-	maxTransitionScan = 128
-	// cutMark ends a truncated comment. The importer uses the same mark.
-	cutMark = " ... [cut]"
-)
+// maxTransitionScan is the maximum length of a transition's scan.
+const maxTransitionScan = 128
 
 // cut truncates a comment to the maximum length in a transition.
 func cut(comment string) string { return shortened(comment, v1alpha1.MaxTransitionComment) }
 
-// shortened truncates a text to limit characters, counted like the API server does.
+// shortened truncates a text with the mark that the importer uses too.
 func shortened(text string, limit int) string {
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	return string([]rune(text)[:limit-len(cutMark)]) + cutMark
+	return truncate.Marked(text, limit, fingerprints.CutMark)
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/ext"
+
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 const (
@@ -191,8 +193,7 @@ func (p *Program) evaluate(facts *Facts, now time.Time) (is bool, cost uint64, e
 
 // Failure returns the error's message, truncated to fit a status.
 func Failure(err error) string {
-	message := []rune(strings.ToValidUTF8(err.Error(), "�"))
-	return string(message[:min(len(message), maxMessage)])
+	return truncate.To(strings.ToValidUTF8(err.Error(), "�"), maxMessage)
 }
 
 func firstOf(issues *cel.Issues) error {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 // maxQuoted is the maximum length of a compiler's message in a condition, in characters.
@@ -11,8 +13,7 @@ const maxQuoted = 512
 
 // Quotable returns the error without double quotes, truncated to fit a condition's message.
 func (e *CompileError) Quotable() string {
-	message := []rune(strings.ReplaceAll(e.Error(), `"`, "'"))
-	return string(message[:min(len(message), maxQuoted)])
+	return truncate.To(strings.ReplaceAll(e.Error(), `"`, "'"), maxQuoted)
 }
 
 // ParseQuoted parses the error from a message that quotes it with %q. ok is false for any other message.

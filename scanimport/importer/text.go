@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 // The bounds of the CRDs, in characters as the API server counts them: code points.
@@ -45,19 +46,7 @@ const (
 const cutMark = fingerprints.CutMark
 
 // cut shortens s to at most limit characters, the mark included.
-func cut(s string, limit int) string {
-	if len(s) <= limit || utf8.RuneCountInString(s) <= limit {
-		return s
-	}
-	keep := limit - len(cutMark)
-	for i := range s {
-		if keep == 0 {
-			return s[:i] + cutMark
-		}
-		keep--
-	}
-	return s
-}
+func cut(s string, limit int) string { return truncate.Marked(s, limit, cutMark) }
 
 // clean returns a text that the API server stores unchanged. An apply request is read as YAML, which refuses most
 // control characters and folds some line ends into blanks; a text that came back changed would look new at every

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 const (
@@ -68,12 +69,12 @@ func Repository(namespace, name string, facts Facts) *v1alpha1.Repository {
 // Project returns the Project that an import creates under the name for a folder of the repository ("": the whole
 // repository). beside are the patterns in force.
 func Project(repository *v1alpha1.Repository, name, folder string, beside Patterns) *v1alpha1.Project {
-	shown := []rune(cmp.Or(folder, path.Base(cmp.Or(repository.Spec.FullName, name))))
+	shown := cmp.Or(folder, path.Base(cmp.Or(repository.Spec.FullName, name)))
 	project := &v1alpha1.Project{
 		ObjectMeta: metav1.ObjectMeta{Namespace: repository.Namespace, Name: name},
 		Spec: v1alpha1.ProjectSpec{
 			RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(repository.Name)},
-			RelativePath:  folder, DisplayName: string(shown[:min(len(shown), maxDisplayName)]),
+			RelativePath:  folder, DisplayName: truncate.To(shown, maxDisplayName),
 		},
 	}
 	if len(beside) > 0 {

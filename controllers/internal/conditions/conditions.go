@@ -4,11 +4,11 @@ package conditions
 import (
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 // Verdict is a reconcile's result, as conditions show it.
@@ -38,12 +38,7 @@ func NotFound(reason, kind string, name v1alpha1.ResourceName, dependent string)
 const maxQuoted = 256
 
 // Shortened returns an error's text for a message, which is bounded.
-func Shortened(text string) string {
-	if utf8.RuneCountInString(text) > maxQuoted {
-		return string([]rune(text)[:maxQuoted-1]) + "…"
-	}
-	return text
-}
+func Shortened(text string) string { return truncate.Marked(text, maxQuoted, "…") }
 
 // ReadyReason returns the reason of the Ready condition; "" if there is no such condition yet.
 func ReadyReason(list []v1alpha1.Condition) string {
