@@ -62,21 +62,26 @@ func Identify(scope Scope, results []Result) []Identity {
 		all[i] = results[i].Fingerprints
 	}
 	constant := Constants(all)
-	keyed := make([]*keyedResult, len(results))
+	keyed := make([]*keyedResult, len(results)) // nil for duplicates
+	firsts := make(map[ResultKey]int, len(results))
+	groups := map[string][]int{} // by rule, path and content
 	for i := range results {
-		keyed[i] = newKeyed(&results[i], content(&results[i], constant))
+		r := &results[i]
+		if _, there := firsts[r.ResultKey]; there {
+			continue
+		}
+		firsts[r.ResultKey] = i
+		keyed[i] = newKeyed(r, content(r, constant))
+		id := frame(r.Rule, r.Path, keyed[i].base)
+		groups[id] = append(groups[id], i)
 	}
 	out := make([]Identity, len(results))
-	for i, first := range markDuplicates(keyed) {
-		out[i].Duplicate = first != i
-	}
-	groups := groupBy(keyed, out, func(k *keyedResult) string { return k.base })
 	for _, group := range groups {
 		identifyGroup(scope, keyed, group, out)
 	}
-	for i, k := range keyed {
-		if out[i].Duplicate {
-			out[i] = Identity{Name: out[k.same].Name, Duplicate: true}
+	for i := range results {
+		if first := firsts[results[i].ResultKey]; first != i {
+			out[i] = Identity{Name: out[first].Name, Duplicate: true}
 		}
 	}
 	return out
@@ -86,8 +91,6 @@ func Identify(scope Scope, results []Result) []Identity {
 type keyedResult struct {
 	*Result
 	base, message, column string
-	// same is the index of the first result that is the same.
-	same int
 }
 
 func newKeyed(r *Result, content string) *keyedResult {
@@ -96,33 +99,6 @@ func newKeyed(r *Result, content string) *keyedResult {
 	k.message = frame(content, "message", r.Message)
 	k.column = frame(content, "message and column", r.Message, strconv.Itoa(int(r.Column)))
 	return k
-}
-
-func markDuplicates(keyed []*keyedResult) []int {
-	firsts := make(map[ResultKey]int, len(keyed))
-	out := make([]int, len(keyed))
-	for i, k := range keyed {
-		first, there := firsts[k.ResultKey]
-		if !there {
-			first = i
-			firsts[k.ResultKey] = i
-		}
-		k.same = first
-		out[i] = first
-	}
-	return out
-}
-
-// groupBy groups the indexes of results with the same rule, path and key, without duplicates.
-func groupBy(keyed []*keyedResult, identities []Identity, key func(*keyedResult) string) map[string][]int {
-	groups := map[string][]int{}
-	for i, k := range keyed {
-		if !identities[i].Duplicate {
-			id := frame(k.Rule, k.Path, key(k))
-			groups[id] = append(groups[id], i)
-		}
-	}
-	return groups
 }
 
 // identifyGroup names results that have rule, path and content in common.
