@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,13 +26,16 @@ var (
 	}
 )
 
+// packageScannerName matches a word that starts with the name of a package scanner: "mend" is not in "recommender".
+var packageScannerName = regexp.MustCompile(`(?:^|[^a-z0-9])(?:` + strings.Join(packageScanners, "|") + ")")
+
 // CategoryOf derives from a tool's name the category of its findings.
 func CategoryOf(tool string) v1alpha1.FindingCategory {
 	tool = strings.ToLower(tool)
 	switch {
 	case slices.ContainsFunc(secretScanners, func(name string) bool { return strings.Contains(tool, name) }):
 		return v1alpha1.CategorySecret
-	case slices.ContainsFunc(packageScanners, func(name string) bool { return isNameIn(tool, name) }):
+	case packageScannerName.MatchString(tool):
 		return v1alpha1.CategoryPackage
 	}
 	return v1alpha1.CategoryCode
@@ -56,20 +60,3 @@ func CategoryOfResult(r *sarif.Result, tool v1alpha1.FindingCategory) v1alpha1.F
 	}
 	return tool
 }
-
-// isNameIn reports whether a word of tool starts with the name: "mend" is not in "recommender".
-func isNameIn(tool, name string) bool {
-	for from := 0; ; {
-		at := strings.Index(tool[from:], name)
-		if at < 0 {
-			return false
-		}
-		at += from
-		if at == 0 || !isWordByte(tool[at-1]) {
-			return true
-		}
-		from = at + 1
-	}
-}
-
-func isWordByte(c byte) bool { return c >= 'a' && c <= 'z' || c >= '0' && c <= '9' }
