@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
@@ -201,22 +200,3 @@ func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
 // Share returns the part of the summary that belongs to the batch with that index: its issues that were created,
 // reopened, seen again (updated) and unchanged, findings of the base among the latter, and what was skipped.
 func (s *Summary) Share(batch int) *importer.Summary { return s.shares[batch] }
-
-// newShares returns the initial counts of the batches: only what was skipped while reading is known.
-func newShares(batches []*importer.Batch) []*importer.Summary {
-	shares := make([]*importer.Summary, len(batches))
-	for i, b := range batches {
-		share := &importer.Summary{SkippedBecause: maps.Clone(b.Skipped)}
-		if share.SkippedBecause == nil {
-			share.SkippedBecause = map[string]int{}
-		}
-		if n := len(b.Suppressed); n > 0 {
-			share.SkippedBecause[importer.SkipSuppressed] += n
-		}
-		for _, n := range share.SkippedBecause {
-			share.Skipped += n
-		}
-		shares[i] = share
-	}
-	return shares
-}

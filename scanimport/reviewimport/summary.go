@@ -103,18 +103,20 @@ func (s *Summary) passOver(p *plan) {
 	}
 }
 
-// read counts what a batch holds besides findings.
+// read counts what a batch holds besides findings, in the summary and in the batch's share.
 func (s *Summary) read(b *importer.Batch) {
-	s.Results += len(b.Results) + len(b.Suppressed)
-	for range b.Suppressed {
-		s.Skipped++
-		s.SkippedBecause[importer.SkipSuppressed]++
+	share := &importer.Summary{SkippedBecause: map[string]int{}}
+	maps.Copy(share.SkippedBecause, b.Skipped)
+	if n := len(b.Suppressed); n > 0 {
+		share.SkippedBecause[importer.SkipSuppressed] += n
 	}
-	for reason, n := range b.Skipped {
-		s.Results += n
-		s.Skipped += n
+	for reason, n := range share.SkippedBecause {
+		share.Skipped += n
 		s.SkippedBecause[reason] += n
 	}
+	s.shares = append(s.shares, share)
+	s.Skipped += share.Skipped
+	s.Results += len(b.Results) + share.Skipped
 	for _, example := range b.Examples {
 		s.example(example)
 	}
@@ -303,7 +305,7 @@ func (s *Summary) compare(base *importer.Compared, batches []*importer.Batch) {
 func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
 	s := &Summary{
 		Review: Name(pr.Repository, pr.Number), Repository: pr.Repository, PRNumber: pr.Number,
-		SkippedBecause: map[string]int{}, Notes: map[string]int{}, shares: newShares(batches),
+		SkippedBecause: map[string]int{}, Notes: map[string]int{},
 	}
 	for _, b := range batches {
 		s.read(b)
