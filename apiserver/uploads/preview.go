@@ -55,14 +55,10 @@ func previewChanges(upload *openapi.Upload, tool string, changes []importer.Chan
 
 func previewScan(j *job, i int, summary *importer.Summary) openapi.Scan {
 	batch := j.batches[i]
-	scan := &v1alpha1.Scan{Spec: v1alpha1.ScanSpec{
-		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(j.Repository)},
-		ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(j.Project)},
-		Tool:          batch.Tool, ToolVersion: batch.ToolVersion, Category: batch.Category, Analysis: batch.Analysis,
-		Commit: batch.Commit, StartedAt: v1alpha1.NewTime(batch.StartedAt),
-		ImportedBy: v1alpha1.APIKeyAuthorPrefix + j.KeyName, Counts: summary.Counts(),
-		SkippedBecause: summary.Skips(), Message: summary.Message(),
-	}}
+	scan := &v1alpha1.Scan{Spec: batch.ScanSpec(j.Repository, j.Project)}
+	scan.Spec.StartedAt = v1alpha1.NewTime(batch.StartedAt)
+	scan.Spec.ImportedBy = v1alpha1.APIKeyAuthorPrefix + j.KeyName
+	summary.Record(&scan.Spec)
 	shown := render.Scan(scan)
 	shown.Status = nil // nothing is stored
 	return shown

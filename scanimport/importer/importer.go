@@ -191,7 +191,7 @@ type step func(ctx context.Context, j *job) error
 func (im *Importer) finish(ctx context.Context, j *job) error {
 	err := im.reporting(ctx, j, func() error { return im.write(ctx, j) })
 	if err == nil {
-		err = im.end(ctx, j, j.outcome(), j.summary.Message())
+		err = im.end(ctx, j, nil)
 	}
 	return j.explain(err)
 }

@@ -28,7 +28,7 @@ func NewScanName() string { return "s-" + fingerprints.Hash(uuid.NewString()) }
 // begin records that the scan runs.
 func (im *Importer) begin(ctx context.Context, j *job) error {
 	j.context.scanID = im.options.ScanName(j.Batch)
-	if err := im.applyScan(ctx, j, im.scanSpec(j)); err != nil {
+	if err := im.applyScan(ctx, j, im.runningScan(j)); err != nil {
 		return fmt.Errorf("record the scan of %s: %w", j.Tool, err)
 	}
 	j.recorded = true
@@ -37,15 +37,16 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 	return nil
 }
 
-// end writes the outcome. It is the import's last write of a scan.
-func (im *Importer) end(ctx context.Context, j *job, outcome v1alpha1.ScanOutcome, message string) error {
-	spec := im.scanSpec(j)
+// end writes the outcome; failure is nil for an import that did its part. It is the import's last write of a scan.
+func (im *Importer) end(ctx context.Context, j *job, failure error) error {
+	spec := im.runningScan(j)
 	spec.CompletedAt = new(v1alpha1.NewTime(apitime.Now()))
-	spec.Outcome = outcome
-	spec.Message = message
-	spec.Counts = j.summary.Counts()
+	spec.Outcome = j.outcome()
+	j.summary.Record(&spec)
+	if failure != nil {
+		spec.Outcome, spec.Message = v1alpha1.ScanFailed, FailedMessage(failure)
+	}
 	spec.LastChange = j.lastChange
-	spec.SkippedBecause = j.summary.Skips()
 	spec.Warnings = KeptWarnings(j.summary.Said(false))
 	if err := im.applyScan(ctx, j, spec); err != nil {
 		return fmt.Errorf("record the end of scan %s: %w", j.context.scanID, err)
@@ -63,7 +64,7 @@ func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
 		if cause == nil || !j.recorded || j.ended {
 			continue
 		}
-		errs = append(errs, im.end(ctx, j, v1alpha1.ScanFailed, FailedMessage(cause)))
+		errs = append(errs, im.end(ctx, j, cause))
 	}
 	return errors.Join(errs...)
 }
@@ -83,7 +84,7 @@ func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
 		scanID: im.options.ScanName(b), startedAt: b.Started(),
 	}}
 	j.summary.Provisioned = im.options.Found.Provisioned
-	if err := im.end(ctx, j, v1alpha1.ScanFailed, FailedMessage(reason)); err != nil {
+	if err := im.end(ctx, j, reason); err != nil {
 		return err
 	}
 	im.options.OnRecorded(b, j.context.scanID)
@@ -93,7 +94,7 @@ func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
 // reporting calls do and records the job's progress at intervals.
 func (im *Importer) reporting(ctx context.Context, j *job, do func() error) error {
 	return Reporting(ctx, im.options.ProgressInterval, &j.progress, do, func(ctx context.Context) error {
-		return im.applyScan(ctx, j, im.scanSpec(j))
+		return im.applyScan(ctx, j, im.runningScan(j))
 	})
 }
 
@@ -136,25 +137,24 @@ func reportEvery(ctx context.Context, interval time.Duration, progress *Progress
 	}
 }
 
-// scanSpec returns the spec of a running scan.
-func (im *Importer) scanSpec(j *job) v1alpha1.ScanSpec {
-	spec := v1alpha1.ScanSpec{
-		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(im.target.Repository)},
-		ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(j.project)},
-		Tool:          j.Tool,
-		ToolVersion:   j.ToolVersion,
-		Category:      j.Category,
-		Analysis:      j.Analysis,
-		Commit:        j.Commit,
-		StartedAt:     j.context.startedAt,
-		Upload:        im.options.Upload,
-		ImportedBy:    im.options.ImportedBy,
-		Progress:      j.progress.Read(),
-	}
+// runningScan returns the spec of a running scan.
+func (im *Importer) runningScan(j *job) v1alpha1.ScanSpec {
+	spec := j.ScanSpec(im.target.Repository, j.project)
+	spec.StartedAt, spec.Progress = j.context.startedAt, j.progress.Read()
+	spec.Upload, spec.ImportedBy = im.options.Upload, im.options.ImportedBy
 	if j.lock != nil {
 		spec.Lease = new(j.lock.named())
 	}
 	return spec
+}
+
+// ScanSpec returns what a Scan holds of the batch.
+func (b *Batch) ScanSpec(repository, project string) v1alpha1.ScanSpec {
+	return v1alpha1.ScanSpec{
+		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(repository)},
+		ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(project)},
+		Tool:          b.Tool, ToolVersion: b.ToolVersion, Category: b.Category, Analysis: b.Analysis, Commit: b.Commit,
+	}
 }
 
 func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpec) error {
@@ -181,8 +181,10 @@ func (im *Importer) applyFinding(ctx context.Context, manager string, metadata a
 // otherReasons replaces the reasons that do not fit into a Scan.
 const otherReasons = "other reasons"
 
-// Skips returns the reasons why results were skipped, as a Scan stores them.
-func (s *Summary) Skips() []v1alpha1.ScanSkip { return skips(s.SkippedBecause) }
+// Record sets what a Scan whose import did its part holds of the summary.
+func (s *Summary) Record(spec *v1alpha1.ScanSpec) {
+	spec.Counts, spec.SkippedBecause, spec.Message = s.Counts(), skips(s.SkippedBecause), s.message()
+}
 
 // skips returns the reasons that a Scan stores, the most frequent first.
 func skips(because map[string]int) []v1alpha1.ScanSkip {

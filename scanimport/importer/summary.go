@@ -202,9 +202,9 @@ func (s *Summary) Counts() *v1alpha1.ScanCounts {
 	}
 }
 
-// Message returns the message of a Scan whose import ended: what was skipped, what was left open, and why nothing was
+// message returns the message of a Scan whose import ended: what was skipped, what was left open, and why nothing was
 // closed. For a dry run it is the message that the Scan would have.
-func (s *Summary) Message() string {
+func (s *Summary) message() string {
 	var parts []string
 	for _, reason := range slices.Sorted(maps.Keys(s.SkippedBecause)) {
 		parts = append(parts, fmt.Sprintf("%d skipped: %s", s.SkippedBecause[reason], reason))

@@ -68,9 +68,8 @@ func (r *recorder) during(ctx context.Context, s *Summary, do func() error) erro
 
 // succeeded sets the outcome of a batch's scan.
 func (s *Summary) succeeded(i int, spec *v1alpha1.ScanSpec) {
-	spec.Outcome, spec.Message = v1alpha1.ScanSucceeded, s.shares[i].Message()
-	spec.Review.Result = s.result()
-	spec.Counts, spec.SkippedBecause = s.shares[i].Counts(), s.shares[i].Skips()
+	spec.Outcome, spec.Review.Result = v1alpha1.ScanSucceeded, s.result()
+	s.shares[i].Record(spec)
 	if i == 0 { // the warnings are about the whole review
 		spec.Warnings = importer.KeptWarnings(s.Warnings)
 	}
@@ -119,17 +118,14 @@ func (r *recorder) apply(ctx context.Context, name string, spec v1alpha1.ScanSpe
 
 // spec returns the spec of the batch's scan while it runs.
 func (r *recorder) spec(i int) v1alpha1.ScanSpec {
-	b, record, pr := r.batches[i], r.im.options.Record, &r.im.pr
-	return v1alpha1.ScanSpec{
-		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(pr.Repository)},
-		ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(cmp.Or(pr.Project, record.Project))},
-		Tool:          b.Tool, ToolVersion: b.ToolVersion, Category: b.Category, Analysis: b.Analysis,
-		Commit: r.commit, StartedAt: r.startedAt[i],
-		Upload: &record.Upload, ImportedBy: record.ImportedBy, Lease: &r.lease, Progress: r.im.progress.Read(),
-		Review: &v1alpha1.ScanReview{
-			Name: Name(pr.Repository, pr.Number), PRNumber: pr.Number, FailOn: string(record.Gate),
-		},
+	record, pr := r.im.options.Record, &r.im.pr
+	spec := r.batches[i].ScanSpec(pr.Repository, cmp.Or(pr.Project, record.Project))
+	spec.Commit, spec.StartedAt, spec.Progress = r.commit, r.startedAt[i], r.im.progress.Read()
+	spec.Upload, spec.ImportedBy, spec.Lease = &record.Upload, record.ImportedBy, &r.lease
+	spec.Review = &v1alpha1.ScanReview{
+		Name: Name(pr.Repository, pr.Number), PRNumber: pr.Number, FailOn: string(record.Gate),
 	}
+	return spec
 }
 
 // result returns what the Scans store of the summary.
