@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const (
@@ -93,9 +93,8 @@ func (u *usage) write(ctx context.Context, c client.Client, keys *view[*v1alpha1
 func writeLastUsed(ctx context.Context, c client.Client, key *v1alpha1.APIKey, at time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, usageTimeout)
 	defer cancel()
-	data, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": key.ResourceVersion},
-		"status":   map[string]any{"lastUsedAt": v1alpha1.NewTime(at.UTC())},
+	data, err := kube.MergePatch(key.ResourceVersion, map[string]any{
+		"status": map[string]any{"lastUsedAt": v1alpha1.NewTime(at.UTC())},
 	})
 	if err != nil {
 		return err

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"cmp"
-	"encoding/json"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -29,14 +28,12 @@ type Known[T kube.Object] struct {
 // still holds exactly the given state. It contains only the differences: a decision that changes nothing keeps
 // the author of the last one, and the API server writes nothing.
 func mergePatch[T kube.Object](known Known[T], decision Decision, now time.Time) ([]byte, error) {
-	patch := map[string]any{
-		"metadata": map[string]any{"resourceVersion": known.Object.GetResourceVersion()},
-	}
+	members := map[string]any{}
 	standing := known.Standing
 	standing.Facts = cmp.Or(decision.Basis, standing.Facts)
 	if triage := decision.Changes(standing, now); len(triage) > 0 {
 		triage["by"] = decision.By
-		patch["spec"] = map[string]any{"triage": triage}
+		members["spec"] = map[string]any{"triage": triage}
 	}
-	return json.Marshal(patch)
+	return kube.MergePatch(known.Object.GetResourceVersion(), members)
 }

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,9 +73,7 @@ func change[T kube.Object](ctx context.Context, c *Client, namespace, name, noun
 
 // patchSpec writes members of an object's spec, if the object is still as it was read, and returns the result.
 func patchSpec[T kube.Object](ctx context.Context, c *Client, object T, spec map[string]any) (none T, err error) {
-	content, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "spec": spec,
-	})
+	content, err := kube.MergePatch(object.GetResourceVersion(), map[string]any{"spec": spec})
 	if err != nil {
 		return none, err
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -11,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // decision is the triage to write to findings. A nil field leaves the old value. The author is not part of it: the API
@@ -102,9 +102,8 @@ func (d decision) changes(v verdict) bool {
 // patch returns the patch that applies the decision to the object at that resourceVersion. It contains only what
 // differs, and the facts that the decision is based on.
 func (d decision) patch(v verdict, resourceVersion string) (client.Patch, error) {
-	data, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": resourceVersion},
-		"spec":     map[string]any{"triage": d.Changes(v.Standing, apitime.Clock{}.Now())},
+	data, err := kube.MergePatch(resourceVersion, map[string]any{
+		"spec": map[string]any{"triage": d.Changes(v.Standing, apitime.Clock{}.Now())},
 	})
 	return client.RawPatch(types.MergePatchType, data), err
 }

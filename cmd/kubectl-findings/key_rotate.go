@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const rotateLong = `Give an API key a new token and wait until it has been issued.
@@ -120,8 +120,7 @@ func nextRotation(key *v1alpha1.APIKey, overlap time.Duration) *v1alpha1.APIKeyR
 
 // rotation is the patch that requests it.
 func rotation(key *v1alpha1.APIKey, next *v1alpha1.APIKeyRotation) (client.Patch, error) {
-	data, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": key.ResourceVersion},
+	data, err := kube.MergePatch(key.ResourceVersion, map[string]any{
 		// An overlap of null is the default, none.
 		"spec": map[string]any{"rotation": map[string]any{"serial": next.Serial, "overlap": next.Overlap}},
 	})

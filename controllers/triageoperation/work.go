@@ -153,7 +153,8 @@ func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) b
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {
-	patch, err := step.Patch(finding.ResourceVersion)
+	patch, err := kube.MergePatch(finding.ResourceVersion,
+		map[string]any{"spec": map[string]any{"triage": step.Triage}})
 	if err != nil {
 		return err
 	}

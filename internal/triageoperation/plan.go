@@ -2,7 +2,6 @@ package triageoperation
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -34,14 +33,6 @@ type Step struct {
 	Outcome Outcome
 	// Why the finding is not changed, if so.
 	Why string
-}
-
-// Patch returns the merge patch for the finding with that resource version.
-func (s *Step) Patch(resourceVersion string) ([]byte, error) {
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": resourceVersion},
-		"spec":     map[string]any{"triage": s.Triage},
-	})
 }
 
 // Plan returns what the operation does now about the finding in its current state. begun means that an interrupted run

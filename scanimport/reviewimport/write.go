@@ -1,14 +1,11 @@
 package reviewimport
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -43,22 +40,11 @@ func (im *Importer) issues(ctx context.Context) (there []v1alpha1.ReviewIssue, u
 // patchSpec updates object's spec from before to after by a merge patch with the resource version of object, or does
 // nothing if they are equal. An apply would not remove list entries of other managers.
 func (im *Importer) patchSpec(ctx context.Context, object client.Object, before, after any) error {
-	from, err := json.Marshal(before)
-	if err != nil {
+	spec, err := kube.Difference(before, after)
+	if err != nil || spec == nil {
 		return err
 	}
-	to, err := json.Marshal(after)
-	if err != nil {
-		return err
-	}
-	spec, err := jsonpatch.CreateMergePatch(from, to)
-	if err != nil || bytes.Equal(spec, []byte("{}")) {
-		return err
-	}
-	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()},
-		"spec":     json.RawMessage(spec),
-	})
+	body, err := kube.MergePatch(object.GetResourceVersion(), map[string]any{"spec": spec})
 	if err == nil {
 		err = im.sure(ctx)
 	}

@@ -5,13 +5,11 @@
 package patch
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"time"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +17,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // conflictDelay is how long to wait for the cache to show the current object.
@@ -51,8 +51,7 @@ func Status(ctx context.Context, c client.Client, object client.Object, before, 
 	return true, nil
 }
 
-// statusPatch returns nil if before and after are the same in JSON, which is the stored form:
-// omitted empty lists, or one time in two zones, make no difference.
+// statusPatch returns nil if before and after are the same in JSON.
 func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 	from, err := json.Marshal(before)
 	if err != nil {
@@ -67,18 +66,11 @@ func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 		// written, and columns would show blanks.
 		from = []byte("{}")
 	}
-	to, err := json.Marshal(after)
-	if err != nil {
+	status, err := kube.Difference(json.RawMessage(from), after)
+	if err != nil || status == nil {
 		return nil, err
 	}
-	status, err := jsonpatch.CreateMergePatch(from, to)
-	if err != nil || bytes.Equal(status, []byte("{}")) {
-		return nil, err
-	}
-	return json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": resourceVersion},
-		"status":   json.RawMessage(status),
-	})
+	return kube.MergePatch(resourceVersion, map[string]any{"status": status})
 }
 
 // AddFinalizer adds the finalizer to the object if it is missing.

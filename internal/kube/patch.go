@@ -1,0 +1,35 @@
+package kube
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+)
+
+// MergePatch returns a JSON merge patch that sets members of an object, such as "spec", if the object still has the
+// resource version: else the API server answers with a conflict.
+func MergePatch(resourceVersion string, members map[string]any) ([]byte, error) {
+	patch := map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion}}
+	maps.Copy(patch, members)
+	return json.Marshal(patch)
+}
+
+// Difference returns the JSON merge patch that turns before into after; nil if they are the same in JSON, which is the
+// stored form: omitted empty lists, or one time in two zones, make no difference.
+func Difference(before, after any) (json.RawMessage, error) {
+	from, err := json.Marshal(before)
+	if err != nil {
+		return nil, err
+	}
+	to, err := json.Marshal(after)
+	if err != nil {
+		return nil, err
+	}
+	difference, err := jsonpatch.CreateMergePatch(from, to)
+	if err != nil || bytes.Equal(difference, []byte("{}")) {
+		return nil, err
+	}
+	return difference, nil
+}
