@@ -14,18 +14,19 @@ type ruleTexts struct {
 }
 
 func textsOf(rule *sarif.Rule) *ruleTexts {
+	advice := rule.Advice()
 	t := &ruleTexts{
 		title: sentence(rule.ShortDescription),
 		otherTitle: sarif.FirstOf(sentence(rule.FullDescription), line(rule.ShortDescription),
 			line(rule.Name)),
 		description: cut(paragraph(rule.FullDescription), maxDescription),
-		advice:      cut(paragraph(rule.Advice()), maxRemediation),
+		advice:      cut(paragraph(advice), maxRemediation),
 	}
 	if !describes(t.title) {
 		t.title = ""
 	}
 	if webAddress.MatchString(t.advice) {
-		t.advice, t.link = "", "See "+line(rule.Advice())
+		t.advice, t.link = "", "See "+line(advice)
 	}
 	return t
 }

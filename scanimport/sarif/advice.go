@@ -6,15 +6,8 @@ import (
 )
 
 // Advice returns the part of the rule's help that explains what to do; empty if the help only describes the problem, as
-// the descriptions do. It is computed once per rule.
+// the descriptions do.
 func (r *Rule) Advice() string {
-	if !r.advised {
-		r.advice, r.advised = r.findAdvice(), true
-	}
-	return r.advice
-}
-
-func (r *Rule) findAdvice() string {
 	help := withoutAdvert(r.Help)
 	for _, text := range []string{withoutAdvert(r.helpMarkdown), help} {
 		if section := adviceSection(text); section != "" {

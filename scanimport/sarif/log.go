@@ -147,12 +147,9 @@ type Rule struct {
 	messages         map[string]string
 	// helpMarkdown is the help in Markdown, if Help is not.
 	helpMarkdown string
-	// advice caches the result of Advice once advised is set, labels that of labelled, and ids that of identified.
-	advice  string
-	advised bool
-	labels  map[string]string
-	ids     *ruleIDs
-	// namesSecret caches the result of NamesSecret.
+	// labels caches the result of labelled, ids that of identified, and namesSecret that of NamesSecret.
+	labels      map[string]string
+	ids         *ruleIDs
 	namesSecret *bool
 	// cvss are the scores that the rule gives in addition to securitySeverity, the newest version first.
 	cvss []string
