@@ -17,11 +17,7 @@ func Get(ctx context.Context, client rest.Interface, namespace, name string, obj
 	kind, _ := KindOf(object)
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
 	defer cancel()
-	answer := client.Get().Namespace(namespace).Resource(kind.Resource).Name(name).Do(ctx)
-	if err := answer.Error(); err != nil {
-		return err
-	}
-	content, err := answer.Raw()
+	content, err := read(ctx, client, namespace, name, kind)
 	if err != nil {
 		return err
 	}
@@ -33,11 +29,7 @@ func Get(ctx context.Context, client rest.Interface, namespace, name string, obj
 
 // Read returns the named object, or an *Unreadable if it cannot be decoded.
 func (r *Reader) Read(ctx context.Context, namespace, name string, kind Kind) (runtime.Object, error) {
-	answer := r.client.Get().Namespace(namespace).Resource(kind.Resource).Name(name).Do(ctx)
-	if err := answer.Error(); err != nil { // that of Raw passes for an unexpected one, which callers try again
-		return nil, err
-	}
-	content, err := answer.Raw()
+	content, err := read(ctx, r.client, namespace, name, kind)
 	if err != nil {
 		return nil, err
 	}
@@ -46,4 +38,13 @@ func (r *Reader) Read(ctx context.Context, namespace, name string, kind Kind) (r
 		return result(unreadable(kind.Name, content, err))
 	}
 	return object, nil
+}
+
+// read returns the named object as the API server sends it.
+func read(ctx context.Context, client rest.Interface, namespace, name string, kind Kind) ([]byte, error) {
+	answer := client.Get().Namespace(namespace).Resource(kind.Resource).Name(name).Do(ctx)
+	if err := answer.Error(); err != nil { // that of Raw passes for an unexpected one, which callers try again
+		return nil, err
+	}
+	return answer.Raw()
 }
