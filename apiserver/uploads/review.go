@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
@@ -78,7 +79,7 @@ func reviewedCommit(request *Request, batches []*importer.Batch) (*reviewimport.
 	switch {
 	case sha == "":
 		return nil, problem.InvalidQuery("commit is needed to review a pull request, and the file does not name it").In("commit")
-	case !importer.IsCommitHash(sha):
+	case !provision.IsCommitHash(sha):
 		return nil, problem.InvalidQuery("commit must be the hash of a commit: 7 to 64 hexadecimal digits").In("commit")
 	}
 	return &reviewimport.Commit{SHA: sha}, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
@@ -184,7 +185,7 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Tim
 	if o.pr < 1 {
 		fail("--pr is %d and must be the number of a pull request, from 1", o.pr)
 	}
-	if o.commit != "" && !importer.IsCommitHash(o.commit) {
+	if o.commit != "" && !provision.IsCommitHash(o.commit) {
 		fail("--commit is %q and must be a commit's hash: 7 to 64 hexadecimal digits", o.commit)
 	}
 	if o.status != "" && !slices.Contains(pullRequestStatuses, v1alpha1.PullRequestStatus(o.status)) {

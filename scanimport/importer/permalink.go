@@ -1,18 +1,14 @@
 package importer
 
 import (
+	"cmp"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
-
-var commitHash = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
-
-// IsCommitHash reports whether a text is the hash of a commit, in full or shortened, in lower or upper case.
-func IsCommitHash(text string) bool { return commitHash.MatchString(text) }
 
 // permalinks makes links to lines of a repository at one commit. Its zero value makes none.
 type permalinks struct {
@@ -27,19 +23,14 @@ type permalinks struct {
 func newPermalinks(repository *v1alpha1.RepositorySpec, commit string) permalinks {
 	page, err := url.Parse(strings.TrimSuffix(strings.TrimSuffix(repository.URL, "/"), ".git"))
 	if err != nil || page.Scheme != "https" && page.Scheme != "http" || page.Host == "" ||
-		!IsCommitHash(commit) {
+		!provision.IsCommitHash(commit) {
 		return permalinks{}
 	}
 	// Everyone who sees the finding sees the URL.
 	page.User, page.RawQuery, page.Fragment = nil, "", ""
 	base := page.String()
-	host := page.Hostname()
-	is := func(name string) bool {
-		if provider := strings.ToLower(repository.Provider); provider != "" {
-			return strings.Contains(provider, name)
-		}
-		return strings.Contains(host, name)
-	}
+	provider := cmp.Or(strings.ToLower(repository.Provider), page.Hostname()) // a host is often named after it
+	is := func(name string) bool { return strings.Contains(provider, name) }
 	switch {
 	case is("github"):
 		return permalinks{base + "/blob/" + commit + "/", "#L", base + "/commit/" + commit}

@@ -39,9 +39,12 @@ type Facts struct {
 }
 
 var (
-	segment = regexp.MustCompile(`^[A-Za-z0-9_~+-][A-Za-z0-9._~+-]{0,99}$`)
-	commit  = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
+	segment    = regexp.MustCompile(`^[A-Za-z0-9_~+-][A-Za-z0-9._~+-]{0,99}$`)
+	commitHash = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 )
+
+// IsCommitHash reports whether a text is the hash of a commit, in full or shortened, in lower or upper case.
+func IsCommitHash(text string) bool { return commitHash.MatchString(text) }
 
 // CheckFullName returns an error, for people, if the text cannot be a provider's full name of a repository. Characters
 // that look like others, or that end a name in some context, are refused: people must create such a Repository.
@@ -91,7 +94,7 @@ func (t Told) Facts() (Facts, error) {
 		!strings.HasPrefix(branch, "refs/") && isPlain(branch) {
 		f.Branch = branch
 	}
-	if commit.MatchString(t.Commit) {
+	if IsCommitHash(t.Commit) {
 		f.Commit = t.Commit
 	}
 	return f, nil
