@@ -44,8 +44,6 @@ type Options struct {
 	ImportedBy string
 	// Importer is the importing program and its version, as stored in v1alpha1.ImporterAnnotation; empty: unknown.
 	Importer string
-	// ScanName returns the name of a batch's Scan; it is called once per batch. nil: NewScanName.
-	ScanName func(b *Batch) string
 	// OnRecorded is called once the Scan of a batch exists: from then on it shows the import's progress and outcome.
 	OnRecorded func(b *Batch, scan string)
 	// ProgressInterval is how often a running Scan reports its progress; 0: DefaultProgressInterval.
@@ -63,9 +61,6 @@ func (o *Options) setDefaults() {
 	}
 	if o.OnProgress == nil {
 		o.OnProgress = func(int, int) {}
-	}
-	if o.ScanName == nil {
-		o.ScanName = func(*Batch) string { return NewScanName() }
 	}
 	if o.OnRecorded == nil {
 		o.OnRecorded = func(*Batch, string) {}

@@ -27,7 +27,7 @@ func NewScanName() string { return "s-" + fingerprints.Hash(uuid.NewString()) }
 
 // begin records that the scan runs.
 func (im *Importer) begin(ctx context.Context, j *job) error {
-	j.context.scanID = im.options.ScanName(j.Batch)
+	j.context.scanID = NewScanName()
 	if err := im.applyScan(ctx, j, im.runningScan(j)); err != nil {
 		return fmt.Errorf("record the scan of %s: %w", j.Tool, err)
 	}
@@ -81,7 +81,7 @@ func FailedMessage(cause error) string {
 // names no Lease, because no import ran.
 func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
 	j := &job{Batch: b, project: im.target.of(b), summary: newSummary(b), context: scanContext{
-		scanID: im.options.ScanName(b), startedAt: b.Started(),
+		scanID: NewScanName(), startedAt: b.Started(),
 	}}
 	j.summary.Provisioned = im.options.Found.Provisioned
 	if err := im.end(ctx, j, reason); err != nil {

@@ -17,11 +17,11 @@ import (
 )
 
 // only returns the project's only scan.
-func (p *project) only(g Gomega) v1alpha1.ScanSpec {
+func (p *project) only(g Gomega) v1alpha1.Scan {
 	p.Helper()
 	scans := p.scans()
 	g.Expect(scans).To(HaveLen(1))
-	return scans[0].Spec
+	return scans[0]
 }
 
 func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
@@ -32,7 +32,6 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 	var recorded []string
 	_, err := p.tryImport(importer.Options{
 		Upload: upload, ImportedBy: key, ProgressInterval: 50 * time.Millisecond,
-		ScanName:   func(*importer.Batch) string { return "s-chosen" },
 		OnRecorded: func(_ *importer.Batch, scan string) { recorded = append(recorded, scan) },
 		OnProgress: func(done, _ int) {
 			if done == 0 {
@@ -40,7 +39,7 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 			}
 			once.Do(func() { // all others wait for this one
 				harness.Eventually(t, func(g Gomega) {
-					spec := p.only(g)
+					spec := p.only(g).Spec
 					g.Expect(spec.Progress).To(Equal(&v1alpha1.ScanProgress{Done: 1, Total: 30}))
 					g.Expect(spec.Upload).To(Equal(upload))
 					g.Expect(spec.ImportedBy).To(Equal(key))
@@ -52,11 +51,11 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 		},
 	}, collect(t, importer.Choices{}, document(append(numbered(30), numbered(1)...)...)))
 	harness.Must(p, err)
-	spec := p.only(NewWithT(t))
-	harness.Same(t, "progress at the end", &v1alpha1.ScanProgress{Done: 30, Total: 30}, spec.Progress)
+	scan := p.only(NewWithT(t))
+	harness.Same(t, "progress at the end", &v1alpha1.ScanProgress{Done: 30, Total: 30}, scan.Spec.Progress)
 	harness.Same(t, "skipped",
-		[]v1alpha1.ScanSkip{{Reason: "identical to another result", Count: 1}}, spec.SkippedBecause)
-	harness.Same(t, "recorded scans", []string{"s-chosen"}, recorded)
+		[]v1alpha1.ScanSkip{{Reason: "identical to another result", Count: 1}}, scan.Spec.SkippedBecause)
+	harness.Same(t, "recorded scans", []string{scan.Name}, recorded)
 }
 
 // After an upload, only the Scan tells the uploader why it failed.
