@@ -7,7 +7,6 @@ import (
 	"iter"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -21,7 +20,7 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 		return p.namedProject(ctx)
 	}
 	if !p.place.DryRun || len(p.found.Provisioned) == 0 { // a repository that would be created has no projects
-		list, err := p.list(ctx)
+		list, _, err := Projects(ctx, p.client, p.key(p.found.Repository.Name))
 		if err != nil {
 			return err
 		}
@@ -61,7 +60,7 @@ func (p *provisioner) lookProject(ctx context.Context, key client.ObjectKey) (th
 func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) error {
 	repository := p.found.Repository
 	if p.place.Folder == "" {
-		list, err := p.list(ctx)
+		list, _, err := Projects(ctx, p.client, p.key(repository.Name))
 		if err != nil {
 			return err
 		}
@@ -72,16 +71,6 @@ func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) erro
 		}
 	}
 	return p.createProject(ctx, key.Name, provision.Clean(p.place.Folder))
-}
-
-// list returns the projects of the repository.
-func (p *provisioner) list(ctx context.Context) ([]v1alpha1.Project, error) {
-	list, _, err := List[v1alpha1.Project](ctx, p.client, p.place.Namespace,
-		fields.OneTermEqualSelector("spec.repositoryRef.name", p.found.Repository.Name))
-	if err != nil {
-		return nil, fmt.Errorf("list the projects of repository %s: %w", p.found.Repository.Name, err)
-	}
-	return list, nil
 }
 
 // missing creates the projects that results need.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -180,3 +181,14 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 
 // names returns the names of the tool, its own first.
 func (b *Batch) names() []string { return append([]string{b.Tool}, b.Formerly...) }
+
+// Projects returns the projects of a repository, and the names of those that cannot be read.
+func Projects(ctx context.Context, c *Client,
+	repository client.ObjectKey) (list []v1alpha1.Project, unreadable []string, err error) {
+	list, unreadable, err = List[v1alpha1.Project](ctx, c, repository.Namespace,
+		fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name))
+	if err != nil {
+		err = fmt.Errorf("list the projects of repository %s: %w", repository.Name, err)
+	}
+	return list, unreadable, err
+}

@@ -4,20 +4,17 @@ import (
 	"context"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 // Read returns the table of a repository's projects. growing is as in NewTable.
 func Read(ctx context.Context, c *importer.Client, repository client.ObjectKey, growing bool) (*Table, error) {
-	list, unreadable, err := importer.List[v1alpha1.Project](ctx, c, repository.Namespace,
-		fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name))
+	list, unreadable, err := importer.Projects(ctx, c, repository)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("list the projects of repository %s: %w", repository.Name, err)
+		return nil, err
 	case len(unreadable) > 0:
 		return nil, &importer.RefusedError{Reason: fmt.Sprintf("project %s cannot be read, and the results may be about it: correct it with kubectl",
 			unreadable[0])}
