@@ -14,7 +14,6 @@ import (
 // result may quote.
 type Described struct {
 	fingerprints.Identity
-	Details v1alpha1.FindingDetails
 	// Facts are what an import into the base branch would write to the result's finding.
 	Facts v1alpha1.FindingSpec
 	// Index of the result in the batch's Results.
@@ -43,7 +42,7 @@ func Describe(b *Batch, repository *v1alpha1.Repository,
 		if err := b.budget.share(&facts); err != nil {
 			return nil, nil, err
 		}
-		out = append(out, Described{Identity: identity, Details: facts.Details, Facts: facts, Index: i, result: r})
+		out = append(out, Described{Identity: identity, Facts: facts, Index: i, result: r})
 	}
 	slices.SortFunc(out, func(a, b Described) int { return cmp.Compare(a.Name, b.Name) })
 	return out, skipped, nil

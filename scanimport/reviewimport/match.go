@@ -164,7 +164,7 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 	}
 	recorded := func(name string) bool { return existing[name] != nil && !unfit(name) }
 	by := func(same func(*v1alpha1.FindingDetails, *v1alpha1.ReviewIssueSpec) bool) func(int, string) bool {
-		return func(i int, name string) bool { return same(&results[rest[i]].Details, &existing[name].Spec) }
+		return func(i int, name string) bool { return same(&results[rest[i]].Facts.Details, &existing[name].Spec) }
 	}
 	for at, name := range fingerprints.Match(identities, recorded, by(sameFacts), by(sameText)) {
 		names[rest[at]] = importer.FreeName(name, unfit)
@@ -289,7 +289,7 @@ func (f *found) isEarlier(issue *v1alpha1.ReviewIssueSpec) bool {
 	if known != nil && known.Evidence != "" {
 		return false
 	}
-	return known != nil && known.Key != "" && known.Key == f.result.Key || sameFacts(&f.Details, issue)
+	return known != nil && known.Key != "" && known.Key == f.result.Key || sameFacts(&f.Facts.Details, issue)
 }
 
 // isDecided reports whether somebody has decided about the issue; it may be nil.

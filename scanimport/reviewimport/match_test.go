@@ -152,13 +152,13 @@ func TestADecisionDoesNotPassToAProblemElsewhereThatGotWorse(t *testing.T) {
 	} {
 		c, first := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}, results(tc.first...)
 		for i := range first {
-			if first[i].Details.Location.LineNumber == 10 {
-				first[i].Details.Severity, first[i].Facts.Details.Severity = v1alpha1.LevelLow, v1alpha1.LevelLow
+			if first[i].Facts.Details.Location.LineNumber == 10 {
+				first[i].Facts.Details.Severity = v1alpha1.LevelLow
 			}
 		}
 		c.importsResults(t, "c0", first, nil)
 		for _, f := range first {
-			c.mute(f.Details.Location.LineNumber)
+			c.mute(f.Facts.Details.Location.LineNumber)
 		}
 		c.importsResults(t, "c1", results(tc.now...), nil)
 		harness.Same(t, tc.reason, tc.want, c.lines())

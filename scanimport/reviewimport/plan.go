@@ -27,7 +27,7 @@ func (f *found) at() importer.ResultIndex {
 
 // line returns the result's line; 0 if it has none.
 func (f *found) line() int32 {
-	_, line, _ := place(&f.Details)
+	_, line, _ := place(&f.Facts.Details)
 	return line
 }
 
@@ -99,7 +99,7 @@ func (p *plan) next(before *v1alpha1.ReviewIssue, f *found) v1alpha1.ReviewIssue
 func (f *found) replaces(issue *v1alpha1.ReviewIssueSpec) bool {
 	was := issue.Result
 	same := was == nil || was.Tool == f.result.Tool && was.Analysis == f.result.Analysis
-	return f.certain && same || rank(f.Details.Severity) < rank(issue.Severity)
+	return f.certain && same || rank(f.Facts.Details.Severity) < rank(issue.Severity)
 }
 
 // shows reports whether the issue lists the commit.
@@ -130,15 +130,15 @@ func (p *plan) judged(ch *change) v1alpha1.ReviewIssueSpec {
 // shownBy returns the issue with the text of the result. A muted issue keeps its severity if the result has a lower
 // one: the decision covers the result if it is rated up again.
 func (f *found) shownBy(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue) v1alpha1.ReviewIssueSpec {
-	severity, result := f.Details.Severity, f.result
+	severity, result := f.Facts.Details.Severity, f.result
 	if isMuted(before) {
 		if was := &reviewstate.Facts(before, nil).Spec; findingstate.LessSevere(&f.Facts, was) {
 			severity = was.Details.Severity
 			result.Score, result.ToolSeverity = was.Details.Score, was.Details.ToolSeverity
 		}
 	}
-	spec.Title, spec.Description, spec.Severity = f.Details.Title, f.Details.Description, severity
-	spec.File, spec.Line, spec.Links.FileLocation = place(&f.Details)
+	spec.Title, spec.Description, spec.Severity = f.Facts.Details.Title, f.Facts.Details.Description, severity
+	spec.File, spec.Line, spec.Links.FileLocation = place(&f.Facts.Details)
 	spec.Result = &result
 	return spec
 }
@@ -169,15 +169,15 @@ type Action = importer.Action
 // The actions.
 const (
 	// ActionCreate: no commit showed the issue before.
-	ActionCreate Action = "create"
+	ActionCreate = importer.ActionCreate
 	// ActionReopen: the issue was resolved.
-	ActionReopen Action = "reopen"
+	ActionReopen = importer.ActionReopen
 	// ActionSee: the issue was open, and the commit shows it too, or another file for the commit shows it otherwise.
 	ActionSee Action = "see"
 	// ActionResolve: the issue was open, and the commit no longer shows it.
 	ActionResolve Action = "resolve"
 	// ActionKeep: the issue stays as it was.
-	ActionKeep Action = "keep"
+	ActionKeep = importer.ActionKeep
 )
 
 // action compares the states before and after the whole review.

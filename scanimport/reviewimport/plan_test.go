@@ -32,7 +32,9 @@ var (
 func problem(k int) found {
 	return found{Described: importer.Described{
 		Identity: fingerprints.Identity{Name: fmt.Sprintf("i-%d", k)},
-		Details:  v1alpha1.FindingDetails{Title: fmt.Sprintf("problem %d", k), Severity: v1alpha1.LevelHigh},
+		Facts: v1alpha1.FindingSpec{
+			Details: v1alpha1.FindingDetails{Title: fmt.Sprintf("problem %d", k), Severity: v1alpha1.LevelHigh},
+		},
 	}}
 }
 
@@ -275,7 +277,7 @@ func rated(severity v1alpha1.Level, score, version, analysis string) []found {
 	facts := &f[0].Facts
 	facts.Details.Severity, facts.Details.Score, facts.Analysis = severity, score, analysis
 	facts.Package = &v1alpha1.FindingPackage{Name: "ssl", Version: version}
-	f[0].Details, f[0].result = facts.Details, resultOf(facts, "")
+	f[0].result = resultOf(facts, "")
 	return f
 }
 
@@ -349,7 +351,7 @@ func TestADecisionStaysWithAProblemThatIsRatedAnew(t *testing.T) {
 func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
 	rated := func(severity v1alpha1.Level, analysis, place string) []found {
 		f := results(place)
-		f[0].Details.Severity, f[0].Facts.Details.Severity, f[0].result.Analysis = severity, severity, analysis
+		f[0].Facts.Details.Severity, f[0].result.Analysis = severity, analysis
 		return f
 	}
 	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}

@@ -107,7 +107,7 @@ func TestEveryCorpusFindingIsWellSaid(t *testing.T) {
 					t.Errorf("%s: nothing is described: %v", batch.Tool, err)
 				}
 				for _, d := range described {
-					wellSaid(t, &d.Details)
+					wellSaid(t, &d.Facts.Details)
 				}
 			}
 		})
