@@ -71,7 +71,7 @@ func (j *job) warnings() []string {
 		out = append(out, j.reviewed.Warnings...)
 	}
 	for _, summary := range j.summaries {
-		out = append(out, summary.Said(true)...)
+		out = append(out, summary.AllWarnings(true)...)
 		if len(summary.Incomplete) > 0 {
 			out = append(out, importer.OneLine(fmt.Sprintf("%s: the scan would be recorded as failed, and close nothing: %s",
 				summary.Name(), strings.Join(summary.Incomplete, "; ")), v1alpha1.MaxScanWarning))

@@ -48,7 +48,7 @@ func provide(ctx context.Context, c *importer.Client, j *job) error {
 func (j *job) place() importer.Place {
 	return importer.Place{
 		Namespace: j.Namespace, Repository: j.Repository, Project: j.Project, DryRun: j.DryRun,
-		Told: provision.Told{URLs: []string{j.SourceRoot}, Branch: j.Ref, Commit: j.Choices.Commit},
+		Claims: provision.Claims{URLs: []string{j.SourceRoot}, Branch: j.Ref, Commit: j.Choices.Commit},
 	}
 }
 

@@ -121,7 +121,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 	}
 	found, err := importer.Provision(ctx, client, importer.Place{
 		Namespace: session.namespace, Repository: o.repository, Project: o.project, Folder: o.projectPath,
-		Told: provision.Told{Branch: o.branch}, DryRun: o.dryRun,
+		Claims: provision.Claims{Branch: o.branch}, DryRun: o.dryRun,
 	}, batches)
 	if err != nil {
 		return session.explainImport(ctx, err, "import scans")

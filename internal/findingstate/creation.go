@@ -54,21 +54,21 @@ func CreationOf(status *v1alpha1.FindingStatus) *Creation {
 	return seen
 }
 
-// firstLook is how long after its creation a finding without a status may be observed for the first time. Later, it
-// counts as observed before and left without one.
-const firstLook = time.Minute
+// firstObservation is how long after its creation a finding without a status may be observed for the first time. Later,
+// it counts as observed before and left without one.
+const firstObservation = time.Minute
 
 // ObservedBefore returns the finding as the previous reconcile left it: pass it to Observe. A finding without a status
 // that has changed since its creation, or was created a while ago, gets that of Recorded. What was seen of its creation
 // may be nil.
 func ObservedBefore(finding *v1alpha1.Finding, seen *Creation, now time.Time) *v1alpha1.Finding {
-	if finding.Generation > 1 || AsCreated(finding) && now.Sub(finding.CreationTimestamp.Time) > firstLook {
+	if finding.Generation > 1 || AsCreated(finding) && now.Sub(finding.CreationTimestamp.Time) > firstObservation {
 		return recorded(finding, seen)
 	}
 	return finding
 }
 
-// withoutDefault removes the state that only the schema's default has set: before the first look there is none.
+// withoutDefault removes the state that only the schema's default has set: before the first observation there is none.
 func withoutDefault(finding *v1alpha1.Finding) *v1alpha1.Finding {
 	if isStored(&finding.Status) {
 		return finding

@@ -22,8 +22,8 @@ import (
 // The facade trusts less than the controllers, so the controllers also accept every time that it
 // shows, unless its clock is ahead of theirs by more than the difference.
 const (
-	controllersBelieve = 5 * time.Minute
-	facadeBelieves     = 2 * time.Second
+	controllerTolerance = 5 * time.Minute
+	facadeTolerance     = 2 * time.Second
 )
 
 // sameMoment is how long after a write of the facade a controller takes a change without a time of its own as made in
@@ -51,8 +51,8 @@ func (o Observed) Covers(object metav1.Object) bool {
 // else it is now, or the observed time if that was a write of the facade, sameMoment ago at most. It is never before
 // the observed time or the creation. An object that has not changed since its creation was last written then.
 func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.Time {
-	at, told := tell(object, observed, now.Add(controllersBelieve))
-	if !told && now.After(at) && (now.Sub(at) > sameMoment || !writtenByFacade(object, at)) {
+	at, exact := provenWrite(object, observed, now.Add(controllerTolerance))
+	if !exact && now.After(at) && (now.Sub(at) > sameMoment || !writtenByFacade(object, at)) {
 		at = now
 	}
 	return v1alpha1.NewTime(at)
@@ -66,13 +66,13 @@ func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.
 //
 // now is never shown. It only bounds which times are trusted.
 func Shown(object metav1.Object, observed Observed, now time.Time) (at time.Time, recorded bool) {
-	at, _ = tell(object, observed, now.Add(facadeBelieves))
+	at, _ = provenWrite(object, observed, now.Add(facadeTolerance))
 	return second(at), observed.Covers(object)
 }
 
-// tell returns the last write that the object itself proves, and whether that is exact: if not,
+// provenWrite returns the last write that the object itself proves, and whether that is exact: if not,
 // the last write was at that time or later. Times after limit are not trusted.
-func tell(object metav1.Object, observed Observed, limit time.Time) (at time.Time, told bool) {
+func provenWrite(object metav1.Object, observed Observed, limit time.Time) (at time.Time, exact bool) {
 	if observed.Covers(object) {
 		return observed.UpdatedAt.Time, true
 	}

@@ -137,7 +137,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 	if len(out) == 0 {
 		return nil, errors.New("no file holds a run: nothing to import")
 	}
-	if err := choices.name(out); err != nil {
+	if err := choices.setFormerNames(out); err != nil {
 		return nil, err
 	}
 	for _, batch := range out {
@@ -162,8 +162,8 @@ func (c *Choices) series(tool, automationID string) series {
 	return s
 }
 
-// name sets the former names of each batch's tool.
-func (c *Choices) name(batches []*Batch) error {
+// setFormerNames sets the former names of each batch's tool.
+func (c *Choices) setFormerNames(batches []*Batch) error {
 	formerly := OneLine(c.Formerly, maxTool)
 	for _, b := range batches {
 		if formerly != "" && fingerprints.CurrentName(b.Tool) != fingerprints.CurrentName(batches[0].Tool) {

@@ -145,7 +145,7 @@ func stopped(ctx context.Context) error {
 func locked(ctx context.Context, jobs []*job, do func(ctx context.Context) error) error {
 	for _, j := range jobs[min(1, len(jobs)):] {
 		if _, err := j.lock.observe(ctx); err != nil {
-			return j.lock.untaken(ctx, "", err)
+			return j.lock.acquireError(ctx, "", err)
 		}
 	}
 	return holding(ctx, jobs, do)
@@ -165,9 +165,9 @@ func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) erro
 // run performs the import from the first write to the last. Only Scans are written before every job has passed its
 // guards.
 func (im *Importer) run(ctx context.Context, jobs []*job) error {
-	steps := []step{im.look, im.guardAge, im.begin, im.compare}
+	steps := []step{im.readHistory, im.guardAge, im.begin, im.compare}
 	if im.options.Upload != nil {
-		steps = []step{im.look, im.begin, im.guardAge, im.compare}
+		steps = []step{im.readHistory, im.begin, im.guardAge, im.compare}
 	}
 	for _, step := range append(steps, im.finish) {
 		for _, j := range jobs {
@@ -195,7 +195,7 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 	var refusals []error
 	for _, j := range jobs {
 		var refused *RefusedError
-		for _, step := range []step{im.look, im.guardAge, im.compare} {
+		for _, step := range []step{im.readHistory, im.guardAge, im.compare} {
 			if err := step(ctx, j); errors.As(err, &refused) {
 				refusals = append(refusals, err)
 			} else if err != nil {
@@ -207,9 +207,9 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 	return errors.Join(refusals...)
 }
 
-// look sets when the scan started and reads the earlier scans. An unknown start is set to now, when the import holds
-// its Leases.
-func (im *Importer) look(ctx context.Context, j *job) (err error) {
+// readHistory sets when the scan started and reads the earlier scans. An unknown start is set to now, when the import
+// holds its Leases.
+func (im *Importer) readHistory(ctx context.Context, j *job) (err error) {
 	j.context.startedAt = j.Started()
 	if given := v1alpha1.NewTime(j.StartedAt); given.After(j.context.startedAt.Time) {
 		j.summary.Warnings = append(j.summary.Warnings, fmt.Sprintf("the scan cannot have started at %s, which is in "+

@@ -117,19 +117,19 @@ func (l *lock) acquire(ctx context.Context) error {
 	for first := true; ; {
 		lease, err := l.observe(ctx)
 		if err != nil {
-			return l.untaken(ctx, other, err)
+			return l.acquireError(ctx, other, err)
 		}
 		version := lease.ResourceVersion
 		other = l.otherHolder(lease)
 		if other == "" {
-			err = Retry(ctx, func(ctx context.Context) error { return l.take(ctx, lease) })
+			err = Retry(ctx, func(ctx context.Context) error { return l.write(ctx, lease) })
 			switch {
 			case err == nil:
 				return nil
 			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && kube.IsNoSuchObject(err):
 				continue // Another process was faster; read again. An unused Lease may be deleted.
 			}
-			return l.untaken(ctx, "", err)
+			return l.acquireError(ctx, "", err)
 		}
 		if first {
 			l.waiting(other)
@@ -137,7 +137,7 @@ func (l *lock) acquire(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return l.untaken(ctx, other, context.Cause(ctx))
+			return l.acquireError(ctx, other, context.Cause(ctx))
 		case <-time.After(wait.Jitter(min(l.duration/8, 2*time.Second), 0.2)):
 		}
 	}
@@ -153,9 +153,9 @@ func (l *lock) otherHolder(lease *coordinationv1.Lease) string {
 	return holder
 }
 
-// untaken returns the error of an import that ends without its Lease. It is ErrWaiting only if the import was stopped
-// while another one held the Lease.
-func (l *lock) untaken(ctx context.Context, other string, err error) error {
+// acquireError returns the error of an import that ends without its Lease. It is ErrWaiting only if the import was
+// stopped while another one held the Lease.
+func (l *lock) acquireError(ctx context.Context, other string, err error) error {
 	cause := context.Cause(ctx)
 	switch {
 	case cause != nil && other != "":
@@ -189,7 +189,7 @@ func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	return lease, err
 }
 
-func (l *lock) take(ctx context.Context, lease *coordinationv1.Lease) error {
+func (l *lock) write(ctx context.Context, lease *coordinationv1.Lease) error {
 	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder != l.identity {
 		lease.Spec.LeaseTransitions = new(ptr.Deref(lease.Spec.LeaseTransitions, 0) + 1)
 		lease.Spec.AcquireTime = new(metav1.NowMicro())
@@ -270,7 +270,7 @@ func (l *lock) renewOnce(ctx context.Context) error {
 	if ptr.Deref(lease.Spec.HolderIdentity, "") != l.identity {
 		return errLeaseLost
 	}
-	return l.take(ctx, lease)
+	return l.write(ctx, lease)
 }
 
 // release frees the Lease so that the next import can begin at once. If release fails, the Lease expires.

@@ -70,8 +70,8 @@ type Place struct {
 	Folder string
 	// Patterns select the folders that are projects if no Project is named.
 	Patterns provision.Patterns
-	// Told is what the caller knows about the repository in addition to the batches.
-	Told provision.Told
+	// Claims holds what the caller knows about the repository in addition to the batches.
+	Claims provision.Claims
 	// OfPullRequest reports that the batches belong to a pull request: then their branch and commit are not recorded in
 	// the repository, and no project is looked up or created.
 	OfPullRequest bool
@@ -140,8 +140,8 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	if err != nil {
 		return err
 	}
-	look := func(ctx context.Context) (there bool, err error) { return p.look(ctx, facts) }
-	if there, err := look(ctx); err != nil || there {
+	exists := func(ctx context.Context) (there bool, err error) { return p.findRepository(ctx, facts) }
+	if there, err := exists(ctx); err != nil || there {
 		return err
 	}
 	if err := p.place.Check(nil); err != nil {
@@ -149,18 +149,18 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	}
 	// Of two imports that describe one new repository differently, only one creates it.
 	lease := fingerprints.Hash("repository", cmp.Or(strings.ToLower(facts.FullName), p.place.Repository))
-	return p.createOnce(ctx, lease, look, func(ctx context.Context) error { return p.createRepository(ctx, facts) })
+	return p.createOnce(ctx, lease, exists, func(ctx context.Context) error { return p.createRepository(ctx, facts) })
 }
 
 // createOnce creates an object that was not found. Imports that create it under the same Lease do so one after another,
 // and look for it again first. A dry run creates nothing and takes no Lease.
 func (p *provisioner) createOnce(ctx context.Context, lease string,
-	look func(ctx context.Context) (there bool, err error), create func(ctx context.Context) error) error {
+	exists func(ctx context.Context) (there bool, err error), create func(ctx context.Context) error) error {
 	if p.place.DryRun {
 		return create(ctx)
 	}
 	return WithLease(ctx, p.client, p.key("import-"+lease), func(string) {}, func(ctx context.Context, _ Held) error {
-		if there, err := look(ctx); err != nil || there {
+		if there, err := exists(ctx); err != nil || there {
 			return err
 		}
 		return create(ctx)
@@ -169,29 +169,29 @@ func (p *provisioner) createOnce(ctx context.Context, lease string,
 
 // Facts returns what the place and the files of the batches tell about the repository.
 func (p *Place) Facts(batches []*Batch) (provision.Facts, error) {
-	told := p.Told
-	told.URLs = slices.Clone(told.URLs)
+	claims := p.Claims
+	claims.URLs = slices.Clone(claims.URLs)
 	if p.byFullName() {
-		told.FullName = p.Repository
+		claims.FullName = p.Repository
 	}
 	for _, b := range batches {
-		if b.Repository != "" && !slices.Contains(told.URLs, b.Repository) {
-			told.URLs = append(told.URLs, b.Repository)
+		if b.Repository != "" && !slices.Contains(claims.URLs, b.Repository) {
+			claims.URLs = append(claims.URLs, b.Repository)
 		}
-		told.Branch, told.Commit = cmp.Or(told.Branch, b.Branch), cmp.Or(told.Commit, b.Commit)
+		claims.Branch, claims.Commit = cmp.Or(claims.Branch, b.Branch), cmp.Or(claims.Commit, b.Commit)
 	}
 	if p.OfPullRequest {
-		told.Branch, told.Commit = "", ""
+		claims.Branch, claims.Commit = "", ""
 	}
-	facts, err := told.Facts()
+	facts, err := claims.Facts()
 	if err != nil {
 		return facts, &RefusedError{err.Error()}
 	}
 	return facts, nil
 }
 
-// look reports whether the repository exists.
-func (p *provisioner) look(ctx context.Context, facts provision.Facts) (there bool, err error) {
+// findRepository reports whether the repository exists.
+func (p *provisioner) findRepository(ctx context.Context, facts provision.Facts) (there bool, err error) {
 	if !p.place.byFullName() {
 		return p.get(ctx, p.place.Repository)
 	}
@@ -272,7 +272,7 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 		return err
 	}
 	if facts.FullName == "" {
-		return untold("repository", p.key(p.place.Repository),
+		return refuseUndescribed("repository", p.key(p.place.Repository),
 			"neither the files (versionControlProvenance) nor the request name the repository that was scanned: "+
 				"name it OWNER/NAME with --repository, or over REST pass the repository's URL as source_root")
 	}
@@ -327,7 +327,7 @@ func withReason(refused *RefusedError, err error) *RefusedError {
 	return &RefusedError{refused.Reason + notCreated + reason}
 }
 
-// untold refuses to create an object for lack of information about it.
-func untold(kind string, key client.ObjectKey, why string) error {
+// refuseUndescribed refuses to create an object for lack of information about it.
+func refuseUndescribed(kind string, key client.ObjectKey, why string) error {
 	return &RefusedError{noSuch(kind, key).Reason + notCreated + why}
 }

@@ -32,8 +32,8 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 // namedProject finds or creates the named project.
 func (p *provisioner) namedProject(ctx context.Context) error {
 	key := p.key(p.place.Project)
-	look := func(ctx context.Context) (there bool, err error) { return p.lookProject(ctx, key) }
-	if there, err := look(ctx); err != nil || there {
+	exists := func(ctx context.Context) (there bool, err error) { return p.findProject(ctx, key) }
+	if there, err := exists(ctx); err != nil || there {
 		return err
 	}
 	if err := checkName("project", key); err != nil {
@@ -41,11 +41,11 @@ func (p *provisioner) namedProject(ctx context.Context) error {
 	}
 	// Of two imports that each name the first project of a repository, only one creates it: see newProject.
 	lease := fingerprints.Hash("project", p.found.Repository.Name)
-	return p.createOnce(ctx, lease, look, func(ctx context.Context) error { return p.newProject(ctx, key) })
+	return p.createOnce(ctx, lease, exists, func(ctx context.Context) error { return p.newProject(ctx, key) })
 }
 
-// lookProject reports whether the project exists.
-func (p *provisioner) lookProject(ctx context.Context, key client.ObjectKey) (there bool, err error) {
+// findProject reports whether the project exists.
+func (p *provisioner) findProject(ctx context.Context, key client.ObjectKey) (there bool, err error) {
 	project := &v1alpha1.Project{}
 	there, err = find(ctx, p.client, "project", key, project)
 	if there {
@@ -65,7 +65,7 @@ func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) erro
 			return err
 		}
 		if len(list) > 0 {
-			return untold("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, "+
+			return refuseUndescribed("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, "+
 				"give its folder with --project-path, create the Project, or set spec.imports.projects of the Organization",
 				repository.Name, list[0].Name))
 		}
@@ -121,7 +121,7 @@ func (p *provisioner) createProject(ctx context.Context, name, folder string) er
 		p.found.Provisioned = append(p.found.Provisioned, Provisioned{Kind: "Project", Name: name, Of: folder})
 		return nil
 	}
-	there, err := p.lookProject(ctx, p.key(name)) // another client created it at the same time
+	there, err := p.findProject(ctx, p.key(name)) // another client created it at the same time
 	if err == nil && !there {
 		err = noSuch("project", p.key(name))
 	}

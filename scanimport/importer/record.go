@@ -47,7 +47,7 @@ func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 		spec.Outcome, spec.Message = v1alpha1.ScanFailed, FailedMessage(failure)
 	}
 	spec.LastChange = j.lastChange
-	spec.Warnings = KeptWarnings(j.summary.Said(false))
+	spec.Warnings = KeptWarnings(j.summary.AllWarnings(false))
 	if err := im.applyScan(ctx, j, spec); err != nil {
 		return fmt.Errorf("record the end of scan %s: %w", j.context.scanID, err)
 	}

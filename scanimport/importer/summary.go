@@ -99,16 +99,16 @@ func newSummary(b *Batch) *Summary {
 	return s
 }
 
-// Said returns the created objects and the warnings, as the Scan stores them and an upload shows them.
-func (s *Summary) Said(dryRun bool) []string {
-	var said []string
+// AllWarnings returns the created objects and the warnings, as the Scan stores them and an upload shows them.
+func (s *Summary) AllWarnings(dryRun bool) []string {
+	var all []string
 	for _, object := range s.Provisioned {
-		said = append(said, object.Warning(dryRun))
+		all = append(all, object.Warning(dryRun))
 	}
 	for _, warning := range s.Warnings {
-		said = append(said, s.Name()+": "+warning)
+		all = append(all, s.Name()+": "+warning)
 	}
-	return said
+	return all
 }
 
 // KeptWarnings returns as many of the warnings as a Scan has room for.

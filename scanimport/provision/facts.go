@@ -18,8 +18,8 @@ const (
 	mostSegments = 20
 )
 
-// Told is what a request and its files tell about a repository. Treat all of it as hostile.
-type Told struct {
+// Claims holds what a request and its files say about a repository. None of it is trusted.
+type Claims struct {
 	// FullName is the owner and the name as given; empty: taken from the first URL that has one.
 	FullName string
 	// URLs of the repository, the most trustworthy first: web pages or clone URLs.
@@ -72,14 +72,14 @@ func Fold(name string) string {
 
 // Facts derives the facts from the input. A URL counts only if it belongs to the full name, so that no other
 // repository's page is recorded. The error explains, for people, why the given full name is invalid.
-func (t Told) Facts() (Facts, error) {
-	f := Facts{FullName: strings.TrimSuffix(t.FullName, ".git")}
+func (c Claims) Facts() (Facts, error) {
+	f := Facts{FullName: strings.TrimSuffix(c.FullName, ".git")}
 	if f.FullName != "" {
 		if err := CheckFullName(f.FullName); err != nil {
 			return Facts{}, err
 		}
 	}
-	for _, text := range t.URLs {
+	for _, text := range c.URLs {
 		page, name := parse(text)
 		if page == nil || f.FullName != "" && !SameName(f.FullName, name) {
 			continue
@@ -90,12 +90,12 @@ func (t Told) Facts() (Facts, error) {
 		f.Provider, f.URL, f.CloneURL = providerOf(page.Hostname()), page.String(), page.String()+".git"
 		break
 	}
-	if branch := strings.TrimPrefix(t.Branch, "refs/heads/"); branch != "" && len(branch) <= maxBranch &&
+	if branch := strings.TrimPrefix(c.Branch, "refs/heads/"); branch != "" && len(branch) <= maxBranch &&
 		!strings.HasPrefix(branch, "refs/") && isPlain(branch) {
 		f.Branch = branch
 	}
-	if IsCommitHash(t.Commit) {
-		f.Commit = t.Commit
+	if IsCommitHash(c.Commit) {
+		f.Commit = c.Commit
 	}
 	return f, nil
 }

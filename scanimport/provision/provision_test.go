@@ -85,21 +85,21 @@ func TestNamesCanBeRead(t *testing.T) {
 // Facts are bounded, plain, and belong to the requested repository, whatever the input.
 func TestFactsAreOfWhatWasAskedFor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		told := Told{
+		claims := Claims{
 			FullName: rapid.OneOf(rapid.Just(""), fullName(), hostile()).Draw(t, "full name"),
 			URLs:     rapid.SliceOfN(address(), 0, 3).Draw(t, "urls"),
 			Branch:   rapid.OneOf(rapid.SampledFrom([]string{"refs/heads/main", "main", "refs/pull/3/merge", "refs/tags/v1"}), rapid.String()).Draw(t, "branch"),
 			Commit:   rapid.OneOf(rapid.StringMatching(`[0-9a-f]{40}`), rapid.String()).Draw(t, "commit"),
 		}
-		facts, err := told.Facts()
+		facts, err := claims.Facts()
 		if err != nil {
-			if facts != (Facts{}) || CheckFullName(strings.TrimSuffix(told.FullName, ".git")) == nil {
+			if facts != (Facts{}) || CheckFullName(strings.TrimSuffix(claims.FullName, ".git")) == nil {
 				t.Fatalf("refused with %v, and has %+v", err, facts)
 			}
 			return
 		}
-		if told.FullName != "" && !SameName(facts.FullName, strings.TrimSuffix(told.FullName, ".git")) {
-			t.Fatalf("%q became %q", told.FullName, facts.FullName)
+		if claims.FullName != "" && !SameName(facts.FullName, strings.TrimSuffix(claims.FullName, ".git")) {
+			t.Fatalf("%q became %q", claims.FullName, facts.FullName)
 		}
 		for _, url := range []string{facts.URL, facts.CloneURL} {
 			if strings.ContainsAny(url, "@?#") || strings.Contains(url, "secret") && !strings.Contains(Fold(facts.FullName), "secret") {
@@ -137,14 +137,14 @@ func TestFacts(t *testing.T) {
 		{"nothing but the name", "acme/payments", nil, bare},
 		{"nothing at all", "", nil, Facts{Branch: "main", Commit: "8f3e1c2d"}},
 	} {
-		got, err := Told{FullName: tc.fullName, URLs: tc.urls, Branch: "refs/heads/main", Commit: "8f3e1c2d"}.Facts()
+		got, err := Claims{FullName: tc.fullName, URLs: tc.urls, Branch: "refs/heads/main", Commit: "8f3e1c2d"}.Facts()
 		if err != nil || got != tc.want {
 			t.Errorf("%s: got %+v, %v\nwant %+v", tc.reason, got, err, tc.want)
 		}
 	}
 	for _, name := range []string{"payments", "acme/", "/payments", "acme//payments", "acme/..", "./payments", "аcme/payments", "acme/pay ments",
 		"acme/" + strings.Repeat("x", 101), strings.Repeat("a/", 20) + "a", "acme/pay%2fments", "acme/\u202epayments"} {
-		if _, err := (Told{FullName: name}).Facts(); err == nil {
+		if _, err := (Claims{FullName: name}).Facts(); err == nil {
 			t.Errorf("%q was taken for a full name", name)
 		}
 	}
@@ -180,7 +180,7 @@ func TestFind(t *testing.T) {
 // A provider has several installations, which must not be confused.
 func TestFindTellsSitesApart(t *testing.T) {
 	at := func(address string) Facts {
-		facts, err := Told{URLs: []string{address}}.Facts()
+		facts, err := Claims{URLs: []string{address}}.Facts()
 		harness.Must(t, err)
 		return facts
 	}

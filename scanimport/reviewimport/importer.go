@@ -179,7 +179,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	}
 	results, known := s.divide(all, compared)
 	p.match(results, there)
-	p.settle(known)
+	p.markKnownInBase(known)
 	s.passOver(p)
 	s.count(p)
 	s.warnOfOthers(p, im.pr.Project)

@@ -98,12 +98,12 @@ func indexed(issues []v1alpha1.ReviewIssue) map[string]*v1alpha1.ReviewIssue {
 	return out
 }
 
-// settle recognises the issues of the commit that the base has by now: it was scanned after the commit was reviewed
-// before. The results, sorted by name, are those that the base knows. The line must be the same if it is this commit's:
-// the same code elsewhere in the file is another issue.
-func (p *plan) settle(results []found) {
+// markKnownInBase recognises the issues of the commit that the base has by now: it was scanned after the commit was
+// reviewed before. The results, sorted by name, are those that the base knows. The line must be the same if it is this
+// commit's: the same code elsewhere in the file is another issue.
+func (p *plan) markKnownInBase(results []found) {
 	left := map[string]*v1alpha1.ReviewIssue{}
-	p.settled = map[string]bool{}
+	p.inBase = map[string]bool{}
 	for i := range p.changes {
 		if ch := &p.changes[i]; ch.found == nil && p.shows(&ch.before.Spec) {
 			left[ch.name] = ch.before
@@ -112,7 +112,7 @@ func (p *plan) settle(results []found) {
 	distinct, _ := merge(results)
 	for i, name := range p.certain(distinct, left) {
 		if name != "" && (distinct[i].line() == left[name].Spec.Line || p.last() != p.commit) {
-			p.settled[name] = true
+			p.inBase[name] = true
 		}
 	}
 }

@@ -58,9 +58,9 @@ type plan struct {
 	unread []change
 	// unseen are those without a result.
 	unseen []string
-	// settled are the names of the commit's issues that the base has by now: they do not count, and the next commit
+	// inBase are the names of the commit's issues that the base has by now: they do not count, and the next commit
 	// resolves them.
-	settled map[string]bool
+	inBase map[string]bool
 	// changes are sorted by name and cover all issues that exist or were found; some change nothing.
 	changes []change
 }

@@ -84,7 +84,7 @@ func (c *cluster) importsResults(t harness.T, commit string, results []found, wr
 		there = append(there, v1alpha1.ReviewIssue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
 	}
 	p.match(results, there)
-	p.settle(c.known)
+	p.markKnownInBase(c.known)
 	s := newSummary(pr, []*importer.Batch{{}})
 	s.count(p)
 	for i := range p.changes {

@@ -228,7 +228,7 @@ func (s *Summary) count(p *plan) {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("commit %s was reviewed before %s. This counts and judges what %s shows; the states of the stored issues stay those of %s, until a new commit is reviewed",
 			p.commit, last, p.commit, last))
 	}
-	if n := len(p.settled); n > 0 {
+	if n := len(p.inBase); n > 0 {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("By now the base has %s that this commit shows: not counted and not judged. The next new commit resolves what is still open",
 			number(n, "issue")))
 	}
@@ -236,7 +236,7 @@ func (s *Summary) count(p *plan) {
 	for i := range p.changes {
 		ch := &p.changes[i]
 		next := p.judged(ch)
-		if !p.isOpen(&next) || p.settled[ch.name] {
+		if !p.isOpen(&next) || p.inBase[ch.name] {
 			continue
 		}
 		counts.AddOpen(&next)

@@ -46,7 +46,7 @@ func (t *Table) Split(batches []*importer.Batch) ([]*importer.Batch, error) {
 			"a result that passed or is gone) says which of the projects %s was scanned: name the project, by POST /v2/repos/{id}/projects/{project_id}/scans", namesOf(idle), t)
 	}
 	slices.SortFunc(out, (*importer.Batch).Compare)
-	tell(out[0], idle)
+	warnOfLeftOut(out[0], idle)
 	return out, nil
 }
 
@@ -58,8 +58,8 @@ func namesOf(batches []*importer.Batch) string {
 	return strings.Join(names, ", ")
 }
 
-// tell adds warnings to a batch about those that were left out, and counts what was skipped in them.
-func tell(b *importer.Batch, left []*importer.Batch) {
+// warnOfLeftOut adds warnings to a batch about those that were left out, and counts what was skipped in them.
+func warnOfLeftOut(b *importer.Batch, left []*importer.Batch) {
 	b.Skipped, b.Warnings = maps.Clone(b.Skipped), slices.Clone(b.Warnings)
 	for _, other := range left {
 		b.Warnings = append(b.Warnings, fmt.Sprintf("left out of this upload: %s, which reports nothing and names no scanned file. "+

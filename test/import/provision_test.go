@@ -189,7 +189,7 @@ func TestImportsAtTheSameTimeMakeOneRepository(t *testing.T) {
 		wg.Go(func() {
 			place := importer.Place{Namespace: tn.namespace, Repository: name, Patterns: provision.Patterns{"src"}}
 			if i%2 == 0 { // every other import states it
-				place.Told.URLs = []string{"https://github.com/acme/web"}
+				place.Claims.URLs = []string{"https://github.com/acme/web"}
 			}
 			_, errs[i] = importer.Provision(t.Context(), tn.scanner, place, batches)
 		})
