@@ -126,7 +126,7 @@ func affordable(env *cel.Env, compiled *cel.Ast, known patterns) error {
 	cost, err := env.EstimateCost(compiled, sizes{prices{known, &tooLong}})
 	switch {
 	case err != nil:
-		return &CompileError{Message: fmt.Sprintf("the cost of the expression cannot be told: %v", err)}
+		return &CompileError{Message: fmt.Sprintf("the cost of the expression cannot be estimated: %v", err)}
 	case tooLong != nil:
 		return errorAt(compiled.NativeRep(), sumOf(compiled.NativeRep(), tooLong),
 			"texts put together may be longer than %d characters: compare the parts", maxText)

@@ -58,7 +58,7 @@ func (p permalinks) of(path string, number int32) string {
 		link += p.line + strconv.Itoa(int(number))
 	}
 	if len(link) > maxURL {
-		return "" // a link that is cut leads nowhere
+		return "" // a truncated link does not work
 	}
 	return link
 }
@@ -67,7 +67,7 @@ func (p permalinks) of(path string, number int32) string {
 func CommitPage(repository *v1alpha1.RepositorySpec, commit string) string {
 	page := newPermalinks(repository, commit).commit
 	if len(page) > maxURL {
-		return "" // a link that is cut leads nowhere
+		return "" // a truncated link does not work
 	}
 	return page
 }

@@ -2,8 +2,8 @@ package importer
 
 import "github.com/appsec-dev/findings-operator/scanimport/sarif"
 
-// ruleTexts are the parts of a rule's texts of which the texts of its findings are made. They are made once per rule,
-// since a rule may have many results and long texts.
+// ruleTexts are the parts of a rule's texts that the texts of its findings are built from. They are built once per
+// rule, since a rule may have many results and long texts.
 type ruleTexts struct {
 	// title is the title of all findings of the rule; empty: the message comes first, and otherTitle is used without
 	// one.

@@ -66,8 +66,8 @@ func clean(s string) string {
 	}, s)
 }
 
-// inUTF8 returns a path with its bytes that are no UTF-8 in percent-encoding. Elsewhere they all become U+FFFD, so that
-// two files would have one path.
+// inUTF8 percent-encodes the bytes of a path that are not valid UTF-8. clean would replace all of them with U+FFFD, and
+// two files could have one path.
 func inUTF8(path string) string {
 	if utf8.ValidString(path) {
 		return path

@@ -52,7 +52,7 @@ func CheckFullName(name string) error {
 	segments := strings.Split(name, "/")
 	if len(name) > maxFullName || len(segments) < 2 || len(segments) > mostSegments ||
 		slices.ContainsFunc(segments, func(s string) bool { return !segment.MatchString(s) }) {
-		return fmt.Errorf("%s is no full name of a repository: it is OWNER/NAME, of letters, digits and . _ - + ~", quote(name))
+		return fmt.Errorf("%s is not a full repository name: write OWNER/NAME with letters, digits and . _ - + ~", quote(name))
 	}
 	return nil
 }

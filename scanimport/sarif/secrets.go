@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// sensitive matches the words for what nobody else may know.
+// sensitive matches words for credentials.
 const sensitive = `(?:secrets?|credentials?|passwords?|passwd|passphrases?|keys?|tokens?)`
 
-// secretRule matches, in words, what rules about credentials in code are called. It wants more than the word for a
-// credential: code is not stored for these rules, and people need that of a missing CSRF token.
+// secretRule matches, in words, what rules about credentials in code are called. The word alone is not enough: no code
+// is stored for these rules, and people need to see the code of a missing CSRF token.
 var secretRule = regexp.MustCompile(`\bhard ?coded?(?: \w+){0,3} ` + sensitive + `\b` +
 	`|\b` + sensitive + `(?: \w+){0,3} hard ?coded?\b` +
 	`|\bpasswords and secrets\b` +
