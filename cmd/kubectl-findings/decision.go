@@ -44,22 +44,18 @@ func decide(mute, confirm, reopen bool, comment *string, grounds grounds) (decis
 	return d, nil
 }
 
-// imperative and past describe the decision to people.
-func (d decision) imperative() string {
-	if d.UserStatus == nil {
-		return "comment on"
-	}
-	return verbs[*d.UserStatus]
+// decisionWords names each decision in the words of the flags; the empty status is a comment alone.
+var decisionWords = map[v1alpha1.UserStatus]struct{ verb, imperative, past string }{
+	v1alpha1.UserStatusMuted:  {"mute", "mute", "muted"},
+	v1alpha1.UserStatusActive: {"confirm", "confirm", "confirmed"},
+	v1alpha1.UserStatusOpen:   {"reopen", "reopen", "reopened"},
+	"":                        {"comment", "comment on", "commented"},
 }
 
-// verbs are the names of the decisions in the flags; the empty one is a comment alone.
-var verbs = map[v1alpha1.UserStatus]string{
-	v1alpha1.UserStatusMuted: "mute", v1alpha1.UserStatusActive: "confirm", v1alpha1.UserStatusOpen: "reopen",
-	"": "comment",
-}
-
-// verb returns the decision in one word.
-func (d decision) verb() string { return verbs[ptr.Deref(d.UserStatus, "")] }
+// verb is one word, imperative goes before a number of findings, and past says what happened to them.
+func (d decision) verb() string       { return decisionWords[ptr.Deref(d.UserStatus, "")].verb }
+func (d decision) imperative() string { return decisionWords[ptr.Deref(d.UserStatus, "")].imperative }
+func (d decision) past() string       { return decisionWords[ptr.Deref(d.UserStatus, "")].past }
 
 // set returns the decision in the form of an operation.
 func (d decision) set() *v1alpha1.OperationDecision {
@@ -67,15 +63,6 @@ func (d decision) set() *v1alpha1.OperationDecision {
 		UserStatus: ptr.Deref(d.UserStatus, ""), Reason: ptr.Deref(d.Reason, ""),
 		Comments: d.Comments, ExpiresAt: d.ExpiresAt,
 	}
-}
-
-func (d decision) past() string {
-	if d.UserStatus == nil {
-		return "commented"
-	}
-	return map[v1alpha1.UserStatus]string{
-		v1alpha1.UserStatusMuted: "muted", v1alpha1.UserStatusActive: "confirmed", v1alpha1.UserStatusOpen: "reopened",
-	}[*d.UserStatus]
 }
 
 // verdict is the triage of a finding or an issue.

@@ -96,7 +96,7 @@ func does(o *v1alpha1.TriageOperation) string {
 	case o.Spec.Set == nil:
 		return ""
 	}
-	return verbs[o.Spec.Set.UserStatus]
+	return decisionWords[o.Spec.Set.UserStatus].verb
 }
 
 // operationDescription describes an operation beside its completed name.
