@@ -19,13 +19,7 @@ func (x *Index[T]) merge(buckets []uint64, q Query, within Span) iter.Seq[*row[T
 			}
 		}
 		// The run with the next row comes first, so that many runs cost little more than one.
-		compare := func(a, b *run[T]) int {
-			order := a.position().compare(b.position())
-			if q.descending {
-				return -order
-			}
-			return order
-		}
+		compare := func(a, b *run[T]) int { return q.compare(a.position(), b.position()) }
 		slices.SortFunc(runs, compare)
 		for len(runs) > 0 {
 			next := runs[0]

@@ -75,6 +75,14 @@ type Query struct {
 	after *Position
 }
 
+// compare orders positions in the query's direction.
+func (q Query) compare(a, b Position) int {
+	if q.descending {
+		return b.compare(a)
+	}
+	return a.compare(b)
+}
+
 // fits reports whether a page with this many items and bytes has room for another item.
 func (q Query) fits(items, bytes, length int) bool {
 	return items < q.size && (q.bytes == 0 || items == 0 || bytes+length <= q.bytes)
@@ -191,13 +199,7 @@ func (x *Index[T]) isCheaperToCollect(q Query, s Selection[T]) bool {
 // collect examines all rows of a selection within its span. It counts the matches, and returns the first of
 // them in the requested order after the position: a page, plus one row if another page follows.
 func (x *Index[T]) collect(q Query, s Selection[T]) (first []*row[T], count int) {
-	compare := func(a, b *row[T]) int {
-		order := a.position(q.Sort).compare(b.position(q.Sort))
-		if q.descending {
-			return -order
-		}
-		return order
-	}
+	compare := func(a, b *row[T]) int { return q.compare(a.position(q.Sort), b.position(q.Sort)) }
 	var after *row[T]
 	if q.after != nil {
 		after = x.pivot(q.Sort, *q.after)
