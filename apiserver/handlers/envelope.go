@@ -13,8 +13,7 @@ var (
 )
 
 // envelope wraps rendered items into the JSON of a list. The items are neither parsed nor copied.
-func envelope[T any](items []T, shape func(T) content.Part, hasMore bool, nextCursor string,
-	total int) (Response, error) {
+func envelope(items []content.Part, hasMore bool, nextCursor string, total int) (Response, error) {
 	rest, err := json.Marshal(struct {
 		HasMore    bool   `json:"has_more"`
 		NextCursor string `json:"next_cursor"`
@@ -29,7 +28,7 @@ func envelope[T any](items []T, shape func(T) content.Part, hasMore bool, nextCu
 		if i > 0 {
 			body = append(body, comma)
 		}
-		body = append(body, shape(item))
+		body = append(body, item)
 	}
 	// Replace the rest's opening brace by the end of the items.
 	return Response{Body: append(body, content.Of(append([]byte("],"), rest[1:]...)))}, nil

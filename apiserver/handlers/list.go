@@ -89,22 +89,21 @@ func (l list) page(cursors *cursor.Codec) (index.Request, error) {
 }
 
 // listModel returns a page that is read from the read model. what names its items in traces.
-func listModel[T any](ctx context.Context, b *Backend, l list, what string,
-	read func(index.Request) (index.Page[T], error), shape func(T) content.Part) (Response, error) {
+func listModel(ctx context.Context, b *Backend, l list, what string,
+	read func(index.Request) (index.Page[content.Part], error)) (Response, error) {
 	asked, err := l.page(b.Cursors)
 	if err != nil {
 		return Response{}, err
 	}
-	page, err := tracing.Do(ctx, "read model: list "+what, func() (index.Page[T], error) { return read(asked) })
+	page, err := tracing.Do(ctx, "read model: list "+what, func() (index.Page[content.Part], error) { return read(asked) })
 	if err != nil {
 		return Response{}, Unavailable(err)
 	}
-	return respond(b.Cursors, l, page, shape)
+	return respond(b.Cursors, l, page)
 }
 
-// respond returns a page. shape returns the JSON of an item.
-func respond[T any](cursors *cursor.Codec, l list, page index.Page[T],
-	shape func(T) content.Part) (Response, error) {
+// respond returns a page of JSON.
+func respond(cursors *cursor.Codec, l list, page index.Page[content.Part]) (Response, error) {
 	next := ""
 	if page.HasMore {
 		var err error
@@ -112,11 +111,8 @@ func respond[T any](cursors *cursor.Codec, l list, page index.Page[T],
 			return Response{}, err
 		}
 	}
-	return envelope(page.Items, shape, page.HasMore, next, page.Total)
+	return envelope(page.Items, page.HasMore, next, page.Total)
 }
-
-// asIs is the shape of items that are already JSON.
-func asIs(item content.Part) content.Part { return item }
 
 // Unavailable is the error for an organization that is not in the read model although its key is valid, or for a
 // review that is not in it.

@@ -30,10 +30,11 @@ func (b *Backend) listFindings(ctx context.Context, id string, request Request,
 		return Response{}, err
 	}
 	list := newList(id, request, findingFilters...)
-	read := func(page index.Request) (index.Page[*readmodel.Item], error) {
-		return b.Model.ListFindings(request.Organization, readmodel.FindingQuery{
-			Request: page, Shape: shape, Filter: filter,
+	read := func(asked index.Request) (index.Page[content.Part], error) {
+		page, err := b.Model.ListFindings(request.Organization, readmodel.FindingQuery{
+			Request: asked, Shape: shape, Filter: filter,
 		})
+		return index.Map(page, shape), err
 	}
-	return listModel(ctx, b, list, "findings", read, shape)
+	return listModel(ctx, b, list, "findings", read)
 }

@@ -13,5 +13,5 @@ func (b *Backend) ListRepositories(ctx context.Context, request Request) (Respon
 	read := func(page index.Request) (index.Page[content.Part], error) {
 		return b.Model.ListRepositories(request.Organization, page)
 	}
-	return listModel(ctx, b, list, "repositories", read, asIs)
+	return listModel(ctx, b, list, "repositories", read)
 }

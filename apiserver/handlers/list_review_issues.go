@@ -30,5 +30,5 @@ func (b *Backend) listReviewIssues(ctx context.Context, id string, request Reque
 			UserStatus: optional(request.Query, "user_status"), Shape: shape,
 		})
 	}
-	return listModel(ctx, b, list, "review issues", read, asIs)
+	return listModel(ctx, b, list, "review issues", read)
 }

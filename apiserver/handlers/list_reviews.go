@@ -36,7 +36,7 @@ func (b *Backend) listReviews(ctx context.Context, id string, request Request, s
 			Request: page, Filter: filter, Shape: shape,
 		})
 	}
-	return listModel(ctx, b, list, "reviews", read, asIs)
+	return listModel(ctx, b, list, "reviews", read)
 }
 
 func reviewFilter(query openapi.Parameters) (readmodel.ReviewFilter, error) {

@@ -20,5 +20,5 @@ func (b *Backend) ListScans(ctx context.Context, request Request) (Response, err
 			Upload:     optional(request.Query, "upload_id"),
 		})
 	}
-	return listModel(ctx, b, list, "scans", read, asIs)
+	return listModel(ctx, b, list, "scans", read)
 }

@@ -46,7 +46,7 @@ func (b *Backend) ListTriageOperationFindings(ctx context.Context, request Reque
 	if err != nil {
 		return Response{}, err
 	}
-	return respond(b.Cursors, list, page, asIs)
+	return respond(b.Cursors, list, page)
 }
 
 // operationFindings are the findings of an operation with an outcome; empty: all of them.

@@ -20,5 +20,5 @@ func (b *Backend) ListWebhookDeliveries(ctx context.Context, request Request) (R
 			Subject:  optional(request.Query, "subject_id"),
 		})
 	}
-	return listModel(ctx, b, list, "webhook deliveries", read, asIs)
+	return listModel(ctx, b, list, "webhook deliveries", read)
 }

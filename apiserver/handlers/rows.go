@@ -45,5 +45,5 @@ func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, req
 	}
 	page := rows.List(rowLayout.Query(asked), rows.Pick(index.Everything, "", index.AnyFacet),
 		func(r row) int { return len(r.json) })
-	return respond(b.Cursors, list, page, func(r row) content.Part { return content.Of(r.json) })
+	return respond(b.Cursors, list, index.Map(page, func(r row) content.Part { return content.Of(r.json) }))
 }

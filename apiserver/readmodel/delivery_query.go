@@ -46,8 +46,8 @@ func (m *Model) ListWebhookDeliveries(organization string, q DeliveryQuery) (ind
 		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.deliveries
-	page := x.List(deliveryLayout.Query(q.Request), q.choose(x), func(i *deliveryItem) int { return i.json.Len() })
-	return ready(page, func(i *deliveryItem) content.Part { return &i.json }), nil
+	return listJSON(x, deliveryLayout.Query(q.Request), q.choose(x),
+		func(i *deliveryItem) content.Part { return &i.json }), nil
 }
 
 // choose picks the buckets that contain the matches of the query.

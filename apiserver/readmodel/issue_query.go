@@ -50,7 +50,6 @@ func (m *Model) ListReviewIssues(organization string, q IssueQuery) (index.Page[
 	selected := x.Pick(reviewField, q.Review, func(has index.Facet) bool {
 		return matches(q.Status, has[0]) && matches(q.Severity, has[1]) && matches(q.UserStatus, has[2])
 	})
-	page := x.List(issueLayout.Query(q.Request), selected,
-		func(i *Issue) int { return i.In(q.Shape).Len() })
-	return ready(page, func(i *Issue) content.Part { return i.In(q.Shape) }), nil
+	return listJSON(x, issueLayout.Query(q.Request), selected,
+		func(i *Issue) content.Part { return i.In(q.Shape) }), nil
 }

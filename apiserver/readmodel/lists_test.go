@@ -74,7 +74,7 @@ func allLists() []sortedList {
 			lists = append(lists, sortedList{name: "findings", sort: by, order: order,
 				page: func(m *Model, r index.Request) (index.Page[content.Part], error) {
 					page, err := m.ListFindings(acme, FindingQuery{Request: r, Shape: (*Item).Full})
-					return ready(page, (*Item).Full), err
+					return index.Map(page, (*Item).Full), err
 				}})
 		}
 		for _, by := range repositoryLayout.Sorts {

@@ -215,7 +215,7 @@ func walk(t *rapid.T, m *Model, q FindingQuery, between func()) []string {
 		page: func(m *Model, r index.Request) (index.Page[content.Part], error) {
 			q.Request = r
 			page, err := m.ListFindings(acme, q)
-			return ready(page, (*Item).Full), err
+			return index.Map(page, (*Item).Full), err
 		}}
 	limit := func() index.Limit { return index.Limit{Size: rapid.IntRange(1, 4).Draw(t, "size")} }
 	return shownIDs(list.read(t, m, limit, between))

@@ -17,8 +17,6 @@ type repositoryItem struct {
 	json     content.Bytes
 }
 
-func (i *repositoryItem) length() int { return i.json.Len() }
-
 // Repository returns the JSON of an organization's repository with its projects. It takes no lock.
 func (m *Model) Repository(organization, id string) ([]byte, bool) {
 	item, ok := m.shown(organization).repositories.Get(id)
@@ -66,18 +64,12 @@ func (m *Model) ListRepositories(organization string, r index.Request) (index.Pa
 		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.repositories
-	page := x.List(repositoryLayout.Query(r), x.Pick(index.Everything, "", index.AnyFacet), (*repositoryItem).length)
-	return ready(page, func(i *repositoryItem) content.Part { return &i.json }), nil
+	return listJSON(x, repositoryLayout.Query(r), x.Pick(index.Everything, "", index.AnyFacet),
+		func(i *repositoryItem) content.Part { return &i.json }), nil
 }
 
-// ready converts a page of items into a page of their JSON.
-func ready[T any](page index.Page[T], shape func(T) content.Part) index.Page[content.Part] {
-	out := index.Page[content.Part]{
-		Items:   make([]content.Part, len(page.Items)),
-		HasMore: page.HasMore, Next: page.Next, Total: page.Total,
-	}
-	for i, item := range page.Items {
-		out.Items[i] = shape(item)
-	}
-	return out
+// listJSON answers a query; an item is the JSON that shape returns, ready to be sent.
+func listJSON[T any](x *index.Index[T], q index.Query, s index.Selection[T],
+	shape func(T) content.Part) index.Page[content.Part] {
+	return index.Map(x.List(q, s, func(item T) int { return shape(item).Len() }), shape)
 }

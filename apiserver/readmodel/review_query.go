@@ -102,9 +102,8 @@ func (m *Model) ListReviews(organization string, q ReviewQuery) (index.Page[cont
 		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.reviews
-	page := x.List(reviewLayout.Query(q.Request), q.Filter.choose(x),
-		func(i *Review) int { return i.In(q.Shape).Len() })
-	return ready(page, func(i *Review) content.Part { return i.In(q.Shape) }), nil
+	return listJSON(x, reviewLayout.Query(q.Request), q.Filter.choose(x),
+		func(i *Review) content.Part { return i.In(q.Shape) }), nil
 }
 
 func (f ReviewFilter) matchesFacet(has index.Facet) bool {

@@ -50,8 +50,7 @@ func (m *Model) ListScans(organization string, q ScanQuery) (index.Page[content.
 		return index.Page[content.Part]{}, err
 	}
 	x := snapshot.scans
-	page := x.List(scanLayout.Query(q.Request), q.choose(x), func(i *scanItem) int { return i.json.Len() })
-	return ready(page, func(i *scanItem) content.Part { return &i.json }), nil
+	return listJSON(x, scanLayout.Query(q.Request), q.choose(x), func(i *scanItem) content.Part { return &i.json }), nil
 }
 
 // choose picks the buckets that contain the matches of the query.

@@ -52,6 +52,15 @@ type Page[T any] struct {
 	Total int
 }
 
+// Map returns the page with what shape returns for each item.
+func Map[T, S any](page Page[T], shape func(T) S) Page[S] {
+	items := make([]S, len(page.Items))
+	for i, item := range page.Items {
+		items[i] = shape(item)
+	}
+	return Page[S]{Items: items, HasMore: page.HasMore, Next: page.Next, Total: page.Total}
+}
+
 // Request asks for a page of a list.
 type Request struct {
 	// Sort is the field to sort by; if it is empty or unknown, the list's first one.
