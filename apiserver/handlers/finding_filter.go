@@ -9,13 +9,6 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// findingFilters are the query parameters that filter findings.
-var findingFilters = []string{
-	"status", "user_status", "severity", "repo_id", "project_id", "class", "tool", "rule", "vulnerability", "package", "owner",
-	"category", "created_since", "created_until", "updated_since", "updated_until", "min_score", "text",
-	"stale", "suppressed", "file", "policy",
-}
-
 func findingFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
 	filter := readmodel.FindingFilter{
 		Status:        optional(query, "status"),

@@ -30,13 +30,17 @@ const maxPageBytes = 8 << 20
 // envelopeBytes is an upper bound for the page without its items: mostly the cursor.
 const envelopeBytes = cursor.MaxLength + 1<<10
 
-// newList reads a request. filters are the names of its filter parameters.
-func newList(endpoint string, request Request, filters ...string) list {
-	given := map[string]string{}
-	for _, name := range filters {
-		if value, ok := request.Query.Lookup(name); ok {
-			given[name] = spelled(name, value)
-		}
+// pageParameters are the parameters of a list that are not filters.
+var pageParameters = []string{"sort", "order", "size", "cursor"}
+
+// newList reads a request.
+func newList(endpoint string, request Request) list {
+	filters := request.Query.Values()
+	for _, name := range pageParameters {
+		delete(filters, name)
+	}
+	for name, value := range filters {
+		filters[name] = spelled(name, value)
 	}
 	return list{
 		binding: cursor.List{
@@ -44,7 +48,7 @@ func newList(endpoint string, request Request, filters ...string) list {
 			Endpoint:     endpoint,
 			Sort:         request.Query.Get("sort"),
 			Order:        request.Query.Get("order"),
-			Filters:      given,
+			Filters:      filters,
 		},
 		token: request.Query.Get("cursor"),
 		limit: index.Limit{Size: request.Query.Int("size"), Bytes: maxPageBytes - envelopeBytes},

@@ -29,7 +29,7 @@ func (b *Backend) listFindings(ctx context.Context, id string, request Request,
 	if err != nil {
 		return Response{}, err
 	}
-	list := newList(id, request, findingFilters...)
+	list := newList(id, request)
 	read := func(asked index.Request) (index.Page[content.Part], error) {
 		page, err := b.Model.ListFindings(request.Organization, readmodel.FindingQuery{
 			Request: asked, Shape: shape, Filter: filter,

@@ -22,7 +22,7 @@ func (b *Backend) ListReviewIssuesFull(ctx context.Context, request Request) (Re
 func (b *Backend) listReviewIssues(ctx context.Context, id string, request Request,
 	shape render.Shape) (Response, error) {
 	review := request.Path.Get("id")
-	list := newList(id, request, "status", "severity", "user_status").of(review)
+	list := newList(id, request).of(review)
 	read := func(page index.Request) (index.Page[content.Part], error) {
 		return b.Model.ListReviewIssues(request.Organization, readmodel.IssueQuery{
 			Request: page, Review: review,

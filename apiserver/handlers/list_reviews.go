@@ -12,9 +12,6 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
-// reviewFilters are the query parameters that filter reviews.
-var reviewFilters = []string{"start_time", "end_time", "status", "custom"}
-
 // ListReviews is an operation of the contract.
 func (b *Backend) ListReviews(ctx context.Context, request Request) (Response, error) {
 	return b.listReviews(ctx, "listReviews", request, render.Documented)
@@ -30,7 +27,7 @@ func (b *Backend) listReviews(ctx context.Context, id string, request Request, s
 	if err != nil {
 		return Response{}, err
 	}
-	list := newList(id, request, reviewFilters...)
+	list := newList(id, request)
 	read := func(page index.Request) (index.Page[content.Part], error) {
 		return b.Model.ListReviews(request.Organization, readmodel.ReviewQuery{
 			Request: page, Filter: filter, Shape: shape,

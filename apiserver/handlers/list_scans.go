@@ -10,7 +10,7 @@ import (
 
 // ListScans is an operation of the contract.
 func (b *Backend) ListScans(ctx context.Context, request Request) (Response, error) {
-	list := newList("listScans", request, "repo_id", "project_id", "status", "upload_id")
+	list := newList("listScans", request)
 	read := func(page index.Request) (index.Page[content.Part], error) {
 		return b.Model.ListScans(request.Organization, readmodel.ScanQuery{
 			Request:    page,

@@ -27,7 +27,7 @@ const mostParts = 10
 // ListTriageOperationFindings is an operation of the contract. It reads only as many parts of the operation as
 // the page needs.
 func (b *Backend) ListTriageOperationFindings(ctx context.Context, request Request) (Response, error) {
-	list := newList("listTriageOperationFindings", request, "outcome").of(request.Path.Get("id"))
+	list := newList("listTriageOperationFindings", request).of(request.Path.Get("id"))
 	asked, err := list.page(b.Cursors)
 	if err != nil {
 		return Response{}, err

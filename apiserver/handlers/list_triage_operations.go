@@ -14,7 +14,7 @@ import (
 // ListTriageOperations is an operation of the contract. An organization keeps few operations, so each request
 // reads all of them from the API server and no replica is behind.
 func (b *Backend) ListTriageOperations(ctx context.Context, request Request) (Response, error) {
-	list := newList("listTriageOperations", request, "undo")
+	list := newList("listTriageOperations", request)
 	ids, filtered := request.Query.Lookup("undo")
 	undone := listed(ids)
 	if filtered && len(undone) == 0 {

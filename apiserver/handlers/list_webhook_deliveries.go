@@ -10,7 +10,7 @@ import (
 
 // ListWebhookDeliveries is an operation of the contract.
 func (b *Backend) ListWebhookDeliveries(ctx context.Context, request Request) (Response, error) {
-	list := newList("listWebhookDeliveries", request, "status", "event", "endpoint_id", "subject_id")
+	list := newList("listWebhookDeliveries", request)
 	read := func(page index.Request) (index.Page[content.Part], error) {
 		return b.Model.ListWebhookDeliveries(request.Organization, readmodel.DeliveryQuery{
 			Request:  page,

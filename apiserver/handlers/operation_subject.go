@@ -71,10 +71,7 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 			}
 		}
 	}
-	if !slices.ContainsFunc(findingFilters, func(name string) bool {
-		_, there := given.Lookup(name)
-		return there
-	}) {
+	if len(given.Values()) == 0 {
 		return nil, problem.InvalidBody("filters needs at least one filter").In(memberFilters).Coded(problem.CodeMissing)
 	}
 	return s, nil
