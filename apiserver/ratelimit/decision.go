@@ -14,10 +14,8 @@ type Decision struct {
 	Limit int
 	// Remaining is how many requests are left after this one; never negative.
 	Remaining int
-	// Reset is in how many seconds the window ends, rounded up: 1 to 60.
+	// Reset is in how many seconds the window ends, rounded up: 1 to 60. A refused caller has to wait that long.
 	Reset int
-	// RetryAfter is how many seconds a refused caller has to wait; 0 if it is allowed.
-	RetryAfter int
 }
 
 // SetHeaders writes the three headers of every response, and retry-after on a refusal.
@@ -26,21 +24,17 @@ func (d Decision) SetHeaders(header http.Header) {
 	header.Set("X-Ratelimit-Remaining", strconv.Itoa(d.Remaining))
 	header.Set("X-Ratelimit-Reset", strconv.Itoa(d.Reset))
 	if !d.Allowed {
-		header.Set("Retry-After", strconv.Itoa(d.RetryAfter))
+		header.Set("Retry-After", strconv.Itoa(d.Reset))
 	}
 }
 
 func decide(c counted, limit int64, window time.Duration) Decision {
-	decision := Decision{
+	return Decision{
 		Allowed:   c.requests <= limit,
 		Limit:     int(limit),
 		Remaining: int(max(0, limit-c.requests)),
 		Reset:     secondsLeft(c.left, window),
 	}
-	if !decision.Allowed {
-		decision.RetryAfter = decision.Reset
-	}
-	return decision
 }
 
 // secondsLeft rounds up, so that a client that waits as long is not too early. A counter that was restored from

@@ -46,13 +46,13 @@ func TestAWindowOpensWithTheFirstRequestAndEndsAfter60Seconds(t *testing.T) {
 		want := []Decision{
 			{Allowed: true, Limit: 2, Remaining: 1, Reset: 60},
 			{Allowed: true, Limit: 2, Remaining: 0, Reset: 60},
-			{Limit: 2, Reset: 60, RetryAfter: 60},
+			{Limit: 2, Reset: 60},
 		}
 		for i, w := range want {
 			harness.Same(t, fmt.Sprintf("request %d", i+1), w, l.Take(t.Context(), caller))
 		}
 		pass(Window - time.Millisecond)
-		if got := l.Take(t.Context(), caller); got.Allowed || got.RetryAfter != 1 {
+		if got := l.Take(t.Context(), caller); got.Allowed || got.Reset != 1 {
 			t.Errorf("a millisecond before the end: %+v", got)
 		}
 		pass(2 * time.Millisecond)
@@ -74,16 +74,16 @@ func TestRetryAfterIsNeverShort(t *testing.T) {
 			l.Take(t.Context(), caller)
 			pass(within)
 			refused = l.Take(t.Context(), caller)
-			pass(time.Duration(refused.RetryAfter) * time.Second)
+			pass(time.Duration(refused.Reset) * time.Second)
 			after = l.Take(t.Context(), caller)
 		})
-		if refused.Allowed || refused.RetryAfter != refused.Reset {
+		if refused.Allowed {
 			rt.Fatalf("second request: %+v", refused)
 		}
 		if !after.Allowed {
-			rt.Fatalf("waited %d s as told, then: %+v", refused.RetryAfter, after)
+			rt.Fatalf("waited %d s as told, then: %+v", refused.Reset, after)
 		}
-		if tooLong := time.Duration(refused.RetryAfter)*time.Second - (Window - within); tooLong >= time.Second {
+		if tooLong := time.Duration(refused.Reset)*time.Second - (Window - within); tooLong >= time.Second {
 			rt.Fatalf("told to wait %s too long", tooLong)
 		}
 	})
@@ -109,7 +109,7 @@ func checkOneWindow(t interface{ Errorf(string, ...any) }, decisions []Decision,
 			t.Errorf("limit %d: out of range: %+v", limit, d)
 		}
 		if !d.Allowed {
-			if d.Remaining != 0 || d.RetryAfter != d.Reset {
+			if d.Remaining != 0 {
 				t.Errorf("refused with %+v", d)
 			}
 			continue
@@ -225,7 +225,7 @@ func TestSetHeaders(t *testing.T) {
 	Decision{Allowed: true, Limit: 600, Remaining: 599, Reset: 60}.SetHeaders(header)
 	want := http.Header{"X-Ratelimit-Limit": {"600"}, "X-Ratelimit-Remaining": {"599"}, "X-Ratelimit-Reset": {"60"}}
 	harness.Same(t, "allowed", want, header)
-	Decision{Limit: 600, Reset: 7, RetryAfter: 7}.SetHeaders(header)
+	Decision{Limit: 600, Reset: 7}.SetHeaders(header)
 	want = http.Header{
 		"X-Ratelimit-Limit": {"600"}, "X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"7"}, "Retry-After": {"7"},
 	}

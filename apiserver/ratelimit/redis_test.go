@@ -191,7 +191,7 @@ func TestTheWindowInRedisIsNeitherLengthenedNorToldShort(t *testing.T) {
 		if left <= 0 || left > last {
 			t.Fatalf("%s left of the window after %s", left, last)
 		}
-		if told := time.Duration(refused.RetryAfter) * time.Second; refused.Allowed || told < left {
+		if told := time.Duration(refused.Reset) * time.Second; refused.Allowed || told < left {
 			t.Fatalf("told to wait %s with %s left: %+v", told, left, refused)
 		}
 		last = left
@@ -313,7 +313,7 @@ func TestWhomRedisRefusedStaysRefusedWithoutRedis(t *testing.T) {
 	server.process.Kill()
 	for range 2 * breakerFailures {
 		got := l.Take(t.Context(), caller)
-		if got.Allowed || got.RetryAfter > refused.RetryAfter {
+		if got.Allowed || got.Reset > refused.Reset {
 			t.Fatalf("refused with %+v, and then %+v", refused, got)
 		}
 	}
