@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 )
@@ -24,13 +25,14 @@ type Record struct {
 	documented int
 }
 
-// newRecord renders the documented members, and then the additional ones of the full shape.
-func newRecord(documented any, more func(*writer)) (Record, error) {
+// newRecord renders the documented members of a resource, and then the additional ones of the full shape. The kind and
+// the name identify the resource in an error.
+func newRecord(kind, name string, documented any, more func(*writer)) (Record, error) {
 	buffer := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(buffer)
 	buffer.Reset()
 	if err := encodeTo(buffer, documented); err != nil {
-		return Record{}, err
+		return Record{}, fmt.Errorf("encode %s %s: %w", kind, name, err)
 	}
 	buffer.Truncate(buffer.Len() - len("}"))
 	length := buffer.Len()

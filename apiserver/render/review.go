@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -17,7 +16,7 @@ import (
 func NewReview(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Counts,
 	repository *Repository) (Record, error) {
 	repository = cmp.Or(repository, noRepository)
-	record, err := newRecord(&openapi.Review{
+	return newRecord("review", r.Name, &openapi.Review{
 		Id:               r.Name,
 		Provider:         cmp.Or(r.Spec.Provider, repository.provider),
 		RepoId:           string(r.Spec.RepositoryRef.Name),
@@ -39,10 +38,6 @@ func NewReview(r *v1alpha1.Review, updatedAt time.Time, counts reviewstate.Count
 		w.number("open_confirmed_count", counts.OpenConfirmed)
 		w.number("open_muted_count", counts.OpenMuted)
 	})
-	if err != nil {
-		return Record{}, fmt.Errorf("encode review %s: %w", r.Name, err)
-	}
-	return record, nil
 }
 
 func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *time.Time {
@@ -60,7 +55,7 @@ func NewReviewIssue(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus,
 	review *v1alpha1.Review, repository *Repository) (Record, error) {
 	repository = cmp.Or(repository, noRepository)
 	of := valueOf(review)
-	record, err := newRecord(&openapi.ReviewIssue{
+	return newRecord("review issue", i.Name, &openapi.ReviewIssue{
 		Id:               i.Name,
 		ReviewId:         string(i.Spec.ReviewRef.Name),
 		Title:            i.Spec.Title,
@@ -85,10 +80,6 @@ func NewReviewIssue(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus,
 		CreatedAt:        second(i.CreationTimestamp.Time),
 		UpdatedAt:        second(updatedAt),
 	}, func(w *writer) { w.issueDecision(i) })
-	if err != nil {
-		return Record{}, fmt.Errorf("encode review issue %s: %w", i.Name, err)
-	}
-	return record, nil
 }
 
 // issueDecision writes the decision about an issue, and the version that it is about.
