@@ -93,16 +93,11 @@ func (r *refusals) note(what refused) {
 
 // listen queues the refusals that are to be announced, until the context ends.
 func (r *refusals) listen(ctx context.Context, keys *view[*v1alpha1.APIKey]) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case next := <-r.heard:
-			if _, there := keys.get(next.key); there {
-				r.pick(next)
-			}
+	each(ctx, r.heard, func(next refused) {
+		if _, there := keys.get(next.key); there {
+			r.pick(next)
 		}
-	}
+	})
 }
 
 // pick queues the refusal, unless one with the same key and reason was queued less than an interval ago.
@@ -126,23 +121,18 @@ func (r *refusals) pick(next refused) {
 
 // write publishes the queued refusals until the context ends.
 func (r *refusals) write(ctx context.Context, c client.Client, keys *view[*v1alpha1.APIKey], log logr.Logger) {
-	for {
-		select {
-		case <-ctx.Done():
+	each(ctx, r.queue, func(next refused) {
+		key, ok := keys.get(next.key)
+		if !ok {
 			return
-		case next := <-r.queue:
-			key, ok := keys.get(next.key)
-			if !ok {
-				continue
-			}
-			// AlreadyExists: another replica has published the same Event. NotFound: the namespace is gone.
-			err := r.announce(ctx, c, key, next)
-			if err != nil && ctx.Err() == nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
-				log.Error(err, "Cannot announce that a key was refused", "key", client.ObjectKeyFromObject(key),
-					"reason", next.reason)
-			}
 		}
-	}
+		// AlreadyExists: another replica has published the same Event. NotFound: the namespace is gone.
+		err := r.announce(ctx, c, key, next)
+		if err != nil && ctx.Err() == nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+			log.Error(err, "Cannot announce that a key was refused", "key", client.ObjectKeyFromObject(key),
+				"reason", next.reason)
+		}
+	})
 }
 
 func (r *refusals) announce(ctx context.Context, c client.Client, key *v1alpha1.APIKey, what refused) error {

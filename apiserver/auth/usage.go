@@ -70,20 +70,27 @@ func usedLately(key *v1alpha1.APIKey, now time.Time) bool {
 
 // write performs the queued writes until the context ends.
 func (u *usage) write(ctx context.Context, c client.Client, keys *view[*v1alpha1.APIKey], log logr.Logger) {
+	each(ctx, u.queue, func(next use) {
+		key, ok := keys.get(next.key)
+		if !ok || usedLately(key, next.at) {
+			// Another replica may have recorded a use while this one was queued.
+			return
+		}
+		if err := writeLastUsed(ctx, c, key, next.at); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
+			!apierrors.IsNotFound(err) {
+			log.Error(err, "Cannot note when a key was last used", "key", client.ObjectKeyFromObject(key))
+		}
+	})
+}
+
+// each handles what comes from a queue, one after the other, until the context ends.
+func each[T any](ctx context.Context, queue <-chan T, handle func(T)) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case next := <-u.queue:
-			key, ok := keys.get(next.key)
-			if !ok || usedLately(key, next.at) {
-				// Another replica may have recorded a use while this one was queued.
-				continue
-			}
-			if err := writeLastUsed(ctx, c, key, next.at); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
-				!apierrors.IsNotFound(err) {
-				log.Error(err, "Cannot note when a key was last used", "key", client.ObjectKeyFromObject(key))
-			}
+		case next := <-queue:
+			handle(next)
 		}
 	}
 }
