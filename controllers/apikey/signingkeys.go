@@ -157,7 +157,7 @@ func (k signingKeys) publish(ctx context.Context, have *corev1.ConfigMap, set to
 	default:
 		before := have.DeepCopy()
 		have.Data = data
-		err = k.Client.Patch(ctx, have, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		err = k.Client.Patch(ctx, have, patch.Locked(before))
 	}
 	if err != nil {
 		return false, fmt.Errorf("publish the signing keys: %w", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	trends "github.com/appsec-dev/findings-operator/internal/findingtrend"
@@ -127,7 +128,7 @@ func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.Fi
 		after.Spec.Days = trends.UpTo(before.Spec.Days, trends.Of(now))
 		if n := len(after.Spec.Days); n > 0 {
 			after.Spec.UpdatedAt = v1alpha1.NewTime(trends.Start(after.Spec.Days[n-1].Day))
-			err = r.Client.Patch(ctx, after, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+			err = r.Client.Patch(ctx, after, patch.Locked(before))
 		} else {
 			err = client.IgnoreNotFound(r.Client.Delete(ctx, after, client.Preconditions{UID: new(before.UID)}))
 		}
@@ -164,8 +165,7 @@ func (r *Reconciler) store(ctx context.Context, s *scope, quarter v1alpha1.Quart
 		}
 		after := before.DeepCopy()
 		put(&after.Spec, rows, until)
-		asSeen := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
-		if err := r.Client.Patch(ctx, after, asSeen); err != nil {
+		if err := r.Client.Patch(ctx, after, patch.Locked(before)); err != nil {
 			return false, fmt.Errorf("write the trend %s: %w", after.Name, err)
 		}
 		return true, nil

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -93,8 +94,7 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbac
 	restored := have.DeepCopy()
 	restored.Subjects = want.Subjects
 	metav1.SetMetaDataLabel(&restored.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedBy)
-	if err := r.Client.Patch(ctx, restored, client.MergeFromWithOptions(have,
-		client.MergeFromWithOptimisticLock{})); err != nil {
+	if err := r.Client.Patch(ctx, restored, patch.Locked(have)); err != nil {
 		return err
 	}
 	r.announceRestored(s, want)
@@ -102,8 +102,7 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbac
 }
 
 func (r *Reconciler) replaceRoleBinding(ctx context.Context, s *scope, have, want *rbacv1.RoleBinding) error {
-	same := client.Preconditions{UID: new(have.UID), ResourceVersion: new(have.ResourceVersion)}
-	if err := r.Client.Delete(ctx, have, same); err != nil {
+	if err := r.Client.Delete(ctx, have, patch.AsSeen(have)); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if err := r.Client.Create(ctx, want); err != nil {
@@ -133,7 +132,7 @@ func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
 	}
 	restored := have.DeepCopy()
 	metav1.SetMetaDataLabel(&restored.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedBy)
-	return r.Client.Patch(ctx, restored, client.MergeFromWithOptions(have, client.MergeFromWithOptimisticLock{}))
+	return r.Client.Patch(ctx, restored, patch.Locked(have))
 }
 
 // getOrCreate reads the object that want describes into have, or creates it. The cache holds only

@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 )
 
 // lookAgain is how often a removal checks whether the organization is empty: this controller does
@@ -43,8 +44,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 			s.conclude(notEmpty(s.namespace(), held))
 			return nil
 		}
-		same := client.Preconditions{UID: new(namespace.UID), ResourceVersion: new(namespace.ResourceVersion)}
-		if err := r.Client.Delete(ctx, namespace, same); err != nil {
+		if err := r.Client.Delete(ctx, namespace, patch.AsSeen(namespace)); err != nil {
 			return fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
 		}
 	}

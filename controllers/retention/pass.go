@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 )
 
@@ -133,8 +134,7 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 // remove deletes the object only if it is unchanged: it may have been reopened, triaged or acquired since it was read.
 // With fateRefused, the error is the refusal: the same request would be refused again.
 func (r *Reconciler) remove(ctx context.Context, object client.Object, kind string) (fate, error) {
-	asSeen := client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
-	err := r.Client.Delete(ctx, object, asSeen)
+	err := r.Client.Delete(ctx, object, patch.AsSeen(object))
 	outcome := fateGone
 	switch {
 	case err == nil:

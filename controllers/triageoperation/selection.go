@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
@@ -304,7 +305,7 @@ func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperati
 	}
 	changed := stored.DeepCopy()
 	changed.Spec, changed.OwnerReferences = part.Spec, part.OwnerReferences
-	return r.Client.Patch(ctx, changed, client.MergeFromWithOptions(stored, client.MergeFromWithOptimisticLock{}))
+	return r.Client.Patch(ctx, changed, patch.Locked(stored))
 }
 
 // record records in the status what the operation would do.

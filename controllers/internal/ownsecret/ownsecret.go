@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 )
 
 // Store reads and writes Secrets of objects. A write fails if the Secret has changed since it was read.
@@ -131,8 +132,7 @@ func (s Store) update(ctx context.Context, secret *corev1.Secret) error {
 
 // Delete deletes the Secret, if it is unchanged since it was read.
 func (s Store) Delete(ctx context.Context, secret *corev1.Secret) error {
-	same := client.Preconditions{UID: new(secret.UID), ResourceVersion: new(secret.ResourceVersion)}
-	if err := s.client.Delete(ctx, secret, same); client.IgnoreNotFound(err) != nil {
+	if err := s.client.Delete(ctx, secret, patch.AsSeen(secret)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete secret %s: %w", secret.Name, err)
 	}
 	return nil

@@ -73,6 +73,16 @@ func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 	return kube.MergePatch(resourceVersion, map[string]any{"status": status})
 }
 
+// Locked returns the merge patch from an object as it was read; it fails if the object has changed since.
+func Locked(before client.Object) client.Patch {
+	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+}
+
+// AsSeen lets a deletion fail if the object has changed since it was read, or has been replaced.
+func AsSeen(object client.Object) client.Preconditions {
+	return client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
+}
+
 // AddFinalizer adds the finalizer to the object if it is missing.
 func AddFinalizer(ctx context.Context, c client.Client, object client.Object, finalizer string) error {
 	if controllerutil.ContainsFinalizer(object, finalizer) {
@@ -93,7 +103,7 @@ func changeFinalizers(ctx context.Context, c client.Client, object client.Object
 	change func(client.Object, string) bool) error {
 	before := object.DeepCopyObject().(client.Object)
 	change(object, finalizer)
-	err := c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	err := c.Patch(ctx, object, Locked(before))
 	if err != nil {
 		return fmt.Errorf("write the finalizers: %w", err)
 	}
