@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -53,11 +54,9 @@ func (l *leases) note(name types.NamespacedName, lease *coordinationv1.Lease, as
 	}
 	if read.Sub(l.swept) >= readingLife {
 		l.swept = read
-		for name, last := range l.readings {
-			if read.Sub(last.asked) >= readingLife {
-				delete(l.readings, name)
-			}
-		}
+		maps.DeleteFunc(l.readings, func(_ types.NamespacedName, last reading) bool {
+			return read.Sub(last.asked) >= readingLife
+		})
 	}
 	if last, known := l.readings[name]; known && last.asked.After(asked) {
 		return

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"cmp"
+	"maps"
 	"sync"
 	"time"
 
@@ -87,11 +88,7 @@ func (r *boundedRecorder) allowanceOf(key allowanceKey) *allowance {
 	defer r.mu.Unlock()
 	if now := r.clock.Now(); now.Sub(r.swept) >= eventRefill {
 		r.swept = now
-		for key, a := range r.allowances {
-			if a.TokensAt(now) >= eventBurst {
-				delete(r.allowances, key)
-			}
-		}
+		maps.DeleteFunc(r.allowances, func(_ allowanceKey, a *allowance) bool { return a.TokensAt(now) >= eventBurst })
 	}
 	a := r.allowances[key]
 	if a == nil {
