@@ -140,9 +140,5 @@ func failureOf(operation *v1alpha1.TriageOperation) (detail string) {
 
 func operationResponse(status int, operation *v1alpha1.TriageOperation) (Response, error) {
 	shown, err := render.TriageOperationJSON(operation)
-	response := untagged(status, shown)
-	if status == http.StatusCreated || status == http.StatusAccepted {
-		response.Location = operationsPath + operation.Name
-	}
-	return response, err
+	return located(status, operationsPath+operation.Name, shown), err
 }

@@ -19,9 +19,5 @@ func (b *Backend) GetTriagePolicy(ctx context.Context, request Request) (Respons
 
 func policyResponse(status int, policy *v1alpha1.TriagePolicy) (Response, error) {
 	shown, err := render.TriagePolicyJSON(policy)
-	response := untagged(status, shown)
-	if status == http.StatusCreated {
-		response.Location = policiesPath + policy.Name
-	}
-	return response, err
+	return located(status, policiesPath+policy.Name, shown), err
 }

@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"io"
+	"net/http"
 
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
@@ -57,6 +58,16 @@ func single(shown []byte) Response {
 // untagged returns a response that is not the state of a resource.
 func untagged(status int, shown []byte) Response {
 	return Response{Status: status, Body: []content.Part{content.Of(shown)}}
+}
+
+// located returns a response about a resource; it has the address if the request has created the resource, or has begun
+// work on it.
+func located(status int, address string, shown []byte) Response {
+	response := untagged(status, shown)
+	if status == http.StatusCreated || status == http.StatusAccepted {
+		response.Location = address
+	}
+	return response
 }
 
 // tagged returns one of the shapes of an item. All shapes share the item's tag.

@@ -56,12 +56,12 @@ func (b *Backend) checkProject(ctx context.Context, request Request, repository,
 }
 
 func uploadResponse(upload *openapi.Upload) (Response, error) {
-	shown, err := render.UploadJSON(*upload)
-	response := untagged(http.StatusOK, shown)
+	status := http.StatusOK
 	if upload.Status != nil && *upload.Status == openapi.ScanStatusRunning {
-		response.Status, response.Location = http.StatusAccepted, "/v2/uploads/"+upload.Id
+		status = http.StatusAccepted
 	}
-	return response, err
+	shown, err := render.UploadJSON(*upload)
+	return located(status, "/v2/uploads/"+upload.Id, shown), err
 }
 
 // pullRequest returns the parameters of the query that describe the scanned pull request.
