@@ -425,14 +425,17 @@ func receiveBody(c *gin.Context, described *openapi.Operation) (openapi.Body, er
 	return body, nil
 }
 
+func invalidEncoding(text string) error {
+	return &openapi.InvalidError{Field: "content-encoding", Code: problem.CodeInvalid, Text: text}
+}
+
 // readBody parses a request's body. Its errors are safe to show to a client.
 func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error) {
 	if err := described.CheckContentType(c.GetHeader("Content-Type")); err != nil {
 		return openapi.Body{}, err
 	}
 	if coding := c.GetHeader("Content-Encoding"); coding != "" && coding != "identity" {
-		return openapi.Body{}, &openapi.InvalidError{Field: "content-encoding", Code: problem.CodeInvalid,
-			Text: "the body must not be compressed"}
+		return openapi.Body{}, invalidEncoding("the body must not be compressed")
 	}
 	limit := described.MaxBodyBytes()
 	content, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, limit))

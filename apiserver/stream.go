@@ -10,7 +10,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
-	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
 // How long a streamed request body may take: in total, and without receiving a byte. The package uploads names both in
@@ -28,15 +27,11 @@ func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream,
 	switch {
 	case coding == "" || coding == "identity":
 	case described.IsEnvelope():
-		return nil, &openapi.InvalidError{
-			Field: "content-encoding", Code: problem.CodeInvalid, Text: "the body must not be compressed: its member is",
-		}
+		return nil, invalidEncoding("the body must not be compressed: its member is")
 	case coding == "gzip":
 		stream.Gzip = true
 	default:
-		return nil, &openapi.InvalidError{
-			Field: "content-encoding", Code: problem.CodeInvalid, Text: "the header Content-Encoding must be gzip, or absent",
-		}
+		return nil, invalidEncoding("the header Content-Encoding must be gzip, or absent")
 	}
 	// curl declares the JSON that it sends as a form, and GitHub accepts that.
 	if !described.IsEnvelope() {
