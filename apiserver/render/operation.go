@@ -18,7 +18,7 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 		Phase:       OperationPhase(o),
 		Set:         decisionOf(spec.Set),
 		Filters:     OperationFilters(&selection),
-		Ids:         convert(selection.IDs, textOf),
+		Ids:         texts(selection.IDs),
 		Undo:        string(spec.Undo),
 		Commit:      spec.Commit,
 		CreatedBy:   spec.By,
@@ -29,7 +29,7 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 		Decided: convert(status.Decided, func(d v1alpha1.OperationDecider) openapi.TriageOperationDecider {
 			return openapi.TriageOperationDecider{By: d.By, Count: d.Count}
 		}),
-		Samples: convert(status.Samples, textOf),
+		Samples: texts(status.Samples),
 		Changed: status.Changed, Unchanged: status.Unchanged, Conflicted: status.Conflicted, Failed: status.Failed,
 		Conflicts: convert(status.Conflicts, exampleOf), Failures: convert(status.Failures, exampleOf),
 		Detail: v1alpha1.StalledMessage(o.Status.Conditions),
@@ -56,8 +56,6 @@ func decisionOf(set *v1alpha1.OperationDecision) openapi.TriageOperationDecision
 func exampleOf(e v1alpha1.OperationExample) openapi.TriageOperationExample {
 	return openapi.TriageOperationExample{FindingId: string(e.Finding), Message: e.Message}
 }
-
-func textOf[T ~string](value T) string { return string(value) }
 
 // OperationFilters returns the filters of a selection as query parameters of a list. Filters with several
 // values, which only kubectl can set, are joined by commas.
@@ -108,4 +106,4 @@ func bound(at *v1alpha1.Time) string {
 	return Timestamp(at.Time)
 }
 
-func listed[T ~string](values []T) string { return strings.Join(convert(values, textOf), ",") }
+func listed[T ~string](values []T) string { return strings.Join(texts(values), ",") }
