@@ -91,11 +91,16 @@ const (
 
 // AddLast adds requests to the queue after a delay, behind all others; in a queue of NewFairQueue, of their namespace.
 func AddLast(q Queue, delay time.Duration, requests []ctrl.Request) {
+	add(q, priorityqueue.AddOpts{After: delay, Priority: new(last)}, requests)
+}
+
+// add adds requests to the queue, which may have no priorities.
+func add(q Queue, options priorityqueue.AddOpts, requests []ctrl.Request) {
 	if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
-		priorities.AddWithOpts(priorityqueue.AddOpts{After: delay, Priority: new(last)}, requests...)
+		priorities.AddWithOpts(options, requests...)
 		return
 	}
-	AddAfter(q, delay, requests)
+	AddAfter(q, options.After, requests)
 }
 
 // Many is the number of requests above which AddChanged adds those of one change last. A decision in a pull request
@@ -117,12 +122,7 @@ func AddChanged(q Queue, requests []ctrl.Request) {
 // changes that a user waits for.
 func EnqueueFirst() handler.EventHandler {
 	return Changes(func(_ context.Context, change Change, q Queue) {
-		request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(change.Object())}
-		if priorities, ok := q.(priorityqueue.PriorityQueue[ctrl.Request]); ok {
-			priorities.AddWithOpts(priorityqueue.AddOpts{Priority: new(first)}, request)
-			return
-		}
-		q.Add(request)
+		add(q, priorityqueue.AddOpts{Priority: new(first)}, one(client.ObjectKeyFromObject(change.Object())))
 	})
 }
 
