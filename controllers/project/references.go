@@ -1,7 +1,6 @@
 package project
 
 import (
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -20,14 +19,11 @@ const (
 // everyFinding counts a finding for its project, closed findings separately.
 func everyFinding(object client.Object) tally.Share {
 	finding := object.(*v1alpha1.Finding)
-	share := tally.Share{
-		Owner: types.NamespacedName{Namespace: finding.Namespace, Name: string(finding.Spec.ProjectRef.Name)},
-		Class: openClass,
-	}
+	class := openClass
 	if findingstate.State(finding) == v1alpha1.FindingStateClosed {
-		share.Class = closedClass
+		class = closedClass
 	}
-	return share
+	return tally.ShareOf(finding, finding.Spec.ProjectRef.Name, class)
 }
 
 func projectOfScan(scan *v1alpha1.Scan) v1alpha1.ResourceName { return scan.Spec.ProjectRef.Name }

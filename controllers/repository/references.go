@@ -1,7 +1,6 @@
 package repository
 
 import (
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -16,30 +15,21 @@ const closedClass = "closed"
 // everyFinding counts a finding for its repository, by category, or as closed.
 func everyFinding(object client.Object) tally.Share {
 	finding := object.(*v1alpha1.Finding)
-	share := tally.Share{
-		Owner: types.NamespacedName{Namespace: finding.Namespace, Name: string(finding.Spec.RepositoryRef.Name)},
-		Class: string(finding.Spec.Category),
-	}
+	class := string(finding.Spec.Category)
 	if findingstate.State(finding) == v1alpha1.FindingStateClosed {
-		share.Class = closedClass
+		class = closedClass
 	}
-	return share
+	return tally.ShareOf(finding, finding.Spec.RepositoryRef.Name, class)
 }
 
 // everyProject counts a project for its repository.
 func everyProject(object client.Object) tally.Share {
-	project := object.(*v1alpha1.Project)
-	return tally.Share{
-		Owner: types.NamespacedName{Namespace: project.Namespace, Name: string(project.Spec.RepositoryRef.Name)},
-	}
+	return tally.ShareOf(object, object.(*v1alpha1.Project).Spec.RepositoryRef.Name, "")
 }
 
 // everyReview counts a review for its repository.
 func everyReview(object client.Object) tally.Share {
-	review := object.(*v1alpha1.Review)
-	return tally.Share{
-		Owner: types.NamespacedName{Namespace: review.Namespace, Name: string(review.Spec.RepositoryRef.Name)},
-	}
+	return tally.ShareOf(object, object.(*v1alpha1.Review).Spec.RepositoryRef.Name, "")
 }
 
 func repositoryOfScan(scan *v1alpha1.Scan) v1alpha1.ResourceName { return scan.Spec.RepositoryRef.Name }

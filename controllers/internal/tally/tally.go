@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
@@ -24,6 +25,11 @@ type Share struct {
 	Owner types.NamespacedName
 	// Class is what the object is counted as; "" is a class like any other.
 	Class string
+}
+
+// ShareOf counts an object in a class of its owner, which is in the same namespace.
+func ShareOf(object client.Object, owner v1alpha1.ResourceName, class string) Share {
+	return Share{types.NamespacedName{Namespace: object.GetNamespace(), Name: string(owner)}, class}
 }
 
 // Tally holds the sums. It is safe for concurrent use.
