@@ -220,10 +220,7 @@ func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
 		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}
 	})
-	_, second := waitUntilIssued(t, key, func(g Gomega) {
-		g.Expect(key.Status.RotationSerial).To(Equal(int64(1)))
-		g.Expect(key.Status.Previous).NotTo(BeNil())
-		g.Expect(key.Status.Previous.KeyID).To(Equal(first.ID))
+	_, second := waitUntilIssued(t, key, rotated(key, 1, first.ID), func(g Gomega) {
 		g.Expect(key.Status.Previous.ExpiresAt.Sub(key.Status.IssuedAt.Time)).To(Equal(time.Hour))
 	})
 	if second.ID == first.ID {
@@ -314,11 +311,7 @@ func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 		t.Errorf("the annotations changed the status to %+v", key.Status)
 	}
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 2 })
-	waitUntilIssued(t, key, func(g Gomega) {
-		g.Expect(key.Status.RotationSerial).To(Equal(int64(2)))
-		g.Expect(key.Status.Previous).NotTo(BeNil())
-		g.Expect(key.Status.Previous.KeyID).To(Equal(second.ID))
-	})
+	waitUntilIssued(t, key, rotated(key, 2, second.ID))
 }
 
 func TestSecretOfAnotherIsNotTouched(t *testing.T) {
@@ -519,11 +512,7 @@ func TestRotationWhoseStatusWasLostIsTakenOver(t *testing.T) {
 	stop()
 	forget(t, key, unrotated)
 	start(t)
-	after, _ := waitUntilIssued(t, key, func(g Gomega) {
-		g.Expect(key.Status.RotationSerial).To(Equal(int64(1)))
-		g.Expect(key.Status.Previous).NotTo(BeNil())
-		g.Expect(key.Status.Previous.KeyID).To(Equal(first.ID))
-	})
+	after, _ := waitUntilIssued(t, key, rotated(key, 1, first.ID))
 	if after != before {
 		t.Error("the rotation was done twice")
 	}
@@ -541,11 +530,7 @@ func TestRotationAskedForDuringACrashComesAfterTheTakeOver(t *testing.T) {
 	forget(t, key, unrotated)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 2 })
 	start(t)
-	waitUntilIssued(t, key, func(g Gomega) {
-		g.Expect(key.Status.RotationSerial).To(Equal(int64(2)))
-		g.Expect(key.Status.Previous).NotTo(BeNil())
-		g.Expect(key.Status.Previous.KeyID).To(Equal(second.ID))
-	})
+	waitUntilIssued(t, key, rotated(key, 2, second.ID))
 }
 
 func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {

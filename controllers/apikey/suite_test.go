@@ -83,6 +83,15 @@ func waitForReason(t *testing.T, key *v1alpha1.APIKey, want string) {
 	})
 }
 
+// rotated returns the assertion that the key has been rotated, and that the token before is still valid.
+func rotated(key *v1alpha1.APIKey, serial int64, before string) func(g Gomega) {
+	return func(g Gomega) {
+		g.Expect(key.Status.RotationSerial).To(Equal(serial))
+		g.Expect(key.Status.Previous).NotTo(BeNil())
+		g.Expect(key.Status.Previous.KeyID).To(Equal(before))
+	}
+}
+
 // observed waits until the status is up to date with the spec.
 func observed(t *testing.T, key *v1alpha1.APIKey) {
 	t.Helper()

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -301,7 +302,7 @@ func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.Disabled.Reason).To(Equal(v1alpha1.WebhookDisabledFailingTooLong))
 	last := h.delivery(ns, "third", "team")
 	h.look(last)
-	g.Expect(readyReason(last.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+	g.Expect(conditions.ReadyReason(last.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 
 	// Any change of the spec enables it again, for five more days.
 	status = http.StatusOK

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -43,7 +44,7 @@ func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
 	g.Expect(got[0].header.Get("webhook-timestamp")).To(Equal(strconv.FormatInt(attempt.At.Unix(), 10)))
 	g.Expect(attempt.Signatures).To(HaveLen(1))
 	g.Expect(v1alpha1.IsConditionTrue(d.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	g.Expect(readyReason(d.Status.Conditions)).To(Equal(v1alpha1.ReasonDelivered))
+	g.Expect(conditions.ReadyReason(d.Status.Conditions)).To(Equal(v1alpha1.ReasonDelivered))
 
 	signature := got[0].header.Get("webhook-signature")
 	g.Expect(webhooks.Verify(d, got[0].body, signature, time.Now())).To(Equal(webhooks.Verified))
@@ -146,11 +147,11 @@ func TestADisabledEndpointIsSentNothingUntilItIsEnabled(t *testing.T) {
 	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(readyReason(testenv.Get(t, g, env, endpoint).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+		g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, endpoint).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 	})
 	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(readyReason(testenv.Get(t, g, env, d).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+		g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, d).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 	})
 	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 	g.Expect(d.Status.Attempts).To(BeEmpty())
@@ -175,9 +176,9 @@ func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 	unbound := delivery(ns, "unbound", "team")
 	env.Create(t, bound, unbound)
 	waitFor(t, bound, v1alpha1.WebhookDeliveryFailed, 0)
-	g.Expect(readyReason(bound.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
+	g.Expect(conditions.ReadyReason(bound.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(readyReason(testenv.Get(t, g, env, unbound).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
+		g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, unbound).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
 	})
 	g.Expect(unbound.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 
@@ -244,7 +245,7 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	start(t, loopback)
 	marker := testenv.Create(t, env, delivery(ns, "d-2", "absent"))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(readyReason(testenv.Get(t, g, env, marker).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
+		g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, marker).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
 	})
 	g.Expect(r.got()).To(HaveLen(1))
 }
@@ -368,14 +369,14 @@ func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
 	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
 	harness.Eventually(t, func(g Gomega) {
 		status := testenv.Get(t, g, env, endpoint).Status
-		g.Expect(readyReason(status.Conditions)).To(Equal(v1alpha1.ReasonGone))
+		g.Expect(conditions.ReadyReason(status.Conditions)).To(Equal(v1alpha1.ReasonGone))
 		g.Expect(v1alpha1.IsConditionTrue(status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 		g.Expect(status.Disabled.Generation).To(Equal(endpoint.Generation))
 	})
 	later := testenv.Create(t, env, delivery(ns, "d-2", "team"))
 	for _, waits := range []*v1alpha1.WebhookDelivery{d, later} {
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(readyReason(testenv.Get(t, g, env, waits).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
+			g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, waits).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 		})
 		g.Expect(waits.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 		g.Expect(waits.Status.NextAttemptAt).To(BeNil())
@@ -388,7 +389,7 @@ func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 2)
 	harness.Eventually(t, func(g Gomega) {
 		status := testenv.Get(t, g, env, endpoint).Status
-		g.Expect(readyReason(status.Conditions)).To(Equal(v1alpha1.ReasonReconciled))
+		g.Expect(conditions.ReadyReason(status.Conditions)).To(Equal(v1alpha1.ReasonReconciled))
 		g.Expect(status.Disabled).To(BeNil())
 	})
 }

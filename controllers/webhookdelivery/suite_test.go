@@ -89,13 +89,6 @@ func waitFor(t *testing.T, d *v1alpha1.WebhookDelivery, phase v1alpha1.WebhookDe
 	})
 }
 
-func readyReason(conditions []v1alpha1.Condition) string {
-	if c := v1alpha1.FindCondition(conditions, v1alpha1.ConditionReady); c != nil {
-		return c.Reason
-	}
-	return ""
-}
-
 // recordSuccess records an earlier success of the endpoint, recordFailure an earlier failure.
 func recordSuccess(t *testing.T, endpoint *v1alpha1.WebhookEndpoint) {
 	t.Helper()
