@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -91,11 +92,7 @@ func timeOf(at *time.Time) *v1alpha1.Time {
 	if at == nil {
 		return nil
 	}
-	whole := at.UTC().Truncate(time.Second)
-	if whole.Before(*at) {
-		whole = whole.Add(time.Second)
-	}
-	return new(v1alpha1.NewTime(whole))
+	return new(v1alpha1.NewTime(render.SecondFrom(*at)))
 }
 
 // inBody turns the problem of a query into one of an object in the body.

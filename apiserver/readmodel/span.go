@@ -16,10 +16,7 @@ func bound(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
-	second := t.UTC().Truncate(time.Second)
-	if second.Before(*t) {
-		second = second.Add(time.Second)
-	}
+	second := render.SecondFrom(*t)
 	if second.Year() > 9999 {
 		return ":" // after every timestamp
 	}
