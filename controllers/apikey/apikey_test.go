@@ -109,7 +109,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 	claims := heldClaims(t, key)
 	claims.IssuedAt = claims.IssuedAt.Add(-2 * time.Hour)
 	replaceToken(t, key, claims)
-	waitForReason(t, key, v1alpha1.ReasonExpired)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonExpired)
 	if !strings.Contains(message(), "The key has expired because of the organization's spec.apiKeys.maxLifetime") {
 		t.Errorf("says %q, want who has ended the key's life", message())
 	}
@@ -145,7 +145,7 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	_, claims := waitUntilIssued(t, key)
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
 	replaceToken(t, key, claims)
-	waitForReason(t, key, v1alpha1.ReasonExpired)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonExpired)
 	harness.Must(t, env.Client.Delete(t.Context(), signingSecret()))
 	marker := testenv.Create(t, env, builder.APIKey("marker").In(key.Namespace).Build())
 	waitUntilIssued(t, marker)
@@ -157,15 +157,15 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	}
 	// Until a rotation is requested.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
-	waitForReason(t, key, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonReconciled)
 }
 
 func TestExpiryComesAtItsTime(t *testing.T) {
 	start(t)
 	key := newKey(t, "expiring")
-	waitForReason(t, key, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonReconciled)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(3 * time.Second))) })
-	waitForReason(t, key, v1alpha1.ReasonExpired)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonExpired)
 	if now := time.Now(); now.Before(key.Status.ExpiresAt.Time) {
 		t.Errorf("expired %v early", key.Status.ExpiresAt.Sub(now))
 	}
@@ -178,7 +178,7 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 		s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(time.Hour)))
 		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1}
 	})
-	waitForReason(t, key, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonReconciled)
 	if key.Status.KeyID == id {
 		t.Error("the token that expired is in force again")
 	}
@@ -190,7 +190,7 @@ func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
 	key := testenv.Create(t, env, builder.APIKey("late").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-time.Hour)))
 	}).Build())
-	waitForReason(t, key, v1alpha1.ReasonExpired)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonExpired)
 	if key.Status.KeyID != "" || !env.Gone(t, tokenSecret(key)) {
 		t.Errorf("token %q was issued for a life that is over", key.Status.KeyID)
 	}
@@ -204,12 +204,12 @@ func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
 		s.Disabled = true
 		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1}
 	})
-	waitForReason(t, key, v1alpha1.ReasonDisabled)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonDisabled)
 	if key.Status.KeyID == leaked.ID {
 		t.Error("the leaked token would be good again once the key is enabled")
 	}
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = false })
-	waitForReason(t, key, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonReconciled)
 }
 
 func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
@@ -323,7 +323,7 @@ func TestSecretOfAnotherIsNotTouched(t *testing.T) {
 	}
 	env.Create(t, other)
 	key := testenv.Create(t, env, builder.APIKey("ci").In(namespace).Build())
-	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretConflict)
 	if secret := testenv.Get(t, NewWithT(t), env, tokenSecret(key)); string(secret.Data["token"]) != "someone's" || secret.ResourceVersion != other.ResourceVersion {
 		t.Error("another's Secret was written")
 	}
@@ -345,7 +345,7 @@ func TestConflictBringsNoTokenBack(t *testing.T) {
 		_, claims := waitUntilIssued(t, key)
 		owners := testenv.Get(t, NewWithT(t), env, tokenSecret(key)).OwnerReferences
 		testenv.Change(t, env, tokenSecret(key), disown)
-		waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+		testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretConflict)
 		last := claims.ID
 		change(&claims)
 		token, err := heldRing(t).Signer.Sign(claims)
@@ -365,13 +365,13 @@ func TestConflictRevivesNoExpiredKey(t *testing.T) {
 	_, claims := waitUntilIssued(t, key)
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
 	replaceToken(t, key, claims)
-	waitForReason(t, key, v1alpha1.ReasonExpired)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonExpired)
 	testenv.Change(t, env, tokenSecret(key), disown)
-	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretConflict)
 	harness.Must(t, env.Client.Delete(t.Context(), tokenSecret(key)))
 	// No watch reports that this Secret was deleted.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
-	waitForReason(t, key, v1alpha1.ReasonExpired)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonExpired)
 	if !env.Gone(t, tokenSecret(key)) {
 		t.Error("the expired key got a new token")
 	}
@@ -401,7 +401,7 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 		key := newKey(t, strings.ReplaceAll(strings.ToLower(reason), " ", "-"))
 		_, before := waitUntilIssued(t, key)
 		key = keep(t, key)
-		waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+		testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretConflict)
 		harness.Same(t, reason+": the token", "", key.Status.KeyID)
 		testenv.Change(t, env, tokenSecret(key), release)
 		waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(before.ID), reason) })
@@ -422,7 +422,7 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 	data, err := tokens.EncodeRing(tokens.Ring{Signer: next, Previous: heldRing(t).Signer.Public()})
 	harness.Must(t, err)
 	testenv.Change(t, env, signingSecret(), func(s *corev1.Secret) { s.Data = data })
-	waitForReason(t, key, v1alpha1.ReasonSecretConflict)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretConflict)
 	harness.Same(t, "the token of the key, which is the one in the Secret", claims.ID, key.Status.KeyID)
 	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) { s.Finalizers = nil })
 	waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.SigningKeyID).To(Equal(next.ID())) })
@@ -437,7 +437,7 @@ func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
 	_, lost := waitUntilIssued(t, key)
 	quota := env.UseUp(t, "count/secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "probe"}})
 	harness.Must(t, env.Client.Delete(t.Context(), tokenSecret(key)))
-	waitForReason(t, key, v1alpha1.ReasonSecretNotWritten)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
 	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
 	if key.Status.KeyID != "" || !strings.Contains(ready.Message, "exceeded quota") {
 		t.Errorf("the key has token %q and says %q", key.Status.KeyID, ready.Message)
@@ -459,7 +459,7 @@ func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
 	env.Create(t, typed)
 	start(t)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
-	waitForReason(t, key, v1alpha1.ReasonSecretNotWritten)
+	testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
 	if key.Status.KeyID != claims.ID || key.Status.RotationSerial != 0 {
 		t.Errorf("the key has token %s of serial %d, want the one in the Secret", key.Status.KeyID, key.Status.RotationSerial)
 	}
@@ -471,7 +471,7 @@ func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
 		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "lost"}}}
 	early := builder.APIKey("early").In("org-notyet").Build()
 	env.Create(t, namespace, early)
-	waitForReason(t, early, v1alpha1.ReasonOrganizationNotFound)
+	testenv.AwaitReason(t, env, early, v1alpha1.ReasonOrganizationNotFound)
 	if !env.Gone(t, tokenSecret(early)) {
 		t.Error("the key got a Secret")
 	}

@@ -76,13 +76,6 @@ func waitUntilIssued(t *testing.T, key *v1alpha1.APIKey, other ...func(g Gomega)
 	return token, claims
 }
 
-func waitForReason(t *testing.T, key *v1alpha1.APIKey, want string) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Ready(t, g, env, key).Reason).To(Equal(want))
-	})
-}
-
 // rotated returns the assertion that the key has been rotated, and that the token before is still valid.
 func rotated(key *v1alpha1.APIKey, serial int64, before string) func(g Gomega) {
 	return func(g Gomega) {

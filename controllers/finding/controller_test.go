@@ -73,11 +73,8 @@ func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
 	repository, project := builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build()
 	reason := func(want string) {
 		t.Helper()
-		harness.Eventually(t, func(g Gomega) {
-			ready := testenv.Ready(t, g, env, finding)
-			g.Expect(ready.Reason).To(Equal(want))
-			g.Expect(ready.Status == metav1.ConditionTrue).To(Equal(want == v1alpha1.ReasonReconciled))
-		})
+		ready := testenv.AwaitReason(t, env, finding, want)
+		harness.Same(t, "whether it is ready with "+want, want == v1alpha1.ReasonReconciled, ready.Status == metav1.ConditionTrue)
 	}
 	env.Create(t, finding)
 	reason(v1alpha1.ReasonRepositoryNotFound)
@@ -223,21 +220,11 @@ func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) 
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	finding, elsewhere := builder.Finding("f-1").In(ns).Build(), builder.Project("proj").In(ns).Repository("other").Build()
-	ready := func(want string) v1alpha1.Condition {
-		t.Helper()
-		var ready v1alpha1.Condition
-		harness.Eventually(t, func(g Gomega) {
-			found := testenv.Ready(t, g, env, finding)
-			g.Expect(found.Reason).To(Equal(want))
-			ready = *found
-		})
-		return ready
-	}
 	g := NewWithT(t)
 	env.Create(t, finding, builder.Repository("repo").In(ns).Build(), builder.Repository("other").In(ns).Build())
-	ready(v1alpha1.ReasonProjectNotFound)
+	testenv.AwaitReason(t, env, finding, v1alpha1.ReasonProjectNotFound)
 	env.Create(t, elsewhere)
-	condition := ready(v1alpha1.ReasonProjectInAnotherRepository)
+	condition := testenv.AwaitReason(t, env, finding, v1alpha1.ReasonProjectInAnotherRepository)
 	g.Expect(condition.Status).To(Equal(metav1.ConditionFalse))
 	g.Expect(condition.Message).To(And(
 		ContainSubstring(`"proj" belongs to Repository "other"`), ContainSubstring(`names Repository "repo"`), ContainSubstring("delete the finding")))
@@ -251,7 +238,7 @@ func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) 
 
 	g.Expect(env.Client.Delete(t.Context(), elsewhere)).To(Succeed())
 	env.Create(t, builder.Project("proj").In(ns).Build())
-	ready(v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, finding, v1alpha1.ReasonReconciled)
 }
 
 func TestCreatedDeletedOrMoved(t *testing.T) {

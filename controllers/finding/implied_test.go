@@ -75,10 +75,7 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 		})
 	}
 	observed(t, astray)
-	harness.Eventually(t, func(g Gomega) {
-		reason := testenv.Ready(t, g, env, astray).Reason
-		g.Expect(reason).To(Equal(v1alpha1.ReasonRepositoryNotFound))
-	})
+	testenv.AwaitReason(t, env, astray, v1alpha1.ReasonRepositoryNotFound)
 }
 
 // leftTold starts the controllers, and creates an endpoint "all" and a finding. It returns once the delivery of the

@@ -112,19 +112,12 @@ func TestReadySaysThatTheRepositoryIsMissing(t *testing.T) {
 	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()
 	repository := builder.Repository("repo").In(ns).Build()
-	reason := func(want string) {
-		t.Helper()
-		harness.Eventually(t, func(g Gomega) {
-			ready := testenv.Ready(t, g, env, project)
-			g.Expect(ready.Reason).To(Equal(want))
-		})
-	}
 	env.Create(t, project)
-	reason(v1alpha1.ReasonRepositoryNotFound)
+	testenv.AwaitReason(t, env, project, v1alpha1.ReasonRepositoryNotFound)
 	env.Create(t, repository)
-	reason(v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, project, v1alpha1.ReasonReconciled)
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
-	reason(v1alpha1.ReasonRepositoryNotFound)
+	testenv.AwaitReason(t, env, project, v1alpha1.ReasonRepositoryNotFound)
 }
 
 func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {

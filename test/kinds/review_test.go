@@ -77,15 +77,10 @@ func TestAReviewWaitsForItsRepository(t *testing.T) {
 	ns := env.Namespace(t)
 	review := builder.Review("review").In(ns).Build()
 	env.Create(t, review)
-	harness.Eventually(t, func(g Gomega) {
-		ready := testenv.Ready(t, g, env, review)
-		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonRepositoryNotFound))
-		g.Expect(ready.Message).To(ContainSubstring(`"repo"`))
-	})
+	ready := testenv.AwaitReason(t, env, review, v1alpha1.ReasonRepositoryNotFound)
+	NewWithT(t).Expect(ready.Message).To(ContainSubstring(`"repo"`))
 	env.Create(t, builder.Repository("repo").In(ns).Build())
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Ready(t, g, env, review).Reason).To(Equal(v1alpha1.ReasonReconciled))
-	})
+	testenv.AwaitReason(t, env, review, v1alpha1.ReasonReconciled)
 }
 
 func TestDeletionTakesTheIssuesAlong(t *testing.T) {
