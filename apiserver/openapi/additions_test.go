@@ -69,8 +69,8 @@ var (
 		"FindingProject", "FindingProjectContext", "FindingRepo", "FindingStatus", "FindingV1", "FindingV1List",
 		"FindingV1Location", "FindingV1Project", "FindingV1Update", "FindingV2", "FindingV2List", "FindingV2Update",
 		"ID", "Level", "Project", "ProjectComponent", "ProjectRepo", "PullRequestStatus", "Repository",
-		"RepositoryList", "RepositoryProject", "Review", "ReviewIssue", "ReviewIssueStatus", "ReviewList",
-		"ScanDetails", "ScanStatus", "Severity", "UserStatus", "ValidationEvidence", "WebhookVerification",
+		"RepositoryList", "RepositoryProject", "RepositoryProjectRest", "Review", "ReviewIssue", "ReviewIssueStatus",
+		"ReviewList", "ScanDetails", "ScanStatus", "Severity", "UserStatus", "ValidationEvidence", "WebhookVerification",
 		"WebhookVerificationRequest", "WebhookVerificationStatus",
 	}
 	documentedHeaders   = []string{"RateLimitLimit", "RateLimitRemaining", "RateLimitReset", "RetryAfter"}

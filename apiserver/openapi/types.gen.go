@@ -2811,6 +2811,33 @@ type RepositoryProject struct {
 	UserSummary string `json:"user_summary"`
 }
 
+// RepositoryProjectRest What a repository shows of its projects beyond what a project shows on its own.
+type RepositoryProjectRest struct {
+	// CastScanEnabled Whether the project's repository is to be scanned.
+	CastScanEnabled bool `json:"cast_scan_enabled"`
+
+	// DeploymentUsage How the project is deployed.
+	DeploymentUsage string `json:"deployment_usage"`
+
+	// HasCustomMetadata Whether people have said anything of it.
+	HasCustomMetadata bool `json:"has_custom_metadata"`
+
+	// PrimaryFramework The framework that the project rests on most.
+	PrimaryFramework string `json:"primary_framework"`
+
+	// PrimaryLanguage The language that most of the project is written in.
+	PrimaryLanguage string `json:"primary_language"`
+
+	// ScannerBusinessCriticality What a scanner says of it.
+	ScannerBusinessCriticality *BusinessCriticality `json:"scanner_business_criticality"`
+
+	// ScannerExposure What a scanner says of it.
+	ScannerExposure *Exposure `json:"scanner_exposure"`
+
+	// ScannerSummary What a scanner says of it.
+	ScannerSummary string `json:"scanner_summary"`
+}
+
 // ResourceCondition What the controllers say of a resource, as kubectl shows it.
 type ResourceCondition struct {
 	// ChangedAt Since when it has this status.

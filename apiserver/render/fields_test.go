@@ -58,7 +58,7 @@ func TestEveryMemberHasARow(t *testing.T) {
 	spec := loadSpec(t)
 	content := harness.RepositoryFile(t, "docs", "decisions", "fields.md")
 	for _, s := range documented {
-		members := membersOf(t, spec, s.schema)
+		members := membersOf(t, spec, s)
 		for _, row := range rowsOf(content, s.section) {
 			member := strings.Trim(row[s.column], "`")
 			if s.yes > 0 && row[s.yes] == "no" || member == "-" {
@@ -131,38 +131,43 @@ func rowsOf(content, section string) [][]string {
 
 // membersOf returns the members of a schema by their path; an array's items have the path of the array and
 // "[]". Another documented shape within it counts as a member without members.
-func membersOf(t *testing.T, spec *openapi3.T, name string) map[string]bool {
+func membersOf(t *testing.T, spec *openapi3.T, of shape) map[string]bool {
 	t.Helper()
-	schema := spec.Components.Schemas[name]
+	schema := spec.Components.Schemas[of.schema]
 	if schema == nil {
-		t.Fatalf("the contract has no schema %s", name)
+		t.Fatalf("the contract has no schema %s", of.schema)
 	}
 	members := map[string]bool{}
-	collect(schema, "", members)
+	collect(schema, of.section, "", members)
 	return members
 }
 
-func isDocumented(schema *openapi3.SchemaRef) bool {
-	return slices.ContainsFunc(documented, func(s shape) bool { return s.schema == nameOf(schema) })
+// sectionOf returns the section that documents a schema, if any.
+func sectionOf(schema *openapi3.SchemaRef) string {
+	i := slices.IndexFunc(documented, func(s shape) bool { return s.schema == nameOf(schema) })
+	if i < 0 {
+		return ""
+	}
+	return documented[i].section
 }
 
-func collect(schema *openapi3.SchemaRef, path string, into map[string]bool) {
-	if path != "" && isDocumented(schema) {
+func collect(schema *openapi3.SchemaRef, section, path string, into map[string]bool) {
+	if path != "" && sectionOf(schema) != "" {
 		return
 	}
 	for _, part := range slices.Concat(schema.Value.AllOf, schema.Value.AnyOf, schema.Value.OneOf) {
-		if !isDocumented(part) { // its members have rows of their own
-			collect(part, path, into)
+		if of := sectionOf(part); of == "" || of == section { // else its members have rows in another section
+			collect(part, section, path, into)
 		}
 	}
 	if schema.Value.Items != nil {
-		collect(schema.Value.Items, path+"[]", into)
+		collect(schema.Value.Items, section, path+"[]", into)
 	}
 	for name, member := range schema.Value.Properties {
 		if path != "" {
 			name = path + "." + name
 		}
 		into[name] = true
-		collect(member, name, into)
+		collect(member, section, name, into)
 	}
 }
