@@ -23,7 +23,7 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 	joined := NewRepository(r)
 	spec := &r.Spec
 	commit := valueOf(spec.LastCommit)
-	return encodeNamed("repository", r.Name, &openapi.Repository{
+	return encodeNamed("repository", r.Name, repositoryWithProjects{&openapi.Repository{
 		Id:                 r.Name,
 		OrganizationId:     organization,
 		Name:               joined.name,
@@ -50,10 +50,16 @@ func RepositoryJSON(organization string, r *v1alpha1.Repository, updatedAt time.
 		SecretFindings:     r.Status.Counts.Secret,
 		CreatedAt:          second(r.CreationTimestamp.Time),
 		UpdatedAt:          second(updatedAt),
-		Projects: convert(projects, func(p DatedProject) openapi.RepositoryProject {
-			return projectInRepository(organization, p.Project, p.UpdatedAt, joined)
-		}),
-	})
+	}, convert(projects, func(p DatedProject) repositoryProject {
+		return projectInRepository(organization, p.Project, p.UpdatedAt, joined)
+	})})
+}
+
+// repositoryWithProjects is openapi.Repository; its own member is the one that is encoded.
+type repositoryWithProjects struct {
+	*openapi.Repository
+
+	Projects []repositoryProject `json:"projects"`
 }
 
 // ProjectJSON renders a single project. repository is what is shown of its repository; nil if that does not
@@ -104,42 +110,16 @@ func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repo
 	}
 }
 
-func projectInRepository(organization string, p *v1alpha1.Project, updatedAt time.Time,
-	repository *Repository) openapi.RepositoryProject {
-	spec, scanner := &p.Spec, &p.Spec.Scanner
-	alone := project(organization, p, updatedAt, repository)
-	return openapi.RepositoryProject{
-		BusinessCriticality:     alone.BusinessCriticality,
-		Components:              alone.Components,
-		CreatedAt:               alone.CreatedAt,
-		DependenciesFile:        alone.DependenciesFile,
-		Deployments:             alone.Deployments,
-		Enabled:                 alone.Enabled,
-		Evidence:                alone.Evidence,
-		Exposure:                alone.Exposure,
-		FileExtensions:          alone.FileExtensions,
-		FindingsCount:           alone.FindingsCount,
-		Frameworks:              alone.Frameworks,
-		Id:                      alone.Id,
-		Languages:               alone.Languages,
-		LastCommittedAt:         alone.LastCommittedAt,
-		LastScanId:              alone.LastScanId,
-		LastScanStatus:          alone.LastScanStatus,
-		LastScannedAt:           alone.LastScannedAt,
-		OrganizationId:          alone.OrganizationId,
-		Owner:                   alone.Owner,
-		Provider:                alone.Provider,
-		Purpose:                 alone.Purpose,
-		RelativePath:            alone.RelativePath,
-		Repo:                    alone.Repo,
-		SensitiveDataTypes:      alone.SensitiveDataTypes,
-		Size:                    alone.Size,
-		Summary:                 alone.Summary,
-		UpdatedAt:               alone.UpdatedAt,
-		UserBusinessCriticality: alone.UserBusinessCriticality,
-		UserExposure:            alone.UserExposure,
-		UserSummary:             alone.UserSummary,
+// repositoryProject is a project as its repository shows it.
+type repositoryProject struct {
+	openapi.Project
+	openapi.RepositoryProjectRest
+}
 
+func projectInRepository(organization string, p *v1alpha1.Project, updatedAt time.Time,
+	repository *Repository) repositoryProject {
+	spec, scanner := &p.Spec, &p.Spec.Scanner
+	return repositoryProject{project(organization, p, updatedAt, repository), openapi.RepositoryProjectRest{
 		CastScanEnabled:            repository.scanEnabled,
 		DeploymentUsage:            spec.DeploymentUsage,
 		HasCustomMetadata:          spec.User != v1alpha1.ProjectAssessment{},
@@ -148,7 +128,7 @@ func projectInRepository(organization string, p *v1alpha1.Project, updatedAt tim
 		ScannerBusinessCriticality: word[openapi.BusinessCriticality](scanner.BusinessCriticality),
 		ScannerExposure:            word[openapi.Exposure](scanner.Exposure),
 		ScannerSummary:             scanner.Summary,
-	}
+	}}
 }
 
 func deployments(of map[string]v1alpha1.DeploymentTarget) map[string]string {
