@@ -362,6 +362,14 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 	}
 	l.scans(result)
 	harness.Same(t, "doubt after a scan that changes nothing", doubt, l.findings[name].Spec.Doubt)
+	l.lost = func(int) bool { return false } // no scan completes
+	for _, line := range []int32{500, 900} {
+		result.Location.Line = line
+		l.scans(result)
+		if d := l.findings[name].Spec.Doubt; d == nil || d.ScanID != fmt.Sprintf("s-%d", l.scanned) {
+			t.Errorf("another move is another doubt, also in the same words; scan %d: %+v", l.scanned, d)
+		}
+	}
 }
 
 // What a failed scan added is known like everything else once the scan was repeated: then it is no rival for a file that

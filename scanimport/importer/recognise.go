@@ -21,8 +21,8 @@ type match struct {
 	before *v1alpha1.Finding
 	rung   recognition.Rung
 	doubt  recognition.Doubt
-	// doubted reports that a scan that did not complete has already stored the doubt, and that no later one has repeated
-	// it.
+	// doubted reports that a scan that did not complete has already stored the doubt, that no later one has repeated it,
+	// and that the result is unchanged since: after another change it is another doubt.
 	doubted bool
 	// was and is are the evidence of before and of the result.
 	was, is recognition.Evidence
@@ -87,8 +87,9 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 		stored := there[m.Known].Spec.Doubt
 		out[m.Result] = match{
 			name: there[m.Known].Name, before: &there[m.Known], rung: m.Rung, doubt: m.Doubt,
-			doubted: stored != nil && stored.Reason == string(m.Doubt) && unfinished[stored.ScanID],
-			was:     before[m.Known].Evidence, is: evidence[m.Result],
+			doubted: m.Rung == recognition.Unchanged && stored != nil && stored.Reason == string(m.Doubt) &&
+				unfinished[stored.ScanID],
+			was: before[m.Known].Evidence, is: evidence[m.Result],
 		}
 	}
 	return out
@@ -221,8 +222,8 @@ func FreeName(name string, taken func(string) bool) string {
 }
 
 // addsDoubt reports whether the finding must be written because of the doubt. Without a decision in force none is
-// stored. Until a scan completes, each one has the same doubt: it is stored once, so that a repeated decision stays
-// repeated.
+// stored. Until a scan completes, each one has the same doubt about an unchanged result: it is stored once, so that a
+// repeated decision stays repeated.
 func (m *match) addsDoubt() bool {
 	return m.doubt != "" && !m.doubted && findingstate.Decided(m.before)
 }
