@@ -27,8 +27,8 @@ type pastScan struct {
 	recordedAt time.Time
 	// completedAt is when the import ended; zero if the scan has no outcome.
 	completedAt time.Time
-	// wrote means that the import got as far as writing findings.
-	wrote bool
+	// wrote means that the import got as far as writing findings, wroteAll that it was not cut off before the last one.
+	wrote, wroteAll bool
 }
 
 // follows reports whether the scan was imported after another one of its series; their Lease keeps imports from running
@@ -57,7 +57,7 @@ func (h history) add(scans []v1alpha1.Scan) {
 			series: series{spec.Category, spec.Analysis}, startedAt: scans[i].Began(),
 			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
-			wrote:     scans[i].WroteFindings(),
+			wrote:     scans[i].WroteFindings(), wroteAll: scans[i].WroteAllFindings(),
 		}
 	}
 }
@@ -119,8 +119,8 @@ func (h history) adopts(s series) bool {
 func (h history) closesRest(s series) bool { return h.adopts(s) && !h.first(s).IsZero() }
 
 // unfinished returns the scans that did not succeed, and that no scan of their series has repeated successfully.
-func (h history) unfinished() map[string]bool {
-	last, out := map[series]pastScan{}, map[string]bool{}
+func (h history) unfinished() history {
+	last, out := map[series]pastScan{}, history{}
 	for _, scan := range h {
 		if scan.succeeded && scan.follows(last[scan.series]) {
 			last[scan.series] = scan
@@ -128,10 +128,20 @@ func (h history) unfinished() map[string]bool {
 	}
 	for name, scan := range h {
 		if !scan.succeeded && !last[scan.series].follows(scan) {
-			out[name] = true
+			out[name] = scan
 		}
 	}
 	return out
+}
+
+// writerOf returns the name of the scan that last changed an open finding, if it is one of these, or "".
+func (h history) writerOf(spec *v1alpha1.FindingSpec) string {
+	if spec.Closed == nil && spec.Scan != nil {
+		if _, there := h[spec.Scan.ScanID]; there {
+			return spec.Scan.ScanID
+		}
+	}
+	return ""
 }
 
 // sort divides the tool's findings into those that a scan of the series may touch and the others. If findings have
@@ -254,16 +264,4 @@ func (h history) scanOf(spec *v1alpha1.FindingSpec) (scan pastScan, known bool) 
 // addedByLast reports whether the scan that last changed the finding also created it.
 func addedByLast(spec *v1alpha1.FindingSpec) bool {
 	return spec.Scan != nil && spec.DetectedAt != nil && spec.DetectedAt.Equal(spec.Scan.AnalyzedAt)
-}
-
-// lastScan returns the name of the scan that closed the finding, else of the one that last changed it.
-func lastScan(spec *v1alpha1.FindingSpec) string {
-	switch {
-	case spec.Closed != nil:
-		return spec.Closed.ScanID
-	case spec.Scan != nil:
-		return spec.Scan.ScanID
-	default:
-		return ""
-	}
 }

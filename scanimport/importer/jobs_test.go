@@ -1,6 +1,8 @@
 package importer
 
 import (
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -113,8 +115,24 @@ func TestWhichScansAreUnfinished(t *testing.T) {
 		"same file":        {series: code, startedAt: at(50), recordedAt: at(8), completedAt: at(9)},
 		"older, forced":    {series: code, startedAt: at(1), recordedAt: at(9), completedAt: at(10)},
 		"killed":           {series: code, startedAt: at(50), recordedAt: at(10)},
+		"incomplete":       {series: code, startedAt: at(50), recordedAt: at(11), completedAt: at(12), wroteAll: true},
 		"of another job":   {series: secrets, recordedAt: at(1), completedAt: at(2)},
 	}
-	want := map[string]bool{"same file": true, "older, forced": true, "killed": true, "of another job": true}
-	harness.Same(t, "unfinished scans", want, past.unfinished())
+	want := []string{"incomplete", "killed", "of another job", "older, forced", "same file"}
+	harness.Same(t, "unfinished scans", want, slices.Sorted(maps.Keys(past.unfinished())))
+}
+
+func TestAnImportIsCutOffBeforeItsProgressIsComplete(t *testing.T) {
+	scan := func(name string, outcome v1alpha1.ScanOutcome, progress *v1alpha1.ScanProgress) v1alpha1.Scan {
+		return v1alpha1.Scan{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ScanSpec{Outcome: outcome, Progress: progress}}
+	}
+	past := history{}
+	past.add([]v1alpha1.Scan{
+		scan("refused", v1alpha1.ScanFailed, nil), scan("killed", "", &v1alpha1.ScanProgress{Done: 1, Total: 2}),
+		scan("failed", v1alpha1.ScanFailed, &v1alpha1.ScanProgress{Done: 1, Total: 2}),
+		scan("incomplete", v1alpha1.ScanFailed, &v1alpha1.ScanProgress{Done: 2, Total: 2}),
+		scan("incomplete, nothing to write", v1alpha1.ScanFailed, &v1alpha1.ScanProgress{}), scan("succeeded", v1alpha1.ScanSucceeded, nil),
+	})
+	maps.DeleteFunc(past, func(_ string, scan pastScan) bool { return !scan.wroteAll })
+	harness.Same(t, "scans that wrote all findings", []string{"incomplete", "incomplete, nothing to write", "succeeded"}, slices.Sorted(maps.Keys(past)))
 }

@@ -377,12 +377,61 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 func TestARepeatedScanIsFinished(t *testing.T) {
 	l := newLife(t)
 	a, b, c := inFile("a.go", "", 5), inFile("b.go", "", 5), inFile("c.go", "", 5)
-	l.lost = func(int) bool { return false }
+	l.scans(inFile("d.go", "y()", 9))
+	l.lost = func(i int) bool { return i >= 2 } // it closes nothing
 	names := l.scans(a, c)
 	l.lost = nil
 	l.want("repeated", l.scans(a, c), names...)
 	l.mute()
 	l.want("renamed", l.scans(b, c), names...)
+}
+
+// What an import closed before it was cut off is no rival either: that import had already written all its results.
+func TestWhatIsClosedIsNoRival(t *testing.T) {
+	l := newLife(t)
+	a, b, c := inFile("a.go", "", 5), inFile("b.go", "", 5), inFile("c.go", "", 5)
+	d := l.scans(inFile("d.go", "y()", 9))[0]
+	l.lost = func(i int) bool { return i >= 2 } // it closes nothing
+	names := l.scans(a, c)
+	l.mute()
+	both := slices.Sorted(slices.Values([]string{names[1], d}))
+	l.lost = func(i int) bool { return both[i] == d }
+	l.scans(a)
+	if l.findings[names[1]].Spec.Closed == nil || l.findings[d].Spec.Closed != nil {
+		t.Fatal("the import does not close the one and lose the other")
+	}
+	l.lost = nil
+	l.want("renamed, and the closed one is back", l.scans(b, c), names...)
+}
+
+// A scan repeats an incomplete one where all is in its place. What that one added is known like everything else.
+func TestWhatAnIncompleteScanWroteIsKnown(t *testing.T) {
+	l := newLife(t)
+	l.incomplete = []string{"the tool failed"}
+	names := l.scans(alikeAt("x()", []int32{5, 9, 13})...)
+	l.incomplete = nil
+	l.want("four lines more", l.scans(alikeAt("x()", []int32{9, 13, 17})...), names...)
+
+	// The one that moves takes the place of one that is gone, and that nothing closes.
+	for moved, lines := range map[int32][]int32{9: {5, 9, 30}, 5: {9, 5, 34}} {
+		l = newLife(t)
+		names = l.scans(alikeAt("x()", lines)...)
+		l.incomplete = []string{"the tool failed"}
+		again := alikeAt("x()", []int32{moved, lines[2] + moved - lines[0]})
+		l.want("one is gone", l.scans(again...), names[0], names[2])
+		l.incomplete = nil
+		l.want("one is gone, and the scan is repeated", l.scans(again...), names[0], names[2])
+	}
+
+	l = newLife(t)
+	l.incomplete = []string{"the tool failed"}
+	names = l.scans(inFile("a.go", "", 5), inFile("c.go", "", 5))
+	l.mute()
+	l.incomplete = nil
+	l.want("renamed", l.scans(inFile("b.go", "", 5), inFile("c.go", "", 5)), names...)
+	if d := l.findings[names[0]].Spec.Doubt; d == nil || d.Reason != string(recognition.DoubtFile) {
+		t.Errorf("renamed, with the doubt %+v", d)
+	}
 }
 
 // The second import of an analysis closes the rest of no analysis. What another analysis reports only then is reopened

@@ -37,6 +37,8 @@ type memory struct {
 	scanned int
 	// choices for the imports.
 	choices Choices
+	// incomplete is why the next scans have not looked at everything; nil: they have.
+	incomplete []string
 	// plan of the last scan.
 	plan *plan
 	// lost reports, by number, which writes fail because the import is cut off; nil: none. After a lost write, no later
@@ -74,6 +76,8 @@ func (m *memory) imports(doc object) map[string][]string {
 // scan changes the findings as an import of the batch would, and returns what it wrote.
 func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	m.scanned++
+	b.Incomplete = m.incomplete
+	complete := len(b.Incomplete) == 0
 	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, analysis: b.Analysis, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: v1alpha1.NewTime(time.Now())}
 	there := slices.DeleteFunc(m.there(), func(f v1alpha1.Finding) bool { return !slices.Contains(b.names(), f.Spec.Tool) })
 	past := history{}
@@ -81,7 +85,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 		maps.Copy(past, m.scans[tool])
 	}
 	k := past.sort(b.series(), there, nil)
-	past[c.scanID] = pastScan{series: b.series(), startedAt: c.startedAt.Time, recordedAt: time.Now(), succeeded: m.lost == nil}
+	scan := pastScan{series: b.series(), startedAt: c.startedAt.Time, recordedAt: time.Now(), succeeded: m.lost == nil && complete}
 	m.scans = maps.Clone(m.scans)
 	if m.scans == nil {
 		m.scans = map[string]history{}
@@ -93,7 +97,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 			named(results[i].result.Index, match.name)
 		}
 	}
-	p := diff(c, b, results, k, true)
+	p := diff(c, b, results, k, complete)
 	m.plan = &p
 	var changes []change
 	lost := false
@@ -110,6 +114,8 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 			m.write(&ch)
 		}
 	}
+	scan.wroteAll = !lost
+	past[c.scanID] = scan
 	return changes
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -39,7 +41,7 @@ type known struct {
 	// closesRest reports that unreported findings without an analysis are closed by this scan.
 	closesRest bool
 	// unfinished are the scans that did not complete, and that no later one has repeated.
-	unfinished map[string]bool
+	unfinished history
 }
 
 // recognise returns for each result its finding, or the name of a new one.
@@ -56,7 +58,7 @@ func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
 
 // pair returns for each result its finding, if there is one. unfinished are the scans that did not complete; named are
 // pairs of findings that an earlier version stored.
-func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bool, named []recognition.Match) []match {
+func pair(results []reported, there []v1alpha1.Finding, unfinished history, named []recognition.Match) []match {
 	constant := constantsOf(results, there)
 	evidence := make([]recognition.Evidence, len(results))
 	for i := range results {
@@ -65,9 +67,10 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 	before := make([]recognition.Known, len(there))
 	for i := range there {
 		spec := &there[i].Spec
+		scan := unfinished.writerOf(spec)
 		before[i] = recognition.Known{
 			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
-			Unfinished: unfinished[lastScan(spec)], Added: unfinished[lastScan(spec)] && addedByLast(spec),
+			Unfinished: scan, Added: scan != "" && !unfinished[scan].wroteAll && addedByLast(spec),
 			Decision: decisionOf(spec),
 		}
 	}
@@ -84,12 +87,12 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished map[string]bo
 		Results: evidence, Known: before, Named: named, Same: saysTheSame(results, there),
 		Facts: func(known int) string { return factsOf(&there[known].Spec) },
 	}) {
-		stored := there[m.Known].Spec.Doubt
+		stored := ptr.Deref(there[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
+		_, repeats := unfinished[stored.ScanID]
 		out[m.Result] = match{
 			name: there[m.Known].Name, before: &there[m.Known], rung: m.Rung, doubt: m.Doubt,
-			doubted: m.Rung == recognition.Unchanged && stored != nil && stored.Reason == string(m.Doubt) &&
-				unfinished[stored.ScanID],
-			was: before[m.Known].Evidence, is: evidence[m.Result],
+			doubted: repeats && stored.Reason == string(m.Doubt) && m.Rung == recognition.Unchanged,
+			was:     before[m.Known].Evidence, is: evidence[m.Result],
 		}
 	}
 	return out

@@ -37,11 +37,12 @@ type Known struct {
 	Evidence
 	// Closed findings are recognised only by strong evidence, and after open ones.
 	Closed bool
-	// Unfinished reports that an incomplete scan wrote the finding last: when that scan is repeated, its result at the
-	// same place is this finding.
-	Unfinished bool
-	// Added reports that such a scan created the finding because nothing was recognised. When the scan is repeated, the
-	// finding's result still counts when evidence is checked for ambiguity, because it took part in the first decision.
+	// Unfinished names the scan that wrote the open finding last, if it did not complete: when that scan is repeated, its
+	// result at the same place is this finding.
+	Unfinished string
+	// Added reports that the import of such a scan was cut off, and created the finding because nothing was recognised.
+	// When it is repeated, the finding's result still counts when evidence is checked for ambiguity, because it took part
+	// in the first decision.
 	Added bool
 	// Legacy findings were stored by a version that stored no evidence, so little is known about them.
 	Legacy bool

@@ -116,14 +116,14 @@ type file struct {
 	path    string
 	indexes []int
 	paired  bool
-	// held reports that an unfinished scan added the file's findings: it competes with other files, but is not itself
-	// the new path of one.
+	// held reports that an import added the file's findings before it was cut off: it competes with other files, but is
+	// not itself the new path of one.
 	held  bool
 	moves []*move
 }
 
-// newFiles returns the paths with results and without an open finding, by signature. Paths that an unfinished scan
-// added count as new.
+// newFiles returns the paths with results and without an open finding, by signature. Paths that an import
+// added before it was cut off count as new.
 func (m *matcher) newFiles() map[string][]*file {
 	files, old := map[string]*file{}, map[string]bool{"": true}
 	for i := range m.known {

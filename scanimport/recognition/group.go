@@ -57,7 +57,7 @@ func (m *matcher) groups(k key) []*group {
 	return out
 }
 
-// rivals returns, by key, the results that were paired with findings of an unfinished scan that added them.
+// rivals returns, by key, the results that were paired with findings that an import added before it was cut off.
 func (m *matcher) rivals(k key) map[Evidence][]int {
 	out := map[Evidence][]int{}
 	for i := range m.results {

@@ -133,7 +133,7 @@ type matcher struct {
 	left int
 	// reported are the paths that have a result.
 	reported map[string]bool
-	// unfinished reports that an incomplete scan wrote some of the findings.
+	// unfinished reports that a scan that did not complete wrote some of the findings.
 	unfinished bool
 }
 
@@ -147,7 +147,7 @@ func newMatcher(s Scan) *matcher {
 	}
 	for i := range m.taken {
 		m.taken[i] = none
-		m.unfinished = m.unfinished || s.Known[i].Unfinished
+		m.unfinished = m.unfinished || s.Known[i].Unfinished != ""
 	}
 	for i := range s.Results {
 		m.reported[s.Results[i].Path] = true
@@ -157,7 +157,7 @@ func newMatcher(s Scan) *matcher {
 
 func (m *matcher) free(result int) bool { return m.ofResult[result].Rung == "" }
 
-// held reports whether the result is paired with a finding that an unfinished scan added.
+// held reports whether the result is paired with a finding that an import added before it was cut off.
 func (m *matcher) held(result int) bool {
 	return !m.free(result) && m.known[m.ofResult[result].Known].Added
 }

@@ -54,11 +54,20 @@ func muted(known []Known) []Known {
 	return known
 }
 
-// added returns findings that an incomplete scan created.
-func added(list ...Evidence) []Known {
+// written returns findings that a scan wrote that did not complete.
+func written(list ...Evidence) []Known {
 	out := open(list...)
 	for i := range out {
-		out[i].Unfinished, out[i].Added = true, true
+		out[i].Unfinished = "s-1"
+	}
+	return out
+}
+
+// added returns findings that an import created before it was cut off.
+func added(list ...Evidence) []Known {
+	out := written(list...)
+	for i := range out {
+		out[i].Added = true
 	}
 	return out
 }
@@ -198,6 +207,18 @@ var cases = map[string]one{
 	"one of alike goes": {"the lines tell which", "",
 		open(ev("R", "a", 5, code("x")), ev("R", "a", 9, code("x")), ev("R", "a", 12, code("x"))),
 		[]Evidence{ev("R", "a", 7, code("x")), ev("R", "a", 14, code("x"))}, nil, []int{0, 2}, 0},
+	"lines inserted, and one was written before the scan was cut off": {"the others moved like the one that is in its place", "",
+		append(written(ev("R", "a", 9, code("x"))), open(ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")))...),
+		[]Evidence{ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")), ev("R", "a", 17, code("x"))}, nil, []int{0, 1, 2}, 0},
+	"lines inserted since the scan was cut off": {"one that was written is not in its place: this is another scan", "",
+		written(ev("R", "a", 5, code("x")), ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x"))),
+		[]Evidence{ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")), ev("R", "a", 17, code("x"))}, nil, []int{0, 1, 2}, 0},
+	"repeated where another was that is gone": {"the unfinished scan wrote the one and closed nothing", "",
+		append(open(ev("R", "a", 9, code("x"))), written(ev("R", "a", 9, code("x")))...), []Evidence{ev("R", "a", 9, code("x"))}, nil, []int{1}, 0},
+	"two scans in succession were cut off": {"the second is repeated; the first is not", "",
+		append(append(written(ev("R", "a", 9, code("x"))), open(ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")))...),
+			Known{Evidence: ev("R", "a", 30, code("x")), Unfinished: "s-0"}),
+		[]Evidence{ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")), ev("R", "a", 17, code("x")), ev("R", "a", 34, code("x"))}, nil, []int{0, 1, 2, 3}, 0},
 	"closed far away": {"a finding that was repaired is not the neighbour that came", "",
 		closed(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "a", 6, code("y"))}, nil, []int{-1}, 0},
 	"name is taken": {"its finding has moved to another file; the same comes again in the first", "",

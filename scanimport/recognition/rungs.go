@@ -23,11 +23,23 @@ func unchanged(m *matcher) {
 	}
 }
 
-// asWritten pairs results with the identical findings that an unfinished scan wrote.
+// asWritten pairs results with the identical findings that an unfinished scan wrote, if there is a result in the place
+// of each of them: else the scan is not repeated here, and results may match its lines by chance.
 func (m *matcher) asWritten(g *group) {
-	written := slices.DeleteFunc(slices.Clone(g.open), func(k int) bool { return !m.known[k].Unfinished })
-	for _, p := range m.samePlaces(g.results, written) {
-		m.pair(p.Result, p.Known, "")
+	written := map[string][]int{}
+	for _, k := range g.open {
+		if by := m.known[k].Unfinished; by != "" {
+			written[by] = append(written[by], k)
+		}
+	}
+	for _, by := range slices.Sorted(maps.Keys(written)) {
+		pairs := m.samePlaces(m.freeOf(g.results), written[by])
+		if len(pairs) < len(written[by]) {
+			continue
+		}
+		for _, p := range pairs {
+			m.pair(p.Result, p.Known, "")
+		}
 	}
 	g.results, g.open = m.freeOf(g.results), m.untaken(g.open)
 }
