@@ -186,7 +186,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 // because there are fewer. issues is what Base.Own returns for the tool, or nil.
 func pairBase(results []reported, of []int, findings []v1alpha1.Finding,
 	issues func(known ResultSet) Distances) ([]reported, []int, []match) {
-	matches := pair(results, findings, nil, nil)
+	matches := pair(results, &known{findings: findings}, nil)
 	distances := ownOf(results, of, matches, issues)
 	var others []reported
 	var ofOthers []int

@@ -144,10 +144,15 @@ func (h history) writerOf(spec *v1alpha1.FindingSpec) string {
 	return ""
 }
 
-// sort divides the tool's findings into those that a scan of the series may touch and the others. If findings have
+// sort divides the tool's findings into those that a scan of the batch may touch and the others. If findings have
 // several names of the tool, triaged ones come first: of several that cannot be told apart, the first is kept.
-func (h history) sort(s series, findings []v1alpha1.Finding, unreadable []string) *known {
-	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: h.unfinished()}
+func (h history) sort(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
+	s := b.series()
+	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: h.unfinished(),
+		incomplete: len(b.Incomplete) > 0}
+	for _, scan := range k.unfinished {
+		k.incomplete = k.incomplete || scan.series == s && scan.wroteAll
+	}
 	for _, name := range unreadable {
 		k.unreadable[name] = true
 	}

@@ -287,6 +287,60 @@ func TestAnImportThatWasCutOffHasMovedWhatMoves(t *testing.T) {
 	}
 }
 
+// An incomplete scan tells of no file that it is gone, and of none that it is new: until a complete one was imported,
+// no decision moves to another file without a doubt.
+func TestAnIncompleteScanConfirmsNoMove(t *testing.T) {
+	hashed := inFile("a/f", "", 5)
+	hashed.Fingerprints = map[string]string{"primaryLocationLineHash": "abc:1"}
+	locked := func(id string) sarif.Result {
+		r := inFile("a/f", "", 1)
+		r.Package, r.Vulnerability = &sarif.Package{Name: id, Version: "1"}, &sarif.Vulnerability{ID: "CVE-2026-" + id}
+		return r
+	}
+	for reason, in := range map[string][]sarif.Result{
+		"fingerprint": {hashed}, "packages": {locked("1"), locked("2")}, "code": {inFile("a/f", "x()", 5), inFile("a/f", "y()", 9)},
+	} {
+		copied := func(path string) []sarif.Result {
+			out := slices.Clone(in)
+			for i := range out {
+				out[i].Location.Path = path
+			}
+			return out
+		}
+		silently := func(l *life, names []string) (n int) {
+			for _, name := range names {
+				if f := l.findings[name]; f.Spec.Doubt == nil && f.Spec.Closed == nil && f.Spec.Details.Location.FilePath != "a/f" {
+					n++
+				}
+			}
+			return n
+		}
+		l := newLife(t)
+		names := l.scans(in...)
+		l.mute()
+		l.incomplete = []string{"the tool failed"}
+		l.want(reason+": the copy alone", l.scans(copied("b/f")...), names...)
+		harness.Same(t, reason+": the copy alone: moved silently", 0, silently(l, names))
+
+		l = newLife(t)
+		names = l.scans(in...)
+		l.mute()
+		l.incomplete = []string{"the tool failed"}
+		l.scans(slices.Concat(copied("b/f"), copied("c/f"))...)
+		l.incomplete = nil
+		l.scans(slices.Concat(copied("b/f"), copied("c/f"), copied("d/f"))...)
+		harness.Same(t, reason+": the last of three copies: moved silently", 0, silently(l, names))
+
+		l = newLife(t)
+		names = l.scans(in...)
+		l.mute()
+		l.scans()
+		l.incomplete = []string{"the tool failed"}
+		l.want(reason+": the copy of a closed one", l.scans(copied("b/f")...), names...)
+		harness.Same(t, reason+": the copy of a closed one: moved silently", 0, silently(l, names))
+	}
+}
+
 // alikeAt returns results that only their lines distinguish.
 func alikeAt(code string, lines []int32) []sarif.Result {
 	out := make([]sarif.Result, len(lines))

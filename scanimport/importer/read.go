@@ -176,7 +176,7 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 			return nil, err
 		}
 	}
-	return scans.sort(j.series(), findings, odd), nil
+	return scans.sort(j.Batch, findings, odd), nil
 }
 
 // names returns the names of the tool, its own first.

@@ -42,11 +42,13 @@ type known struct {
 	closesRest bool
 	// unfinished are the scans that did not complete, and that no later one has repeated.
 	unfinished history
+	// incomplete reports that this scan, or one of its series since the last complete one, has not looked at everything.
+	incomplete bool
 }
 
 // recognise returns for each result its finding, or the name of a new one.
 func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
-	out := pair(results, k.findings, k.unfinished, namedEarlier(c, b, results, k.findings))
+	out := pair(results, k, namedEarlier(c, b, results, k.findings))
 	for i := range out {
 		if out[i].before == nil && results[i].spec.Suppression == nil {
 			nameNew(&namer{scope: c.scope(), batch: b, results: results}, out, k)
@@ -56,9 +58,10 @@ func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
 	return out
 }
 
-// pair returns for each result its finding, if there is one. unfinished are the scans that did not complete; named are
-// pairs of findings that an earlier version stored.
-func pair(results []reported, there []v1alpha1.Finding, unfinished history, named []recognition.Match) []match {
+// pair returns for each result its finding, if there is one. named are pairs with findings that an earlier version
+// stored.
+func pair(results []reported, k *known, named []recognition.Match) []match {
+	there := k.findings
 	constant := constantsOf(results, there)
 	evidence := make([]recognition.Evidence, len(results))
 	for i := range results {
@@ -67,10 +70,10 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished history, name
 	before := make([]recognition.Known, len(there))
 	for i := range there {
 		spec := &there[i].Spec
-		scan := unfinished.writerOf(spec)
+		scan := k.unfinished.writerOf(spec)
 		before[i] = recognition.Known{
 			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
-			Unfinished: scan, Added: scan != "" && !unfinished[scan].wroteAll && addedByLast(spec),
+			Unfinished: scan, Added: scan != "" && !k.unfinished[scan].wroteAll && addedByLast(spec),
 			Decision: decisionOf(spec),
 		}
 	}
@@ -84,11 +87,11 @@ func pair(results []reported, there []v1alpha1.Finding, unfinished history, name
 	}
 	out := make([]match, len(results))
 	for _, m := range recognition.Recognise(recognition.Scan{
-		Results: evidence, Known: before, Named: named, Same: saysTheSame(results, there),
+		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, Same: saysTheSame(results, there),
 		Facts: func(known int) string { return factsOf(&there[known].Spec) },
 	}) {
 		stored := ptr.Deref(there[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
-		_, repeats := unfinished[stored.ScanID]
+		_, repeats := k.unfinished[stored.ScanID]
 		out[m.Result] = match{
 			name: there[m.Known].Name, before: &there[m.Known], rung: m.Rung, doubt: m.Doubt,
 			doubted: repeats && stored.Reason == string(m.Doubt) && m.Rung == recognition.Unchanged,
@@ -106,7 +109,7 @@ func Certain(results []*Described, there []v1alpha1.Finding) (certain, doubtful 
 	for i, d := range results {
 		list[i] = reported{result: d.result, spec: d.Facts}
 	}
-	for i, m := range pair(list, there, nil, nil) {
+	for i, m := range pair(list, &known{findings: there}, nil) {
 		switch {
 		case m.before == nil || m.was.Path != m.is.Path:
 		case m.doubt == "":

@@ -27,7 +27,7 @@ func (m *matcher) settleDoubts() {
 		if c == nil {
 			c = m.company()
 		}
-		if !c.certain(p.Rung, r, k) {
+		if m.incomplete && r.Path != k.Path || !c.certain(p.Rung, r, k) {
 			p.Doubt = m.weakness(p.Rung, r, k)
 		}
 	}

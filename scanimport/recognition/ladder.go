@@ -86,6 +86,9 @@ type Scan struct {
 	Known   []Known
 	// Named holds pairs by name, for findings without stored evidence.
 	Named []Match
+	// Incomplete reports that this scan, or one since the last complete one, has not looked at everything: a file without
+	// a result may still be there, and one without a finding may have been there before.
+	Incomplete bool
 	// Same reports whether a result and a finding also agree in facts that are not evidence, so that of several with
 	// equal evidence each keeps its own. nil: nothing distinguishes them.
 	Same func(result, known int) bool
@@ -122,9 +125,11 @@ type matcher struct {
 	results []Evidence
 	known   []Known
 	named   []Match
-	same    func(result, known int) bool
-	facts   func(known int) string
-	rung    Rung
+	// incomplete: see Scan.
+	incomplete bool
+	same       func(result, known int) bool
+	facts      func(known int) string
+	rung       Rung
 	// ofResult holds the pair of each result; its rung is empty if there is none yet.
 	ofResult []Match
 	// taken holds, per finding, the result it is paired with, or none.
@@ -141,7 +146,7 @@ const none = -1
 
 func newMatcher(s Scan) *matcher {
 	m := &matcher{
-		results: s.Results, known: s.Known, named: s.Named, same: s.Same, facts: s.Facts,
+		results: s.Results, known: s.Known, named: s.Named, incomplete: s.Incomplete, same: s.Same, facts: s.Facts,
 		ofResult: make([]Match, len(s.Results)), taken: make([]int, len(s.Known)), left: len(s.Results),
 		reported: make(map[string]bool),
 	}
