@@ -153,7 +153,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	if b.Own != nil {
 		own = b.Own(batches[places[0]].Tool)
 	}
-	results, of, matches := pairBase(results, of, findings, own)
+	results, of, matches := pairBase(results, of, findings, unreported, own)
 	for i, m := range matches {
 		if m.before == nil {
 			continue
@@ -183,10 +183,17 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 // pairBase matches the results with the findings, and returns the results that it has matched, with their batches. A
 // result that is an issue, or is at least as near to one, takes no finding in doubt. The findings are then matched
 // again without all results that stay issues: another result may be such a finding, but none of them may become it
-// because there are fewer. issues is what Base.Own returns for the tool, or nil.
-func pairBase(results []reported, of []int, findings []v1alpha1.Finding,
+// because there are fewer. covered are the findings of the jobs whose files these are: nobody knows whether another one
+// is gone from its file, so a result in another file is another problem. issues is what Base.Own returns for the tool,
+// or nil.
+func pairBase(results []reported, of []int, findings []v1alpha1.Finding, covered map[string]bool,
 	issues func(known ResultSet) Distances) ([]reported, []int, []match) {
 	matches := pair(results, &known{findings: findings}, nil)
+	for i, m := range matches {
+		if m.before != nil && m.was.Path != m.is.Path && !covered[m.name] {
+			matches[i] = match{}
+		}
+	}
 	distances := ownOf(results, of, matches, issues)
 	var others []reported
 	var ofOthers []int
@@ -202,7 +209,7 @@ func pairBase(results []reported, of []int, findings []v1alpha1.Finding,
 	if !inDoubt {
 		return results, of, matches
 	}
-	return pairBase(others, ofOthers, findings, issues)
+	return pairBase(others, ofOthers, findings, covered, issues)
 }
 
 // ownOf returns the results that are open issues of the pull request, or may be. Among results that are alike none is

@@ -1,11 +1,13 @@
 package importer
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -33,6 +35,34 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 				t.Errorf("%s: %s", tc.reason, warning)
 			}
 		}
+	}
+}
+
+// A new service has the lock file of another one, which its own analysis reports.
+func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
+	in := func(path string) []sarif.Result {
+		out := []sarif.Result{inFile(path, "", 1), inFile(path, "", 1)}
+		for i := range out {
+			id := strconv.Itoa(i)
+			out[i].Package, out[i].Vulnerability = &sarif.Package{Name: id, Version: "1"}, &sarif.Vulnerability{ID: "CVE-2026-" + id}
+			out[i].Index = i
+		}
+		return out
+	}
+	l := newLife(t)
+	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "a", Results: in("a/lock")}, func(int, string) {})
+	for _, tc := range []struct {
+		reason, analysis, path string
+		known                  int
+	}{
+		{"another analysis, another file", "b", "b/lock", 0},
+		{"another analysis, the same file", "b", "a/lock", 2},
+		{"the same analysis, another file", "a", "b/lock", 2},
+	} {
+		batch := &Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: tc.analysis, Results: in(tc.path)}
+		out := &Compared{Known: []map[int]bool{{}}}
+		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, []*Batch{batch}, []int{0}, history{}, l.there()))
+		harness.Same(t, tc.reason+": known", tc.known, len(out.Known[0]))
 	}
 }
 
