@@ -122,6 +122,17 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 	}
 
 	l = newLife(t)
+	reworded := l.scans(at(3, "1"))
+	l.mute()
+	l.cutAsBefore(reworded[0])
+	other := at(90, "2")
+	other.Message = "another"
+	l.want("one in its file begins alike, and says something else", l.scans(other), reworded...)
+	if doubt := l.findings[reworded[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtFingerprint) {
+		t.Errorf("recognised by the beginning of a fingerprint, with the doubt %+v", doubt)
+	}
+
+	l = newLife(t)
 	open := l.scans(at(3, "1"))
 	l.mute()
 	l.cutAsBefore(open[0])

@@ -187,7 +187,8 @@ func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 		return c.samePackage(r, &k.Evidence)
 	case r.Rule != k.Rule || differ(r.Resource, k.Resource):
 		return false
-	case r.Path != "" && equal(r.Snippet, k.Snippet), c.ownFingerprint(r, &k.Evidence):
+	case r.Path != "" && equal(r.Snippet, k.Snippet),
+		(!k.Cut || r.Message == k.Message) && c.ownFingerprint(r, &k.Evidence):
 		return true
 	case by == Resource:
 		return r.Message == k.Message || r.Line == k.Line
@@ -281,6 +282,8 @@ func (m *matcher) weakness(by Rung, r *Evidence, k *Known) Doubt {
 		return DoubtFile
 	case by == Package:
 		return DoubtPlace
+	case onlyBegins(r, k):
+		return DoubtFingerprint
 	case r.Line == k.Line:
 		return DoubtMessage
 	case by == Earlier || by == Fingerprint:
