@@ -135,11 +135,11 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 		return err
 	}
 	found := recall(s, secret, ring.Public())
-	have, err := r.bringAbout(ctx, s, ring.Signer, secret, found)
+	have, err := r.ensureSecret(ctx, s, ring.Signer, secret, found)
 	if err != nil {
 		return r.concludeUnwritten(s, found, err)
 	}
-	*s.Status = settle(s, have)
+	*s.Status = statusFor(s, have)
 	s.RequeueAfter(untilNextChange(*s.Status, s.Now))
 	if rotationWaits(s, have) {
 		s.RequeueAfter(rotationDelay)
@@ -148,9 +148,9 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// bringAbout makes the Secret hold the right token, and returns it. It fails with AlreadyExists if the Secret must be
+// ensureSecret makes the Secret hold the right token, and returns it. It fails with AlreadyExists if the Secret must be
 // replaced and cannot be.
-func (r *Reconciler) bringAbout(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
+func (r *Reconciler) ensureSecret(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
 	have *issued) (*issued, error) {
 	if order, needed := decide(s, have); needed {
 		order.claims.ID = uuid.NewString()
@@ -175,7 +175,7 @@ func (r *Reconciler) concludeConflict(s *scope, found *issued) {
 		s.conclude(secretConflict(SecretName(s.Object.Name)))
 		return
 	}
-	*s.Status = settle(s, found)
+	*s.Status = statusFor(s, found)
 	s.RequeueAfter(untilNextChange(*s.Status, s.Now))
 	verdict := judge(s)
 	if verdict.Ready {
@@ -194,7 +194,7 @@ func (r *Reconciler) concludeUnwritten(s *scope, found *issued, err error) error
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return err // The Secret has changed since it was read: the next reconcile sees that.
 	}
-	*s.Status = settle(s, found)
+	*s.Status = statusFor(s, found)
 	s.conclude(secretNotWritten(s, err))
 	return err
 }

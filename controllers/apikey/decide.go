@@ -59,14 +59,14 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 	return token
 }
 
-// yetToBeTakenOver reports whether the status still names another token than the Secret's. A
+// isUnrecorded reports whether the status names another token than the Secret holds. A
 // rotation waits until both agree: only the token in the status is valid now, and only that one can
 // stay valid for an overlap.
-func yetToBeTakenOver(s *scope, have *issued) bool { return have.claims.ID != s.Before.KeyID }
+func isUnrecorded(s *scope, have *issued) bool { return have.claims.ID != s.Before.KeyID }
 
 // rotationWaits reports whether a rotation is due as soon as the token has been taken over.
 func rotationWaits(s *scope, have *issued) bool {
-	return have != nil && yetToBeTakenOver(s, have) && have.serial < s.Object.Spec.Rotation.WantedSerial()
+	return have != nil && isUnrecorded(s, have) && have.serial < s.Object.Spec.Rotation.WantedSerial()
 }
 
 // order is a token to be written into the Secret.
@@ -83,10 +83,10 @@ type order struct {
 // perhaps the reason why the key was disabled, would be valid again for a moment.
 func decide(s *scope, have *issued) (order, bool) {
 	wanted := s.Object.Spec.Rotation.WantedSerial()
-	if have != nil && (have.serial >= wanted || yetToBeTakenOver(s, have)) {
+	if have != nil && (have.serial >= wanted || isUnrecorded(s, have)) {
 		return order{}, false
 	}
-	if have == nil && spent(s) {
+	if have == nil && lastTokenExpired(s) {
 		return order{}, false
 	}
 	from := s.Now.UTC().Truncate(time.Second)
@@ -113,9 +113,9 @@ func decide(s *scope, have *issued) (order, bool) {
 	return o, true
 }
 
-// spent reports whether the last token in the status has expired and no rotation is requested. The loss
+// lastTokenExpired reports whether the last token in the status has expired and no rotation is requested. The loss
 // of its Secret or signing key must not give the key a new lifetime.
-func spent(s *scope) bool {
+func lastTokenExpired(s *scope) bool {
 	expiry := s.Before.ExpiresAt
 	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && expiry != nil && !s.Now.Before(expiry.Time)
 }
@@ -150,12 +150,12 @@ func shortened(s *scope) bool {
 	return status.ExpiresAt.Equal(new(v1alpha1.NewTime(end))) && (expiry == nil || end.Before(expiry.Time))
 }
 
-// settle returns the status for the token. A key without a token has no identifier, so the REST API
+// statusFor returns the status for the token. A key without a token has no identifier, so the REST API
 // accepts nothing for it.
-func settle(s *scope, have *issued) v1alpha1.APIKeyStatus {
+func statusFor(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	status := withoutToken(s.Before)
 	if have == nil {
-		if spent(s) {
+		if lastTokenExpired(s) {
 			status = *s.Before.DeepCopy()
 			status.Previous = nil
 		}
@@ -200,7 +200,7 @@ func recordedEnd(before *v1alpha1.APIKeyStatus, token string) time.Time {
 }
 
 // withoutToken returns the status without a valid token. It remembers when the last token was issued and expires,
-// and for which serial: recall and spent need that.
+// and for which serial: recall and lastTokenExpired need that.
 func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	return v1alpha1.APIKeyStatus{
 		ObservedGeneration: before.ObservedGeneration,

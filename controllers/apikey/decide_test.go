@@ -55,7 +55,7 @@ func TestDecisionsSettleAndKeepWithinTheirBounds(t *testing.T) {
 				o.claims.ID = rapid.StringMatching(`[a-z]{12}`).Draw(t, "id")
 				have = &issued{claims: o.claims, serial: o.serial, replaces: o.replaces}
 			}
-			status := settle(s, have)
+			status := statusFor(s, have)
 			checkBounds(t, s, status)
 			*s.Before = status
 			if again, needed := decide(s, have); needed {
@@ -111,7 +111,7 @@ func TestAnOverlapEndsNoLaterThanItsToken(t *testing.T) {
 		o.claims.ID = "second"
 		have := &issued{claims: o.claims, serial: o.serial, replaces: o.replaces}
 		for range 2 { // The second time, the status records the rotation.
-			*s.Before = settle(s, have)
+			*s.Before = statusFor(s, have)
 			var got time.Duration
 			if previous := s.Before.Previous; previous != nil {
 				got = previous.ExpiresAt.Sub(now)
@@ -173,7 +173,7 @@ func TestRotationWaitsForTheTakeOver(t *testing.T) {
 	if o, needed := decide(s, found); needed || !rotationWaits(s, found) {
 		t.Errorf("issues %+v before the second token is in the status", o)
 	}
-	*s.Before = settle(s, found)
+	*s.Before = statusFor(s, found)
 	if o, needed := decide(s, found); !needed || o.replaces != "second" || o.serial != 2 || rotationWaits(s, found) {
 		t.Errorf("issues %+v (%v), want one of serial 2 beside the second", o, needed)
 	}
