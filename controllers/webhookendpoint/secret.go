@@ -75,7 +75,7 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 		f.serial = serialOf(s, secret)
 		f.secrets, f.problem = signatures.ParseSecrets(secret.Data)
 	}
-	written, err := r.bringAbout(ctx, s, f, secret)
+	written, err := r.ensureContent(ctx, s, f, secret)
 	switch {
 	case err == nil:
 		return written, nil
@@ -93,8 +93,8 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 	return f, nil
 }
 
-// bringAbout makes the Secret hold a signing secret as the spec asks, given what is found in it.
-func (r *Reconciler) bringAbout(ctx context.Context, s *scope, f found, secret *corev1.Secret) (_ found, err error) {
+// ensureContent makes the Secret hold a signing secret as the spec asks, given what is found in it.
+func (r *Reconciler) ensureContent(ctx context.Context, s *scope, f found, secret *corev1.Secret) (_ found, err error) {
 	switch {
 	case secret == nil:
 		_, text := signatures.NewSecret()
