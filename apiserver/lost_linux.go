@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// giveUpLost makes the system close a connection on which nothing that was sent is acknowledged for that long. By
+// closeLost makes the system close a connection whose peer has acknowledged nothing for that long. By
 // default it resends for a quarter of an hour, and the stream of a client that vanished keeps its place. Errors are
 // ignored: then the default holds.
-func giveUpLost(connection net.Conn, after time.Duration) {
+func closeLost(connection net.Conn, after time.Duration) {
 	if encrypted, is := connection.(*tls.Conn); is {
 		connection = encrypted.NetConn()
 	}

@@ -7,5 +7,5 @@ import (
 	"time"
 )
 
-// giveUpLost does nothing: the system's default holds.
-func giveUpLost(net.Conn, time.Duration) {}
+// closeLost does nothing: the system's default holds.
+func closeLost(net.Conn, time.Duration) {}

@@ -69,7 +69,7 @@ type connectionKey struct{}
 
 // withConnection stores a connection in the context for reset, and lets the system close it if its client is lost.
 func withConnection(ctx context.Context, connection net.Conn) context.Context {
-	giveUpLost(connection, lostAfter)
+	closeLost(connection, lostAfter)
 	return context.WithValue(ctx, connectionKey{}, connection)
 }
 

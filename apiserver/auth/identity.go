@@ -60,7 +60,7 @@ func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Or
 		return Identity{}, refuse(ReasonRevoked)
 	case !current(key, claims.ID, now):
 		return Identity{}, refuse(ReasonRotated)
-	case claims.ExpiredAt(now), over(key, now):
+	case claims.ExpiredAt(now), hasExpired(key, now):
 		return Identity{}, refuse(ReasonExpired)
 	case key.Spec.Disabled:
 		return Identity{}, refuse(ReasonDisabled)
@@ -115,8 +115,8 @@ func same(a, b string) bool {
 	return a != "" && subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// over reports whether the key has expired. A key without an expiry in its status never got a token.
-func over(key *v1alpha1.APIKey, now time.Time) bool {
+// hasExpired reports whether the key has expired. A key without an expiry in its status never got a token.
+func hasExpired(key *v1alpha1.APIKey, now time.Time) bool {
 	if expiry := key.Spec.ExpiresAt; expiry != nil && !now.Before(expiry.Time) {
 		return true
 	}
