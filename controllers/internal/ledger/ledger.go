@@ -101,12 +101,12 @@ func (l *Ledger) StoreAndEmit(ctx context.Context, object client.Object, write W
 			return 0, err
 		}
 	}
-	asked := l.asked(object, endpoints)
-	if !asked && len(book.history().Owed()) > 0 {
+	subscribed := l.isSubscribed(object, endpoints)
+	if !subscribed && len(book.history().Owed()) > 0 {
 		book.emitted(book.history().LastSeq())
 	}
 	written, err := write(ctx)
-	if err != nil || !asked {
+	if err != nil || !subscribed {
 		return 0, err
 	}
 	if err := l.emit(ctx, object, endpoints, write, emission{current: written}); err != nil {
@@ -132,7 +132,7 @@ func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write W
 	}
 	enough, waits := false, false
 	if err == nil && !l.Implied.IsRequested(finding) {
-		enough, waits, err = l.eachGetsItsOwn(ctx, finding, endpoints, made)
+		enough, waits, err = l.everyEndpointHasOne(ctx, finding, endpoints, made)
 	}
 	if enough {
 		if waits && !l.Implied.Owes(finding) {
@@ -153,10 +153,10 @@ func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write W
 	return l.again(finding, true), nil
 }
 
-// eachGetsItsOwn reports whether each endpoint that existed when a transition happened has a delivery of it alone,
+// everyEndpointHasOne reports whether each endpoint that existed when a transition happened has a delivery of it alone,
 // given those that were just made, or waits for it until its backlog ends. An endpoint without one could still get the
 // transition later: after it subscribes, is enabled or replaces an endpoint that gets events, or in a page.
-func (l *Ledger) eachGetsItsOwn(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
+func (l *Ledger) everyEndpointHasOne(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
 	made []due) (each, waits bool, err error) {
 	if len(endpoints) > webhooks.MaxServed {
 		return false, false, nil
@@ -192,8 +192,8 @@ func (l *Ledger) again(object client.Object, stored bool) time.Duration {
 	return 0
 }
 
-// asked reports whether an endpoint subscribes to any transition that the object owes.
-func (l *Ledger) asked(object client.Object, endpoints []v1alpha1.WebhookEndpoint) bool {
+// isSubscribed reports whether an endpoint subscribes to any transition that the object owes.
+func (l *Ledger) isSubscribed(object client.Object, endpoints []v1alpha1.WebhookEndpoint) bool {
 	owed := l.kind.book(object).history().Owed()
 	for i := range endpoints {
 		for j := range owed {
