@@ -99,25 +99,25 @@ func TestProgressOf(t *testing.T) {
 	cases := []struct {
 		reason    string
 		scan      *v1alpha1.Scan
-		heard     pulse
+		heard     liveness
 		now       time.Duration
 		phase     v1alpha1.ScanPhase
 		condition string
 		changesIn time.Duration
 	}{
-		{"a fresh scan runs and is looked at when its hour is over", at(0), pulse{}, 0, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, time.Hour},
-		{"the look comes at the exact moment", at(-time.Minute), pulse{}, time.Minute, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 58 * time.Minute},
-		{"a moment before the hour it still runs", at(0), pulse{}, time.Hour - 1, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 1},
-		{"at the hour it is abandoned, and not looked at again", at(0), pulse{}, time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
-		{"a start in the future counts as the creation", at(48 * time.Hour), pulse{}, time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
-		{"an end needs no clock", ended(at(0), v1alpha1.ScanSucceeded), pulse{}, 0, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
-		{"an end that comes late counts", ended(at(0), v1alpha1.ScanSucceeded), pulse{}, 9 * time.Hour, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
-		{"a failure is the importer's word", ended(at(0), v1alpha1.ScanFailed), pulse{}, 9 * time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonScanFailed, 0},
-		{"while its heartbeat is heard a scan runs, for hours too", beating(at(-9 * time.Hour)), pulse{lookIn: time.Second}, time.Hour,
+		{"a fresh scan runs and is looked at when its hour is over", at(0), liveness{}, 0, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, time.Hour},
+		{"the look comes at the exact moment", at(-time.Minute), liveness{}, time.Minute, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 58 * time.Minute},
+		{"a moment before the hour it still runs", at(0), liveness{}, time.Hour - 1, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 1},
+		{"at the hour it is abandoned, and not looked at again", at(0), liveness{}, time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
+		{"a start in the future counts as the creation", at(48 * time.Hour), liveness{}, time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
+		{"an end needs no clock", ended(at(0), v1alpha1.ScanSucceeded), liveness{}, 0, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
+		{"an end that comes late counts", ended(at(0), v1alpha1.ScanSucceeded), liveness{}, 9 * time.Hour, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
+		{"a failure is the importer's word", ended(at(0), v1alpha1.ScanFailed), liveness{}, 9 * time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonScanFailed, 0},
+		{"while its heartbeat is heard a scan runs, for hours too", beating(at(-9 * time.Hour)), liveness{checkIn: time.Second}, time.Hour,
 			v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, time.Second},
-		{"without its heartbeat it is abandoned", beating(at(0)), pulse{dead: givenUp("its Lease does not exist")}, time.Minute,
+		{"without its heartbeat it is abandoned", beating(at(0)), liveness{dead: givenUp("its Lease does not exist")}, time.Minute,
 			v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
-		{"an end counts more than the heartbeat", ended(beating(at(0)), v1alpha1.ScanSucceeded), pulse{dead: givenUp("its Lease does not exist")}, time.Minute,
+		{"an end counts more than the heartbeat", ended(beating(at(0)), v1alpha1.ScanSucceeded), liveness{dead: givenUp("its Lease does not exist")}, time.Minute,
 			v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
 	}
 	for _, c := range cases {

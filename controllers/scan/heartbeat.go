@@ -27,12 +27,12 @@ const (
 	heartbeatMargin = time.Second
 )
 
-// pulse is the result of checking an import's heartbeat.
-type pulse struct {
+// liveness is the result of checking an import's heartbeat.
+type liveness struct {
 	// dead is the verdict on a dead import; nil if it is not known to be dead.
 	dead *conditions.Verdict
-	// lookIn is when to check again; 0 for never.
-	lookIn time.Duration
+	// checkIn is when to check again; 0 for never.
+	checkIn time.Duration
 }
 
 // heartbeat is a Lease as this process last saw it.
@@ -42,8 +42,8 @@ type heartbeat struct {
 	// machines are never compared.
 	version string
 	since   time.Time
-	// lookAt is when to read the Lease again. Findings enqueue their scan far more often.
-	lookAt time.Time
+	// checkAt is when to read the Lease again. Findings enqueue their scan far more often.
+	checkAt time.Time
 }
 
 // lastOf returns the last heartbeat of the scan; a new one if none was seen.
@@ -57,26 +57,26 @@ func (r *Reconciler) lastOf(scan *v1alpha1.Scan) heartbeat {
 
 // listen checks whether the import of a running scan is alive. A scan without a Lease is judged by the
 // clock alone. It measures by the local clock, not by that of Base, which may be set back.
-func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (pulse, error) {
+func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (liveness, error) {
 	if scan.Spec.Lease == nil || scan.Spec.Outcome != "" || isAbandoned(&scan.Status) {
 		r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
-		return pulse{}, nil
+		return liveness{}, nil
 	}
 	last, now := r.lastOf(scan), time.Now()
-	if now.Before(last.lookAt) {
-		return pulse{lookIn: last.lookAt.Sub(now)}, nil
+	if now.Before(last.checkAt) {
+		return liveness{checkIn: last.checkAt.Sub(now)}, nil
 	}
 	name := client.ObjectKey{Namespace: scan.Namespace, Name: scan.Spec.Lease.Name}
 	if next, alive := r.leases.observe(name, scan.Spec.Lease, last, now); alive {
 		r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
-		return pulse{lookIn: next.lookAt.Sub(now)}, nil
+		return liveness{checkIn: next.checkAt.Sub(now)}, nil
 	}
 	lease := &coordinationv1.Lease{}
 	err := r.Live.Get(ctx, name, lease)
 	if apierrors.IsNotFound(err) || len(content.IsPathSegmentName(name.Name)) > 0 {
 		lease = nil // Any text may be the name, and the client refuses one that no object can have.
 	} else if err != nil {
-		return pulse{}, fmt.Errorf("read the Lease of the import: %w", err)
+		return liveness{}, fmt.Errorf("read the Lease of the import: %w", err)
 	}
 	read := time.Now()
 	next, p := last.observe(lease, scan.Spec.Lease, now, read)
@@ -90,14 +90,14 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (pulse, er
 
 // confirm withdraws the verdict that an import is dead if it has recorded its end. An import records its end
 // before it releases its Lease, and the cached scan may be older than that.
-func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead pulse) (pulse, error) {
+func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead liveness) (liveness, error) {
 	now := &v1alpha1.Scan{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(scan), now)
 	switch {
 	case client.IgnoreNotFound(err) != nil:
-		return pulse{}, fmt.Errorf("read the scan whose import counts as dead: %w", err)
+		return liveness{}, fmt.Errorf("read the scan whose import counts as dead: %w", err)
 	case err != nil || now.UID != scan.UID || now.Spec.Outcome != "":
-		return pulse{}, nil // the watch enqueues it
+		return liveness{}, nil // the watch enqueues it
 	}
 	return dead, nil
 }
@@ -105,21 +105,21 @@ func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead puls
 // observe evaluates a Lease, nil if it does not exist. asked and read are the times before and after
 // reading it.
 func (h heartbeat) observe(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, asked,
-	read time.Time) (heartbeat, pulse) {
+	read time.Time) (heartbeat, liveness) {
 	if verdict := notHeld(lease, named); verdict != nil {
-		return h, pulse{dead: verdict}
+		return h, liveness{dead: verdict}
 	}
 	seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)
 	duration := max(time.Duration(seconds)*time.Second, leastLeaseDuration)
 	if h.version != lease.ResourceVersion {
 		h.version, h.since = lease.ResourceVersion, read
 	} else if asked.Sub(h.since) > duration {
-		return h, pulse{dead: givenUp(fmt.Sprintf(
+		return h, liveness{dead: givenUp(fmt.Sprintf(
 			"The import has died: it no longer renews its Lease %s. Run the same import again to finish it.",
 			quoted(named.Name)))}
 	}
-	h.lookAt = h.since.Add(duration + heartbeatMargin)
-	return h, pulse{lookIn: h.lookAt.Sub(asked)}
+	h.checkAt = h.since.Add(duration + heartbeatMargin)
+	return h, liveness{checkIn: h.checkAt.Sub(asked)}
 }
 
 // notHeld returns the verdict on an import that no longer holds its Lease, else nil.

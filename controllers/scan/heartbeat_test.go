@@ -39,8 +39,8 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 		lease *coordinationv1.Lease
 		at    time.Duration
 		// dead is the expected verdict; empty for an import that is alive.
-		dead   string
-		lookIn time.Duration
+		dead    string
+		checkIn time.Duration
 	}
 	const me = "runner-1"
 	for _, c := range []struct {
@@ -68,12 +68,12 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 	} {
 		h, named := heartbeat{}, &v1alpha1.ScanLease{Name: "import-1", Holder: me}
 		for i, l := range c.looks {
-			var got pulse
+			var got liveness
 			now := made.Add(l.at)
 			h, got = h.observe(l.lease, named, now, now)
 			said := ptr.Deref(got.dead, conditions.Verdict{}).Message
-			if !strings.Contains(said, l.dead) || (said == "") != (l.dead == "") || len(said) > 1024 || got.lookIn != l.lookIn {
-				t.Errorf("%s: look %d: got %q and another look in %s, want %q and %s", c.reason, i, said, got.lookIn, l.dead, l.lookIn)
+			if !strings.Contains(said, l.dead) || (said == "") != (l.dead == "") || len(said) > 1024 || got.checkIn != l.checkIn {
+				t.Errorf("%s: look %d: got %q and another look in %s, want %q and %s", c.reason, i, said, got.checkIn, l.dead, l.checkIn)
 			}
 		}
 	}
@@ -163,7 +163,7 @@ func TestALeaseIsReadOncePerDuration(t *testing.T) {
 	harness.Must(t, err)
 	harness.Must(t, env.Client.Delete(t.Context(), lease))
 	second, err := r.listen(t.Context(), scan)
-	if err != nil || second.dead != nil || second.lookIn > first.lookIn {
+	if err != nil || second.dead != nil || second.checkIn > first.checkIn {
 		t.Errorf("%+v and then %+v, error %v; want no second look yet", first, second, err)
 	}
 	r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
@@ -237,7 +237,7 @@ func TestAHeartbeatIsMeasuredByTheLocalClock(t *testing.T) {
 	first, err := r.listen(t.Context(), scan)
 	harness.Must(t, err)
 	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
-	if second, err := r.listen(t.Context(), scan); err != nil || second.lookIn > first.lookIn {
+	if second, err := r.listen(t.Context(), scan); err != nil || second.checkIn > first.checkIn {
 		t.Errorf("%+v and then %+v, error %v; want another look as soon", first, second, err)
 	}
 }

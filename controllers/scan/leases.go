@@ -41,7 +41,7 @@ func (l *leases) observe(name types.NamespacedName, named *v1alpha1.ScanLease, h
 		return h, false
 	}
 	next, p := h.observe(recent.lease, named, recent.asked, recent.read)
-	return next, p.dead == nil && now.Before(next.lookAt)
+	return next, p.dead == nil && now.Before(next.checkAt)
 }
 
 // note records a reading, unless a newer one is known: several workers may read the same Lease. At times it removes

@@ -38,7 +38,7 @@ func end(scan *v1alpha1.Scan, at time.Time, outcome v1alpha1.ScanOutcome) {
 
 // look updates the status like the controller.
 func look(scan *v1alpha1.Scan, now time.Time) {
-	observe(scan, progressOf(scan, pulse{}, now), now)
+	observe(scan, progressOf(scan, liveness{}, now), now)
 }
 
 func told(scan *v1alpha1.Scan) []string {
@@ -63,7 +63,7 @@ func TestWhatIsRecordedOfAScan(t *testing.T) {
 	missed := func(scan *v1alpha1.Scan) {
 		scan.Spec.Lease = &v1alpha1.ScanLease{Name: "import-1", Holder: "runner-1"}
 		now := made.Add(time.Minute)
-		observe(scan, progressOf(scan, pulse{dead: givenUp("its Lease is gone")}, now), now)
+		observe(scan, progressOf(scan, liveness{dead: givenUp("its Lease is gone")}, now), now)
 	}
 	abandoned := "1 completed >Failed " + v1alpha1.ControllerFieldManager + " +1h0m0s"
 	cases := []struct {
