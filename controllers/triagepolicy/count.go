@@ -84,7 +84,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 			return err
 		}
 		if !complete {
-			s.givesUp()
+			s.giveUp()
 		}
 	}
 	if earlier := r.toBeCounted(s); earlier != nil {
@@ -142,9 +142,9 @@ func (r *Reconciler) each(ctx context.Context, findings []v1alpha1.Finding, coun
 	return true, nil
 }
 
-// givesUp ends a count that takes too long. A generation in force stays in force, but another must not come into
+// giveUp ends a count that takes too long. A generation in force stays in force, but another must not come into
 // force: it would cost as much each time that findings change.
-func (s *scope) givesUp() {
+func (s *scope) giveUp() {
 	s.partial = true
 	in := s.Object.Status.InForce
 	s.counted.costly = in == nil || in.Generation != s.Object.Generation
