@@ -162,7 +162,7 @@ func sendAnswer(c *gin.Context, answer console.Answer) {
 // failPage answers a person's request with a page that explains the error.
 func failPage(c *gin.Context, shown *console.Console, p *problem.Problem) {
 	failure := api.Failed(p.Status, p.Detail)
-	failure.Said.Code = p.Code
+	failure.Body.Code = p.Code
 	if seconds, err := strconv.Atoi(c.Writer.Header().Get("Retry-After")); err == nil {
 		failure.RetryAt = time.Now().Add(time.Duration(seconds) * time.Second)
 	}

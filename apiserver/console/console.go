@@ -216,8 +216,8 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 		return redirect(login)
 	}
 	problem := ui.Problem{
-		Status: failure.Status, Detail: ui.Told(failure.Said), RetryAt: failure.RetryAt, RequestID: requestID,
-		MissingScope: failure.Said.Code == codeMissingScope, Busy: failure.Said.Code == codeBusy,
+		Status: failure.Status, Detail: ui.Describe(failure.Body), RetryAt: failure.RetryAt, RequestID: requestID,
+		MissingScope: failure.Body.Code == codeMissingScope, Busy: failure.Body.Code == codeBusy,
 		Change: r.Method == http.MethodPost, Login: login,
 	}
 	if problem.Change {

@@ -50,8 +50,8 @@ func (c *Client) DataAge() int { return int(c.dataAge.Load()) }
 // Failure is a response other than the requested one.
 type Failure struct {
 	Status int
-	// Said is the body of the response.
-	Said client.Error
+	// Body is the body of the response.
+	Body client.Error
 	// RetryAt is when to try again; zero if retrying would not help.
 	RetryAt time.Time
 	// Location is the path of the resource that the failure is about; empty if there is none.
@@ -62,7 +62,7 @@ type Failure struct {
 
 // Failed returns a failure that the console itself found.
 func Failed(status int, detail string) *Failure {
-	return &Failure{Status: status, Said: client.Error{Detail: detail}}
+	return &Failure{Status: status, Body: client.Error{Detail: detail}}
 }
 
 // Is reports whether the error is a failure with that status.
@@ -78,7 +78,7 @@ const codeStale = "stale"
 // is too old. A page can be shown without it.
 func IsStale(err error) bool {
 	failure, is := errors.AsType[*Failure](err)
-	return is && failure.Status == http.StatusInternalServerError && failure.Said.Code == codeStale
+	return is && failure.Status == http.StatusInternalServerError && failure.Body.Code == codeStale
 }
 
 // Refused returns the failure of a request that a form can correct: it is not valid, or in conflict with what there is.
@@ -87,7 +87,7 @@ func Refused(err error) (failure *Failure, is bool) {
 	return failure, is && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusConflict)
 }
 
-func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Said.Detail) }
+func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Body.Detail) }
 
 // Get reads a resource into the given value, which may be a Taker, and returns its ETag.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, into any) (tag string, err error) {
@@ -199,7 +199,7 @@ func (c *Client) serve(answer *recorder, request *http.Request) (err error) {
 // FailureOf reads a response with a status of 400 or more.
 func FailureOf(status int, header http.Header, body []byte) error {
 	f := &Failure{Status: status, Location: header.Get("Location"), DataAge: int(dataAge(header))}
-	if err := json.Unmarshal(body, &f.Said); err != nil {
+	if err := json.Unmarshal(body, &f.Body); err != nil {
 		return fmt.Errorf("read an error of status %d: %w", status, err)
 	}
 	if seconds, err := strconv.Atoi(header.Get("Retry-After")); err == nil {

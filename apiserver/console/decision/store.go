@@ -124,7 +124,7 @@ func Own(before, now Standing, author string) Standing {
 
 // Refusal returns the message that explains why the service has refused a form.
 func Refusal(failure *api.Failure) string {
-	return ui.Sentence(ui.Told(failure.Said)) + " Nothing was changed: correct it, then decide again."
+	return ui.Sentence(ui.Describe(failure.Body)) + " Nothing was changed: correct it, then decide again."
 }
 
 // Conflict returns the message that explains why a decision based on what was seen was not stored.

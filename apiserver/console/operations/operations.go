@@ -193,7 +193,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}
 	response, err := send(ctx, v, apiPath, r)
 	if failure, is := api.Refused(err); is {
-		body := draftForm(v.Form, ui.Told(failure.Said), v.Token, v.Who.RequiresReason)
+		body := draftForm(v.Form, ui.Describe(failure.Body), v.Token, v.Who.RequiresReason)
 		return page.Response{Status: failure.Status, Title: "A new operation", Body: body, Styles: styles}, nil
 	}
 	return response, err

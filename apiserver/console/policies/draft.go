@@ -154,7 +154,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	case refused && failure.Status == http.StatusConflict && d.isCreated(ctx, v):
 		return page.SeeOther(page.Of(listPath, d.Name)), nil
 	case refused:
-		d.wrong = ui.Told(failure.Said)
+		d.wrong = ui.Describe(failure.Body)
 		return d.page(failure.Status)
 	case err != nil:
 		return page.Response{}, err

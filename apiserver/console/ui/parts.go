@@ -197,8 +197,8 @@ var labels = map[string]string{
 	"set.comment": "the comment",
 }
 
-// Told describes an error in a request in the words of the form that it came from.
-func Told(failure client.Error) string {
+// Describe returns an error in a request in the words of the form that it came from.
+func Describe(failure client.Error) string {
 	rest, isFirst := strings.CutPrefix(failure.Detail, failure.Field)
 	label, known := labels[failure.Field]
 	if !isFirst || !known {

@@ -116,7 +116,7 @@ func TestARefusalNamesTheFieldsOfTheForm(t *testing.T) {
 		"match":       {"match does not compile: line 1", "the expression does not compile: line 1"},
 		"cursor":      {"cursor is of another list", "cursor is of another list"},
 	} {
-		harness.Same(t, field, of.want, Told(client.Error{Detail: of.detail, Field: field}))
+		harness.Same(t, field, of.want, Describe(client.Error{Detail: of.detail, Field: field}))
 	}
 }
 
