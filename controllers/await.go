@@ -34,7 +34,7 @@ func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 		// The client's own retries would hide what the API server answered.
 		err := client.RESTClient().Get().MaxRetries(0).AbsPath("/readyz").Do(ctx).Error()
 		if !isTemporary(err) {
-			return true, nil // what an answer means is for those to judge who need more of the API server
+			return true, nil // callers that need more of the API server judge the answer themselves
 		}
 		ctrl.Log.WithName("start").Error(err, "The API server is not ready yet; trying again")
 		return false, nil

@@ -152,7 +152,7 @@ func (f *feed) watch(ctx context.Context, log logr.Logger) {
 
 // errWentBack is the error of a list that is older than the one before it.
 var errWentBack = errors.New("the Kubernetes API shows an earlier state than before, as after a restore: " +
-	"this process ends, and has to be started again to read everything anew")
+	"the process exits; restart it to read everything again")
 
 // poll updates the view from a list in each interval until the context ends. The error is errWentBack.
 func (f *feed) poll(ctx context.Context, interval, timeout time.Duration, log logr.Logger) error {

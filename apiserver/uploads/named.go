@@ -44,7 +44,7 @@ func pick(ctx context.Context, c *importer.Client, j *job) error {
 		j.Repository = found.Name
 	case j.Imports == nil:
 		return &importer.RefusedError{Reason: fmt.Sprintf("the file belongs to %s, but the repository %s with that full name has another URL: "+
-			"correct its spec.url, or have the other repository created", cmp.Or(facts.URL, facts.FullName), j.Named[0])}
+			"correct its spec.url, or create the other repository", cmp.Or(facts.URL, facts.FullName), j.Named[0])}
 	}
 	return nil
 }

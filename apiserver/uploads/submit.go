@@ -51,7 +51,7 @@ func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error)
 	}
 	projects := table.Projects()
 	if len(projects) == 0 {
-		return nil, &importer.RefusedError{Reason: fmt.Sprintf("the repository %s has no project: have one created", j.Repository)}
+		return nil, &importer.RefusedError{Reason: fmt.Sprintf("the repository %s has no project: create one", j.Repository)}
 	}
 	only, _ := table.Only()
 	if j.commit != nil { // A pull request is not split: it is compared with the projects that it scanned.

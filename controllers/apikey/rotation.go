@@ -40,7 +40,7 @@ const (
 	// publicationNotice is well above the time a replica of the REST API needs to see a new key: it
 	// lists the ConfigMap every second, with a timeout of five seconds.
 	publicationNotice = 10 * time.Second
-	// reminder is how often it is announced again that a rotation stands still: an Event is kept for an hour.
+	// reminder is how often a blocked rotation is announced again: an Event is kept for an hour.
 	reminder = time.Hour
 )
 
@@ -168,7 +168,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 		k.announce(public, corev1.EventTypeWarning, "RotationRefused",
 			"Secret %s is immutable, so no key can be added to it or removed from it. "+
 				"To replace the key, delete the Secret; this invalidates every token at once", held.secret.Name)
-		ctrl.LoggerFrom(ctx).Info("The Secret of the signing key is immutable, so the rotation stands still",
+		ctrl.LoggerFrom(ctx).Info("The Secret of the signing key is immutable, so the rotation is blocked",
 			"secret", held.secret.Name)
 		return ctrl.Result{RequeueAfter: reminder}, nil
 	}

@@ -97,7 +97,7 @@ func (k signingKeys) load(ctx context.Context) (holding, error) {
 	ring, err := tokens.DecodeRing(secret.Data)
 	if err != nil {
 		// The Secret is never overwritten: it may be the only trace of a key that a backup holds.
-		return holding{}, fmt.Errorf("secret %s/%s holds no signing key, %w; restore it, or delete it to have every token issued anew",
+		return holding{}, fmt.Errorf("secret %s/%s holds no signing key, %w; restore it, or delete it to reissue every token",
 			k.namespace, tokens.SigningKeySecret, err)
 	}
 	return holding{ring: ring, secret: secret}, nil

@@ -32,7 +32,7 @@ type Reconciler struct {
 	// policies decide about findings that no user has decided about, here or in a pull request.
 	policies   *policies.Book
 	judgements judgements
-	// audit gets a line for each user's decision.
+	// audit logs each user's decision.
 	audit audit.Log
 	// implied is Settings.Implied.
 	implied *implied.Statuses

@@ -27,7 +27,7 @@ func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 	write := func(ctx context.Context) (bool, error) { return s.Store(ctx, r.Client) }
 	err := r.ledger.EmitLast(ctx, s.Object, write)
 	if r.blocks(client.ObjectKeyFromObject(s.Object), err) {
-		ctrl.LoggerFrom(ctx).Error(err, "a review goes before its last events were made")
+		ctrl.LoggerFrom(ctx).Error(err, "the review is removed before its last deliveries were created")
 		err = nil
 	}
 	return err

@@ -29,7 +29,7 @@ type Reconciler struct {
 	ledger *ledger.Ledger
 	// policies decide about issues that no user has decided about.
 	policies *policies.Book
-	// audit gets a line for each user's decision.
+	// audit logs each user's decision.
 	audit audit.Log
 }
 

@@ -53,7 +53,7 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	if s.Status.Phase != v1alpha1.OperationRunning {
 		if rules.Ended(s.Object, s.Now) {
 			fail(s, v1alpha1.ReasonOperationExpired,
-				"The end of the decision, spec.set.expiresAt, has passed: make another operation.")
+				"The end of the decision, spec.set.expiresAt, has passed: create another operation.")
 			return nil
 		}
 		// Store the set and the phase before deciding: after a restart, no other findings must be selected, and an operation
@@ -268,7 +268,7 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 				return err
 			}
 			fail(s, v1alpha1.ReasonPartsRefused, fmt.Sprintf("The API server refuses to store the part %q: %q. "+
-				"Mend the cause, and make another operation.", part.Name, conditions.Shortened(err.Error())))
+				"Fix the cause, then create another operation.", part.Name, conditions.Shortened(err.Error())))
 			return nil
 		}
 	}

@@ -75,7 +75,7 @@ func (r *Reconciler) awaitUndone(ctx context.Context, s *scope, undone *v1alpha1
 	}
 	if waitsFor(undone, s.Object.Name, all) {
 		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf(
-			"The operation %q undoes %q, and so waits for this one, itself or through other undos: make another operation.",
+			"The operation %q undoes %q, and so waits for this one, itself or through other undos: create another operation.",
 			undone.Name, undone.Spec.Undo))
 		return nil
 	}
@@ -201,7 +201,7 @@ func (r *Reconciler) part(ctx context.Context, s *scope, of *v1alpha1.TriageOper
 	key := client.ObjectKey{Namespace: of.Namespace, Name: rules.PartName(of.Name, index)}
 	err := r.Live.Get(ctx, key, part)
 	if apierrors.IsNotFound(err) {
-		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q has been removed: make another operation.", key.Name))
+		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q has been removed: create another operation.", key.Name))
 		return nil, &part.Spec, nil
 	}
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *Reconciler) part(ctx context.Context, s *scope, of *v1alpha1.TriageOper
 	}
 	entries, err := rules.Decode(part)
 	if err != nil {
-		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q cannot be read: make another operation.", key.Name))
+		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q cannot be read: create another operation.", key.Name))
 		return nil, &part.Spec, nil //nolint:nilerr // it is in the status
 	}
 	return entries, &part.Spec, nil

@@ -46,7 +46,7 @@ func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (sta
 		return standingUnknown, err
 	}
 	webhooks.AddAttempt(s.Status, begin(at, signed))
-	next.next = nil // this is it
+	next.next = nil // this attempt is the one that was due
 	if err := r.conclude(prepared, s, next); err != nil {
 		return standingUnknown, ignoreMoved(err)
 	}

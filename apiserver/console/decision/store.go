@@ -57,8 +57,8 @@ func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag s
 		var found record
 		tag, err = v.API.Get(ctx, shown, nil, &found)
 		now = found.standing()
-		// A page of an earlier version says nothing about facts. One that says nothing about a doubt, but shows one, is
-		// refused: to load it again is enough.
+		// A page served by an earlier version sends no facts, and is accepted. A page that shows a doubt but does not send
+		// it is refused; reloading it is enough.
 		known := seen == "" || seen == now.decided() || now.isIn(seen)
 		overtaken = !known && !now.isOf(v.Form, Author(v))
 		return err != nil || !overtaken, nil

@@ -22,7 +22,7 @@ const (
 	renamed = "the import failed: automationDetails.id names the analysis \"run-7\", which is new, and \"run-6\" is " +
 		"known. Use --analysis \"run-6\" in every import; if this is a separate analysis, import it " +
 		"once with --analysis \"run-7\" or --force"
-	missing = "the import failed: the repository shop has no project: have one created"
+	missing = "the import failed: the repository shop has no project: create one"
 	stopped = "the import failed: stopped before its end (context canceled): import again, what is already " +
 		"written is kept"
 	killed  = "The import has died: it no longer renews its Lease \"import-1\". Run the same import again to finish it."
