@@ -2,6 +2,7 @@ package signatures
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -51,7 +52,7 @@ func parsePrevious(data map[string][]byte) (*Expiring, error) {
 		return nil, fmt.Errorf("key %q: %w", v1alpha1.WebhookPreviousSecretKey, err)
 	}
 	// An expiry is required: otherwise a leaked secret would stay valid for as long as somebody forgets its key.
-	end, err := time.Parse(time.RFC3339, string(data[v1alpha1.WebhookPreviousSecretExpiresAtKey]))
+	end, err := time.Parse(time.RFC3339, strings.TrimSpace(string(data[v1alpha1.WebhookPreviousSecretExpiresAtKey])))
 	if err != nil {
 		return nil, fmt.Errorf("key %q: not a time like 2026-01-31T12:00:00Z", v1alpha1.WebhookPreviousSecretExpiresAtKey)
 	}
