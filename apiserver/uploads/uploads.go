@@ -128,7 +128,7 @@ type Settings struct {
 func (s *Service) Import(ctx context.Context, request Request) (_ *openapi.Upload, err error) {
 	defer func() { s.metrics.refuse(err) }()
 	if err := request.resolve(); err != nil {
-		return nil, err
+		return nil, &refusal{problem.Of(err), reasonMalformed}
 	}
 	j, err := s.begin(&request) //nolint:contextcheck // the import outlives the request
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Service) begin(request *Request) (*job, error) {
 	}
 	if request.PullRequest.Number != 0 {
 		if j.commit, err = reviewedCommit(request, batches); err != nil {
-			return nil, err
+			return nil, &refusal{problem.Of(err), reasonMalformed}
 		}
 	}
 	if err := request.Readmit(); err != nil {

@@ -56,9 +56,11 @@ func TestUploadsAreCounted(t *testing.T) {
 	c.upload("?started_at=2020-01-01T00:00:00Z", first).wants(http.StatusConflict, "one that is older")
 	c.upload("", preview).wants(http.StatusOK, "one that closes")
 	c.upload("", "no SARIF").wants(http.StatusBadRequest, "what is no SARIF")
+	c.upload("?fail_on=new", first).wants(http.StatusBadRequest, "a gate without a pull request")
+	c.upload("?pull_request=1", first).wants(http.StatusBadRequest, "a pull request without a commit")
 	want["findings_uploads_accepted_total"], want["findings_upload_duration_seconds_count"] = 4, 4
-	want["findings_upload_bytes_total"] = float64(2*len(first) + 2*len(preview) + len("no SARIF"))
-	want[`findings_uploads_refused_total{reason="malformed"}`] = 1
+	want["findings_upload_bytes_total"] = float64(3*len(first) + 2*len(preview) + len("no SARIF"))
+	want[`findings_uploads_refused_total{reason="malformed"}`] = 3
 	want[`findings_uploads_ended_total{outcome="completed"}`] = 2
 	want[`findings_uploads_ended_total{outcome="previewed"}`] = 1
 	want[`findings_uploads_ended_total{outcome="refused"}`] = 1
