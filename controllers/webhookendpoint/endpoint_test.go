@@ -135,6 +135,10 @@ func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(endpoint.Status.Secrets[0].ID).To(Equal(fresh.ID()))
 	g.Expect(testenv.Get(t, g, env, given).OwnerReferences).To(BeEmpty(), "it is not the endpoint's")
+
+	g.Expect(env.Client.Delete(t.Context(), given)).To(Succeed())
+	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotFound)
+	g.Expect(endpoint.Status.Secrets[0].ExpiresAt).NotTo(BeNil(), "it may have leaked, and is no longer in use")
 }
 
 func TestAnEndpointWithoutAUsableSecretIsGivenUpAfterFiveDays(t *testing.T) {

@@ -55,7 +55,7 @@ func (r *Reconciler) givenSecret(ctx context.Context, namespace, name string) (f
 	secret := &corev1.Secret{}
 	switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); {
 	case apierrors.IsNotFound(err):
-		f.problem = err
+		f.lost, f.problem = true, err
 	case err != nil:
 		return f, fmt.Errorf("get secret %s: %w", name, err)
 	default:
