@@ -183,12 +183,11 @@ func failed(code int32, message string) result {
 func (s *sender) explain(err error) string {
 	var unresolved *net.DNSError
 	switch {
-	case errors.Is(err, ssrf.ErrProhibitedIP):
-		return "the host's address is not a public one; the operator's flag --webhook-allow-cidr allows others"
-	case errors.Is(err, errDenied):
-		return "the host's address is in a network that the operator's flag --webhook-deny-cidr denies"
-	case errors.As(err, &unresolved): // it may be a timeout too
-		return "the host's name could not be resolved"
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, errDenied), errors.As(err, &unresolved):
+		// One text for all, or it would reveal which names the cluster's DNS resolves to its own Services. Before timeouts:
+		// an error of a lookup may be one.
+		return "the host's name could not be resolved, or its address is not a public one; the operator's flag " +
+			"--webhook-allow-cidr allows others, and --webhook-deny-cidr denies some"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Sprintf("no answer within %s", s.timeout)
 	case utilnet.IsHTTP2ConnectionLost(err):

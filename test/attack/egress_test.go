@@ -70,8 +70,7 @@ type lure struct {
 }
 
 const (
-	notPublic  = "not a public one"
-	unresolved = "could not be resolved"
+	notPublic  = "could not be resolved, or its address is not a public one"
 	redirected = "redirect"
 	unusable   = "cannot be used"
 	// unreadable is the error for a port that does not exist.
@@ -101,7 +100,7 @@ func addressLures(p *prey) []lure {
 		"2130706433", "0x7f000001", "017700000001", "0x7f.0.0.1", "0177.0.0.1", "127.1", "127.0.1", "0", "127.0.0.01", "0127.0.0.1", "127.0.0.1.", "2852039166", "0xa9fea9fe", "0251.0376.0251.0376",
 		"169.254.43518", "169.16689662", "localhost", "LOCALHOST", "localhost.", "127.0.0.1.nip.attack.test",
 	} {
-		add("the host "+host, host, notPublic, unresolved)
+		add("the host "+host, host, notPublic)
 	}
 	return lures
 }
@@ -132,7 +131,7 @@ func formLures(p *prey) []lure {
 		"http://\u24db\u24de\u24d2\u24d0\u24db\u24d7\u24de\u24e2\u24e3:" + p.port + "/", "http://[::1%25lo]:" + p.port + "/", "http://[fe80::1%25lo]:" + p.port + "/", "http://[::1]." + ":" + p.port + "/", "http://[127.0.0.1]:" + p.port + "/",
 		"http://127.0.0.1:0/", "http://127.0.0.1:65536/", "http://127.0.0.1:-1/", "http://127.0.0.1:22/", "http://127.0.0.1:6379/", "http://127.0.0.1:2379/", "http://localhost:10250/", "http://127.0.0.1:x/",
 	} {
-		reasons := []string{notPublic, unresolved, unusable}
+		reasons := []string{notPublic, unusable}
 		if strings.Contains(text, ":65536") {
 			reasons = append(reasons, unreadable)
 		}
