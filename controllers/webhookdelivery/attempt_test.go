@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -59,6 +60,16 @@ func TestAnAttemptThatAWrongClockDatedDelaysNoOther(t *testing.T) {
 			t.Errorf("%s: it is due, and planned for %s", c.reason, next.next)
 		}
 	}
+}
+
+// A finalizer may hold it for long, and somebody has just removed its URL.
+func TestNothingIsSentToAnEndpointThatIsBeingDeleted(t *testing.T) {
+	s := newScope()
+	s.Now, s.endpoint = noon, builder.WebhookEndpoint("team").Build()
+	s.endpoint.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
+	harness.Same(t, "the outlook before", outlookDue, decide(s).outlook)
+	s.endpoint.DeletionTimestamp = &metav1.Time{Time: noon}
+	harness.Same(t, "the outlook", outlookWaiting, decide(s).outlook)
 }
 
 // Else what was signed with a leaked secret would be verified for good, once it has been replaced several times.

@@ -57,6 +57,9 @@ func decide(s *scope) step {
 		return waiting(v1alpha1.ReasonEndpointNotFound,
 			fmt.Sprintf("There is no WebhookEndpoint %q in this namespace: create it, or have a cluster administrator delete "+
 				"the delivery.", s.Object.Spec.EndpointRef.Name))
+	case !s.endpoint.DeletionTimestamp.IsZero():
+		return waiting(v1alpha1.ReasonEndpointNotFound,
+			"The endpoint is being deleted: nothing more is sent to it. Once its finalizers are removed, it is gone.")
 	case s.endpoint.Spec.Disabled:
 		return waiting(v1alpha1.ReasonEndpointDisabled,
 			"The endpoint is disabled: remove its spec.disabled to send this delivery.")
