@@ -43,7 +43,7 @@ func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (sta
 	at := s.Now.UTC().Truncate(time.Second)
 	signed, err := r.sign(prepared, s, at)
 	if err != nil {
-		return standingUnknown, err
+		return standingUnsendable, err
 	}
 	webhooks.AddAttempt(s.Status, begin(at, signed))
 	next.next = nil // this attempt is the one that was due

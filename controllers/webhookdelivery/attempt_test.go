@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -37,6 +39,33 @@ func TestAnAttemptDoesNotWaitForeverForTheAPIServer(t *testing.T) {
 			t.Errorf("it ended after %s with error %v, want an end after %s", took, err, prepareTimeout)
 		}
 	})
+}
+
+// Each attempt that cannot be signed costs several requests to the API server, and thousands may wait.
+func TestAnEndpointWhoseSecretCannotBeUsedCannotBeSentTo(t *testing.T) {
+	_, replaced := signatures.NewSecret()
+	for reason, secret := range map[string]map[string][]byte{
+		"its controller has not observed the secret": {v1alpha1.WebhookSecretKey: []byte(replaced)},
+		"the secret is damaged":                      {v1alpha1.WebhookSecretKey: []byte("x")},
+	} {
+		r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}}}
+		r.Live = interceptor.NewClient(nil, interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+				switch into := into.(type) {
+				case *v1alpha1.WebhookEndpoint:
+					builder.WebhookEndpoint("team").Build().DeepCopyInto(into)
+					into.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
+				case *corev1.Secret:
+					into.Data = secret
+				}
+				return nil
+			},
+		})
+		got, err := r.attempt(t.Context(), types.NamespacedName{Namespace: "org-acme", Name: "d-1"})
+		if got != standingUnsendable || err == nil {
+			t.Errorf("%s: standing %d, error %v", reason, got, err)
+		}
+	}
 }
 
 func TestAnAttemptThatAWrongClockDatedDelaysNoOther(t *testing.T) {

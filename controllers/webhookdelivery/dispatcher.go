@@ -37,6 +37,8 @@ const (
 	standingProven
 	// standingFailing: the last attempt failed.
 	standingFailing
+	// standingUnsendable: nothing can be sent to it, whatever the delivery. Its queue rests, and then nothing is known.
+	standingUnsendable
 )
 
 // lane is the limit that a job counts against.
@@ -61,6 +63,8 @@ type queue struct {
 	inARow   int
 	running  int
 	standing standing
+	// resting means that nothing begins; see rest.
+	resting bool
 }
 
 func (q *queue) isEmpty() bool { return len(q.urgent)+len(q.waiting) == 0 }
@@ -106,7 +110,7 @@ type dispatcher struct {
 	ctx, stop context.Context
 	// busy holds the deliveries that wait or are being worked on.
 	busy map[types.NamespacedName]struct{}
-	// queues holds the queues of endpoints with waiting or running work.
+	// queues holds the queues of endpoints with waiting or running work, and of those that rest.
 	queues map[types.NamespacedName]*queue
 	// turns holds the endpoints with waiting work, the next one first.
 	turns []types.NamespacedName
@@ -205,7 +209,7 @@ func laneOf(q *queue) lane {
 func (d *dispatcher) mayBegin(q *queue, urgent bool) bool {
 	bounds := [laneCount]int{laneOverall: d.overall, laneFailing: d.failing}
 	in := laneOf(q)
-	if d.used[in] >= bounds[in] {
+	if q.resting || d.used[in] >= bounds[in] {
 		return false
 	}
 	mostRunning := d.perEndpoint
@@ -278,11 +282,38 @@ func (d *dispatcher) end(j *job, after standing) {
 	delete(d.busy, j.delivery)
 	d.used[j.lane]--
 	q := d.queues[j.endpoint]
-	if after != standingUnknown {
+	q.running--
+	switch after {
+	case standingUnknown:
+	case standingUnsendable:
+		d.rest(j.endpoint, q)
+	default:
 		q.standing = after
 	}
-	if q.running--; q.running == 0 && q.isEmpty() {
-		delete(d.queues, j.endpoint)
-	}
+	d.forget(j.endpoint, q)
 	d.dispatch()
+}
+
+// rest lets no job of the endpoint begin for troubleDelay: each would cost as much as an attempt, and send nothing. The
+// lock is held.
+func (d *dispatcher) rest(endpoint types.NamespacedName, q *queue) {
+	q.standing = standingUnknown
+	if q.resting {
+		return
+	}
+	q.resting = true
+	d.clock.AfterFunc(troubleDelay, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		q.resting = false
+		d.forget(endpoint, q)
+		d.dispatch()
+	})
+}
+
+// forget removes the queue unless it is still needed. The lock is held.
+func (d *dispatcher) forget(endpoint types.NamespacedName, q *queue) {
+	if q.running == 0 && q.isEmpty() && !q.resting {
+		delete(d.queues, endpoint)
+	}
 }

@@ -260,6 +260,41 @@ func TestOnlyWhoAnswersGetsSeveralAtATime(t *testing.T) {
 	b.wantsRunning(4, "it answers again")
 }
 
+// Thousands of deliveries may wait while the secret of their endpoint is replaced.
+func TestAnEndpointThatCannotBeSentToRests(t *testing.T) {
+	b := newBench(t, roomy)
+	b.run(t)
+	for n := range 9 {
+		b.ask("a", n, standingProven)
+	}
+	at := func(n int) types.NamespacedName { return types.NamespacedName{Name: fmt.Sprintf("a/%d", n)} }
+	b.next(4)
+	for n := range 4 {
+		b.release(at(n), standingUnsendable)
+	}
+	b.until(func() bool { return b.running("a") == 0 })
+	b.ask("b", 0, standingProven)
+	harness.Same(t, "what begins meanwhile", 1, b.next(1)["b"])
+	b.wantsRunning(1, "nothing could be sent to the other")
+	b.release(types.NamespacedName{Name: "b/0"}, standingProven)
+	b.until(func() bool { return b.running("b") == 0 })
+
+	b.clock.Step(troubleDelay)
+	b.next(1)
+	b.wantsRunning(1, "it is tried again")
+	b.release(at(4), standingProven)
+	b.next(4)
+	b.wantsRunning(4, "it can be sent to again")
+	for n := 5; n < 9; n++ {
+		b.release(at(n), standingUnsendable)
+	}
+	b.finished.Wait()
+	b.clock.Step(troubleDelay)
+	b.dispatcher.mu.Lock()
+	defer b.dispatcher.mu.Unlock()
+	harness.Same(t, "queues that are left", 0, len(b.queues))
+}
+
 // Any number of endpoints that fail and hang get at most their share, and the others get the rest.
 func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	b := newBench(t, standardLimits)
