@@ -158,8 +158,8 @@ type OrganizationQuotas struct {
 // OrganizationAPIKeys bounds an organization's API keys.
 type OrganizationAPIKeys struct {
 	// maxLifetime is the longest life of a token from its issue: a duration of at least "1m", for
-	// example "2160h". Lowering it ends older tokens earlier; raising it extends none. Absent: 90
-	// days, unless the key sets spec.expiresAt.
+	// example "2160h". Lowering it ends older tokens earlier; raising it extends none that has expired, and none beyond
+	// the expiry that it was issued with. Absent: 90 days, unless the key sets spec.expiresAt.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="maxLifetime must be hours, minutes and seconds of at least 1m, for example 2160h"

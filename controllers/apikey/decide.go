@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -120,6 +121,17 @@ func lastTokenExpired(s *scope) bool {
 	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && expiry != nil && !s.Now.Before(expiry.Time)
 }
 
+// endOfIssued returns when the token stops being valid. One that has expired stays so, also if that was by the clock of
+// an earlier leader: a limit that is raised or removed later extends only tokens that are still valid.
+func endOfIssued(s *scope, have *issued) time.Time {
+	end := endOfLife(s, have.claims.IssuedAt, have.claims.ExpiresAt)
+	recorded := recordedEnd(s.Before, have.claims.ID)
+	if recorded.IsZero() || recorded.After(s.Now.Add(apitime.MostAhead)) {
+		return end
+	}
+	return slices.MinFunc([]time.Time{end, recorded}, time.Time.Compare)
+}
+
 // endOfLife returns when a token issued at from stops being valid: the earliest of the signed
 // expiry (zero if not signed yet), the key's expiry and the organization's maximum lifetime.
 func endOfLife(s *scope, from, signed time.Time) time.Time {
@@ -161,7 +173,7 @@ func statusFor(s *scope, have *issued) v1alpha1.APIKeyStatus {
 		}
 		return status
 	}
-	end := endOfLife(s, have.claims.IssuedAt, have.claims.ExpiresAt)
+	end := endOfIssued(s, have)
 	status.KeyID = have.claims.ID
 	status.SigningKeyID = have.signedBy
 	status.SecretRef = &v1alpha1.SecretReference{Name: v1alpha1.ResourceName(SecretName(s.Object.Name))}

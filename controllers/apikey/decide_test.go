@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -88,6 +89,46 @@ func checkBounds(t *rapid.T, s *scope, status v1alpha1.APIKeyStatus) {
 	}
 	if previous.ExpiresAt.Sub(status.IssuedAt.Time) > overlap(s.Object) || previous.ExpiresAt.After(status.ExpiresAt.Time) || !previous.ExpiresAt.After(s.Now) {
 		t.Fatalf("the overlap until %v is out of bounds at %v: %+v", previous.ExpiresAt, s.Now, status)
+	}
+}
+
+// Else whoever ends old tokens by a lower limit, and lifts it again, would revive all of them.
+func TestAnExpiredTokenStaysSo(t *testing.T) {
+	issuedAt := time.Unix(1e9, 0).UTC()
+	in := func(d time.Duration) *v1alpha1.Time { return new(v1alpha1.NewTime(issuedAt.Add(d))) }
+	const signed = 90 * 24 * time.Hour
+	have := &issued{claims: tokens.Claims{ID: "first", IssuedAt: issuedAt, ExpiresAt: issuedAt.Add(signed)}}
+	lowered := func(s *scope) {
+		s.organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: time.Hour}}
+	}
+	for _, c := range []struct {
+		reason      string
+		limit       func(*scope)
+		limitedAt   time.Duration
+		liftedAfter time.Duration
+		want        time.Duration
+	}{
+		{"it expired by the organization's maximum", lowered, 2 * time.Hour, time.Minute, time.Hour},
+		{"it expired by the key's own expiry", func(s *scope) { s.Object.Spec.ExpiresAt = in(time.Hour) }, 2 * time.Hour, time.Minute, time.Hour},
+		{"it expires between two reconciles", lowered, time.Minute, time.Hour, time.Hour},
+		{"the next leader's clock is behind", lowered, time.Hour, -apitime.MostAhead, time.Hour},
+		{"the limit is lifted before that", lowered, time.Minute, time.Minute, signed},
+	} {
+		s := scopeOf(&v1alpha1.APIKey{}, &v1alpha1.Organization{}, v1alpha1.APIKeyStatus{}, issuedAt)
+		reconciled := func(at time.Duration) {
+			s.Now = in(at).Time
+			*s.Status = statusFor(s, have)
+			s.conclude(judge(s))
+			*s.Before = *s.Status.DeepCopy()
+		}
+		reconciled(0)
+		c.limit(s)
+		reconciled(c.limitedAt)
+		s.Object.Spec.ExpiresAt, s.organization.Spec.APIKeys = nil, nil
+		for range 2 {
+			reconciled(c.limitedAt + c.liftedAfter)
+			harness.Same(t, c.reason+": life", c.want, s.Status.ExpiresAt.Sub(issuedAt))
+		}
 	}
 }
 

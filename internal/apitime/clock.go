@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// mostAhead is how far the clock may be ahead of the API server's.
-const mostAhead = 5 * time.Minute
+// MostAhead is how far Clock may be ahead of the API server's.
+const MostAhead = 5 * time.Minute
 
 // answer is an answer of the API server: its Date, and when it arrived.
 type answer struct{ date, at time.Time }
@@ -69,7 +69,7 @@ type Clock struct{ clock.RealClock }
 func (Clock) Now() time.Time {
 	now := time.Now()
 	server, known := OfServer()
-	if !known || now.Sub(server) < mostAhead {
+	if !known || now.Sub(server) < MostAhead {
 		return now
 	}
 	logged.Do(func() {
@@ -77,7 +77,7 @@ func (Clock) Now() time.Time {
 			"set the one that is wrong. Until then the API server's time decides what is due and what ends",
 			"ahead", now.Sub(server).Round(time.Second).String())
 	})
-	return server.Add(mostAhead)
+	return server.Add(MostAhead)
 }
 
 // Since implements clock.PassiveClock.

@@ -18,8 +18,8 @@ func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
 		bounded bool
 	}{
 		{"equal clocks", 0, false},
-		{"a little ahead, as of many machines", mostAhead - time.Minute, false},
-		{"ahead: what is due would end too early", mostAhead + time.Minute, true},
+		{"a little ahead, as of many machines", MostAhead - time.Minute, false},
+		{"ahead: what is due would end too early", MostAhead + time.Minute, true},
 		{"by years", 10 * 365 * 24 * time.Hour, true},
 		{"behind: what is due ends late, as it does if no controller runs", -48 * time.Hour, false},
 	} {
@@ -43,7 +43,7 @@ func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
 
 			want := began
 			if c.bounded {
-				want = of.Add(mostAhead)
+				want = of.Add(MostAhead)
 			}
 			// Dates are in whole seconds.
 			if got := (Clock{}).Now(); got.Before(want.Add(-time.Second)) || got.Sub(want) > time.Minute/2 {
