@@ -27,11 +27,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// Defaults of Options.
-const (
-	DefaultStaleness    = 60 * time.Second
-	DefaultListInterval = time.Second
-)
+// DefaultListInterval is the default of Options.ListInterval.
+const DefaultListInterval = time.Second
 
 // cacheSize is how many tokens' signatures are remembered.
 const cacheSize = 4096
@@ -85,7 +82,7 @@ func New(options Options) (*Authenticator, error) {
 		options.Unreadables = kube.NewUnreadables(options.Log, nil)
 	}
 	a := &Authenticator{
-		staleness:  cmp.Or(options.Staleness, DefaultStaleness),
+		staleness:  cmp.Or(options.Staleness, tokens.DefaultKeyStaleness),
 		interval:   cmp.Or(options.ListInterval, DefaultListInterval),
 		log:        options.Log,
 		signatures: newSignatures(cacheSize),

@@ -13,11 +13,11 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
-	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/clientaddress"
+	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
 // leastKeyStaleness tolerates a few slow lists of the keys, which begin once a second.
@@ -70,7 +70,7 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.CursorKeysDir, "cursor-keys-dir", "",
 		"folder with the keys that authenticate cursors, each a file of 32 or more random bytes; the file\n"+
 			"whose name sorts last signs. Without it a new key is made at each start, and earlier cursors become invalid")
-	flags.DurationVar(&o.KeyStaleness, "key-staleness", auth.DefaultStaleness,
+	flags.DurationVar(&o.KeyStaleness, "key-staleness", tokens.DefaultKeyStaleness,
 		"how old the API key data may become before requests are refused; at least 5s")
 	flags.DurationVar(&o.DataStaleness, "data-staleness", apiserver.DefaultDataStaleness,
 		"how long a kind may be silent before requests that depend on it are refused; from 2m30s on\n"+

@@ -56,6 +56,9 @@ type Settings struct {
 	// ConflictRetry is for tests: how often a key checks whether a conflicting Secret has been deleted. Default:
 	// conflictRetry.
 	ConflictRetry time.Duration
+	// PublicationNotice is for tests: how long a new signing key is published before it signs. Default:
+	// publicationNotice.
+	PublicationNotice time.Duration
 }
 
 // SetupWithManager adds the controller of APIKeys to the manager.
@@ -63,7 +66,9 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 	base := reconcile.NewBase(mgr)
 	r := &Reconciler{
 		Base: base, secrets: ownsecret.NewStore(mgr), settings: s,
-		signingKeys: signingKeys{Base: base, namespace: s.Namespace, notice: publicationNotice},
+		signingKeys: signingKeys{
+			Base: base, namespace: s.Namespace, notice: cmp.Or(s.PublicationNotice, publicationNotice),
+		},
 	}
 	storage, err := signingKeysCache(ctx, mgr, s.Namespace)
 	if err != nil {

@@ -37,9 +37,10 @@ const (
 const (
 	defaultSigningOverlap = 24 * time.Hour
 	maxSigningOverlap     = 720 * time.Hour
-	// publicationNotice is well above the time a replica of the REST API needs to see a new key: it
-	// lists the ConfigMap every second, with a timeout of five seconds.
-	publicationNotice = 10 * time.Second
+	// publicationNotice is how long a key is published before it signs. A replica of the REST API that has not read the
+	// ConfigMap for longer refuses all requests. The seconds more are for clocks that differ, and for the fraction that
+	// publishedAnnotation lacks.
+	publicationNotice = tokens.DefaultKeyStaleness + 5*time.Second
 	// reminder is how often a blocked rotation is announced again: an Event is kept for an hour.
 	reminder = time.Hour
 )

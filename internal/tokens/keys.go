@@ -14,6 +14,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Where the keys are kept, both in the operator's own namespace.
@@ -28,6 +29,10 @@ const (
 
 	publicKeySuffix = ".pem"
 )
+
+// DefaultKeyStaleness is how old the keys that a replica of the REST API has read may become before it refuses all
+// requests; its flag --key-staleness sets another age.
+const DefaultKeyStaleness = time.Minute
 
 const (
 	privateKeyBlock = "PRIVATE KEY"

@@ -465,6 +465,7 @@ func (l *life) signingKey(t *testing.T) {
 	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(public), public))
 	before := token(t, "ci")
 	env.Patch(t, public, `{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"1s"}}}`)
+	endNotice(t)
 	after := anotherToken(t, before)
 	harness.Eventually(t, func(g Gomega) {
 		now := &corev1.ConfigMap{}
@@ -473,6 +474,17 @@ func (l *life) signingKey(t *testing.T) {
 		g.Expect(now.Data).NotTo(Equal(public.Data))
 	})
 	l.accepts(t, after)
+}
+
+// endNotice ends the minute for which the next signing key is published before it signs.
+func endNotice(t *testing.T) {
+	t.Helper()
+	const since = v1alpha1.GroupName + "/next-published-at"
+	held := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "findings-signing-key"}}
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(testenv.Get(t, g, env, held).Annotations).To(HaveKey(since))
+	})
+	env.Patch(t, held, fmt.Sprintf(`{"metadata":{"annotations":{%q:"2000-01-01T00:00:00Z"}}}`, since))
 }
 
 // restored removes the same object twice: the second Event about it joins the series of the first.
