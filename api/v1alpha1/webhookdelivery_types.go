@@ -23,7 +23,8 @@ const (
 	ReasonDelivered = "Delivered"
 	// ReasonDeliveryFailed goes with Ready=False and Stalled=True: no attempt is left; redeliver by hand.
 	ReasonDeliveryFailed = "DeliveryFailed"
-	// ReasonEndpointNotFound goes with Ready=False: the WebhookEndpoint in spec.endpointRef does not exist.
+	// ReasonEndpointNotFound goes with Ready=False: the WebhookEndpoint in spec.endpointRef does not exist, or is being
+	// deleted.
 	ReasonEndpointNotFound = "EndpointNotFound"
 )
 
