@@ -247,7 +247,7 @@ func (o *controllerOptions) validate() error {
 	if o.webhookMaxPending < 1 {
 		errs = append(errs, fmt.Errorf("--webhook-max-pending %d: at least 1 is needed", o.webhookMaxPending))
 	}
-	if o.retentionRate < leastRetentionRate {
+	if !(o.retentionRate >= leastRetentionRate) { // also refuses NaN
 		errs = append(errs, fmt.Errorf("--retention-rate %v: at least %v is needed", o.retentionRate, leastRetentionRate))
 	}
 	return errors.Join(errs...)

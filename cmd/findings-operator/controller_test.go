@@ -497,6 +497,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 			[]string{`--webhook-allow-cidr "internal"`, `--webhook-deny-cidr "pods"`}},
 		{"a range that matches nothing", []string{"--webhook-deny-cidr=::ffff:203.0.113.0/120"}, []string{`--webhook-deny-cidr "::ffff`}},
 		{"no rate", []string{"--retention-rate", "0"}, []string{"--retention-rate 0"}},
+		{"a rate is a number", []string{"--retention-rate", "NaN"}, []string{"--retention-rate NaN"}},
 		{"two mistakes at once", []string{"--namespace", "", "--concurrency", "scan=0"}, []string{"--namespace", "scan=0"}},
 	}
 	for _, c := range cases {
