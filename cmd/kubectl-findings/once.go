@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
 // once refuses a flag that is given twice: one of the values would be lost silently.
@@ -23,6 +25,17 @@ func (o *once) Set(value string) error {
 	}
 	o.given = true
 	return o.Value.Set(value)
+}
+
+// flagToken is kubectl's flag for a bearer token.
+const flagToken = "token"
+
+// explainFlag explains an error of a flag, but never repeats a token: errors end up in the logs of CI jobs.
+func explainFlag(cmd *cobra.Command, err error) error {
+	if invalid, is := errors.AsType[*pflag.InvalidValueError](err); is && invalid.GetFlag().Name == flagToken {
+		return fmt.Errorf("--%s is given twice: use it once", flagToken) // no value of it is invalid
+	}
+	return flagerror.Explain(cmd, err)
 }
 
 // several is a flag that collects values, which remembers whether one was blank: pflag drops it.

@@ -44,6 +44,16 @@ func TestAFlagWithoutAValueIsRefused(t *testing.T) {
 	}
 }
 
+func TestATokenIsNotRepeatedInAnError(t *testing.T) {
+	root := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
+	root.SetArgs([]string{"list", "--token", "hush-a", "--token", "hush-b"})
+	err := root.Execute()
+	harness.ErrorContains(t, "two tokens", err, "--token is given twice: use it once")
+	if strings.Contains(err.Error(), "hush") {
+		t.Errorf("it repeats a token: %v", err)
+	}
+}
+
 func TestHelpShowsNoDefaultsThatMeanNothing(t *testing.T) {
 	var check func(cmd *cobra.Command)
 	check = func(cmd *cobra.Command) {

@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/version"
 )
 
@@ -30,7 +29,7 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(flagerror.Explain)
+	root.SetFlagErrorFunc(explainFlag)
 	kubeconfig := newConnectionFlags(streams.ErrOut)
 	kubeconfig.AddFlags(root.PersistentFlags())
 	c := cli{streams: streams, kubeconfig: kubeconfig}
