@@ -51,6 +51,9 @@ type policyReport struct {
 	Gained  []verdictChange `json:"gained"`
 	Lost    []verdictChange `json:"lost"`
 	Changed []verdictChange `json:"changed"`
+
+	// costly reports that this very spec is in the cluster, where it takes too long to evaluate.
+	costly bool
 }
 
 // policyInCluster is the state of the policy of the same name in the cluster.
@@ -102,12 +105,14 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		if in := there.Status.InForce; in != nil {
 			r.Cluster.InForce = in.Generation
 		}
-		if c := v1alpha1.FindCondition(there.Status.Conditions, v1alpha1.ConditionInForce); c != nil {
-			r.Cluster.Why = c.Reason
-		}
 		same := there.Spec
 		same.By = spec.By // the API server keeps the author of an unchanged spec
-		r.Limit = rules.Limit(spec, rules.Stopped(there) && sameSpec(&same, spec))
+		unchanged := sameSpec(&same, spec)
+		if c := v1alpha1.FindCondition(there.Status.Conditions, v1alpha1.ConditionInForce); c != nil {
+			r.Cluster.Why = c.Reason
+			r.costly = unchanged && c.Reason == v1alpha1.ReasonTooCostly && c.ObservedGeneration == there.Generation
+		}
+		r.Limit = rules.Limit(spec, unchanged && rules.Stopped(there))
 		if there.Status.ObservedGeneration != there.Generation {
 			r.note("the controllers have not observed the newest version in the cluster: the previous one is compared")
 		}
@@ -187,6 +192,9 @@ func (r *policyReport) stoppedBecause() string {
 	case v1alpha1.ReasonTooManyPolicies:
 		return fmt.Sprintf("%d other policies are in force, so it would not come into force; what follows is as if it did",
 			rules.MaxInForce)
+	case v1alpha1.ReasonTooCostly:
+		return "the policy in the cluster has this spec, and takes too long to evaluate over all findings, so it would not " +
+			"come into force; what follows is as if it did"
 	default:
 		return "spec.validUntil has passed, so it would decide about nothing"
 	}

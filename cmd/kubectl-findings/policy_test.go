@@ -126,6 +126,13 @@ func stoppedInCluster(name, match string, change func(*v1alpha1.TriagePolicySpec
 	return policy
 }
 
+// costlyInCluster returns a policy that the controllers could not count.
+func costlyInCluster(name, match string) *v1alpha1.TriagePolicy {
+	policy := stoppedInCluster(name, match, nil)
+	policy.Status.Conditions[0].Reason = v1alpha1.ReasonTooCostly
+	return policy
+}
+
 // tested compares policies of files with those of the cluster for five findings.
 func tested(t *testing.T, cluster, files []*v1alpha1.TriagePolicy) map[string]*policyReport {
 	t.Helper()
@@ -247,6 +254,14 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 		"a stopped one, and more than nine tenths of what it may": {
 			policies{stoppedInCluster("p", first, two)}, policies{inCluster("p", first, two)}, [6]int{2, 2},
 			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooMany, "2 findings match and it stays stopped until no more than 1 do",
+		},
+		"the same as one that takes too long": {
+			policies{costlyInCluster("p", first)}, policies{inCluster("p", first, nil)}, [6]int{2, 2},
+			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
+		},
+		"another one than that takes too long": {
+			policies{costlyInCluster("p", every)}, policies{inCluster("p", first, nil)}, [6]int{2, 2},
+			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", "", "generation 1, not in force (TooCostly)",
 		},
 		"another one than that was stopped": {
 			policies{stoppedInCluster("p", every, two)}, policies{inCluster("p", first, two)}, [6]int{2, 2},

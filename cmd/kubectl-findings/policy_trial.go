@@ -174,6 +174,8 @@ func (r *policyReport) conclude(trial *trial, t *trials) {
 		r.Stopped = v1alpha1.ReasonTooManyPolicies
 	case r.Matched > int(r.Limit):
 		r.Stopped = v1alpha1.ReasonTooMany
+	case r.costly:
+		r.Stopped = v1alpha1.ReasonTooCostly
 	}
 	if len(r.ShadowedBy) > 0 && r.Applied == 0 {
 		r.note("other policies decide about all that this one could decide about: see spec.priority")
