@@ -29,7 +29,7 @@ func main() {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := flagerror.Execute(ctx, newRootCommand(streams))
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "error:", err)
+		fmt.Fprintln(os.Stderr, "error:", printableLines(err.Error()))
 		if stack := safely.Stack(err); stack != "" {
 			fmt.Fprintln(os.Stderr, stack)
 		}

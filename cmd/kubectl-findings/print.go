@@ -59,7 +59,7 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 		if o.dryRun {
 			unlisted(&b, s.Unlisted)
 		}
-		head := s.Name()
+		head := printable(s.Name())
 		switch {
 		case o.dryRun:
 			head += ", dry run"
@@ -93,7 +93,7 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 		}
 		if len(s.Incomplete) > 0 {
 			fmt.Fprintf(&b, "  nothing closed, %d open findings are not reported: %s\n", s.NotReported,
-				strings.Join(s.Incomplete, "; "))
+				printable(strings.Join(s.Incomplete, "; ")))
 		}
 	}
 	return b.Bytes()

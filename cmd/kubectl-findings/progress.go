@@ -31,7 +31,8 @@ func newProgress(out io.Writer, quiet bool, what string) *progress {
 
 func (p *progress) waiting(imported, holder string) {
 	if !p.quiet {
-		fmt.Fprintf(p.out, "waiting: another import of %s is running (%s)\n", imported, holder)
+		fmt.Fprintf(p.out, "waiting: another import of %s is running (%s)\n", printable(imported),
+			printable(holder))
 	}
 }
 

@@ -262,6 +262,7 @@ func baseLines(b *bytes.Buffer, base *reviewimport.BaseSummary) {
 	fmt.Fprintf(b, "  base: results known: %d, of them in doubt: %d; findings fixed: %d\n", base.Known, base.InDoubt,
 		base.Fixed)
 	for _, scan := range base.Unscanned {
-		fmt.Fprintf(b, "  the base was never scanned with %s: all its results count as new; import a scan of the base branch\n", scan)
+		fmt.Fprintf(b, "  the base was never scanned with %s: all its results count as new; import a scan of the base branch\n",
+			printable(scan))
 	}
 }

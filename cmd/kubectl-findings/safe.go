@@ -36,6 +36,15 @@ func printable(text string) string {
 	return b.String()
 }
 
+// printableLines returns text of several lines, each in the form of printable.
+func printableLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = printable(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // titleLength bounds a title in a table, in characters.
 const titleLength = 72
 

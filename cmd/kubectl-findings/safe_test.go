@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -19,6 +24,25 @@ func TestPrintable(t *testing.T) {
 	} {
 		harness.Same(t, reason, tc.want, printable(tc.text))
 	}
+}
+
+// Names of tools, reasons in files and holders of Leases are whatever others wrote.
+func TestWhatOthersWroteReachesNoTerminalAsItIs(t *testing.T) {
+	var waits bytes.Buffer
+	(&progress{out: &waits}).waiting("g\u202eo into this project", "\x1b[2J")
+	imported := &importer.Summary{Tool: "g\u202eo", Category: v1alpha1.CategoryCode, Incomplete: []string{"\x1b[2J"}}
+	reviewed := &reviewimport.Summary{Commit: "c", Base: &reviewimport.BaseSummary{Unscanned: []string{"g\u202eo: \x1b[2J"}}}
+	for place, text := range map[string]string{
+		"a wait":              waits.String(),
+		"an import":           string((&importOptions{}).text([]*importer.Summary{imported}, false)),
+		"a review":            string((&reviewOptions{}).text(reviewed)),
+		"the lines of errors": printableLines("g\u202eo\n\x1b[2J"),
+	} {
+		if strings.ContainsAny(text, "\u202e\x1b") || !strings.Contains(text, `g\u202eo`) || !strings.Contains(text, `\x1b[2J`) {
+			t.Errorf("%s: %q", place, text)
+		}
+	}
+	harness.Same(t, "lines stay lines", "a\nb", printableLines("a\nb"))
 }
 
 func TestShortened(t *testing.T) {
