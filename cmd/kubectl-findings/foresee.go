@@ -49,6 +49,7 @@ func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, 
 	var names []string
 	set := map[string]*rules.Entry{}
 	err := w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
+		entry.Before = nil // not needed to look ahead, and its comments could fill the memory
 		names = append(names, string(entry.Finding))
 		set[string(entry.Finding)] = entry
 		return nil

@@ -375,6 +375,12 @@ func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
 	}).Build()
 	harness.Must(t, w.foresee(t.Context()))
 	harness.Same(t, "summary", &bulkSummary{Unchanged: []string{"f"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
+	// A set of 50,000 findings may have comments of a gigabyte.
+	harness.Must(t, w.lookAtMatching(t.Context(), func(entry *rules.Entry, _ *v1alpha1.Finding) {
+		if entry.Before != nil {
+			t.Error("the previous decision is held in memory")
+		}
+	}))
 }
 
 // stored is the object as the API server lists it.
