@@ -39,7 +39,9 @@ type operating struct {
 	// name is that of operation, which is empty after an answer that cannot be read.
 	name      string
 	operation *v1alpha1.TriageOperation
-	summary   *bulkSummary
+	// unanswered reports that the API server did not answer a request to create it: it may exist.
+	unanswered bool
+	summary    *bulkSummary
 	// progress is shown once the operation is committed.
 	progress *progress
 	// told is the last reason for the wait that was printed.
@@ -48,6 +50,9 @@ type operating struct {
 
 func (w *operating) run(ctx context.Context) error {
 	if err := w.make(ctx); err != nil {
+		if w.unanswered {
+			err = errors.Join(err, w.discard(ctx))
+		}
 		return err
 	}
 	agreed, err := w.propose(ctx)
@@ -89,13 +94,12 @@ func (w *operating) make(ctx context.Context) error {
 }
 
 func (w *operating) create(ctx context.Context) error {
-	tried := false
 	err := patiently(ctx, func() error {
 		err := w.session.create(ctx, w.operation)
-		if tried && apierrors.IsAlreadyExists(err) {
-			return nil // created by an earlier attempt whose response was lost
+		if w.unanswered && apierrors.IsAlreadyExists(err) {
+			return nil // created by an earlier attempt
 		}
-		tried = true
+		w.unanswered = w.unanswered || err != nil && !wroteNothing(err)
 		return err
 	})
 	if kube.IsNoSuchObject(err) {
@@ -132,7 +136,8 @@ func (w *operating) discard(ctx context.Context) error {
 			w.name, err, w.name, w.session.namespace)
 	}
 	if err != nil {
-		return fmt.Errorf("the operation %s, which is not committed, could not be deleted: %w", w.name, err)
+		return fmt.Errorf("the operation %s, which is not committed, may be left behind: it could not be deleted: %w",
+			w.name, err)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -389,6 +390,28 @@ func stored(t *testing.T, object client.Object) unstructured.Unstructured {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	harness.Must(t, err)
 	return unstructured.Unstructured{Object: content}
+}
+
+// The command is interrupted before the answer is lost: there is no further attempt.
+func TestAnOperationWhoseCreationWasNotAnsweredIsNotLeftBehind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithCancel(t.Context())
+		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				harness.Must(t, c.Create(ctx, o, options...))
+				interrupt()
+				return io.ErrUnexpectedEOF
+			},
+		}).Build()
+		w := waiting(nil)
+		w.session.client, w.yes, w.dryRun, w.summary = c, true, dryRunNone, &bulkSummary{}
+		if err := w.run(ctx); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("it ends with %v", err)
+		}
+		var left v1alpha1.TriageOperationList
+		harness.Must(t, c.List(t.Context(), &left))
+		harness.Same(t, "operations that are left", 0, len(left.Items))
+	})
 }
 
 func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
