@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
@@ -48,8 +50,32 @@ func (o *sarifOptions) check() error {
 		checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats), checkSourceRoot(o.sourceRoot))
 }
 
-// files reads every file before anything is written, and reports for each refused file why.
-func (o *sarifOptions) files(names []string) ([]importer.File, error) {
+// files reads every file before anything is written, and reports for each refused file why. It returns once ctx ends,
+// even if a scanner that hangs keeps standard input open.
+func (o *sarifOptions) files(ctx context.Context, names []string) ([]importer.File, error) {
+	return untilDone(ctx, func() ([]importer.File, error) { return o.parseAll(names) })
+}
+
+// untilDone returns what read returns, or once ctx ends, its cause: read knows no context, and is left running.
+func untilDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	var result T
+	done := make(chan error, 1)
+	go func() {
+		done <- safely.Func(func() (err error) {
+			result, err = read()
+			return err
+		})()
+	}()
+	select {
+	case err := <-done:
+		return result, err
+	case <-ctx.Done():
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+func (o *sarifOptions) parseAll(names []string) ([]importer.File, error) {
 	var files []importer.File
 	var errs []error
 	for i, name := range names {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -57,6 +59,29 @@ func TestANewKeyTellsWhenItsLifetimeWasCut(t *testing.T) {
 		if strings.Contains(text, "spec.apiKeys.maxLifetime") != c.cut {
 			t.Errorf("asked for %v, got %v: %s", c.asked, c.got, text)
 		}
+	}
+}
+
+// The scanner at the other end of the pipe hangs.
+func TestAPipeThatStaysOpenIsNotWaitedForAfterAnInterrupt(t *testing.T) {
+	in, scanner := io.Pipe()
+	defer scanner.Close() //nolint:errcheck // it has nothing to report
+	ctx, interrupt := context.WithCancel(t.Context())
+	go func() {
+		_, _ = scanner.Write([]byte("{")) // returns once it is read
+		interrupt()
+	}()
+	plugin := newRootCommand(genericiooptions.IOStreams{In: in, Out: io.Discard, ErrOut: io.Discard})
+	plugin.SetArgs([]string{"import", "-", "--repository", "r", "--project", "p"})
+	ended := make(chan error, 1)
+	go func() { ended <- plugin.ExecuteContext(ctx) }()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("it ends with %v", err)
+		}
+	case <-time.After(harness.Patience):
+		t.Error("it goes on")
 	}
 }
 

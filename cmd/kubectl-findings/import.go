@@ -107,7 +107,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 	if err != nil {
 		return err
 	}
-	files, err := o.files(names)
+	files, err := o.files(ctx, names)
 	if err != nil {
 		return err
 	}

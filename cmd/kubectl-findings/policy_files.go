@@ -14,7 +14,6 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/safely"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
@@ -36,20 +35,7 @@ func (o *policyTestOptions) readWithin(ctx context.Context) ([]*filedPolicy, err
 		ctx, cancel = context.WithTimeoutCause(ctx, callTimeout, errNoAnswer)
 		defer cancel()
 	}
-	var policies []*filedPolicy
-	read := make(chan error, 1)
-	go func() {
-		read <- safely.Func(func() (err error) {
-			policies, err = o.read()
-			return err
-		})()
-	}()
-	select {
-	case err := <-read:
-		return policies, err
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+	return untilDone(ctx, o.read)
 }
 
 var errNoAnswer = fmt.Errorf("the URLs of -f did not answer within %s: download the files and name them", callTimeout)

@@ -110,7 +110,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	batches, err := o.read(names)
+	batches, err := o.read(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -150,11 +150,11 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	return errors.Join(o.print(summary), failedGate(summary.Gate))
 }
 
-func (o *reviewOptions) read(names []string) ([]*importer.Batch, error) {
+func (o *reviewOptions) read(ctx context.Context, names []string) ([]*importer.Batch, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	files, err := o.files(names)
+	files, err := o.files(ctx, names)
 	if err != nil {
 		return nil, err
 	}
