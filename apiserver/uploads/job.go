@@ -1,11 +1,9 @@
 package uploads
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/internal/version"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
@@ -195,11 +194,11 @@ func checkRef(ctx context.Context, c client.Client, request *Request) error {
 
 // refusedRef returns why results of the ref are not imported; empty if they are.
 func refusedRef(repository *v1alpha1.Repository, ref string) string {
-	branch := cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch)
+	branch := provision.BranchOf(repository)
 	switch {
 	case branch == "":
 		return "the repository names neither spec.scanBranch nor spec.defaultBranch: set one of them"
-	case strings.TrimPrefix(ref, "refs/heads/") == branch:
+	case provision.TakesRef(repository, ref):
 		return ""
 	}
 	return fmt.Sprintf("%s is not the branch %s, whose findings the project has: "+

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -63,7 +62,7 @@ func begins(repository *v1alpha1.Repository, j *job) error {
 	case j.commit != nil:
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and only results of its branch can create it: "+
 			"upload those before the results of a pull request", j.Repository)}
-	case strings.HasPrefix(j.Ref, "refs/") && !strings.HasPrefix(j.Ref, "refs/heads/"):
+	case !provision.TakesRef(nil, j.Ref):
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and only results of its branch can create it: "+
 			"upload those before the results of %s", j.Repository, j.Ref)}
 	}

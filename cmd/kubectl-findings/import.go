@@ -83,7 +83,8 @@ func newImportCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.projectPath, "project-path", "",
 		"folder of the Project in the repository, if the Project is created; default: the whole repository")
 	flags.StringVar(&o.branch, "branch", "",
-		"branch that was scanned, for a Repository that is created; default: taken from the files")
+		"branch that was scanned; refused if the Repository has another. A Repository that is created gets it; "+
+			"default: taken from the files")
 	flags.StringVar(&o.formerly, "formerly", "",
 		"another name under which the scanner's findings are known; they are taken over with their decisions")
 	flags.StringVar(&o.analysis, "analysis", "",
@@ -121,7 +122,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 	}
 	found, err := importer.Provision(ctx, client, importer.Place{
 		Namespace: session.namespace, Repository: o.repository, Project: o.project, Folder: o.projectPath,
-		Claims: provision.Claims{Branch: o.branch}, DryRun: o.dryRun,
+		Claims: provision.Claims{Branch: o.branch}, Check: o.checkBranch, DryRun: o.dryRun,
 	}, batches)
 	if err != nil {
 		return session.explainImport(ctx, err, "import scans")
@@ -149,6 +150,22 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 		err = errors.Join(err, o.incomplete(summaries))
 	}
 	return err
+}
+
+// checkBranch refuses results of another branch than the repository's, if --branch names one. repository is nil if it
+// is yet to be created.
+func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
+	const review = "record the results of a pull request with `kubectl findings review`"
+	if o.branch == "" || provision.TakesRef(repository, o.branch) {
+		return nil
+	}
+	if repository == nil {
+		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and --branch %s is not "+
+			"a branch that it could have: import results of its branch first, and then %s", o.repository, o.branch, review)}
+	}
+	return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, but repository %s has the findings of its branch "+
+		"%s, and those that %s does not have would be closed: %s, or set spec.scanBranch of the Repository if its "+
+		"branch is another", o.branch, repository.Name, provision.BranchOf(repository), o.branch, review)}
 }
 
 // incomplete returns an error if scanners have not reported everything: their Scans are Failed although the imports did

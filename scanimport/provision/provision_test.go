@@ -150,6 +150,36 @@ func TestFacts(t *testing.T) {
 	}
 }
 
+// What has been imported is not closed by the results of another branch.
+func TestOnlyResultsOfItsBranchAreTaken(t *testing.T) {
+	none, main := &v1alpha1.Repository{}, &v1alpha1.Repository{}
+	main.Spec.ScanBranch, main.Spec.DefaultBranch = "main", "trunk"
+	trunk := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{DefaultBranch: "trunk"}}
+	for _, tc := range []struct {
+		reason     string
+		repository *v1alpha1.Repository
+		ref        string
+		want       bool
+	}{
+		{"its branch", main, "main", true},
+		{"its branch in full", main, "refs/heads/main", true},
+		{"another branch", main, "feature", false},
+		{"another one in full", main, "refs/heads/feature", false},
+		{"a pull request", main, "refs/pull/4/merge", false},
+		{"the default branch, where another is scanned", main, "trunk", false},
+		{"the default branch", trunk, "trunk", true},
+		{"another than the default branch", trunk, "feature", false},
+		{"a repository without a branch", none, "feature", true},
+		{"a pull request of one without a branch", none, "refs/pull/4/merge", true},
+		{"the first branch", nil, "refs/heads/main", true},
+		{"the first branch by its name", nil, "main", true},
+		{"a pull request as the first", nil, "refs/pull/4/merge", false},
+		{"nothing is said", nil, "", true},
+	} {
+		harness.Same(t, tc.reason, tc.want, TakesRef(tc.repository, tc.ref))
+	}
+}
+
 func TestFind(t *testing.T) {
 	repositories := []v1alpha1.Repository{*repository("a", "github", "acme/payments"), *repository("b", "", "acme/web"),
 		*repository("c", "gitlab", "acme/twin"), *repository("d", "github", "acme/twin"), *repository("e", "", "")}

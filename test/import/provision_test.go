@@ -132,6 +132,11 @@ func TestARepositoryComesByItself(t *testing.T) {
 	if there := tn.repositories(); len(there) > 0 {
 		t.Errorf("dry runs and a refused review created %v", there)
 	}
+	// Nor do results that are not those of a branch.
+	out, err = tn.kubectl(file, append(place, "--branch", "refs/pull/4/merge")...)
+	if err == nil || !strings.Contains(out, "import results of its branch first") || len(tn.repositories()) > 0 {
+		t.Errorf("an import of a pull request: %v\n%s", err, out)
+	}
 	out, err = tn.kubectl(file, place...)
 	if err != nil || !strings.Contains(out, "\ncreated project payments") || !strings.Contains(out, "3 created") {
 		t.Fatalf("import: %v\n%s", err, out)
@@ -157,6 +162,15 @@ func TestARepositoryComesByItself(t *testing.T) {
 	}
 	if there = tn.repositories(); len(there) != 1 || there[0].Spec.ScanBranch != "trunk" {
 		t.Errorf("there are %d repositories, the scan branch is %s", len(there), there[0].Spec.ScanBranch)
+	}
+	// The branch that is named is compared with the corrected one; results of another would close its findings.
+	out, err = tn.kubectl(file, append(place, "--branch", "refs/heads/trunk")...)
+	if err != nil || !strings.Contains(out, "3 unchanged") {
+		t.Errorf("the scan branch: %v\n%s", err, out)
+	}
+	out, err = tn.kubectl(document(), append(place, "--branch", "main")...)
+	if err == nil || !strings.Contains(out, "--branch is main, but") || !strings.Contains(out, "branch trunk") || !strings.Contains(out, "set spec.scanBranch") {
+		t.Errorf("another branch: %v\n%s", err, out)
 	}
 	// A project that does not exist is also an error, unless its folder is given.
 	out, err = tn.kubectl(file, "--repository", "acme/payments", "--project", "paymants")
