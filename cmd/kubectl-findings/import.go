@@ -125,6 +125,9 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 		Claims: provision.Claims{Branch: o.branch}, Check: o.checkBranch, DryRun: o.dryRun,
 	}, batches)
 	if err != nil {
+		if found != nil { // what was created until then stays
+			provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun)
+		}
 		return session.explainImport(ctx, err, "import scans")
 	}
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")

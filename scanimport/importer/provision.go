@@ -231,14 +231,8 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	} else if err := p.mayBeNew(ctx, facts); err != nil {
 		return err
 	}
-	if p.place.OfPullRequest && p.place.Project != "" {
-		err := RequireProject(ctx, p.client, p.key(p.place.Project), name)
-		if _, refused := errors.AsType[*RefusedError](err); refused {
-			return &RefusedError{err.Error() + "; a review creates no project: import a scan of the branch first, or review without --project"}
-		}
-		if err != nil {
-			return err
-		}
+	if err := p.checkProject(ctx, name); err != nil {
+		return err
 	}
 	repository := provision.Repository(p.place.Namespace, name, facts)
 	if repository.Spec.LastCommit != nil {
@@ -263,6 +257,31 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	p.found.Repository = repository
 	p.found.Provisioned = append(p.found.Provisioned, Provisioned{"Repository", name, facts.FullName, facts.Branch})
 	return nil
+}
+
+// checkProject refuses what the named project would refuse once the repository is created: a typing error creates
+// nothing.
+func (p *provisioner) checkProject(ctx context.Context, repository string) error {
+	key := p.key(p.place.Project)
+	switch {
+	case key.Name == "":
+		return nil
+	case !p.place.OfPullRequest:
+		if err := checkName("project", key); err != nil {
+			return err
+		}
+		project := &v1alpha1.Project{}
+		there, err := find(ctx, p.client, "project", key, project)
+		if there {
+			err = cmp.Or(err, checkBond(project, repository))
+		}
+		return err
+	}
+	err := RequireProject(ctx, p.client, key, repository)
+	if _, refused := errors.AsType[*RefusedError](err); refused {
+		return &RefusedError{err.Error() + "; a review creates no project: import a scan of the branch first, or review without --project"}
+	}
+	return err
 }
 
 // mayBeNew refuses an invalid name, one for a repository that the organization already has under another name, and one

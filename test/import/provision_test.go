@@ -172,6 +172,16 @@ func TestARepositoryComesByItself(t *testing.T) {
 	if err == nil || !strings.Contains(out, "--branch is main, but") || !strings.Contains(out, "branch trunk") || !strings.Contains(out, "set spec.scanBranch") {
 		t.Errorf("another branch: %v\n%s", err, out)
 	}
+	// A misspelt repository or project creates nothing.
+	for want, arguments := range map[string][]string{
+		"project payments belongs to repository " + there[0].Name: {"--repository", "acme/paymnts", "--project", "payments"},
+		`there is no project "Shop"`:                              {"--repository", "acme/shop", "--project", "Shop"},
+	} {
+		out, err = tn.kubectl(file, arguments...)
+		if err == nil || !strings.Contains(out, want) || len(tn.repositories()) != 1 {
+			t.Errorf("%v: %v; there are %d repositories\n%s", arguments, err, len(tn.repositories()), out)
+		}
+	}
 	// A project that does not exist is also an error, unless its folder is given.
 	out, err = tn.kubectl(file, "--repository", "acme/payments", "--project", "paymants")
 	if err == nil || !strings.Contains(out, `there is no project "paymants"`) || !strings.Contains(out, "has others, for example payments: to add one, give its folder with --project-path") {
@@ -189,6 +199,11 @@ func TestARepositoryComesByItself(t *testing.T) {
 	out, err = tn.kubectl(file, "--repository", "paymants", "--project", "payments")
 	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, there[0].Name) {
 		t.Errorf("another name: %v\n%s", err, out)
+	}
+	// Of what was created before a failure the user is told.
+	out, err = tn.kubectl(document(), "--repository", "acme/late", "--project", "late", "--project-path", strings.Repeat("x", 2000))
+	if err == nil || !strings.Contains(out, "created repository acme-late-") {
+		t.Errorf("a project that cannot be created: %v\n%s", err, out)
 	}
 }
 
