@@ -110,11 +110,15 @@ func TestABaseThatWasNeverScannedIsNamed(t *testing.T) {
 	}
 }
 
-func TestABaseIsAProjectOfTheRepository(t *testing.T) {
+func TestAReviewNeedsItsRepositoryAndItsProject(t *testing.T) {
 	p := newPull(t)
-	p.Project = "nowhere"
-	_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(stays))
-	p.base().wantRefused(err, `no project "nowhere"`)
+	for missing, pr := range map[string]*string{"repository": &p.Repository, "project": &p.Project} {
+		there := *pr
+		*pr = "nowhere"
+		_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(stays))
+		p.base().wantRefused(err, "no "+missing+` "nowhere"`)
+		*pr = there
+	}
 }
 
 // A job of a monorepo scans one project: the findings of the others are neither known nor fixed.

@@ -259,6 +259,26 @@ func TestAnOlderScanIsRefused(t *testing.T) {
 	p.did("with force", forced[0], counts{Unchanged: 1, Closed: 1})
 }
 
+func TestAMissingTargetIsRefused(t *testing.T) {
+	p := newProject(t)
+	c, err := importer.NewClient(scanner)
+	harness.Must(p, err)
+	for name, tc := range map[string]struct {
+		reason string
+		target importer.Target
+		words  []string
+	}{
+		"repository": {"a finding without a repository shows nowhere", importer.Target{Namespace: namespace, Repository: "nowhere", Project: p.name}, []string{`no repository "nowhere"`, "kubectl get repository"}},
+		"project":    {"a finding without a project shows nowhere", importer.Target{Namespace: namespace, Repository: repositoryName, Project: "nowhere"}, []string{`no project "nowhere"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := importer.New(c, tc.target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, document(numbered(1)...)))
+			p.wantRefused(err, tc.words...)
+		})
+	}
+	harness.Same(t, "objects written", 0, len(p.findings())+len(p.scans()))
+}
+
 func TestADryRunShowsTheDifferenceAndWritesNothing(t *testing.T) {
 	p := newProject(t)
 	results := numbered(4)
