@@ -20,7 +20,7 @@ func OptionalTimestamp(t *v1alpha1.Time) string {
 
 func second(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
-// SecondFrom returns the first whole second that is not before t, in UTC: what is shown compares with both in the same way.
+// SecondFrom returns the first whole second that is not before t, in UTC: shown times compare with both alike.
 func SecondFrom(t time.Time) time.Time {
 	whole := second(t)
 	if whole.Before(t) {
