@@ -281,7 +281,8 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 // An endpoint that changes to pages gets none for the single deliveries it already has, though the
 // finding still owes them to another endpoint.
 func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
-	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	setups := []controllertest.Setup{Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager}
+	ns, scan, stop := started(t, setups...)
 	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, paged, busy)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
@@ -289,7 +290,10 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "paged")).To(Equal([]string{"f-1 finding.created"}))
 	})
+	// Controllers that run might observe the next finding before the endpoint's change.
+	stop()
 	env.Patch(t, paged, `{"spec":{"batch":"PerScan"}}`)
+	controllertest.Start(t, env, setups...)
 	env.Create(t, scanned(ns, "f-2"))
 	recorded(t, ns, 2)
 	finish(t, scan)
