@@ -10,7 +10,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Only what two readers could read differently, or what sets a condition, is refused: test/attack tries that.
+// Only what two readers could read differently, or what sets a condition, is refused: see
+// TestForgedTokensAreRefused.
 func TestSignedTokensOfAnotherHarmlessFormAreAccepted(t *testing.T) {
 	key := newKey(t)
 	header := `{"alg":"EdDSA","kid":"` + key.ID() + `","typ":"JWT"}`

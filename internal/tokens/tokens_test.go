@@ -94,7 +94,7 @@ func forge(header, payload any, signer func([]byte) []byte) string {
 
 type object = map[string]any
 
-// At least one token for each kind of error. test/attack forges many more.
+// At least one token for each error. test/attack forges many more.
 func TestForgedTokensAreRefused(t *testing.T) {
 	key, other := newKey(t), newKey(t)
 	set := key.Public()
@@ -121,6 +121,9 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		return mac.Sum(nil)
 	}
 	none := func([]byte) []byte { return nil }
+	text, err := json.Marshal(payload(nil))
+	harness.Must(t, err)
+	twice := json.RawMessage(`{"sub":"x",` + string(text[1:]))
 
 	// The builder must be able to make a valid token, else the cases below prove nothing.
 	if _, err := set.VerifySignature(forge(header, payload(nil), ours)); err != nil {
@@ -142,6 +145,11 @@ func TestForgedTokensAreRefused(t *testing.T) {
 		"wrong key":      {"another key's signature under our name", forge(header, payload(nil), theirs), ErrSignature},
 		"unknown key":    {"another key under its own name", sign(t, other, someClaims()), ErrUnknownKey},
 		"no exp":         {"a token has an end", forge(header, payload(object{"exp": nil}), ours), ErrClaims},
+		"other iss":      {"the issuer is ours", forge(header, payload(object{"iss": "someone"}), ours), ErrClaims},
+		"claim twice":    {"two readers could read two keys", forge(header, twice, ours), ErrClaims},
+		"crit":           {"no extension is known", forge(with(object{"crit": []string{"x"}}), payload(nil), ours), ErrMalformed},
+		"nbf":            {"when a token begins is not checked", forge(header, payload(object{"nbf": 1}), ours), ErrClaims},
+		"exp text":       {"a time is a number", forge(header, payload(object{"exp": "9999999999"}), ours), ErrClaims},
 		"payload array":  {"claims are an object", forge(header, []int{1}, ours), ErrMalformed},
 		"payload absent": {"claims are an object", forge(header, nil, ours), ErrClaims},
 	}
