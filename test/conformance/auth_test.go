@@ -51,6 +51,11 @@ func TestAuth_UnknownPathsAndMethodsNeedAKeyToo(t *testing.T) {
 func TestAuth_EveryReasonGetsTheSame401(t *testing.T) {
 	valid := anyKey(t).Token
 	c := anonymous(t)
+	parts := strings.Split(valid, ".")
+	if len(parts) != 3 {
+		t.Fatalf("the key is no JWT")
+	}
+	none := base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"none","typ":"JWT"}`))
 	reasons := map[string][]string{
 		"no header":                     nil,
 		"an empty header":               {""},
@@ -84,6 +89,9 @@ func TestAuth_EveryReasonGetsTheSame401(t *testing.T) {
 		"something behind":              {"Bearer " + valid + " x"},
 		"a parameter behind":            {"Bearer " + valid + ", realm=x"},
 		"a changed signature":           {"Bearer " + valid[:len(valid)-6] + "AAAAAA"},
+		"algorithm none":                {"Bearer " + none + "." + parts[1] + "."},
+		"changed claims":                {"Bearer " + parts[0] + "." + changedClaims(t, parts[1]) + "." + parts[2]},
+		"far too long":                  {"Bearer " + strings.Repeat("A", 9000)},
 	}
 	var first []byte
 	for _, reason := range slices.Sorted(maps.Keys(reasons)) {
@@ -95,6 +103,19 @@ func TestAuth_EveryReasonGetsTheSame401(t *testing.T) {
 			t.Errorf("%s: the body differs: %s", reason, a.Body)
 		}
 	}
+}
+
+// changedClaims returns a token's claims with another organization.
+func changedClaims(t *testing.T, part string) string {
+	t.Helper()
+	content, err := base64.RawURLEncoding.DecodeString(part)
+	harness.Must(t, err)
+	var claims map[string]any
+	harness.Must(t, json.Unmarshal(content, &claims))
+	claims["org"] = "another"
+	content, err = json.Marshal(claims)
+	harness.Must(t, err)
+	return base64.RawURLEncoding.EncodeToString(content)
 }
 
 func TestAuth_TheCaseOfTheSchemeAndBlanksAroundTheValueDoNotMatter(t *testing.T) {
