@@ -9,10 +9,11 @@ import (
 )
 
 // MergePatch returns a JSON merge patch that sets members of an object, such as "spec", if the object still has the
-// resource version: else the API server answers with a conflict.
+// resource version; else the API server returns 409. The patch cannot change metadata.
 func MergePatch(resourceVersion string, members map[string]any) ([]byte, error) {
-	patch := map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion}}
+	patch := map[string]any{}
 	maps.Copy(patch, members)
+	patch["metadata"] = map[string]any{"resourceVersion": resourceVersion}
 	return json.Marshal(patch)
 }
 
