@@ -44,10 +44,12 @@ func TestAHeaderOfAnotherFormHidesNoStatus(t *testing.T) {
 	}
 }
 
-// An error is decoded into the field of its status, and a 304 has no body to decode.
+// An error is decoded into the field of its status, and a 304 has no body to decode. Preconditions are sent.
 func TestEachStatusHasItsField(t *testing.T) {
 	var status int
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	var condition string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		condition = r.Header.Get("If-Match") + r.Header.Get("If-None-Match")
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
 		if status != http.StatusNotModified {
@@ -63,18 +65,24 @@ func TestEachStatusHasItsField(t *testing.T) {
 		403: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON403 },
 		404: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON404 },
 		412: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON412 },
+		429: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON429 },
+		500: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON500 },
 	}
+	known := `"abc"`
+	match, noneMatch := client.UpdateFindingV1Params{IfMatch: &known}, client.GetFindingV2Params{IfNoneMatch: &known}
 	for code, field := range fields {
 		status = code
-		result, err := findings.UpdateFindingV1WithResponse(t.Context(), "f", nil, client.FindingV1Update{UserStatus: "muted"})
+		result, err := findings.UpdateFindingV1WithResponse(t.Context(), "f", &match, client.FindingV1Update{UserStatus: "muted"})
 		harness.Must(t, err)
+		harness.Same(t, "If-Match", known, condition)
 		if got := field(result); got == nil || got.Detail != strconv.Itoa(code) || result.JSON200 != nil {
 			t.Errorf("%d is decoded to %+v", code, got)
 		}
 	}
 	status = http.StatusNotModified
-	result, err := findings.GetFindingV2WithResponse(t.Context(), "repo", "proj", "f", nil)
+	result, err := findings.GetFindingV2WithResponse(t.Context(), "repo", "proj", "f", &noneMatch)
 	harness.Must(t, err)
+	harness.Same(t, "If-None-Match", known, condition)
 	if result.StatusCode() != status || result.JSON200 != nil {
 		t.Errorf("304 is decoded to %+v", result.JSON200)
 	}
