@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -29,5 +33,32 @@ func TestMissingTargetNamesTheRoleThatMayCreateIt(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), part) {
 			t.Errorf("got %v, want %q in it", err, part)
 		}
+	}
+}
+
+// A finalizer may already have removed the findings of a project that is being deleted.
+func TestWhatIsBeingDeletedIsRefused(t *testing.T) {
+	env := env.Get(t)
+	namespace := env.Organization(t, "deleting")
+	for kind, object := range map[string]client.Object{
+		"repository": builder.Repository("repo").In(namespace).Build(),
+		"project":    builder.Project("proj").In(namespace).Build(),
+	} {
+		key := client.ObjectKeyFromObject(object)
+		wants := func(state string, exists bool, refusal string) {
+			t.Helper()
+			found, err := find(t.Context(), &Client{Client: env.Client}, kind, key, object)
+			harness.Same(t, kind+" "+state+": found", exists, found)
+			if err == nil && refusal != "" || err != nil && (refusal == "" || !strings.Contains(err.Error(), refusal)) {
+				t.Errorf("%s %s: got %v, want %q", kind, state, err, refusal)
+			}
+		}
+		wants("absent", false, "")
+		object.SetFinalizers([]string{"example.com/hold"})
+		harness.Must(t, env.Client.Create(t.Context(), object))
+		wants("present", true, "")
+		harness.Must(t, env.Client.Delete(t.Context(), object))
+		wants("deleting", true, "is being deleted")
+		env.Patch(t, object, `{"metadata":{"finalizers":null}}`)
 	}
 }
