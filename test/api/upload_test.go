@@ -141,6 +141,21 @@ func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
 	c.upload("?force=true", sarif("other")).wants(http.StatusOK, "forced")
 }
 
+// The tests of isolation upload with dry_run.
+func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
+	o, c := uploader(t)
+	other := newOrganization(t)
+	other.create(builder.Repository("theirs").In(other.namespace).Build())
+	other.create(builder.Project("theirs").In(other.namespace).Repository("theirs").Build())
+	post := func(path string) answer {
+		return c.do(http.MethodPost, path, sarif("one"), header("Content-Type", "application/sarif+json"))
+	}
+	foreign := post("/v2/repos/theirs/projects/theirs/scans").wants(http.StatusNotFound, "another organization's")
+	absent := post("/v2/repos/none/projects/none/scans").wants(http.StatusNotFound, "nobody's")
+	harness.Same(t, "the answers differ", string(absent.body), string(foreign.body))
+	harness.Same(t, "the findings that are stored", 0, len(o.everything())+len(other.everything()))
+}
+
 // A pipeline may upload as soon as it has created a project, to a replica that has not observed it yet.
 func TestAnUploadReachesAProjectThatTheModelLacks(t *testing.T) {
 	o, c := uploader(t)
