@@ -111,16 +111,25 @@ func TestARepositoryOfAnotherHostIsAnother(t *testing.T) {
 	})
 }
 
-// A job of the same tool for another folder that finds nothing closes no findings of the first
-// folder.
+// One upload creates the project of the repository and that of a folder, and each result goes to its own. A job of the
+// same tool for another folder that finds nothing closes none of them.
 func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 	o, c := newcomer(t, "services/*")
-	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(strings.ReplaceAll(sarif("services/api/main"), "src/", ""))))
+	both := builder.SARIF("lint", builder.Result{Rule: "R1", Message: "one", Path: "services/api/main.go", Line: 7},
+		builder.Result{Rule: "R2", Message: "top", Path: "README.md", Line: 1})
+	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(both)))
 	before := o.open()
+	folders := map[string]int{}
+	for name, n := range before {
+		project := &v1alpha1.Project{}
+		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, project))
+		folders[project.Spec.RelativePath] = n
+	}
+	harness.Same(t, "open findings by folder", map[string]int{"": 1, "services/api": 1}, folders)
 	c.wantsFailed(c.submitTo("acme/jobs", forGitHub(sarif())), "which of the projects")
 	looked := strings.Replace(sarif(), `"results"`, `"artifacts":[{"location":{"uri":"services/web/a.js"},"roles":["analysisTarget"]}],"results"`, 1)
 	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(looked)))
-	if diff := cmp.Diff(before, o.open()); diff != "" || len(before) != 1 {
+	if diff := cmp.Diff(before, o.open()); diff != "" {
 		t.Errorf("open findings by project (-before +after):\n%s", diff)
 	}
 }
