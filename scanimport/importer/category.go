@@ -27,7 +27,16 @@ var (
 )
 
 // packageScannerName matches a word that starts with the name of a package scanner: "mend" is not in "recommender".
-var packageScannerName = regexp.MustCompile(`(?:^|[^a-z0-9])(?:` + strings.Join(packageScanners, "|") + ")")
+var packageScannerName = regexp.MustCompile("(?:^|[^a-z0-9])(?:" + anyOf(packageScanners) + ")")
+
+// anyOf returns a pattern that matches each of the names literally.
+func anyOf(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = regexp.QuoteMeta(name)
+	}
+	return strings.Join(quoted, "|")
+}
 
 // CategoryOf derives from a tool's name the category of its findings.
 func CategoryOf(tool string) v1alpha1.FindingCategory {

@@ -218,10 +218,12 @@ func TestCategoryOf(t *testing.T) {
 	for tool, want := range map[string]v1alpha1.FindingCategory{
 		"gitleaks": "Secret", "TruffleHog": "Secret", "Trivy": "Package", "grype": "Package", "osv-scanner": "Package",
 		"Snyk Open Source": "Package", "Snyk Container": "Package", "SnykCode": "Code", "CodeQL": "Code", "gosec": "Code",
-		"Semgrep OSS": "Code", "OWASP dependency-check": "Package", "Recommender": "Code", "lint": "Code",
+		"Semgrep OSS": "Code", "OWASP dependency-check": "Package", "Recommender": "Code", "recommender mend": "Package",
+		"lint": "Code",
 	} {
 		harness.Same(t, tool, want, CategoryOf(tool))
 	}
+	harness.Same(t, "names are no patterns", `deps\.dev|a\+`, anyOf([]string{"deps.dev", "a+"}))
 }
 
 func TestFieldManagerIsOneTheServerTakes(t *testing.T) {
