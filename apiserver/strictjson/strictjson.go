@@ -11,6 +11,8 @@ import (
 
 	jsonv2 "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 // Object parses exactly one JSON object and returns its members. Names are compared byte by byte. It returns an
@@ -55,10 +57,4 @@ type RepeatedError struct{ Name string }
 func (e *RepeatedError) Error() string { return "the member " + shorten(e.Name) + " is given twice" }
 
 // shorten quotes a client's text for an error, and bounds its length.
-func shorten(text string) string {
-	const most = 64
-	if runes := []rune(text); len(runes) > most {
-		text = string(runes[:most]) + "..."
-	}
-	return strconv.Quote(text)
-}
+func shorten(text string) string { return strconv.Quote(truncate.Marked(text, 64, "...")) }

@@ -123,7 +123,7 @@ func suppressions(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1a
 	t := scanned(finding, v1alpha1.TransitionSuppressed, next)
 	t.Comment = string(suppression.Kind)
 	if suppression.Justification != "" {
-		t.Comment = cut(t.Comment + ": " + suppression.Justification)
+		t.Comment = cut(t.Comment+": "+suppression.Justification, v1alpha1.MaxTransitionComment)
 	}
 	return []v1alpha1.Transition{t}
 }
@@ -165,7 +165,7 @@ func triaged(finding *v1alpha1.Finding, from, to v1alpha1.UserStatus) v1alpha1.T
 		By:        finding.Spec.Triage.By,
 		Reason:    finding.Spec.Triage.Reason,
 		ExpiresAt: finding.Spec.Triage.ExpiresAt,
-		Comment:   cut(finding.Spec.Triage.Comments),
+		Comment:   cut(finding.Spec.Triage.Comments, v1alpha1.MaxTransitionComment),
 	}
 }
 
@@ -176,10 +176,7 @@ func isTriaged(spec *v1alpha1.FindingSpec) bool {
 // maxTransitionScan is the maximum length of a transition's scan.
 const maxTransitionScan = 128
 
-// cut truncates a comment to the maximum length in a transition.
-func cut(comment string) string { return shortened(comment, v1alpha1.MaxTransitionComment) }
-
-// shortened truncates a text with the mark that the importer uses too.
-func shortened(text string, limit int) string {
+// cut truncates a text with the mark that the importer uses too.
+func cut(text string, limit int) string {
 	return truncate.Marked(text, limit, fingerprints.CutMark)
 }

@@ -128,7 +128,7 @@ func staleCondition(differences []difference, generation int64, now time.Time) v
 		Type: v1alpha1.ConditionDecisionStale, Status: metav1.ConditionTrue,
 		ObservedGeneration: generation, LastTransitionTime: v1alpha1.NewTime(now), Reason: reasonOf(differences),
 		Message: fmt.Sprintf("The decision was made about other facts (%s). Repeat it if it still holds, or decide anew.",
-			shortened(describe(differences), maxDifferences)),
+			cut(describe(differences), maxDifferences)),
 	}
 }
 
@@ -136,7 +136,7 @@ func staleCondition(differences []difference, generation int64, now time.Time) v
 func aboutDecision(finding *v1alpha1.Finding, kind v1alpha1.TransitionType, what string) v1alpha1.Transition {
 	status := string(UserStatus(finding))
 	return v1alpha1.Transition{
-		Type: kind, From: status, To: status, Comment: cut(what),
+		Type: kind, From: status, To: status, Comment: cut(what, v1alpha1.MaxTransitionComment),
 		By: v1alpha1.ScannerFieldManagerPrefix + finding.Spec.Tool, Scan: scanOf(&finding.Spec, kind),
 	}
 }

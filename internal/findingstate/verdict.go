@@ -10,8 +10,9 @@ type Judge func(*v1alpha1.Finding) *v1alpha1.FindingVerdict
 // NewVerdict returns the verdict of a policy with that spec, truncated to fit a status. The caller sets Since.
 func NewVerdict(policy v1alpha1.ResourceName, spec *v1alpha1.TriagePolicySpec) *v1alpha1.FindingVerdict {
 	return &v1alpha1.FindingVerdict{
-		Policy: policy, UserStatus: spec.Set.UserStatus, Reason: spec.Set.Reason, Comment: cut(spec.Set.Comment),
-		By: shortened(spec.By, v1alpha1.MaxTransitionAuthor),
+		Policy: policy, UserStatus: spec.Set.UserStatus, Reason: spec.Set.Reason,
+		Comment: cut(spec.Set.Comment, v1alpha1.MaxTransitionComment),
+		By:      cut(spec.By, v1alpha1.MaxTransitionAuthor),
 	}
 }
 
@@ -24,7 +25,7 @@ func ReviewVerdict(issue string, triage *v1alpha1.ReviewIssueTriage) *v1alpha1.F
 	}
 	return &v1alpha1.FindingVerdict{
 		ReviewIssue: issue, UserStatus: v1alpha1.PolicyStatus(triage.UserStatus), Reason: triage.Reason,
-		Comment: cut(triage.Comments), By: shortened(triage.By, v1alpha1.MaxTransitionAuthor),
+		Comment: cut(triage.Comments, v1alpha1.MaxTransitionComment), By: cut(triage.By, v1alpha1.MaxTransitionAuthor),
 	}
 }
 

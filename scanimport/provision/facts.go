@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 // Bounds of the input: those of the schema, and of what providers allow.
@@ -177,9 +179,4 @@ func isPlain(text string) bool {
 }
 
 // quote quotes a hostile text, cut to the room that a message has.
-func quote(text string) string {
-	if runes := []rune(text); len(runes) > 80 {
-		return fmt.Sprintf("%q", string(runes[:80])+"…")
-	}
-	return fmt.Sprintf("%q", text)
-}
+func quote(text string) string { return fmt.Sprintf("%q", truncate.Marked(text, 80, "…")) }
