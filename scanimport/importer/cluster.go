@@ -99,8 +99,8 @@ func checkBond(project *v1alpha1.Project, repository string) error {
 // Require reads an object that must exist before anything is imported; kind is "repository" or "project", for messages.
 // If the object does not exist or is being deleted, the error is a RefusedError.
 func Require(ctx context.Context, c client.Client, kind string, key client.ObjectKey, into client.Object) error {
-	there, err := find(ctx, c, kind, key, into)
-	if err == nil && !there {
+	found, err := find(ctx, c, kind, key, into)
+	if err == nil && !found {
 		return noSuch(kind, key)
 	}
 	return err
@@ -108,7 +108,7 @@ func Require(ctx context.Context, c client.Client, kind string, key client.Objec
 
 // find reads an object and reports whether it exists. One that is being deleted exists and is refused.
 func find(ctx context.Context, c client.Client, kind string, key client.ObjectKey,
-	into client.Object) (there bool, err error) {
+	into client.Object) (found bool, err error) {
 	err = Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
 	switch {
 	case kube.IsNoSuchObject(err):

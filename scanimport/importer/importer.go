@@ -276,7 +276,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	return j.explain(guardClosing(j.plan.open, j.plan.toClose))
 }
 
-// outcome returns the scanner's outcome for an import that did its part: an incomplete scan counts as failed, since it
+// outcome returns the scanner's outcome for a completed import: an incomplete scan counts as failed, since it
 // has not looked at everything.
 func (j *job) outcome() v1alpha1.ScanOutcome {
 	if len(j.Incomplete) > 0 {

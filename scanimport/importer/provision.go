@@ -140,8 +140,8 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	if err != nil {
 		return err
 	}
-	exists := func(ctx context.Context) (there bool, err error) { return p.findRepository(ctx, facts) }
-	if there, err := exists(ctx); err != nil || there {
+	exists := func(ctx context.Context) (found bool, err error) { return p.findRepository(ctx, facts) }
+	if found, err := exists(ctx); err != nil || found {
 		return err
 	}
 	if err := p.place.Check(nil); err != nil {
@@ -155,19 +155,19 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 // createOnce creates an object that was not found. Imports that create it under the same Lease do so one after another,
 // and look for it again first. A dry run creates nothing and takes no Lease.
 func (p *provisioner) createOnce(ctx context.Context, lease string,
-	exists func(ctx context.Context) (there bool, err error), create func(ctx context.Context) error) error {
+	exists func(ctx context.Context) (found bool, err error), create func(ctx context.Context) error) error {
 	if p.place.DryRun {
 		return create(ctx)
 	}
 	return WithLease(ctx, p.client, p.key("import-"+lease), func(string) {}, func(ctx context.Context, _ Held) error {
-		if there, err := exists(ctx); err != nil || there {
+		if found, err := exists(ctx); err != nil || found {
 			return err
 		}
 		return create(ctx)
 	})
 }
 
-// Facts returns what the place and the files of the batches tell about the repository.
+// Facts returns what the place and the files of the batches say about the repository.
 func (p *Place) Facts(batches []*Batch) (provision.Facts, error) {
 	claims := p.Claims
 	claims.URLs = slices.Clone(claims.URLs)
@@ -191,15 +191,15 @@ func (p *Place) Facts(batches []*Batch) (provision.Facts, error) {
 }
 
 // findRepository reports whether the repository exists.
-func (p *provisioner) findRepository(ctx context.Context, facts provision.Facts) (there bool, err error) {
+func (p *provisioner) findRepository(ctx context.Context, facts provision.Facts) (found bool, err error) {
 	if !p.place.byFullName() {
 		return p.get(ctx, p.place.Repository)
 	}
-	found, err := p.byFacts(ctx, facts)
-	if err != nil || found == nil {
+	repository, err := p.byFacts(ctx, facts)
+	if err != nil || repository == nil {
 		return false, err
 	}
-	return p.get(ctx, found.Name)
+	return p.get(ctx, repository.Name)
 }
 
 // byFacts returns the organization's repository that the facts describe, or nil.
@@ -215,12 +215,12 @@ func (p *provisioner) byFacts(ctx context.Context, facts provision.Facts) (*v1al
 	return found, nil
 }
 
-func (p *provisioner) get(ctx context.Context, name string) (there bool, err error) {
+func (p *provisioner) get(ctx context.Context, name string) (found bool, err error) {
 	repository := &v1alpha1.Repository{}
-	if there, err = find(ctx, p.client, "repository", p.key(name), repository); there {
+	if found, err = find(ctx, p.client, "repository", p.key(name), repository); found {
 		p.found.Repository = repository
 	}
-	return there, err
+	return found, err
 }
 
 // createRepository creates the repository under the given name, or one derived from its full name.
@@ -243,9 +243,9 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		return err
 	}
 	if !created { // another client created it at the same time
-		if there, err := p.get(ctx, name); err != nil {
+		if found, err := p.get(ctx, name); err != nil {
 			return err
-		} else if !there {
+		} else if !found {
 			return noSuch("repository", p.key(name))
 		}
 		same, err := provision.Find([]v1alpha1.Repository{*p.found.Repository}, facts)
@@ -271,8 +271,8 @@ func (p *provisioner) checkProject(ctx context.Context, repository string) error
 			return err
 		}
 		project := &v1alpha1.Project{}
-		there, err := find(ctx, p.client, "project", key, project)
-		if there {
+		found, err := find(ctx, p.client, "project", key, project)
+		if found {
 			err = cmp.Or(err, checkBond(project, repository))
 		}
 		return err
@@ -296,11 +296,11 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 				"name it OWNER/NAME with --repository, or over REST pass the repository's URL as source_root")
 	}
 	found, err := p.byFacts(ctx, facts)
-	if found != nil {
-		return &RefusedError{fmt.Sprintf("there is no repository %q in namespace %s; the files belong to %s, which is the repository %s: name that one",
-			p.place.Repository, p.place.Namespace, facts.FullName, found.Name)}
+	if err != nil || found == nil {
+		return err
 	}
-	return err
+	return &RefusedError{fmt.Sprintf("there is no repository %q in namespace %s; the files belong to %s, which is the repository %s: name that one",
+		p.place.Repository, p.place.Namespace, facts.FullName, found.Name)}
 }
 
 // checkName returns "does not exist" for a name that no object can have.

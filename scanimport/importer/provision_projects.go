@@ -32,8 +32,8 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 // namedProject finds or creates the named project.
 func (p *provisioner) namedProject(ctx context.Context) error {
 	key := p.key(p.place.Project)
-	exists := func(ctx context.Context) (there bool, err error) { return p.findProject(ctx, key) }
-	if there, err := exists(ctx); err != nil || there {
+	exists := func(ctx context.Context) (found bool, err error) { return p.findProject(ctx, key) }
+	if found, err := exists(ctx); err != nil || found {
 		return err
 	}
 	if err := checkName("project", key); err != nil {
@@ -45,14 +45,14 @@ func (p *provisioner) namedProject(ctx context.Context) error {
 }
 
 // findProject reports whether the project exists.
-func (p *provisioner) findProject(ctx context.Context, key client.ObjectKey) (there bool, err error) {
+func (p *provisioner) findProject(ctx context.Context, key client.ObjectKey) (found bool, err error) {
 	project := &v1alpha1.Project{}
-	there, err = find(ctx, p.client, "project", key, project)
-	if there {
+	found, err = find(ctx, p.client, "project", key, project)
+	if found {
 		p.found.Projects = append(p.found.Projects, *project)
 		err = cmp.Or(err, checkBond(project, p.found.Repository.Name))
 	}
-	return there, err
+	return found, err
 }
 
 // newProject creates the named project. In a repository that has projects, an unknown name without a folder is probably
@@ -121,8 +121,8 @@ func (p *provisioner) createProject(ctx context.Context, name, folder string) er
 		p.found.Provisioned = append(p.found.Provisioned, Provisioned{Kind: "Project", Name: name, Of: folder})
 		return nil
 	}
-	there, err := p.findProject(ctx, p.key(name)) // another client created it at the same time
-	if err == nil && !there {
+	found, err := p.findProject(ctx, p.key(name)) // another client created it at the same time
+	if err == nil && !found {
 		err = noSuch("project", p.key(name))
 	}
 	return err

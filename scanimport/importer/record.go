@@ -37,7 +37,7 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 	return nil
 }
 
-// end writes the outcome; failure is nil for an import that did its part. It is the import's last write of a scan.
+// end writes the outcome; failure is nil for a completed import. It is the import's last write of a scan.
 func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 	spec := im.runningScan(j)
 	spec.CompletedAt = new(v1alpha1.NewTime(apitime.Now()))
@@ -181,7 +181,7 @@ func (im *Importer) applyFinding(ctx context.Context, manager string, metadata a
 // otherReasons replaces the reasons that do not fit into a Scan.
 const otherReasons = "other reasons"
 
-// Record sets what a Scan whose import did its part holds of the summary.
+// Record writes the counts, skip reasons and message of a completed import into the spec.
 func (s *Summary) Record(spec *v1alpha1.ScanSpec) {
 	spec.Counts, spec.SkippedBecause, spec.Message = s.Counts(), skips(s.SkippedBecause), s.message()
 }

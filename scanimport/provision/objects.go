@@ -111,9 +111,9 @@ func ExistingOf(project *v1alpha1.Project) Existing {
 
 // elsewhere reports whether the repository is known to be on a different site from the facts.
 func elsewhere(r *v1alpha1.RepositorySpec, facts Facts) bool {
-	here, told := hostOf(r.URL), hostOf(facts.URL)
-	if here != "" && told != "" {
-		return here != told
+	known, given := hostOf(r.URL), hostOf(facts.URL)
+	if known != "" && given != "" {
+		return known != given
 	}
 	return facts.Provider != "" && r.Provider != "" && Fold(facts.Provider) != Fold(r.Provider)
 }
