@@ -495,7 +495,7 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 }
 
 // Existing clusters contain these names: with a different one a pull request would start over.
-func TestTheNameOfAReviewIsForEver(t *testing.T) {
+func TestReviewNamesNeverChange(t *testing.T) {
 	harness.Same(t, "name", "r-2v5r7bbr5wgaktrqytlvgo6s3i", Name("shop", 7))
 	if Name("shop", 17) == Name("shop1", 7) {
 		t.Error("two pull requests have one name")

@@ -91,7 +91,7 @@ func TestFoldersOfAProjectFromBeforeStayWithIt(t *testing.T) {
 
 // Two hosts may each have a repository with the same name: the file's repository is the one that
 // receives it.
-func TestARepositoryOfAnotherHostIsAnother(t *testing.T) {
+func TestTheSameNameOnAnotherHostIsAnotherRepository(t *testing.T) {
 	o, c := newcomer(t)
 	body := func(host string) string {
 		return forGitHub(sarif("one"), `"checkout_uri":"https://`+host+`/acme/twin"`)
@@ -134,7 +134,7 @@ func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 	}
 }
 
-func TestARepositoryComesWithAnUploadToItsID(t *testing.T) {
+func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	o, c := newcomer(t)
 	told := strings.Replace(sarif("one"), `"results":`, `"versionControlProvenance":[{"repositoryUri":"https://github.com/acme/web"}],"results":`, 1)
 	as := header("Content-Type", "application/sarif+json")

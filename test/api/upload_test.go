@@ -206,7 +206,7 @@ func TestABombIsRefusedAndItsMemoryGivenBack(t *testing.T) {
 	c.upload("", sarif("one")).wants(http.StatusOK, "what follows")
 }
 
-func TestMoreUploadsThanAtATimeAreToldToWait(t *testing.T) {
+func TestUploadsOverTheLimitGet429(t *testing.T) {
 	o, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
 	body, rest := io.Pipe()
 	// The server asks for the body once it has admitted the upload.

@@ -58,7 +58,7 @@ func TestIsolation_PoliciesAndRedeliveriesReachNobodyElse(t *testing.T) {
 }
 
 // A key that lists no scope cannot create a policy, and nobody can create an invalid one.
-func TestInput_WhatMayNotBeWrittenIsNot(t *testing.T) {
+func TestInput_InvalidOrForbiddenPoliciesAreRefused(t *testing.T) {
 	o := newOrganization(t, "rights-"+letters(6), plenty)
 	const set = `"set":{"user_status":"muted","reason":"duplicate"}`
 	const valid = `{"match":"true",` + set + `}`
