@@ -148,12 +148,13 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		of = append(of, slices.Repeat([]int{place}, len(facts))...)
 	}
 	unreported := ofJobs(batches, places, past, findings)
+	foreign := foreignTo(batches, places)
 	analyses := map[problemAtLine][]string{} // of the reported findings
 	var own func(known ResultSet) Distances
 	if b.Own != nil {
 		own = b.Own(batches[places[0]].Tool)
 	}
-	results, of, matches := pairBase(results, of, findings, unreported, own)
+	results, of, matches := pairBase(results, of, findings, foreign, own)
 	for i, m := range matches {
 		if m.before == nil {
 			continue
@@ -183,14 +184,13 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 // pairBase matches the results with the findings, and returns the results that it has matched, with their batches. A
 // result that is an issue, or is at least as near to one, takes no finding in doubt. The findings are then matched
 // again without all results that stay issues: another result may be such a finding, but none of them may become it
-// because there are fewer. covered are the findings of the jobs whose files these are: nobody knows whether another one
-// is gone from its file, so a result in another file is another problem. issues is what Base.Own returns for the tool,
-// or nil.
-func pairBase(results []reported, of []int, findings []v1alpha1.Finding, covered map[string]bool,
+// because there are fewer. A foreign finding matches no result in another file. issues is what Base.Own returns for the
+// tool, or nil.
+func pairBase(results []reported, of []int, findings []v1alpha1.Finding, foreign func(*v1alpha1.Finding) bool,
 	issues func(known ResultSet) Distances) ([]reported, []int, []match) {
 	matches := pair(results, &known{findings: findings}, nil)
 	for i, m := range matches {
-		if m.before != nil && m.was.Path != m.is.Path && !covered[m.name] {
+		if m.before != nil && m.was.Path != m.is.Path && foreign(m.before) {
 			matches[i] = match{}
 		}
 	}
@@ -209,7 +209,7 @@ func pairBase(results []reported, of []int, findings []v1alpha1.Finding, covered
 	if !inDoubt {
 		return results, of, matches
 	}
-	return pairBase(others, ofOthers, findings, covered, issues)
+	return pairBase(others, ofOthers, findings, foreign, issues)
 }
 
 // ownOf returns the results that are open issues of the pull request, or may be. Among results that are alike none is
@@ -278,6 +278,22 @@ func (b Base) report(ctx context.Context, repository *v1alpha1.Repository, batch
 		links: newPermalinks(&repository.Spec, batch.Commit),
 	}, batch)
 	return results, err
+}
+
+// foreignTo returns a function that reports whether a finding belongs to an analysis that the files do not contain:
+// nobody knows whether it is gone from its file, so a result in another file is another problem. Files that name no
+// analysis may be of any, and so may findings.
+func foreignTo(batches []*Batch, places []int) func(*v1alpha1.Finding) bool {
+	named := map[string]bool{"": true}
+	for _, place := range places {
+		if batches[place].Analysis == "" {
+			return func(*v1alpha1.Finding) bool { return false }
+		}
+		for _, analysis := range append(slices.Clone(batches[place].OfFiles), batches[place].Analysis) {
+			named[analysis] = true
+		}
+	}
+	return func(f *v1alpha1.Finding) bool { return !named[f.Spec.Analysis] }
 }
 
 // ofJobs returns the names of the findings that the scan jobs of the batches would close if they are not reported.

@@ -51,18 +51,25 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	}
 	l := newLife(t)
 	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "a", Results: in("a/lock")}, func(int, string) {})
+	known := func(b *Batch, findings ...v1alpha1.Finding) int {
+		b.Tool = "lint"
+		out := &Compared{Known: []map[int]bool{{}}}
+		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, []*Batch{b}, []int{0}, l.memory.scans["lint"], findings))
+		return len(out.Known[0])
+	}
 	for _, tc := range []struct {
 		reason, analysis, path string
+		category               v1alpha1.FindingCategory
 		known                  int
 	}{
-		{"another analysis, another file", "b", "b/lock", 0},
-		{"another analysis, the same file", "b", "a/lock", 2},
-		{"the same analysis, another file", "a", "b/lock", 2},
+		{"another analysis, another file", "b", "b/lock", v1alpha1.CategoryPackage, 0},
+		{"another analysis, the same file", "b", "a/lock", v1alpha1.CategoryPackage, 2},
+		{"the same analysis, another file", "a", "b/lock", v1alpha1.CategoryPackage, 2},
+		{"the same analysis, another category", "a", "b/lock", v1alpha1.CategoryCode, 2},
+		{"no analysis, another category", "", "b/lock", v1alpha1.CategoryCode, 2},
 	} {
-		batch := &Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: tc.analysis, Results: in(tc.path)}
-		out := &Compared{Known: []map[int]bool{{}}}
-		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, []*Batch{batch}, []int{0}, history{}, l.there()))
-		harness.Same(t, tc.reason+": known", tc.known, len(out.Known[0]))
+		batch := &Batch{Category: tc.category, Analysis: tc.analysis, Results: in(tc.path)}
+		harness.Same(t, tc.reason+": known", tc.known, known(batch, l.there()...))
 	}
 }
 
