@@ -149,6 +149,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	}
 	unreported := ofJobs(batches, places, past, findings)
 	foreign := foreignTo(batches, places)
+	findings = withoutGone(findings, foreign, results)
 	analyses := map[problemAtLine][]string{} // of the reported findings
 	var own func(known ResultSet) Distances
 	if b.Own != nil {
@@ -294,6 +295,18 @@ func foreignTo(batches []*Batch, places []int) func(*v1alpha1.Finding) bool {
 		}
 	}
 	return func(f *v1alpha1.Finding) bool { return !named[f.Spec.Analysis] }
+}
+
+// withoutGone returns the findings without the foreign ones whose file has no result: they match none, and must neither
+// take the place of another finding nor make it ambiguous.
+func withoutGone(findings []v1alpha1.Finding, foreign func(*v1alpha1.Finding) bool,
+	results []reported) []v1alpha1.Finding {
+	there := map[string]bool{}
+	for i := range results {
+		there[problemOf(&results[i].spec).path] = true
+	}
+	left, _ := divide(findings, func(f *v1alpha1.Finding) bool { return !foreign(f) || there[problemOf(&f.Spec).path] })
+	return left
 }
 
 // ofJobs returns the names of the findings that the scan jobs of the batches would close if they are not reported.

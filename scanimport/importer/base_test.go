@@ -71,6 +71,18 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 		batch := &Batch{Category: tc.category, Analysis: tc.analysis, Results: in(tc.path)}
 		harness.Same(t, tc.reason+": known", tc.known, known(batch, l.there()...))
 	}
+
+	// The file of b is renamed while that of a is alike.
+	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "b", Results: in("b/lock")}, func(int, string) {})
+	batch := &Batch{Category: v1alpha1.CategoryPackage, Analysis: "b", Results: in("c/lock")}
+	harness.Same(t, "b's file is renamed: known", 2, known(batch, l.there()...))
+	findings := l.there()
+	for i := range findings {
+		if findings[i].Spec.Analysis == "b" {
+			findings[i].Spec.Closed = &v1alpha1.FindingClosure{ScanID: "s-3"}
+		}
+	}
+	harness.Same(t, "b's file is renamed, its findings closed since: known", 2, known(batch, findings...))
 }
 
 // With many results each look for issues takes long.
