@@ -134,6 +134,24 @@ func (h history) unfinished() history {
 	return out
 }
 
+// positions returns the positions of the scans in the order of their imports, from 1, by the scan's name. Imports of a
+// series do not overlap, so the beginning of one that has no end is enough.
+func (h history) positions() map[string]int {
+	at := func(name string) time.Time {
+		if end := h[name].completedAt; !end.IsZero() {
+			return end
+		}
+		return h[name].recordedAt
+	}
+	out := make(map[string]int, len(h))
+	for i, name := range slices.SortedFunc(maps.Keys(h), func(a, b string) int {
+		return cmp.Or(at(a).Compare(at(b)), cmp.Compare(a, b))
+	}) {
+		out[name] = i + 1
+	}
+	return out
+}
+
 // writerOf returns the name of the scan that last changed an open finding, if it is one of these, or "".
 func (h history) writerOf(spec *v1alpha1.FindingSpec) string {
 	if spec.Closed == nil && spec.Scan != nil {

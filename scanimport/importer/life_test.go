@@ -460,26 +460,37 @@ func TestWhatIsClosedIsNoRival(t *testing.T) {
 
 // A scan repeats an incomplete one where all is in its place. What that one added is known like everything else.
 func TestWhatAnIncompleteScanWroteIsKnown(t *testing.T) {
-	l := newLife(t)
-	l.incomplete = []string{"the tool failed"}
-	names := l.scans(alikeAt("x()", []int32{5, 9, 13})...)
-	l.incomplete = nil
-	l.want("four lines more", l.scans(alikeAt("x()", []int32{9, 13, 17})...), names...)
+	failed := []string{"the tool failed"}
+	for reason, firstScan := range map[string][]int32{"all at once": nil, "one was known": {5}} {
+		for _, incomplete := range [][]string{nil, failed} {
+			l := newLife(t)
+			l.incomplete = incomplete
+			l.scans(alikeAt("x()", firstScan)...)
+			l.incomplete = failed
+			names := l.scans(alikeAt("x()", []int32{5, 9, 13})...)
+			l.incomplete = nil
+			l.want("four lines more, "+reason, l.scans(alikeAt("x()", []int32{9, 13, 17})...), names...)
+		}
+	}
 
 	// The one that moves takes the place of one that is gone, and that nothing closes.
 	for moved, lines := range map[int32][]int32{9: {5, 9, 30}, 5: {9, 5, 34}} {
-		l = newLife(t)
-		names = l.scans(alikeAt("x()", lines)...)
-		l.incomplete = []string{"the tool failed"}
-		again := alikeAt("x()", []int32{moved, lines[2] + moved - lines[0]})
-		l.want("one is gone", l.scans(again...), names[0], names[2])
-		l.incomplete = nil
-		l.want("one is gone, and the scan is repeated", l.scans(again...), names[0], names[2])
+		for _, incomplete := range [][]string{nil, failed} {
+			l := newLife(t)
+			l.incomplete = incomplete
+			names := l.scans(alikeAt("x()", lines)...)
+			l.incomplete = failed
+			again := alikeAt("x()", []int32{moved, lines[2] + moved - lines[0]})
+			l.want("one is gone", l.scans(again...), names[0], names[2])
+			l.want("one is gone, and the scan is repeated", l.scans(again...), names[0], names[2])
+			l.incomplete = nil
+			l.want("one is gone, and a scan completes", l.scans(again...), names[0], names[2])
+		}
 	}
 
-	l = newLife(t)
-	l.incomplete = []string{"the tool failed"}
-	names = l.scans(inFile("a.go", "", 5), inFile("c.go", "", 5))
+	l := newLife(t)
+	l.incomplete = failed
+	names := l.scans(inFile("a.go", "", 5), inFile("c.go", "", 5))
 	l.mute()
 	l.incomplete = nil
 	l.want("renamed", l.scans(inFile("b.go", "", 5), inFile("c.go", "", 5)), names...)

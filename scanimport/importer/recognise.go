@@ -68,14 +68,15 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 		evidence[i] = evidenceOf(&results[i].spec, constant)
 	}
 	before := make([]recognition.Known, len(there))
+	position := k.unfinished.positions()
 	for i := range there {
 		spec := &there[i].Spec
 		scan := k.unfinished.writerOf(spec)
 		before[i] = recognition.Known{
 			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
-			Unfinished: scan, Added: scan != "" && !k.unfinished[scan].wroteAll && addedByLast(spec),
-			Decision: decisionOf(spec),
+			Unfinished: position[scan], CutOff: scan != "" && !k.unfinished[scan].wroteAll, Decision: decisionOf(spec),
 		}
+		before[i].Added = before[i].CutOff && addedByLast(spec)
 	}
 	renewEvidence(results, evidence, before, constant)
 	for i, aliases := range aliasesOf(results, there) {

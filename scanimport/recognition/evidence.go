@@ -37,12 +37,14 @@ type Known struct {
 	Evidence
 	// Closed findings are recognised only by strong evidence, and after open ones.
 	Closed bool
-	// Unfinished names the scan that wrote the open finding last, if it did not complete: when that scan is repeated, its
-	// result at the same place is this finding.
-	Unfinished string
-	// Added reports that the import of such a scan was cut off, and created the finding because nothing was recognised.
-	// When it is repeated, the finding's result still counts when evidence is checked for ambiguity, because it took part
-	// in the first decision.
+	// Unfinished is the position, from 1 and the oldest first, of the scan that wrote the open finding last among those
+	// that did not complete; 0: that scan is not one of them.
+	Unfinished int
+	// CutOff reports that the import of such a scan was cut off: when it is repeated, its result at the same place is
+	// this finding.
+	CutOff bool
+	// Added reports that such an import created the finding because nothing was recognised. When it is repeated, the
+	// finding's result still counts when evidence is checked for ambiguity, because it took part in the first decision.
 	Added bool
 	// Legacy findings were stored by a version that stored no evidence, so little is known about them.
 	Legacy bool

@@ -153,7 +153,7 @@ func newMatcher(s Scan) *matcher {
 	}
 	for i := range m.taken {
 		m.taken[i] = none
-		m.unfinished = m.unfinished || s.Known[i].Unfinished != ""
+		m.unfinished = m.unfinished || s.Known[i].Unfinished > 0
 	}
 	for i := range s.Results {
 		m.reported[s.Results[i].Path] = true

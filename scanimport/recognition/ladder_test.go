@@ -54,11 +54,11 @@ func muted(known []Known) []Known {
 	return known
 }
 
-// written returns findings that a scan wrote that did not complete.
+// written returns findings that an import wrote before it was cut off; another one was cut off before.
 func written(list ...Evidence) []Known {
 	out := open(list...)
 	for i := range out {
-		out[i].Unfinished = "s-1"
+		out[i].Unfinished, out[i].CutOff = 2, true
 	}
 	return out
 }
@@ -217,8 +217,11 @@ var cases = map[string]one{
 		append(open(ev("R", "a", 9, code("x"))), written(ev("R", "a", 9, code("x")))...), []Evidence{ev("R", "a", 9, code("x"))}, nil, []int{1}, 0},
 	"two scans in succession were cut off": {"the second is repeated; the first is not", "",
 		append(append(written(ev("R", "a", 9, code("x"))), open(ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")))...),
-			Known{Evidence: ev("R", "a", 30, code("x")), Unfinished: "s-0"}),
+			Known{Evidence: ev("R", "a", 30, code("x")), Unfinished: 1, CutOff: true}),
 		[]Evidence{ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")), ev("R", "a", 17, code("x")), ev("R", "a", 34, code("x"))}, nil, []int{0, 1, 2, 3}, 0},
+	"repeated where a scan was cut off before one that was not": {"the later one has moved its finding to the place of one that is gone", "",
+		append(open(ev("R", "a", 9, code("x"))), Known{Evidence: ev("R", "a", 9, code("x")), Unfinished: 1, CutOff: true}, Known{Evidence: ev("R", "a", 9, code("x")), Unfinished: 2}),
+		[]Evidence{ev("R", "a", 9, code("x"))}, nil, []int{2}, 0},
 	"closed far away": {"a finding that was repaired is not the neighbour that came", "",
 		closed(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "a", 6, code("y"))}, nil, []int{-1}, 0},
 	"name is taken": {"its finding has moved to another file; the same comes again in the first", "",

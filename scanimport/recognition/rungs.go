@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// unchanged pairs results and findings that agree in everything, first with findings that an unfinished scan wrote.
-// Results that only their lines distinguish may match each other's lines by chance: so lines only count if the smaller
-// side is paired completely.
+// unchanged pairs results and findings that agree in everything, of several at one place first those that an unfinished
+// scan wrote, the newest first: what it did not report is still open. Results that only their lines distinguish may
+// match each other's lines by chance: so lines only count if the smaller side is paired completely.
 func unchanged(m *matcher) {
 	for _, g := range m.groups(alike) {
 		if m.unfinished {
@@ -23,16 +23,20 @@ func unchanged(m *matcher) {
 	}
 }
 
-// asWritten pairs results with the identical findings that an unfinished scan wrote, if there is a result in the place
-// of each of them: else the scan is not repeated here, and results may match its lines by chance.
+// asWritten pairs results with the identical findings that an import wrote before it was cut off, if there is a result
+// in the place of each of them: else the import is not repeated here, and results may match its lines by chance. What
+// was written before a scan that wrote everything is not repeated either.
 func (m *matcher) asWritten(g *group) {
-	written := map[string][]int{}
+	slices.SortStableFunc(g.open, func(a, b int) int { return m.known[b].Unfinished - m.known[a].Unfinished })
+	written := map[int][]int{}
 	for _, k := range g.open {
-		if by := m.known[k].Unfinished; by != "" {
-			written[by] = append(written[by], k)
+		if !m.known[k].CutOff {
+			break
 		}
+		by := m.known[k].Unfinished
+		written[by] = append(written[by], k)
 	}
-	for _, by := range slices.Sorted(maps.Keys(written)) {
+	for _, by := range slices.Backward(slices.Sorted(maps.Keys(written))) {
 		pairs := m.samePlaces(m.freeOf(g.results), written[by])
 		if len(pairs) < len(written[by]) {
 			continue
