@@ -196,13 +196,6 @@ func (s *Scan) IsRefused() bool {
 // WroteFindings reports whether the import got as far as writing findings.
 func (s *Scan) WroteFindings() bool { return s.Spec.Outcome == ScanSucceeded || s.Spec.Progress != nil }
 
-// WroteAllFindings reports whether the import wrote all findings. It may have failed all the same, because the tool has
-// not looked at everything.
-func (s *Scan) WroteAllFindings() bool {
-	p := s.Spec.Progress
-	return s.Spec.Outcome == ScanSucceeded || p != nil && p.Done == p.Total
-}
-
 // MaxScanSkips is the maximum number of skip reasons in a Scan, MaxScanSkipReason the maximum length of each.
 const (
 	MaxScanSkips      = 32

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/utils/ptr"
@@ -27,8 +28,10 @@ type pastScan struct {
 	recordedAt time.Time
 	// completedAt is when the import ended; zero if the scan has no outcome.
 	completedAt time.Time
-	// wrote means that the import got as far as writing findings, wroteAll that it was not cut off before the last one.
-	wrote, wroteAll bool
+	// wrote means that the import got as far as writing findings.
+	wrote bool
+	// incomplete means that the import did its part, and that the tool has not looked at everything.
+	incomplete bool
 }
 
 // follows reports whether the scan was imported after another one of its series; their Lease keeps imports from running
@@ -57,7 +60,9 @@ func (h history) add(scans []v1alpha1.Scan) {
 			series: series{spec.Category, spec.Analysis}, startedAt: scans[i].Began(),
 			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
-			wrote:     scans[i].WroteFindings(), wroteAll: scans[i].WroteAllFindings(),
+			wrote:     scans[i].WroteFindings(),
+			incomplete: spec.Outcome == v1alpha1.ScanFailed && spec.CompletedAt != nil &&
+				!strings.HasPrefix(spec.Message, FailedImport),
 		}
 	}
 }
@@ -169,7 +174,7 @@ func (h history) sort(b *Batch, findings []v1alpha1.Finding, unreadable []string
 	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: h.unfinished(),
 		incomplete: len(b.Incomplete) > 0}
 	for _, scan := range k.unfinished {
-		k.incomplete = k.incomplete || scan.series == s && scan.wroteAll
+		k.incomplete = k.incomplete || scan.series == s && scan.incomplete
 	}
 	for _, name := range unreadable {
 		k.unreadable[name] = true

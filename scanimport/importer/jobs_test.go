@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -115,24 +116,30 @@ func TestWhichScansAreUnfinished(t *testing.T) {
 		"same file":        {series: code, startedAt: at(50), recordedAt: at(8), completedAt: at(9)},
 		"older, forced":    {series: code, startedAt: at(1), recordedAt: at(9), completedAt: at(10)},
 		"killed":           {series: code, startedAt: at(50), recordedAt: at(10)},
-		"incomplete":       {series: code, startedAt: at(50), recordedAt: at(11), completedAt: at(12), wroteAll: true},
+		"incomplete":       {series: code, startedAt: at(50), recordedAt: at(11), completedAt: at(12), incomplete: true},
 		"of another job":   {series: secrets, recordedAt: at(1), completedAt: at(2)},
 	}
 	want := []string{"incomplete", "killed", "of another job", "older, forced", "same file"}
 	harness.Same(t, "unfinished scans", want, slices.Sorted(maps.Keys(past.unfinished())))
 }
 
-func TestAnImportIsCutOffBeforeItsProgressIsComplete(t *testing.T) {
-	scan := func(name string, outcome v1alpha1.ScanOutcome, progress *v1alpha1.ScanProgress) v1alpha1.Scan {
-		return v1alpha1.Scan{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ScanSpec{Outcome: outcome, Progress: progress}}
+// An import that was cut off, or that the API server refused, says nothing about what the tool has looked at.
+func TestAScanIsIncompleteIfItsImportDidItsPart(t *testing.T) {
+	failed := func(name, message string, done, total int32) v1alpha1.Scan {
+		return v1alpha1.Scan{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ScanSpec{
+			Outcome: v1alpha1.ScanFailed, CompletedAt: &v1alpha1.Time{}, Message: message,
+			Progress: &v1alpha1.ScanProgress{Done: done, Total: total},
+		}}
 	}
+	refused := FailedMessage(guardRefusals(2, 0, errors.New("a freeze")))
+	killed, succeeded := failed("killed", "", 1, 2), failed("succeeded", "", 2, 2)
+	killed.Spec.Outcome, killed.Spec.CompletedAt = "", nil
+	succeeded.Spec.Outcome = v1alpha1.ScanSucceeded
 	past := history{}
 	past.add([]v1alpha1.Scan{
-		scan("refused", v1alpha1.ScanFailed, nil), scan("killed", "", &v1alpha1.ScanProgress{Done: 1, Total: 2}),
-		scan("failed", v1alpha1.ScanFailed, &v1alpha1.ScanProgress{Done: 1, Total: 2}),
-		scan("incomplete", v1alpha1.ScanFailed, &v1alpha1.ScanProgress{Done: 2, Total: 2}),
-		scan("incomplete, nothing to write", v1alpha1.ScanFailed, &v1alpha1.ScanProgress{}), scan("succeeded", v1alpha1.ScanSucceeded, nil),
+		failed("incomplete", "nothing was closed: the tool failed", 2, 2), failed("incomplete, nothing to write", "nothing was closed: it failed", 0, 0),
+		failed("cut off", FailedMessage(errors.New("lost the lease")), 1, 2), failed("every change refused", refused, 2, 2), killed, succeeded,
 	})
-	maps.DeleteFunc(past, func(_ string, scan pastScan) bool { return !scan.wroteAll })
-	harness.Same(t, "scans that wrote all findings", []string{"incomplete", "incomplete, nothing to write", "succeeded"}, slices.Sorted(maps.Keys(past)))
+	maps.DeleteFunc(past, func(_ string, scan pastScan) bool { return !scan.incomplete })
+	harness.Same(t, "incomplete scans", []string{"incomplete", "incomplete, nothing to write"}, slices.Sorted(maps.Keys(past)))
 }

@@ -114,7 +114,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 			m.write(&ch)
 		}
 	}
-	scan.wroteAll = !lost
+	scan.incomplete = !complete && !lost
 	past[c.scanID] = scan
 	return changes
 }

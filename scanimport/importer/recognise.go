@@ -74,7 +74,7 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 		scan := k.unfinished.writerOf(spec)
 		before[i] = recognition.Known{
 			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
-			Unfinished: position[scan], CutOff: scan != "" && !k.unfinished[scan].wroteAll, Decision: decisionOf(spec),
+			Unfinished: position[scan], CutOff: scan != "" && !k.unfinished[scan].incomplete, Decision: decisionOf(spec),
 		}
 		before[i].Added = before[i].CutOff && addedByLast(spec)
 	}
