@@ -173,8 +173,12 @@ func (h history) sort(b *Batch, findings []v1alpha1.Finding, unreadable []string
 	s := b.series()
 	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: h.unfinished(),
 		incomplete: len(b.Incomplete) > 0}
+	adopted := s
+	if h.adopts(s) && h.first(s).IsZero() { // a later scan does not wait: none without an analysis may ever complete
+		adopted.analysis = ""
+	}
 	for _, scan := range k.unfinished {
-		k.incomplete = k.incomplete || scan.series == s && scan.incomplete
+		k.incomplete = k.incomplete || scan.incomplete && (scan.series == s || scan.series == adopted)
 	}
 	for _, name := range unreadable {
 		k.unreadable[name] = true

@@ -121,6 +121,19 @@ func TestWhichScansAreUnfinished(t *testing.T) {
 	}
 	want := []string{"incomplete", "killed", "of another job", "older, forced", "same file"}
 	harness.Same(t, "unfinished scans", want, slices.Sorted(maps.Keys(past.unfinished())))
+	past["incomplete, of no analysis"] = pastScan{series: series{category: v1alpha1.CategoryPackage}, incomplete: true}
+	past["of the second"] = pastScan{series: series{code.category, "the second"}, startedAt: at(60), succeeded: true}
+	for reason, tc := range map[string]struct {
+		batch Batch
+		want  bool
+	}{
+		"one of its own":               {Batch{Category: code.category}, true},
+		"none but one cut off":         {Batch{Category: secrets.category}, false},
+		"one whose findings it adopts": {Batch{Category: v1alpha1.CategoryPackage, Analysis: "the first"}, true},
+		"none since it adopts them":    {Batch{Category: code.category, Analysis: "the second"}, false},
+	} {
+		harness.Same(t, "incomplete by "+reason, tc.want, past.sort(&tc.batch, nil, nil).incomplete)
+	}
 }
 
 // An import that was cut off, or that the API server refused, says nothing about what the tool has looked at.

@@ -127,16 +127,18 @@ func inFile(path, code string, line int32) sarif.Result {
 type life struct {
 	memory
 	*testing.T
+	// analysis of the next scans.
+	analysis string
 }
 
 func newLife(t *testing.T) *life {
-	return &life{memory{t: t, findings: map[string]v1alpha1.Finding{}}, t}
+	return &life{memory: memory{t: t, findings: map[string]v1alpha1.Finding{}}, T: t}
 }
 
 // scans imports a scan and returns the names of the results' findings, in their order.
 func (l *life) scans(results ...sarif.Result) []string {
 	names := make([]string, len(results))
-	b := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: results}
+	b := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Analysis: l.analysis, Results: results}
 	for i := range results {
 		b.Results[i].Index = i
 	}
@@ -322,14 +324,17 @@ func TestAnIncompleteScanConfirmsNoMove(t *testing.T) {
 		l.want(reason+": the copy alone", l.scans(copied("b/f")...), names...)
 		harness.Same(t, reason+": the copy alone: moved silently", 0, silently(l, names))
 
-		l = newLife(t)
-		names = l.scans(in...)
-		l.mute()
-		l.incomplete = []string{"the tool failed"}
-		l.scans(slices.Concat(copied("b/f"), copied("c/f"))...)
-		l.incomplete = nil
-		l.scans(slices.Concat(copied("b/f"), copied("c/f"), copied("d/f"))...)
-		harness.Same(t, reason+": the last of three copies: moved silently", 0, silently(l, names))
+		for _, analysis := range []string{"", "the first"} {
+			l = newLife(t)
+			names = l.scans(in...)
+			l.mute()
+			l.incomplete = []string{"the tool failed"}
+			l.scans(slices.Concat(copied("b/f"), copied("c/f"))...)
+			l.incomplete, l.analysis = nil, analysis
+			moved := l.scans(slices.Concat(copied("d/f"), copied("b/f"), copied("c/f"))...)
+			l.want(reason+": the last of three copies", moved[:len(in)], names...)
+			harness.Same(t, reason+": the last of three copies: moved silently", 0, silently(l, names))
+		}
 
 		l = newLife(t)
 		names = l.scans(in...)

@@ -42,7 +42,8 @@ type known struct {
 	closesRest bool
 	// unfinished are the scans that did not complete, and that no later one has repeated.
 	unfinished history
-	// incomplete reports that this scan, or one of its series since the last complete one, has not looked at everything.
+	// incomplete reports that this scan, or one since the last complete one of its series or of that whose findings it is
+	// the first to take over, has not looked at everything.
 	incomplete bool
 }
 
