@@ -187,8 +187,7 @@ func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 		return c.samePackage(r, &k.Evidence)
 	case r.Rule != k.Rule || differ(r.Resource, k.Resource):
 		return false
-	case r.Path != "" && equal(r.Snippet, k.Snippet),
-		(!k.Cut || r.Message == k.Message) && c.ownFingerprint(r, &k.Evidence):
+	case r.Path != "" && equal(r.Snippet, k.Snippet), !k.Cut && c.ownFingerprint(r, &k.Evidence):
 		return true
 	case by == Resource:
 		return r.Message == k.Message || r.Line == k.Line

@@ -44,7 +44,7 @@ const (
 	// DoubtMessage: the place is the same, but the message, the code or the resource differs.
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
 	// DoubtFingerprint: the finding was stored before whole fingerprints were known, there is no code to compare, and it
-	// was closed, or its message has changed.
+	// was closed, or message and lines do not make the pair certain.
 	DoubtFingerprint Doubt = "long fingerprints begin alike, and no code to compare"
 	// DoubtVulnerability: neither vulnerability names the id of the other, or of two CVEs at most one does.
 	DoubtVulnerability Doubt = "reported under another id"
