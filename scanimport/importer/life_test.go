@@ -499,7 +499,7 @@ func TestWhatAnIncompleteScanWroteIsKnown(t *testing.T) {
 	l.mute()
 	l.incomplete = nil
 	l.want("renamed", l.scans(inFile("b.go", "", 5), inFile("c.go", "", 5)), names...)
-	if d := l.findings[names[0]].Spec.Doubt; d == nil || d.Reason != string(recognition.DoubtFile) {
+	if d := l.findings[names[0]].Spec.Doubt; d == nil || d.Reason != string(recognition.DoubtIncomplete) {
 		t.Errorf("renamed, with the doubt %+v", d)
 	}
 }

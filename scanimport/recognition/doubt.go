@@ -277,6 +277,8 @@ func (m *matcher) weakness(by Rung, r *Evidence, k *Known) Doubt {
 		return DoubtVulnerability
 	case r.Path != k.Path && m.reported[k.Path]:
 		return DoubtElsewhere
+	case r.Path != k.Path && m.incomplete:
+		return DoubtIncomplete
 	case r.Path != k.Path:
 		return DoubtFile
 	case by == Package:

@@ -50,6 +50,8 @@ const (
 	DoubtVulnerability Doubt = "reported under another id"
 	// DoubtElsewhere: a similar result is in another file while the old file still has results.
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
+	// DoubtIncomplete: another file, and nobody knows whether the old one is gone or the new one was there before.
+	DoubtIncomplete Doubt = "found in another file, and a scan was incomplete"
 	// DoubtFile: another file, and neither a fingerprint nor a second move confirms it.
 	DoubtFile Doubt = "found in another file, and nothing confirms the move"
 )
