@@ -27,7 +27,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// mistake is a value that the chart refuses, with a text of the refusal. An object is set as JSON.
+// mistake is a value that the chart refuses, with a text of the refusal. An object and an empty list are set as JSON.
 type mistake struct{ reason, set, want string }
 
 // mistakes are refused together, one slice per run of helm, which names all that the schema refuses. Two mistakes of one
@@ -58,7 +58,9 @@ var mistakes = [][]mistake{
 		{"runbooks at no address", "metrics.prometheusRule.runbookURL=runbooks", "'/metrics/prometheusRule/runbookURL'"},
 		{"a flag without its dashes", "api.extraArgs={log-level=debug}", "'/api/extraArgs/0'"},
 		{"a digest that is cut", "image.digest=sha256:0123", "'/image/digest'"},
-		{"no port of DNS, which means all", "networkPolicy.dnsPorts=", "'/networkPolicy/dnsPorts'"},
+		{"no port of DNS, which means all", "networkPolicy.dnsPorts=[]", "'/networkPolicy/dnsPorts': minItems"},
+		{"no port of the API server, which means all", "networkPolicy.apiServerPorts=[]", "'/networkPolicy/apiServerPorts': minItems"},
+		{"no port of Redis, which means all", "networkPolicy.redisPorts=[]", "'/networkPolicy/redisPorts': minItems"},
 		{"a tag in the repository", "image.repository=registry.example.com/findings-operator:build-1", "'/image/repository'"},
 		{"half a byte of memory", "api.resources.limits.memory=512m", "'/api/resources/limits/memory'"},
 		{"a range with more bits than an address", "controller.webhookDenyCIDRs={10.0.0.0/33}", "'/controller/webhookDenyCIDRs/0'"},
@@ -76,7 +78,7 @@ var mistakes = [][]mistake{
 		{"nobody to answer", "api.replicas=0", "'/api/replicas'"},
 		{"a gateway that is misspelt", "httpRoute.enabled=true,httpRoute.parentRefs[0].nme=gateway", "'nme' not allowed"},
 		{"metrics that are collected never", "metrics.serviceMonitor.interval=0s", "'/metrics/serviceMonitor/interval'"},
-		{"metrics for nobody, which means for all", "networkPolicy.metricsFrom=", "'/networkPolicy/metricsFrom'"},
+		{"metrics for nobody, which means for all", "networkPolicy.metricsFrom=[]", "'/networkPolicy/metricsFrom': minItems"},
 		{"a rule of nothing, which means all", "networkPolicy.extraEgress[0]={}", "'/networkPolicy/extraEgress/0': minProperties"},
 		{"no receivers, which means all", `networkPolicy.extraEgress[1]={"to":[]}`, "'/networkPolicy/extraEgress/1/to': minItems"},
 		{"no ports, which means all", `networkPolicy.extraEgress[2]={"ports":[]}`, "'/networkPolicy/extraEgress/2/ports': minItems"},
@@ -108,7 +110,7 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 		arguments := []string{"template", "findings", Folder()}
 		for _, m := range run {
 			flag := "--set"
-			if _, value, _ := strings.Cut(m.set, "="); strings.HasPrefix(value, "{") && json.Valid([]byte(value)) {
+			if _, value, _ := strings.Cut(m.set, "="); strings.IndexAny(value, "{[") == 0 && json.Valid([]byte(value)) {
 				flag = "--set-json"
 			}
 			arguments = append(arguments, flag, m.set)
