@@ -287,8 +287,8 @@ func without(value any, members ...string) any {
 
 func TestTheImageIsWhatTheValuesSay(t *testing.T) {
 	for set, want := range map[string]string{
-		"api.replicas=2":      "ghcr.io/appsec-dev/findings-operator:" + appVersion(t),
-		"image.tag=edge":      "ghcr.io/appsec-dev/findings-operator:edge",
+		"api.replicas=2": "ghcr.io/appsec-dev/findings-operator:" + appVersion(t),
+		"image.repository=[fd00::1]:5000/findings,image.tag=edge": "[fd00::1]:5000/findings:edge",
 		"image.digest=" + sum: "ghcr.io/appsec-dev/findings-operator@" + sum,
 	} {
 		for _, object := range Render(t, "findings", "findings-system", "--set", set) {
