@@ -356,23 +356,30 @@ func TestTheMoveInTheDocsSavesTheValuesBeforeItUninstalls(t *testing.T) {
 // helm and kubectl succeed before any new pod runs. Where none ever does, the earlier ones hide it.
 func TestTheDocsWaitForThePodsThatTheyInstall(t *testing.T) {
 	installs := regexp.MustCompile(`(?m)^(helm (install|upgrade) |kubectl apply .*-k )`)
-	page := harness.RepositoryFile(t, "docs", "install.md")
-	seen := 0
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllString(page, -1) {
-		for _, found := range installs.FindAllStringIndex(block, -1) {
-			seen++
-			namespace := "findings-system"
-			if strings.Contains(block[found[0]:], "-n security ") {
-				namespace = "security"
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```")
+	plane := regexp.MustCompile(`planeOnly=true|config/plane`) // without pods
+	for page, least := range map[string]int{"install.md": 5, "findings-plane.md": 1} {
+		seen := 0
+		for _, block := range blocks.FindAllString(harness.RepositoryFile(t, "docs", page), -1) {
+			if plane.MatchString(block) {
+				continue
 			}
-			want := "\nkubectl rollout status -n " + namespace + " deployment/findings-controller deployment/findings-api --timeout="
-			if !strings.Contains(block[found[1]:], want) {
-				t.Errorf("the pods are not waited for with%s:\n%s", want, block)
+			for _, found := range installs.FindAllStringIndex(block, -1) {
+				seen++
+				namespace := "findings-system"
+				if strings.Contains(block[found[0]:], "-n security ") {
+					namespace = "security"
+				}
+				want := "\nkubectl rollout status -n " + namespace +
+					" deployment/findings-controller deployment/findings-api --timeout="
+				if !strings.Contains(block[found[1]:], want) {
+					t.Errorf("%s: the pods are not waited for with%s:\n%s", page, want, block)
+				}
 			}
 		}
-	}
-	if seen < 5 {
-		t.Errorf("found %d installations in docs/install.md; did the form of the page change?", seen)
+		if seen < least {
+			t.Errorf("found %d installations in docs/%s; did the form of the page change?", seen, page)
+		}
 	}
 }
 
