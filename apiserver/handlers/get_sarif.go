@@ -11,16 +11,16 @@ import (
 
 // GetSarif is an operation of the contract.
 func (b *Backend) GetSarif(ctx context.Context, request Request) (Response, error) {
-	ids := b.Model.RepositoriesNamed(request.Organization, request.Path.Get("owner")+"/"+request.Path.Get("repo"))
-	// A repository created by the upload may not have reached this replica's watch yet.
-	imports := b.Model.Imports(request.Organization) != nil
-	if len(ids) == 0 && !imports {
-		return Response{}, problem.NotFound("repository")
+	ids, err := b.repositoriesNamed(ctx, request)
+	if err != nil {
+		return Response{}, err
 	}
 	upload, err := b.upload(ctx, request, request.Path.Get("sarif_id"))
 	if err != nil {
 		return Response{}, err
 	}
+	// A repository created by the upload may not have reached this replica's watch yet.
+	imports := b.Model.Imports(request.Organization) != nil
 	_, heard := b.Model.Repository(request.Organization, upload.RepoId)
 	if (heard || !imports) && !slices.Contains(ids, upload.RepoId) {
 		return Response{}, problem.NotFound("upload")

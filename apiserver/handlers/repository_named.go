@@ -1,16 +1,25 @@
 package handlers
 
 import (
+	"context"
+
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
 // repositoriesNamed returns the ids of the organization's repositories with the full name that clients of
 // GitHub's API use. It may return no ids without an error if the organization lets imports create repositories.
-func (b *Backend) repositoriesNamed(organization, fullName string) ([]string, error) {
+// Otherwise, if the model has none, they are read from the API server: a pipeline may upload as soon as it has created
+// the repository.
+func (b *Backend) repositoriesNamed(ctx context.Context, request Request) ([]string, error) {
+	organization, fullName := request.Organization, request.Path.Get("owner")+"/"+request.Path.Get("repo")
 	ids := b.Model.RepositoriesNamed(organization, fullName)
-	if len(ids) == 0 && (b.Model.Imports(organization) == nil || provision.CheckFullName(fullName) != nil) {
-		return nil, problem.NotFound("repository")
+	if len(ids) > 0 || b.Model.Imports(organization) != nil && provision.CheckFullName(fullName) == nil {
+		return ids, nil
 	}
-	return ids, nil
+	ids, err := b.Cluster.RepositoriesNamed(ctx, request.Key.Namespace, fullName)
+	if err == nil && len(ids) == 0 {
+		err = problem.NotFound("repository")
+	}
+	return ids, err
 }

@@ -27,7 +27,7 @@ func (b *Backend) UploadSarifV3(ctx context.Context, request Request) (Response,
 
 func (b *Backend) uploadSarif(ctx context.Context, request Request, below string) (Response, error) {
 	owner, repo := request.Path.Get("owner"), request.Path.Get("repo")
-	named, err := b.repositoriesNamed(request.Organization, owner+"/"+repo)
+	named, err := b.repositoriesNamed(ctx, request)
 	if err != nil {
 		return Response{}, err
 	}

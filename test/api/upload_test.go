@@ -156,14 +156,15 @@ func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
 	harness.Same(t, "the findings that are stored", 0, len(o.everything())+len(other.everything()))
 }
 
-// A pipeline may upload as soon as it has created a project, to a replica that has not observed it yet.
-func TestAnUploadReachesAProjectThatTheModelLacks(t *testing.T) {
+// A pipeline may upload as soon as it has created a project or a repository, to a replica that has not observed it yet.
+func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 	o, c := uploader(t)
 	o.create(builder.Repository("other").In(o.namespace).Build())
 	behind := *c
 	behind.server = ownServer(t, apiserver.Options{}, func(config *rest.Config) {
 		harness.Between(config, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
-			if strings.HasSuffix(request.URL.Path, "/v1alpha1/projects") && request.URL.Query().Get("watch") != "" {
+			late := strings.HasSuffix(request.URL.Path, "/projects") || strings.HasSuffix(request.URL.Path, "/repositories")
+			if late && request.URL.Query().Get("watch") != "" {
 				<-request.Context().Done()
 				return nil, request.Context().Err()
 			}
@@ -180,6 +181,16 @@ func TestAnUploadReachesAProjectThatTheModelLacks(t *testing.T) {
 	post("other", "late").wants(http.StatusNotFound, "another repository's")
 	post("repo", "none").wants(http.StatusNotFound, "nobody's")
 	post("repo", "late").wants(http.StatusOK, "the late project")
+
+	repository := builder.Repository("late").In(o.namespace).Build()
+	repository.Spec.DefaultBranch = "main"
+	o.create(repository)
+	o.create(builder.Project("whole").In(o.namespace).Repository("late").Build())
+	submit := func(fullName string) answer {
+		return behind.do(http.MethodPost, "/repos/"+fullName+"/code-scanning/sarifs", forGitHub(sarif("one")))
+	}
+	submit("acme/none").wants(http.StatusNotFound, "nobody's repository")
+	behind.wantsComplete(behind.follow(submit("acme/late").wants(http.StatusAccepted, "the late repository")))
 }
 
 // bounded returns an uploader at a separate facade with narrow limits.
