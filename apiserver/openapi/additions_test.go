@@ -69,7 +69,7 @@ var (
 		"FindingProject", "FindingProjectContext", "FindingRepo", "FindingStatus", "FindingV1", "FindingV1List",
 		"FindingV1Location", "FindingV1Project", "FindingV1Update", "FindingV2", "FindingV2List", "FindingV2Update",
 		"ID", "Level", "Project", "ProjectComponent", "ProjectRepo", "PullRequestStatus", "Repository",
-		"RepositoryList", "RepositoryProject", "RepositoryProjectRest", "Review", "ReviewIssue", "ReviewIssueStatus",
+		"RepositoryList", "RepositoryProject", "RepositoryProjectDetails", "Review", "ReviewIssue", "ReviewIssueStatus",
 		"ReviewList", "ScanDetails", "ScanStatus", "Severity", "UserStatus", "ValidationEvidence", "WebhookVerification",
 		"WebhookVerificationRequest", "WebhookVerificationStatus",
 	}

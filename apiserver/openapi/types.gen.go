@@ -2811,8 +2811,8 @@ type RepositoryProject struct {
 	UserSummary string `json:"user_summary"`
 }
 
-// RepositoryProjectRest What a repository shows of its projects beyond what a project shows on its own.
-type RepositoryProjectRest struct {
+// RepositoryProjectDetails What a repository shows of its projects beyond what a project shows on its own.
+type RepositoryProjectDetails struct {
 	// CastScanEnabled Whether the project's repository is to be scanned.
 	CastScanEnabled bool `json:"cast_scan_enabled"`
 

@@ -110,16 +110,16 @@ func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repo
 	}
 }
 
-// repositoryProject is a project as its repository shows it.
+// repositoryProject is openapi.RepositoryProject in two parts. They have no member in common: JSON would omit it.
 type repositoryProject struct {
 	openapi.Project
-	openapi.RepositoryProjectRest
+	openapi.RepositoryProjectDetails
 }
 
 func projectInRepository(organization string, p *v1alpha1.Project, updatedAt time.Time,
 	repository *Repository) repositoryProject {
 	spec, scanner := &p.Spec, &p.Spec.Scanner
-	return repositoryProject{project(organization, p, updatedAt, repository), openapi.RepositoryProjectRest{
+	return repositoryProject{project(organization, p, updatedAt, repository), openapi.RepositoryProjectDetails{
 		CastScanEnabled:            repository.scanEnabled,
 		DeploymentUsage:            spec.DeploymentUsage,
 		HasCustomMetadata:          spec.User != v1alpha1.ProjectAssessment{},
