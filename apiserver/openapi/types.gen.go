@@ -724,6 +724,21 @@ func (e WebhookVerificationStatus) Valid() bool {
 	}
 }
 
+// Defines values for CreatedSort.
+const (
+	CreatedSortCreatedAt CreatedSort = "created_at"
+)
+
+// Valid indicates whether the value is a known member of the CreatedSort enum.
+func (e CreatedSort) Valid() bool {
+	switch e {
+	case CreatedSortCreatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Custom.
 const (
 	CustomMergedWithIssues Custom = "merged_with_issues"
@@ -4358,6 +4373,9 @@ type ClassFilter = string
 
 // CreatedSinceFilter defines model for CreatedSinceFilter.
 type CreatedSinceFilter = time.Time
+
+// CreatedSort defines model for CreatedSort.
+type CreatedSort string
 
 // CreatedUntilFilter defines model for CreatedUntilFilter.
 type CreatedUntilFilter = time.Time
