@@ -2,15 +2,27 @@ package apiserver
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/a-h/templ"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/console"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/session"
+	"github.com/appsec-dev/findings-operator/apiserver/cursor"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -108,6 +120,35 @@ func TestAStreamThatNobodyReadsIsCutOff(t *testing.T) {
 		case <-ended:
 			return
 		default:
+		}
+	}
+}
+
+// The console knows the scopes of events by itself: it imports nothing of the facade.
+func TestAPageAsksForItsPlaceOnlyIfTheKeyMayFollowEvents(t *testing.T) {
+	model, err := readmodel.New(readmodel.Options{Source: held(nil)})
+	harness.Must(t, err)
+	backend := &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Streams: handlers.NewStreams()}
+	for _, scope := range v1alpha1.Scopes() {
+		var asked []string
+		pages, err := console.New(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.URL.Path)
+			_, _ = fmt.Fprintf(w, `{"key":"ada","scopes":[%q]}`, scope)
+		}), session.Sealer{Keys: cursor.NewRandom().Derive})
+		harness.Must(t, err)
+		serve := func(context.Context, *page.Visit) (page.Response, error) {
+			return page.Response{Body: templ.NopComponent}, nil
+		}
+		request := httptest.NewRequest(http.MethodGet, console.Path+"x", http.NoBody)
+		pages.Serve(page.Route{Method: http.MethodGet, Serve: serve}, console.Request{HTTP: request})
+
+		errLacking := errors.New("the scope is missing")
+		_, err = backend.StreamEvents(t.Context(), handlers.Request{
+			Key:     auth.Identity{Scopes: []v1alpha1.Scope{scope}},
+			Require: func(v1alpha1.Scope) error { return errLacking },
+		})
+		if may := !errors.Is(err, errLacking); slices.Contains(asked, "/v2/events") != may {
+			t.Errorf("%s: the page asks for %q; the key may follow events: %t", scope, asked, may)
 		}
 	}
 }

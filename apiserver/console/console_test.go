@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -100,27 +99,6 @@ func TestAPageSaysHowOldItMayBe(t *testing.T) {
 }
 
 // A refused request would be recorded against the key, although nobody asked for events.
-func TestAPageAsksForItsPlaceOnlyIfTheKeyMayFollowEvents(t *testing.T) {
-	for scope, follows := range map[string]bool{
-		"findings:read": true, "reviews:read": true, "webhooks:read": true,
-		"keys:read": false, "repos:read": false, "findings:import": false,
-	} {
-		var asked []string
-		c := newConsole(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			asked = append(asked, r.URL.Path)
-			_, _ = w.Write([]byte(`{"key":"ada","scopes":["` + scope + `"]}`))
-		}))
-		serve := func(context.Context, *page.Visit) (page.Response, error) {
-			return page.Response{Body: templ.NopComponent}, nil
-		}
-		request := httptest.NewRequest(http.MethodGet, Path+"x", http.NoBody)
-		c.Serve(page.Route{Method: http.MethodGet, Serve: serve}, Request{HTTP: request})
-		if slices.Contains(asked, "/v2/events") != follows {
-			t.Errorf("%s: the page asks for %q", scope, asked)
-		}
-	}
-}
-
 // To load the error again would send the form again.
 func TestARefusedFormLeadsBackToItsPage(t *testing.T) {
 	c := newConsole(t, http.NotFoundHandler())
