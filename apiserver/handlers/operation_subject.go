@@ -72,7 +72,7 @@ func selectionOf(given openapi.Parameters) (*v1alpha1.FindingSelection, error) {
 			}
 		}
 	}
-	if len(given.Values()) == 0 {
+	if given.Empty() {
 		return nil, problem.InvalidBody("filters needs at least one filter").In(memberFilters).Coded(problem.CodeMissing)
 	}
 	return s, nil

@@ -29,6 +29,9 @@ func (p Parameters) Lookup(name string) (value string, ok bool) {
 // Values returns a copy of all values and defaults by name.
 func (p Parameters) Values() map[string]string { return maps.Clone(p.values) }
 
+// Empty reports whether there are neither values nor defaults.
+func (p Parameters) Empty() bool { return len(p.values) == 0 }
+
 // Int returns the value of an integer parameter.
 func (p Parameters) Int(name string) int {
 	number, _ := strconv.Atoi(p.values[name]) // checked against the schema before
