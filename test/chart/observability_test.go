@@ -94,8 +94,9 @@ func TestTheAlertOfStaleKeysNamesTheReleasesStaleness(t *testing.T) {
 func TestRestartsOfBothProcessesAreAlerted(t *testing.T) {
 	for alert, form := range map[string]string{
 		"FindingsProcessRestarts": `changes(process_start_time_seconds{namespace="findings-system", job=%q}[1h]) > 3`,
-		// A process that ends before it is scraped has no start time that could change.
-		"FindingsProcessDown": `up{namespace="findings-system", job=%q} == 0`,
+		// A process that ends before it is scraped has no start time that could change. A pod that is gone is not down.
+		"FindingsProcessDown": `avg_over_time(up{namespace="findings-system", job=%[1]q}[30m]) < 0.5 ` +
+			`and up{namespace="findings-system", job=%[1]q}`,
 	} {
 		expression := expressions(t)[alert]
 		for _, job := range []string{"everything-api-metrics", "everything-controller-metrics"} {
