@@ -52,7 +52,7 @@ type policyReport struct {
 	Lost    []verdictChange `json:"lost"`
 	Changed []verdictChange `json:"changed"`
 
-	// costly reports that this very spec is in the cluster, where it takes too long to evaluate.
+	// costly reports that this expression takes too long to evaluate in the cluster, where it is not in force.
 	costly bool
 }
 
@@ -110,8 +110,9 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		unchanged := sameSpec(&same, spec)
 		if c := v1alpha1.FindCondition(there.Status.Conditions, v1alpha1.ConditionInForce); c != nil {
 			r.Cluster.Why = c.Reason
-			r.costly = unchanged && c.Reason == v1alpha1.ReasonTooCostly && c.ObservedGeneration == there.Generation
 		}
+		r.costly = spec.Match == there.Spec.Match && isCostly(there) &&
+			!(unchanged && r.Cluster.InForce == there.Generation)
 		r.Limit = rules.Limit(spec, unchanged && rules.Stopped(there))
 		if there.Status.ObservedGeneration != there.Generation {
 			r.note("the controllers have not observed the newest version in the cluster: the previous one is compared")
@@ -127,6 +128,13 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		r.note("applying the file as it is would end the policy's decisions in the cluster, so they are listed as lost")
 	}
 	return r
+}
+
+// isCostly reports whether the controllers gave up counting the policy's newest generation. The condition InForce may
+// have another reason, such as Preview.
+func isCostly(policy *v1alpha1.TriagePolicy) bool {
+	c := v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionReady)
+	return c != nil && c.Reason == v1alpha1.ReasonTooCostly && c.ObservedGeneration == policy.Generation
 }
 
 // sameSpec reports whether both are stored alike. An equality of Kubernetes panics on times of v1alpha1.
@@ -193,8 +201,8 @@ func (r *policyReport) stoppedBecause() string {
 		return fmt.Sprintf("%d other policies are in force, so it would not come into force; what follows is as if it did",
 			rules.MaxInForce)
 	case v1alpha1.ReasonTooCostly:
-		return "the policy in the cluster has this spec, and takes too long to evaluate over all findings, so it would not " +
-			"come into force; what follows is as if it did"
+		return "the policy in the cluster has this expression, which takes too long to evaluate over all findings, so it " +
+			"would not come into force; what follows is as if it did"
 	default:
 		return "spec.validUntil has passed, so it would decide about nothing"
 	}

@@ -126,10 +126,16 @@ func stoppedInCluster(name, match string, change func(*v1alpha1.TriagePolicySpec
 	return policy
 }
 
-// costlyInCluster returns a policy that the controllers could not count.
-func costlyInCluster(name, match string) *v1alpha1.TriagePolicy {
-	policy := stoppedInCluster(name, match, nil)
-	policy.Status.Conditions[0].Reason = v1alpha1.ReasonTooCostly
+// costly makes a policy one that the controllers could not count. inForce is the generation in force, 0 for none.
+func costly(policy *v1alpha1.TriagePolicy, inForce int64, why string) *v1alpha1.TriagePolicy {
+	policy.Generation, policy.Status.ObservedGeneration = 2, 2
+	if policy.Status.InForce = nil; inForce != 0 {
+		policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: inForce, Spec: policy.Spec}
+	}
+	policy.Status.Conditions = []v1alpha1.Condition{
+		{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonTooCostly, ObservedGeneration: 2},
+		{Type: v1alpha1.ConditionInForce, Reason: why, ObservedGeneration: 2},
+	}
 	return policy
 }
 
@@ -256,12 +262,28 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooMany, "2 findings match and it stays stopped until no more than 1 do",
 		},
 		"the same as one that takes too long": {
-			policies{costlyInCluster("p", first)}, policies{inCluster("p", first, nil)}, [6]int{2, 2},
-			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
+			policies{costly(inCluster("p", first, nil), 0, v1alpha1.ReasonTooCostly)}, policies{inCluster("p", first, nil)},
+			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
+		},
+		"the same as one that takes too long, while an earlier generation decides": {
+			policies{costly(inCluster("p", first, nil), 1, v1alpha1.ReasonEarlierGeneration)}, policies{inCluster("p", first, nil)},
+			[6]int{2, 2}, "", "", "", v1alpha1.ReasonTooCostly, "generation 1 in force",
+		},
+		"it puts a preview into force that takes too long": {
+			policies{costly(inCluster("p", first, preview), 0, v1alpha1.ReasonPreview)}, policies{inCluster("p", first, nil)},
+			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "not in force (Preview)",
+		},
+		"another priority does not make it take less": {
+			policies{costly(inCluster("p", first, nil), 2, v1alpha1.ReasonInForce)}, policies{inCluster("p", first, high)},
+			[6]int{2, 2}, "", "", "", v1alpha1.ReasonTooCostly, "has this expression",
+		},
+		"what takes too long and is in force stays so": {
+			policies{costly(inCluster("p", first, nil), 2, v1alpha1.ReasonInForce)}, policies{inCluster("p", first, nil)},
+			[6]int{2, 2}, "", "", "", "", "generation 2 in force",
 		},
 		"another one than that takes too long": {
-			policies{costlyInCluster("p", every)}, policies{inCluster("p", first, nil)}, [6]int{2, 2},
-			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", "", "generation 1, not in force (TooCostly)",
+			policies{costly(inCluster("p", every, nil), 0, v1alpha1.ReasonTooCostly)}, policies{inCluster("p", first, nil)},
+			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", "", "generation 2, not in force (TooCostly)",
 		},
 		"another one than that was stopped": {
 			policies{stoppedInCluster("p", every, two)}, policies{inCluster("p", first, two)}, [6]int{2, 2},
