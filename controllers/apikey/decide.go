@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
@@ -121,15 +122,24 @@ func lastTokenExpired(s *scope) bool {
 	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && expiry != nil && !s.Now.Before(expiry.Time)
 }
 
-// endOfIssued returns when the token stops being valid. One that has expired stays so, also if that was by the clock of
-// an earlier leader: a limit that is raised or removed later extends only tokens that are still valid.
+// endOfIssued returns when the token stops being valid. One that has expired stays so: a limit that is raised or removed
+// later extends only tokens that are still valid.
 func endOfIssued(s *scope, have *issued) time.Time {
 	end := endOfLife(s, have.claims.IssuedAt, have.claims.ExpiresAt)
-	recorded := recordedEnd(s.Before, have.claims.ID)
-	if recorded.IsZero() || recorded.After(s.Now.Add(apitime.MostAhead)) {
+	if !hasExpired(s, have.claims.ID) {
 		return end
 	}
-	return slices.MinFunc([]time.Time{end, recorded}, time.Time.Compare)
+	return slices.MinFunc([]time.Time{end, recordedEnd(s.Before, have.claims.ID)}, time.Time.Compare)
+}
+
+// hasExpired reports whether the end that the status records for the token has passed, or had by the clock of an earlier
+// leader, which may be ahead of this one's: then the status says that the key has expired.
+func hasExpired(s *scope, token string) bool {
+	end := recordedEnd(s.Before, token)
+	if end.IsZero() || end.After(s.Now.Add(apitime.MostAhead)) {
+		return false
+	}
+	return !s.Now.Before(end) || conditions.ReadyReason(s.Before.Conditions) == v1alpha1.ReasonExpired
 }
 
 // endOfLife returns when a token issued at from stops being valid: the earliest of the signed

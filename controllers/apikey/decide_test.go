@@ -113,6 +113,7 @@ func TestAnExpiredTokenStaysSo(t *testing.T) {
 		{"it expires between two reconciles", lowered, time.Minute, time.Hour, time.Hour},
 		{"the next leader's clock is behind", lowered, time.Hour, -apitime.MostAhead, time.Hour},
 		{"the limit is lifted before that", lowered, time.Minute, time.Minute, signed},
+		{"the limit is lifted minutes before that", lowered, time.Minute, 56 * time.Minute, signed},
 	} {
 		s := scopeOf(&v1alpha1.APIKey{}, &v1alpha1.Organization{}, v1alpha1.APIKeyStatus{}, issuedAt)
 		reconciled := func(at time.Duration) {

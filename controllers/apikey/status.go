@@ -25,14 +25,15 @@ func judge(s *scope) conditions.Verdict {
 	if isNotRotated(s) {
 		rotation = notRotated
 	}
+	over := expired(status, s.Now) || hasExpired(s, status.KeyID)
 	switch {
-	case status.KeyID != "" && expired(status, s.Now) && shortened(s):
+	case status.KeyID != "" && over && shortened(s):
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
 			Message: "The key has expired because of the organization's spec.apiKeys.maxLifetime: raise spec.rotation.serial above status.rotationSerial for a new token.",
 		}
-	case status.KeyID == "" || expired(status, s.Now):
+	case status.KeyID == "" || over:
 		return conditions.Verdict{
 			Stalled: true,
 			Reason:  v1alpha1.ReasonExpired,
