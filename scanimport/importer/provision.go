@@ -149,7 +149,9 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	}
 	// Of two imports that describe one new repository differently, only one creates it.
 	lease := fingerprints.Hash("repository", cmp.Or(strings.ToLower(facts.FullName), p.place.Repository))
-	return p.createOnce(ctx, lease, exists, func(ctx context.Context) error { return p.createRepository(ctx, facts) })
+	return p.createOnce(ctx, lease, exists, func(ctx context.Context) error {
+		return p.createRepository(ctx, facts, batches)
+	})
 }
 
 // createOnce creates an object that was not found. Imports that create it under the same Lease do so one after another,
@@ -224,17 +226,17 @@ func (p *provisioner) get(ctx context.Context, name string) (found bool, err err
 }
 
 // createRepository creates the repository under the given name, or one derived from its full name.
-func (p *provisioner) createRepository(ctx context.Context, facts provision.Facts) error {
+func (p *provisioner) createRepository(ctx context.Context, facts provision.Facts, batches []*Batch) error {
 	name := p.place.Repository
 	if p.place.byFullName() {
 		name = provision.RepositoryName(facts.Site(), facts.FullName)
 	} else if err := p.mayBeNew(ctx, facts); err != nil {
 		return err
 	}
-	if err := p.checkProject(ctx, name); err != nil {
+	repository := provision.Repository(p.place.Namespace, name, facts)
+	if err := p.rehearse(ctx, repository, batches); err != nil {
 		return err
 	}
-	repository := provision.Repository(p.place.Namespace, name, facts)
 	if repository.Spec.LastCommit != nil {
 		repository.Spec.LastCommit.Link = CommitPage(&repository.Spec, facts.Commit)
 	}
@@ -259,25 +261,30 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	return nil
 }
 
-// checkProject refuses what the named project would refuse once the repository is created: a typing error creates
-// nothing.
-func (p *provisioner) checkProject(ctx context.Context, repository string) error {
-	key := p.key(p.place.Project)
-	switch {
-	case key.Name == "":
+// rehearse tries as a dry run whether the repository and its projects can be created: else none is.
+func (p *provisioner) rehearse(ctx context.Context, repository *v1alpha1.Repository, batches []*Batch) error {
+	if p.place.OfPullRequest {
+		return p.checkReviewed(ctx, repository.Name)
+	}
+	if p.place.DryRun { // creates nothing here, and tries the projects next
 		return nil
-	case !p.place.OfPullRequest:
-		if err := checkName("project", key); err != nil {
-			return err
-		}
-		project := &v1alpha1.Project{}
-		found, err := find(ctx, p.client, "project", key, project)
-		if found {
-			err = cmp.Or(err, checkBond(project, repository))
-		}
+	}
+	trial := &provisioner{client: p.client, place: p.place, found: &Found{
+		Repository: repository, Provisioned: []Provisioned{{Kind: "Repository", Name: repository.Name}},
+	}}
+	trial.place.DryRun = true
+	if _, err := trial.create(ctx, "repository", repository.DeepCopy()); err != nil {
 		return err
 	}
-	err := RequireProject(ctx, p.client, key, repository)
+	return trial.projects(ctx, batches)
+}
+
+// checkReviewed refuses a project that a review names and that the repository does not have.
+func (p *provisioner) checkReviewed(ctx context.Context, repository string) error {
+	if p.place.Project == "" {
+		return nil
+	}
+	err := RequireProject(ctx, p.client, p.key(p.place.Project), repository)
 	if _, refused := errors.AsType[*RefusedError](err); refused {
 		return &RefusedError{err.Error() + "; a review creates no project: import a scan of the branch first, or review without --project"}
 	}
