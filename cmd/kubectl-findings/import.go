@@ -166,6 +166,10 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and --branch %s is not "+
 			"a branch that it could have: import results of its branch first, and then %s", o.repository, o.branch, review)}
 	}
+	if provision.BranchOf(repository) == "" {
+		return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, which is no branch, and the findings of "+
+			"repository %s that it does not have would be closed: %s", o.branch, repository.Name, review)}
+	}
 	return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, but repository %s has the findings of its branch "+
 		"%s, and those that %s does not have would be closed: %s, or set spec.scanBranch of the Repository if its "+
 		"branch is another", o.branch, repository.Name, provision.BranchOf(repository), o.branch, review)}

@@ -28,15 +28,14 @@ func BranchOf(repository *v1alpha1.Repository) string {
 }
 
 // TakesRef reports whether results of a ref, as refs/heads/NAME or NAME, may be imported into the repository's
-// projects: those of another branch would close findings that its branch still has. A repository that names no branch
-// takes any ref. nil is one that is yet to be created, and takes any branch.
+// projects: those of another branch or of a pull request would close findings that its branch still has. A repository
+// that names no branch, or is yet to be created (nil), takes any branch.
 func TakesRef(repository *v1alpha1.Repository, ref string) bool {
 	branch, full := strings.CutPrefix(ref, "refs/heads/")
-	if repository == nil {
-		return full || !strings.HasPrefix(ref, "refs/")
+	if !full && strings.HasPrefix(ref, "refs/") {
+		return false
 	}
-	scanned := BranchOf(repository)
-	return scanned == "" || branch == scanned
+	return repository == nil || BranchOf(repository) == "" || branch == BranchOf(repository)
 }
 
 // RepositoryName returns the name of the Repository that an import creates. It is the same for the same site and full

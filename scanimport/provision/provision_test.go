@@ -170,7 +170,7 @@ func TestOnlyResultsOfItsBranchAreTaken(t *testing.T) {
 		{"the default branch", trunk, "trunk", true},
 		{"another than the default branch", trunk, "feature", false},
 		{"a repository without a branch", none, "feature", true},
-		{"a pull request of one without a branch", none, "refs/pull/4/merge", true},
+		{"a pull request of one without a branch", none, "refs/pull/4/merge", false},
 		{"the first branch", nil, "refs/heads/main", true},
 		{"the first branch by its name", nil, "main", true},
 		{"a pull request as the first", nil, "refs/pull/4/merge", false},
