@@ -3,6 +3,7 @@ package webhookdelivery
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,12 +94,31 @@ func TestAnAttemptThatAWrongClockDatedDelaysNoOther(t *testing.T) {
 
 // A finalizer may hold it for long, and somebody has just removed its URL.
 func TestNothingIsSentToAnEndpointThatIsBeingDeleted(t *testing.T) {
-	s := newScope()
-	s.Now, s.endpoint = noon, builder.WebhookEndpoint("team").Build()
-	s.endpoint.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
-	harness.Same(t, "the outlook before", outlookDue, decide(s).outlook)
-	s.endpoint.DeletionTimestamp = &metav1.Time{Time: noon}
-	harness.Same(t, "the outlook", outlookWaiting, decide(s).outlook)
+	for reason, prepare := range map[string]func(*scope){
+		"the first attempt": func(*scope) {},
+		"a retry": func(s *scope) {
+			webhooks.AddAttempt(s.Status, v1alpha1.WebhookAttempt{
+				At: *at(-time.Hour), EndedAt: at(-time.Hour), RetryAt: at(0), Outcome: v1alpha1.WebhookAttemptFailed,
+			})
+		},
+		"a redelivery": func(s *scope) {
+			webhooks.AddAttempt(s.Status, v1alpha1.WebhookAttempt{At: *at(-time.Hour), Outcome: v1alpha1.WebhookAttemptSucceeded})
+			s.Object.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "1"}
+			webhooks.TakeUpRedelivery(s.Object, noon)
+		},
+	} {
+		s := newScope()
+		s.Now, s.endpoint = noon, builder.WebhookEndpoint("team").Build()
+		s.endpoint.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
+		prepare(s)
+		harness.Same(t, reason+": the outlook before", outlookDue, decide(s).outlook)
+		s.endpoint.DeletionTimestamp = &metav1.Time{Time: noon}
+		waits := decide(s)
+		harness.Same(t, reason+": the outlook", outlookWaiting, waits.outlook)
+		if said := waits.verdict.Message; !strings.Contains(said, "fails when the endpoint is gone") {
+			t.Errorf("%s: it says %q", reason, said)
+		}
+	}
 }
 
 // Else what was signed with a leaked secret would be verified for good, once it has been replaced several times.

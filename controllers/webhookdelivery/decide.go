@@ -59,7 +59,7 @@ func decide(s *scope) step {
 				"the delivery.", s.Object.Spec.EndpointRef.Name))
 	case !s.endpoint.DeletionTimestamp.IsZero():
 		return waiting(v1alpha1.ReasonEndpointNotFound,
-			"The endpoint is being deleted: nothing more is sent to it. Once its finalizers are removed, it is gone.")
+			"The endpoint is being deleted: nothing is sent to it. The delivery fails when the endpoint is gone.")
 	case s.endpoint.Spec.Disabled:
 		return waiting(v1alpha1.ReasonEndpointDisabled,
 			"The endpoint is disabled: remove its spec.disabled to send this delivery.")
