@@ -71,7 +71,8 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 		"folder with the keys that authenticate cursors, each a file of 32 or more random bytes; the file\n"+
 			"whose name sorts last signs. Without it a new key is made at each start, and earlier cursors become invalid")
 	flags.DurationVar(&o.KeyStaleness, "key-staleness", tokens.DefaultKeyStaleness,
-		"how old the API key data may become before requests are refused; at least 5s")
+		"how old the API key data may become before requests are refused; at least 5s. With more than 1m, a replica\n"+
+			"that has lost the API server may refuse re-signed tokens while the signing key is rotated")
 	flags.DurationVar(&o.DataStaleness, "data-staleness", apiserver.DefaultDataStaleness,
 		"how long a kind may be silent before requests that depend on it are refused; from 2m30s on\n"+
 			"answers carry x-data-age")
