@@ -16,6 +16,7 @@ import (
 
 	"code.dny.dev/ssrf"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
@@ -151,7 +152,11 @@ func (s *sender) send(ctx context.Context, url string, event v1alpha1.WebhookEve
 	request.Header.Set(signatures.HeaderSignature, signatures.Header(signed))
 	answer, err := s.client.Do(request) //nolint:gosec // the endpoint sets the URL; the dialer refuses what is neither public nor allowed
 	if err != nil {
-		return failed(0, s.explain(err))
+		host := request.URL.Hostname()
+		if dial, is := errors.AsType[*net.OpError](err); is { // contains neither the URL nor what the receiver sent
+			log.FromContext(ctx).V(1).Info("The receiver of a webhook was not reached", "host", host, "cause", dial.Error())
+		}
+		return failed(0, s.explain(host, err))
 	}
 	defer answer.Body.Close()
 	// Only the status code counts: a truncated or too long body does not matter.
@@ -180,12 +185,17 @@ func failed(code int32, message string) result {
 
 // explain describes an error in our own words: an error of net/http contains the URL, whose path or
 // query may be a credential, and may contain data sent by the receiver.
-func (s *sender) explain(err error) string {
+func (s *sender) explain(host string, err error) string {
 	var unresolved *net.DNSError
+	_, named := netip.ParseAddr(host) // an error unless the host is an address, about which DNS knows nothing
 	switch {
+	case named == nil && errors.Is(err, ssrf.ErrProhibitedIP):
+		return "the host's address is not a public one; the operator's flag --webhook-allow-cidr allows others"
+	case named == nil && errors.Is(err, errDenied):
+		return "the host's address is in a network that the operator's flag --webhook-deny-cidr denies"
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, errDenied), errors.As(err, &unresolved):
-		// One text for all, or it would reveal which names the cluster's DNS resolves to its own Services. Before timeouts:
-		// an error of a lookup may be one.
+		// One text for all names, or it would reveal which ones the cluster's DNS resolves to its own Services. Before
+		// timeouts: an error of a lookup may be one.
 		return "the host's name could not be resolved, or its address is not a public one; the operator's flag " +
 			"--webhook-allow-cidr allows others, and --webhook-deny-cidr denies some"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):

@@ -86,13 +86,18 @@ func TestARefusedAddressIsNotToldFromANameThatDoesNotExist(t *testing.T) {
 		&net.DNSError{Err: "i/o timeout", Name: "receiver.example", IsTimeout: true},
 		ssrf.ErrProhibitedIP, errDenied,
 	} {
-		got := s.explain(&net.OpError{Op: "dial", Err: err})
+		got := s.explain("receiver.example", &net.OpError{Op: "dial", Err: err})
 		said[got] = true
 		if !strings.Contains(got, "resolved") {
 			t.Errorf("of %v it says %q", err, got)
 		}
 	}
 	harness.Same(t, "texts", 1, len(said))
+	for err, flag := range map[error]string{ssrf.ErrProhibitedIP: "--webhook-allow-cidr", errDenied: "--webhook-deny-cidr"} {
+		if got := s.explain("10.1.2.3", err); strings.Contains(got, "resolved") || !strings.Contains(got, flag) {
+			t.Errorf("of an address and %v it says %q", err, got)
+		}
+	}
 }
 
 func TestWhatWentWrongIsSaidWithoutTheURL(t *testing.T) {

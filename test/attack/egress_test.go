@@ -70,7 +70,7 @@ type lure struct {
 }
 
 const (
-	notPublic  = "could not be resolved, or its address is not a public one"
+	notPublic  = "address is not a public one"
 	redirected = "redirect"
 	unusable   = "cannot be used"
 	// unreadable is the error for a port that does not exist.
