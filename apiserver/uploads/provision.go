@@ -36,10 +36,11 @@ func provide(ctx context.Context, c *importer.Client, j *job) error {
 	if errors.Is(err, errNotHere) {
 		return nil
 	}
+	j.found = found
 	if err != nil {
 		return err
 	}
-	j.Repository, j.found = found.Repository.Name, found
+	j.Repository = found.Repository.Name
 	return nil
 }
 

@@ -125,9 +125,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 		Claims: provision.Claims{Branch: o.branch}, Check: o.checkBranch, DryRun: o.dryRun,
 	}, batches)
 	if err != nil {
-		if found != nil { // what was created until then stays
-			provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun)
-		}
+		provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun) // what was created until then stays
 		return session.explainImport(ctx, err, "import scans")
 	}
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
@@ -146,7 +144,11 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 		err = o.awaitSettled(ctx, client, session.namespace, summaries)
 	}
 	err = session.explainImport(ctx, err, "import scans")
-	if !o.quiet || o.output != "" {
+	summarised := !o.quiet || o.output != ""
+	if failed && (!summarised || len(summaries) == 0) {
+		provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun)
+	}
+	if summarised {
 		err = errors.Join(err, o.print(summaries, failed))
 	}
 	if !failed {

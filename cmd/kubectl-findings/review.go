@@ -121,10 +121,10 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	found, err := importer.Provision(ctx, client, importer.Place{
 		Namespace: session.namespace, Repository: o.repository, Project: o.project, OfPullRequest: true, DryRun: o.dryRun,
 	}, batches)
+	provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun) // standard output is for the summary
 	if err != nil {
 		return session.explainImport(ctx, err, "record reviews")
 	}
-	provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun) // standard output is for the summary
 	o.repository = found.Repository.Name
 	progress := newProgress(o.streams.ErrOut, o.quiet, "issues")
 	pr := reviewimport.PullRequest{

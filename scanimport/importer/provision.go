@@ -93,21 +93,22 @@ type Found struct {
 }
 
 // Provision finds the repository and the projects of an import and creates missing ones. If the organization does not
-// allow that, it returns a RefusedError that names the missing object. Existing objects are not changed.
+// allow that, it returns a RefusedError that names the missing object. Existing objects are not changed. With an error,
+// Found.Provisioned holds what was created before it, and stays.
 func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*Found, error) {
 	if place.Check == nil {
 		place.Check = func(*v1alpha1.Repository) error { return nil }
 	}
 	p := &provisioner{client: c, place: place, found: &Found{}}
 	if err := p.repository(ctx, batches); err != nil {
-		return nil, err
+		return p.found, err
 	}
 	if place.OfPullRequest {
 		return p.found, nil
 	}
 	if len(p.found.Provisioned) == 0 {
 		if err := place.Check(p.found.Repository); err != nil {
-			return nil, err
+			return p.found, err
 		}
 	}
 	return p.found, p.projects(ctx, batches)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
@@ -157,6 +158,9 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	for _, path := range []string{"/v2/repos/Web/projects/app", "/v2/repos/web/projects/a%2fb", "/v2/repos/a_b/projects/c"} {
 		post(path, "").wants(http.StatusNotFound, path)
 	}
+	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(o.namespace).Build())
+	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(told, "acme/web", "acme/late", 1), as).
+		wants(http.StatusConflict, "no more scans").says("before that, the upload created repository late (acme/late), project app2")
 }
 
 // Nothing is created if the organization has not allowed it, or under names that belong to another

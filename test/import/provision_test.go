@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
@@ -200,6 +201,14 @@ func TestARepositoryComesByItself(t *testing.T) {
 	out, err = tn.kubectl(file, "--repository", "paymants", "--project", "payments")
 	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, there[0].Name) {
 		t.Errorf("another name: %v\n%s", err, out)
+	}
+	// Of what was created before a failure the user is told, once.
+	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(tn.namespace).Build())
+	for project, format := range map[string]string{"quiet": "--quiet", "text": "--quiet=false", "json": "-o=json"} {
+		out, err = tn.kubectl(document(), "--repository", "acme/"+project, "--project", project, format)
+		if err == nil || strings.Count(out, "acme-"+project+"-") != 1 {
+			t.Errorf("%s: %v\n%s", format, err, out)
+		}
 	}
 }
 
