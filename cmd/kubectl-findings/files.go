@@ -56,7 +56,8 @@ func (o *sarifOptions) files(ctx context.Context, names []string) ([]importer.Fi
 	return untilDone(ctx, func() ([]importer.File, error) { return o.parseAll(names) })
 }
 
-// untilDone returns what read returns, or once ctx ends, an error with its cause: read knows no context, and is left running.
+// untilDone returns what read returns, or once ctx ends, an error with its cause: read knows no context, and is left
+// running.
 func untilDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	var result T
 	done := make(chan error, 1)

@@ -122,8 +122,8 @@ func lastTokenExpired(s *scope) bool {
 	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && expiry != nil && !s.Now.Before(expiry.Time)
 }
 
-// endOfIssued returns when the token stops being valid. One that has expired stays so: a limit that is raised or removed
-// later extends only tokens that are still valid.
+// endOfIssued returns when the token stops being valid. One that has expired stays so: a limit that is raised or
+// removed later extends only tokens that are still valid.
 func endOfIssued(s *scope, have *issued) time.Time {
 	end := endOfLife(s, have.claims.IssuedAt, have.claims.ExpiresAt)
 	if !hasExpired(s, have.claims.ID) {
@@ -132,8 +132,8 @@ func endOfIssued(s *scope, have *issued) time.Time {
 	return slices.MinFunc([]time.Time{end, recordedEnd(s.Before, have.claims.ID)}, time.Time.Compare)
 }
 
-// hasExpired reports whether the end that the status records for the token has passed, or had by the clock of an earlier
-// leader, which may be ahead of this one's: then the status says that the key has expired.
+// hasExpired reports whether the end that the status records for the token has passed, or had by the clock of an
+// earlier leader, which may be ahead of this one's: then the status says that the key has expired.
 func hasExpired(s *scope, token string) bool {
 	end := recordedEnd(s.Before, token)
 	if end.IsZero() || end.After(s.Now.Add(apitime.MostAhead)) {

@@ -37,8 +37,8 @@ const (
 	standingProven
 	// standingFailing: the last attempt failed.
 	standingFailing
-	// standingUnsendable: its secret cannot be read or used, so nothing can be sent to it, whatever the delivery. Its queue
-	// rests, and then nothing is known.
+	// standingUnsendable: its secret cannot be read or used, so nothing can be sent to it, whatever the delivery. Its
+	// queue rests, and then nothing is known.
 	standingUnsendable
 )
 
