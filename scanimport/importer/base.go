@@ -282,15 +282,19 @@ func (b Base) report(ctx context.Context, repository *v1alpha1.Repository, batch
 }
 
 // foreignTo returns a function that reports whether a finding belongs to an analysis that the files do not contain:
-// nobody knows whether it is gone from its file, so a result in another file is another problem. Files that name no
-// analysis may be of any, and so may findings.
+// nobody knows whether it is gone from its file, so a result in another file is another problem. A chosen analysis
+// replaces those that the files name, as in an import. Files without an analysis may be of any, and so may findings.
 func foreignTo(batches []*Batch, places []int) func(*v1alpha1.Finding) bool {
 	named := map[string]bool{"": true}
 	for _, place := range places {
-		if batches[place].Analysis == "" {
+		analyses := batches[place].OfFiles
+		if chosen := batches[place].Analysis; chosen != "" {
+			analyses = []string{chosen}
+		}
+		if slices.Contains(analyses, "") {
 			return func(*v1alpha1.Finding) bool { return false }
 		}
-		for _, analysis := range append(slices.Clone(batches[place].OfFiles), batches[place].Analysis) {
+		for _, analysis := range analyses {
 			named[analysis] = true
 		}
 	}

@@ -58,23 +58,25 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 		return len(out.Known[0])
 	}
 	for _, tc := range []struct {
-		reason, analysis, path string
-		category               v1alpha1.FindingCategory
-		known                  int
+		reason, analysis, chosen, path string
+		category                       v1alpha1.FindingCategory
+		known                          int
 	}{
-		{"another analysis, another file", "b", "b/lock", v1alpha1.CategoryPackage, 0},
-		{"another analysis, the same file", "b", "a/lock", v1alpha1.CategoryPackage, 2},
-		{"the same analysis, another file", "a", "b/lock", v1alpha1.CategoryPackage, 2},
-		{"the same analysis, another category", "a", "b/lock", v1alpha1.CategoryCode, 2},
-		{"no analysis, another category", "", "b/lock", v1alpha1.CategoryCode, 2},
+		{"another analysis, another file", "b", "", "b/lock", v1alpha1.CategoryPackage, 0},
+		{"another analysis, the same file", "b", "", "a/lock", v1alpha1.CategoryPackage, 2},
+		{"the same analysis, another file", "a", "", "b/lock", v1alpha1.CategoryPackage, 2},
+		{"the same analysis, another category", "a", "", "b/lock", v1alpha1.CategoryCode, 2},
+		{"another analysis, imported as the same", "b", "a", "b/lock", v1alpha1.CategoryPackage, 2},
+		{"the same analysis, imported as another", "a", "b", "b/lock", v1alpha1.CategoryPackage, 0},
+		{"no analysis, another category", "", "", "b/lock", v1alpha1.CategoryCode, 2},
 	} {
-		batch := &Batch{Category: tc.category, Analysis: tc.analysis, Results: in(tc.path)}
+		batch := &Batch{Category: tc.category, Analysis: tc.chosen, OfFiles: []string{tc.analysis}, Results: in(tc.path)}
 		harness.Same(t, tc.reason+": known", tc.known, known(batch, l.there()...))
 	}
 
 	// The file of b is renamed while that of a is alike.
 	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "b", Results: in("b/lock")}, func(int, string) {})
-	batch := &Batch{Category: v1alpha1.CategoryPackage, Analysis: "b", Results: in("c/lock")}
+	batch := &Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"b"}, Results: in("c/lock")}
 	harness.Same(t, "b's file is renamed: known", 2, known(batch, l.there()...))
 	findings := l.there()
 	for i := range findings {

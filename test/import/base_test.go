@@ -85,6 +85,20 @@ func TestAnAnalysisThatIsNotReviewedIsNotFixed(t *testing.T) {
 	}
 }
 
+// A new service has the problems of another one, whose analysis the files do not contain.
+func TestAFindingOfAnotherAnalysisIsNotTheNewServices(t *testing.T) {
+	p := newPull(t)
+	p.base().imports(inAnalysis("svc-a/", document(stays)), commitA)
+	copied := stays
+	copied.Path = "b.go"
+	if s := p.reviews(commitB, document(copied)); s.Open != 0 || s.Base.Known != 1 {
+		t.Errorf("without an analysis: %d open, base %+v; want it to have moved", s.Open, *s.Base)
+	}
+	if s := p.reviews(commitC, inAnalysis("svc-b/", document(copied))); s.Open != 1 || s.Base.Known != 0 {
+		t.Errorf("%d open, base %+v; want the copy as an issue", s.Open, *s.Base)
+	}
+}
+
 // The base has a problem once per analysis, and the review once.
 func TestAProblemOfTwoAnalysesIsNotFixed(t *testing.T) {
 	p := newPull(t)
