@@ -157,6 +157,18 @@ func (h history) positions() map[string]int {
 	return out
 }
 
+// repeated returns per series the position of the last scan whose import did its part: those before it are not cut off
+// any more.
+func (h history) repeated(position map[string]int) map[series]int {
+	last := map[series]int{}
+	for name, scan := range h {
+		if scan.incomplete {
+			last[scan.series] = max(last[scan.series], position[name])
+		}
+	}
+	return last
+}
+
 // writerOf returns the name of the scan that last changed an open finding, if it is one of these, or "".
 func (h history) writerOf(spec *v1alpha1.FindingSpec) string {
 	if spec.Closed == nil && spec.Scan != nil {

@@ -434,15 +434,18 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 // What a failed scan added is known like everything else once the scan was repeated: then it is no rival for a file that
 // is renamed.
 func TestARepeatedScanIsFinished(t *testing.T) {
-	l := newLife(t)
 	a, b, c := inFile("a.go", "", 5), inFile("b.go", "", 5), inFile("c.go", "", 5)
-	l.scans(inFile("d.go", "y()", 9))
-	l.lost = func(i int) bool { return i >= 2 } // it closes nothing
-	names := l.scans(a, c)
-	l.lost = nil
-	l.want("repeated", l.scans(a, c), names...)
-	l.mute()
-	l.want("renamed", l.scans(b, c), names...)
+	for reason, incomplete := range map[string][]string{"": nil, " by an incomplete one": {"the tool failed"}} {
+		l := newLife(t)
+		l.scans(inFile("d.go", "y()", 9))
+		l.lost = func(i int) bool { return i >= 2 } // it closes nothing
+		names := l.scans(a, c)
+		l.lost, l.incomplete = nil, incomplete
+		l.want("repeated"+reason, l.scans(a, c), names...)
+		l.mute()
+		l.incomplete = nil
+		l.want("repeated"+reason+", then renamed", l.scans(b, c), names...)
+	}
 }
 
 // What an import closed before it was cut off is no rival either: that import had already written all its results.

@@ -70,12 +70,13 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 	}
 	before := make([]recognition.Known, len(there))
 	position := k.unfinished.positions()
+	repeated := k.unfinished.repeated(position)
 	for i := range there {
 		spec := &there[i].Spec
 		scan := k.unfinished.writerOf(spec)
 		before[i] = recognition.Known{
 			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
-			Unfinished: position[scan], CutOff: scan != "" && !k.unfinished[scan].incomplete, Decision: decisionOf(spec),
+			Unfinished: position[scan], CutOff: position[scan] > repeated[k.unfinished[scan].series], Decision: decisionOf(spec),
 		}
 		before[i].Added = before[i].CutOff && addedByLast(spec)
 	}

@@ -40,8 +40,8 @@ type Known struct {
 	// Unfinished is the position, from 1 and the oldest first, of the scan that wrote the open finding last among those
 	// that did not complete; 0: that scan is not one of them.
 	Unfinished int
-	// CutOff reports that the import of such a scan was cut off: when it is repeated, its result at the same place is
-	// this finding.
+	// CutOff reports that the import of such a scan was cut off, and that no later one has done its part: when it is
+	// repeated, its result at the same place is this finding.
 	CutOff bool
 	// Added reports that such an import created the finding because nothing was recognised. When it is repeated, the
 	// finding's result still counts when evidence is checked for ambiguity, because it took part in the first decision.

@@ -220,7 +220,7 @@ var cases = map[string]one{
 			Known{Evidence: ev("R", "a", 30, code("x")), Unfinished: 1, CutOff: true}),
 		[]Evidence{ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")), ev("R", "a", 17, code("x")), ev("R", "a", 34, code("x"))}, nil, []int{0, 1, 2, 3}, 0},
 	"repeated where a scan was cut off before one that was not": {"the later one has moved its finding to the place of one that is gone", "",
-		append(open(ev("R", "a", 9, code("x"))), Known{Evidence: ev("R", "a", 9, code("x")), Unfinished: 1, CutOff: true}, Known{Evidence: ev("R", "a", 9, code("x")), Unfinished: 2}),
+		append(open(ev("R", "a", 9, code("x"))), Known{Evidence: ev("R", "a", 9, code("x")), Unfinished: 1}, Known{Evidence: ev("R", "a", 9, code("x")), Unfinished: 2}),
 		[]Evidence{ev("R", "a", 9, code("x"))}, nil, []int{2}, 0},
 	"closed far away": {"a finding that was repaired is not the neighbour that came", "",
 		closed(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "a", 6, code("y"))}, nil, []int{-1}, 0},

@@ -24,17 +24,14 @@ func unchanged(m *matcher) {
 }
 
 // asWritten pairs results with the identical findings that an import wrote before it was cut off, if there is a result
-// in the place of each of them: else the import is not repeated here, and results may match its lines by chance. What
-// was written before a scan that wrote everything is not repeated either.
+// in the place of each of them: else the import is not repeated here, and results may match its lines by chance.
 func (m *matcher) asWritten(g *group) {
 	slices.SortStableFunc(g.open, func(a, b int) int { return m.known[b].Unfinished - m.known[a].Unfinished })
 	written := map[int][]int{}
 	for _, k := range g.open {
-		if !m.known[k].CutOff {
-			break
+		if by := m.known[k].Unfinished; m.known[k].CutOff {
+			written[by] = append(written[by], k)
 		}
-		by := m.known[k].Unfinished
-		written[by] = append(written[by], k)
 	}
 	for _, by := range slices.Backward(slices.Sorted(maps.Keys(written))) {
 		pairs := m.samePlaces(m.freeOf(g.results), written[by])
