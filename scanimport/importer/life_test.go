@@ -494,6 +494,15 @@ func TestWhatAnIncompleteScanWroteIsKnown(t *testing.T) {
 			l.incomplete = nil
 			l.want("one is gone, and a scan completes", l.scans(again...), names[0], names[2])
 		}
+		for _, incomplete := range [][]string{nil, failed} {
+			l := newLife(t)
+			l.incomplete = failed
+			names := l.scans(alikeAt("x()", lines)...)
+			l.scans(alikeAt("x()", []int32{moved, lines[2] + moved - lines[0]})...)
+			l.incomplete = incomplete
+			shifted := alikeAt("x()", []int32{moved + 1, lines[2] + moved - lines[0] + 1})
+			l.want("one is gone, and the others move again", l.scans(shifted...), names[0], names[2])
+		}
 	}
 
 	l := newLife(t)

@@ -68,10 +68,14 @@ func (m *matcher) rivals(k key) map[Evidence][]int {
 	return out
 }
 
-// sort orders both sides by place, so that the result does not depend on the order of the file.
+// sort orders both sides by place, so that the result does not depend on the order of the file. Of findings with equal
+// evidence, the one that an unfinished scan wrote last comes first: that scan closed nothing, so a finding that is gone
+// may be at the same place.
 func (m *matcher) sort(results, known []int) {
 	slices.SortStableFunc(results, func(a, b int) int { return m.results[a].compare(&m.results[b]) })
-	slices.SortStableFunc(known, func(a, b int) int { return m.known[a].compare(&m.known[b].Evidence) })
+	slices.SortStableFunc(known, func(a, b int) int {
+		return cmp.Or(m.known[a].compare(&m.known[b].Evidence), m.known[b].Unfinished-m.known[a].Unfinished)
+	})
 }
 
 func (m *matcher) freeOf(results []int) []int {

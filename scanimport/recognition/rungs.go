@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// unchanged pairs results and findings that agree in everything, of several at one place first those that an unfinished
-// scan wrote, the newest first: what it did not report is still open. Results that only their lines distinguish may
-// match each other's lines by chance: so lines only count if the smaller side is paired completely.
+// unchanged pairs results and findings that agree in everything. Results that only their lines distinguish may match
+// each other's lines by chance: so lines only count if the smaller side is paired completely.
 func unchanged(m *matcher) {
 	for _, g := range m.groups(alike) {
 		if m.unfinished {
+			m.sort(nil, g.open)
 			m.asWritten(g)
 		}
 		pairs := m.samePlaces(g.results, g.open)
@@ -26,7 +26,6 @@ func unchanged(m *matcher) {
 // asWritten pairs results with the identical findings that an import wrote before it was cut off, if there is a result
 // in the place of each of them: else the import is not repeated here, and results may match its lines by chance.
 func (m *matcher) asWritten(g *group) {
-	slices.SortStableFunc(g.open, func(a, b int) int { return m.known[b].Unfinished - m.known[a].Unfinished })
 	written := map[int][]int{}
 	for _, k := range g.open {
 		if by := m.known[k].Unfinished; m.known[k].CutOff {
