@@ -67,6 +67,7 @@ type reviewOptions struct {
 	openedAt   string
 	format     string
 	failOn     string
+	analysis   string
 }
 
 func newReviewCommand(c cli) *cobra.Command {
@@ -97,6 +98,8 @@ func newReviewCommand(c cli) *cobra.Command {
 		"markdown: print the summary as a comment for the pull request; default: text")
 	flags.StringVar(&o.failOn, "fail-on", "",
 		"high, medium or new: exit with status 3 if an open issue has high severity, at least medium severity, or exists at all")
+	flags.StringVar(&o.analysis, "analysis", "",
+		"the --analysis of the base's imports, if they have one; it replaces automationDetails.id in the files")
 	flags.BoolVar(&o.clean, "clean", false, "record, without files, that nothing was found in the commit")
 	require(cmd, "repository", "pr")
 	completeWords(cmd, "status", words(pullRequestStatuses...))
@@ -158,7 +161,7 @@ func (o *reviewOptions) read(ctx context.Context, names []string) ([]*importer.B
 	if err != nil {
 		return nil, err
 	}
-	return importer.Collect(files, importer.Choices{Tool: o.tool, Commit: o.commit, Analysis: new(string)}, time.Now())
+	return importer.Collect(files, importer.Choices{Tool: o.tool, Commit: o.commit, Analysis: &o.analysis}, time.Now())
 }
 
 var pullRequestStatuses = []v1alpha1.PullRequestStatus{

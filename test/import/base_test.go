@@ -91,6 +91,11 @@ func TestAFindingOfAnotherAnalysisIsNotTheNewServices(t *testing.T) {
 	p.base().imports(inAnalysis("svc-a/", document(stays)), commitA)
 	copied := stays
 	copied.Path = "b.go"
+	asImported := []string{"--analysis", "svc-a", "--commit", commitB, "--fail-on", "new", "--dry-run"}
+	out, err := p.kubectl(append(asImported, sarifFile(p, inAnalysis("run/7/", document(copied))))...).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "results known: 1") {
+		t.Errorf("with the base's --analysis: %v, and it says\n%s\nwant it to have moved", err, out)
+	}
 	if s := p.reviews(commitB, document(copied)); s.Open != 0 || s.Base.Known != 1 {
 		t.Errorf("without an analysis: %d open, base %+v; want it to have moved", s.Open, *s.Base)
 	}
