@@ -148,14 +148,12 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		of = append(of, slices.Repeat([]int{place}, len(facts))...)
 	}
 	unreported := ofJobs(batches, places, past, findings)
-	foreign := foreignTo(batches, places)
-	findings = withoutGone(findings, foreign, results)
 	analyses := map[problemAtLine][]string{} // of the reported findings
 	var own func(known ResultSet) Distances
 	if b.Own != nil {
 		own = b.Own(batches[places[0]].Tool)
 	}
-	results, of, matches := pairBase(results, of, findings, foreign, own)
+	results, of, matches := pairBase(results, of, &known{findings: findings, foreign: foreignTo(batches, places)}, own)
 	for i, m := range matches {
 		if m.before == nil {
 			continue
@@ -185,16 +183,10 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 // pairBase matches the results with the findings, and returns the results that it has matched, with their batches. A
 // result that is an issue, or is at least as near to one, takes no finding in doubt. The findings are then matched
 // again without all results that stay issues: another result may be such a finding, but none of them may become it
-// because there are fewer. A foreign finding matches no result in another file. issues is what Base.Own returns for the
-// tool, or nil.
-func pairBase(results []reported, of []int, findings []v1alpha1.Finding, foreign func(*v1alpha1.Finding) bool,
+// because there are fewer. issues is what Base.Own returns for the tool, or nil.
+func pairBase(results []reported, of []int, k *known,
 	issues func(known ResultSet) Distances) ([]reported, []int, []match) {
-	matches := pair(results, &known{findings: findings}, nil)
-	for i, m := range matches {
-		if m.before != nil && m.was.Path != m.is.Path && foreign(m.before) {
-			matches[i] = match{}
-		}
-	}
+	matches := pair(results, k, nil)
 	distances := ownOf(results, of, matches, issues)
 	var others []reported
 	var ofOthers []int
@@ -210,7 +202,7 @@ func pairBase(results []reported, of []int, findings []v1alpha1.Finding, foreign
 	if !inDoubt {
 		return results, of, matches
 	}
-	return pairBase(others, ofOthers, findings, foreign, issues)
+	return pairBase(others, ofOthers, k, issues)
 }
 
 // ownOf returns the results that are open issues of the pull request, or may be. Among results that are alike none is
@@ -299,18 +291,6 @@ func foreignTo(batches []*Batch, places []int) func(*v1alpha1.Finding) bool {
 		}
 	}
 	return func(f *v1alpha1.Finding) bool { return !named[f.Spec.Analysis] }
-}
-
-// withoutGone returns the findings without the foreign ones whose file has no result: they match none, and must neither
-// take the place of another finding nor make it ambiguous.
-func withoutGone(findings []v1alpha1.Finding, foreign func(*v1alpha1.Finding) bool,
-	results []reported) []v1alpha1.Finding {
-	there := map[string]bool{}
-	for i := range results {
-		there[problemOf(&results[i].spec).path] = true
-	}
-	left, _ := divide(findings, func(f *v1alpha1.Finding) bool { return !foreign(f) || there[problemOf(&f.Spec).path] })
-	return left
 }
 
 // ofJobs returns the names of the findings that the scan jobs of the batches would close if they are not reported.

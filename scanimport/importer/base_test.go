@@ -85,6 +85,11 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 		}
 	}
 	harness.Same(t, "b's file is renamed, its findings closed since: known", 2, known(batch, findings...))
+	batch.Results = append(batch.Results, inFile("a/lock", "", 1), inFile("b/lock", "", 1))
+	batch.Results[2].Index, batch.Results[3].Index = 2, 3
+	batch.Results[2].RuleID, batch.Results[3].RuleID = "other", "other"
+	harness.Same(t, "b's packages move, all files have other results: known", 2, known(batch, l.there()...))
+	harness.Same(t, "b's packages move, closed since, and all files have other results: known", 2, known(batch, findings...))
 }
 
 // With many results each look for issues takes long.

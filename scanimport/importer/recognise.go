@@ -42,6 +42,8 @@ type known struct {
 	closesRest bool
 	// unfinished are the scans that did not complete, and that no later one has repeated.
 	unfinished history
+	// foreign reports whether a finding belongs to an analysis that the results are not of; nil: none does.
+	foreign func(*v1alpha1.Finding) bool
 	// incomplete reports that this scan, or one since the last complete one of its series or of that whose findings it is
 	// the first to take over, has not looked at everything.
 	incomplete bool
@@ -78,6 +80,7 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
 			Unfinished: position[scan], CutOff: position[scan] > repeated[k.unfinished[scan].series], Decision: decisionOf(spec),
 		}
+		before[i].Foreign = k.foreign != nil && k.foreign(&there[i])
 		before[i].Added = before[i].CutOff && addedByLast(spec)
 	}
 	renewEvidence(results, evidence, before, constant)

@@ -127,6 +127,9 @@ func (m *matcher) company() *company {
 	}
 	for i := range m.known {
 		k := &m.known[i]
+		if k.Foreign && !m.reported[k.Path] {
+			continue // no result can be it
+		}
 		count(c.known, &k.Evidence)
 		if k.Legacy {
 			c.known[likeEarlier(&k.Evidence, "")]++

@@ -145,7 +145,7 @@ func (m *matcher) goneFiles() map[string][]*file {
 	files, there := map[string]*file{}, maps.Clone(m.reported)
 	there[""] = true
 	for i := range m.known {
-		if !m.known[i].Closed {
+		if !m.known[i].Closed && !m.known[i].Foreign {
 			there[m.known[i].Path] = there[m.known[i].Path] || m.taken[i] != none
 			addTo(files, &m.known[i].Evidence, i)
 		}

@@ -121,6 +121,9 @@ func elsewhere(keys ...key) func(*matcher) {
 				reported.add(k, &m.results[i], i)
 			}
 			for i := range m.known {
+				if m.known[i].Foreign {
+					continue
+				}
 				if m.known[i].Closed {
 					closed.add(k, &m.known[i].Evidence, i)
 				} else {
