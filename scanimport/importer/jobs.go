@@ -34,16 +34,20 @@ type pastScan struct {
 	incomplete bool
 }
 
-// follows reports whether the scan was imported after another one of its series; their Lease keeps imports from running
-// at the same time. When the scans started does not matter: a file may be imported again, or an older one if forced.
-// The ends are compared because recordedAt does not survive a restore. Earlier versions took them from the clocks of
-// the importers' machines: a failed scan whose clock was ahead counts as unfinished until a success ends after it.
-func (s pastScan) follows(other pastScan) bool {
-	if s.completedAt.IsZero() || other.completedAt.IsZero() {
-		return s.recordedAt.After(other.recordedAt)
+// at returns when the scan was imported: the end, or else the beginning, since the Lease of a series keeps its imports
+// from running at the same time. When the scan started does not matter: a file may be imported again, or an older one
+// if forced. The end comes first because recordedAt does not survive a restore: a scan without an end counts as
+// unfinished after one, until a success ends. Earlier versions took the ends from the clocks of the importers' machines:
+// so does a failed scan whose clock was ahead.
+func (s pastScan) at() time.Time {
+	if s.completedAt.IsZero() {
+		return s.recordedAt
 	}
-	return s.completedAt.After(other.completedAt)
+	return s.completedAt
 }
+
+// follows reports whether the scan was imported after another one of its series.
+func (s pastScan) follows(other pastScan) bool { return s.at().After(other.at()) }
 
 // history holds the scans of a tool in a project, under all the tool's names, by the scan's name.
 type history map[string]pastScan
@@ -139,18 +143,13 @@ func (h history) unfinished() history {
 	return out
 }
 
-// positions returns the positions of the scans in the order of their imports, from 1, by the scan's name. Imports of a
-// series do not overlap, so the beginning of one that has no end is enough.
+// positions returns the positions of the scans in the order of their imports, from 1, by the scan's name. Times are
+// whole seconds: one without an end began after another one of its series had ended in the same second.
 func (h history) positions() map[string]int {
-	at := func(name string) time.Time {
-		if end := h[name].completedAt; !end.IsZero() {
-			return end
-		}
-		return h[name].recordedAt
-	}
 	out := make(map[string]int, len(h))
 	for i, name := range slices.SortedFunc(maps.Keys(h), func(a, b string) int {
-		return cmp.Or(at(a).Compare(at(b)), cmp.Compare(a, b))
+		x, y := h[a], h[b]
+		return cmp.Or(x.at().Compare(y.at()), y.completedAt.Compare(x.completedAt), cmp.Compare(a, b))
 	}) {
 		out[name] = i + 1
 	}

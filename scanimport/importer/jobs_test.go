@@ -122,7 +122,7 @@ func TestWhichScansAreUnfinished(t *testing.T) {
 	want := []string{"incomplete", "killed", "of another job", "older, forced", "same file"}
 	harness.Same(t, "unfinished scans", want, slices.Sorted(maps.Keys(past.unfinished())))
 	harness.Same(t, "their positions", map[string]int{
-		"of another job": 1, "same file": 2, "killed": 3, "older, forced": 4, "incomplete": 5,
+		"of another job": 1, "same file": 2, "older, forced": 3, "killed": 4, "incomplete": 5,
 	}, past.unfinished().positions())
 	past["incomplete, of no analysis"] = pastScan{series: series{category: v1alpha1.CategoryPackage}, incomplete: true}
 	past["of the second"] = pastScan{series: series{code.category, "the second"}, startedAt: at(60), succeeded: true}
