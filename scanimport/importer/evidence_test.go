@@ -85,15 +85,15 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 		r.Fingerprints = map[string]string{"primaryLocationLineHash": strings.Repeat("a", maxFingerprint) + end}
 		return r
 	}
-	for reason, store := range map[string]func(*life, string){
-		"stored": func(*life, string) {}, "stored by an earlier version": (*life).cutAsBefore,
-	} {
+	for reason, cut := range map[string]bool{"stored": false, "stored by an earlier version": true} {
 		l := newLife(t)
 		first := l.scans(at(3, "1"))
 		l.mute()
-		store(l, first[0])
+		if cut {
+			l.cutAsBefore(first[0])
+		}
 		l.want(reason+", and moved", l.scans(at(50, "1:2")), first...)
-		if doubt := l.findings[first[0]].Spec.Doubt; (doubt != nil) != (reason == "stored by an earlier version") {
+		if doubt := l.findings[first[0]].Spec.Doubt; (doubt != nil) != cut {
 			t.Errorf("%s, and moved, with the doubt %+v", reason, doubt)
 		}
 		if l.scans(at(90, "2"))[0] == first[0] {

@@ -36,9 +36,9 @@ type pastScan struct {
 
 // at returns when the scan was imported: the end, or else the beginning, since the Lease of a series keeps its imports
 // from running at the same time. When the scan started does not matter: a file may be imported again, or an older one
-// if forced. The end comes first because recordedAt does not survive a restore: a scan without an end counts as
-// unfinished after one, until a success ends. Earlier versions took the ends from the clocks of the importers' machines:
-// so does a failed scan whose clock was ahead.
+// if forced. The end comes first because recordedAt does not survive a restore: after one, a scan without an end counts
+// as unfinished until a success ends. So does a failed scan of an earlier version, which took the end from the clock of
+// the importer's machine, if that clock was ahead.
 func (s pastScan) at() time.Time {
 	if s.completedAt.IsZero() {
 		return s.recordedAt
@@ -185,7 +185,7 @@ func (h history) sort(b *Batch, findings []v1alpha1.Finding, unreadable []string
 	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: h.unfinished(),
 		incomplete: len(b.Incomplete) > 0}
 	adopted := s
-	if h.adopts(s) && h.first(s).IsZero() { // a later scan does not wait: none without an analysis may ever complete
+	if h.adopts(s) && h.first(s).IsZero() { // only the first: perhaps no scan without an analysis ever completes
 		adopted.analysis = ""
 	}
 	for _, scan := range k.unfinished {

@@ -466,7 +466,7 @@ func TestWhatIsClosedIsNoRival(t *testing.T) {
 	l.want("renamed, and the closed one is back", l.scans(b, c), names...)
 }
 
-// A scan repeats an incomplete one where all is in its place. What that one added is known like everything else.
+// No scan repeats an incomplete one. What that one added is known like everything else.
 func TestWhatAnIncompleteScanWroteIsKnown(t *testing.T) {
 	failed := []string{"the tool failed"}
 	for reason, firstScan := range map[string][]int32{"all at once": nil, "one was known": {5}} {

@@ -24,7 +24,7 @@ type match struct {
 	rung   recognition.Rung
 	doubt  recognition.Doubt
 	// doubted reports that a scan that did not complete has already stored the doubt, that no later one has repeated it,
-	// and that the result is unchanged: such a doubt is about a twin, or about a closed finding of an earlier version.
+	// and that the result is unchanged: such a doubt is about a twin.
 	doubted bool
 	// was and is are the evidence of before and of the result.
 	was, is recognition.Evidence
