@@ -42,7 +42,7 @@ type known struct {
 	closesRest bool
 	// unfinished are the scans that did not complete, and that no later one has repeated.
 	unfinished history
-	// foreign reports whether a finding belongs to an analysis that the results are not of; nil: none does.
+	// foreign reports whether a finding belongs to an analysis that the results do not contain; nil: none does.
 	foreign func(*v1alpha1.Finding) bool
 	// incomplete reports that this scan, or one since the last complete one of its series or of that whose findings it is
 	// the first to take over, has not looked at everything.
