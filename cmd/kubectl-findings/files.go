@@ -53,11 +53,14 @@ func (o *sarifOptions) check() error {
 // files reads every file before anything is written, and reports for each refused file why. It returns once ctx ends,
 // even if a scanner that hangs keeps standard input open.
 func (o *sarifOptions) files(ctx context.Context, names []string) ([]importer.File, error) {
-	return untilDone(ctx, func() ([]importer.File, error) { return o.parseAll(names) })
+	files, err := untilDone(ctx, func() ([]importer.File, error) { return o.parseAll(names) })
+	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+		err = fmt.Errorf("stopped while reading, nothing was written: %w", err)
+	}
+	return files, err
 }
 
-// untilDone returns what read returns, or once ctx ends, an error with its cause: read knows no context, and is left
-// running.
+// untilDone returns what read returns, or the cause once ctx ends: read knows no context, and is left running.
 func untilDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	var result T
 	done := make(chan error, 1)
@@ -72,7 +75,7 @@ func untilDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 		return result, err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("stopped while reading, nothing was imported: %w", context.Cause(ctx))
+		return none, context.Cause(ctx)
 	}
 }
 

@@ -77,7 +77,7 @@ func TestAPipeThatStaysOpenIsNotWaitedForAfterAnInterrupt(t *testing.T) {
 	go func() { ended <- plugin.ExecuteContext(ctx) }()
 	select {
 	case err := <-ended:
-		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was imported") {
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was written") {
 			t.Errorf("it ends with %v", err)
 		}
 	case <-time.After(harness.Patience):

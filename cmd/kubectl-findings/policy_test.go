@@ -55,7 +55,8 @@ func TestPoliciesBehindASilentURLAreNotWaitedForAfterAnInterrupt(t *testing.T) {
 	}()
 	o := &policyTestOptions{cli: cli{streams: genericiooptions.NewTestIOStreamsDiscard()}}
 	o.files = genericclioptions.FileNameFlags{Filenames: &[]string{server.URL + "/policy.yaml"}}
-	if _, err := o.readWithin(ctx); !errors.Is(err, context.Canceled) {
+	_, err := o.readWithin(ctx)
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "import") { // a test of policies imports nothing
 		t.Errorf("it ends with %v", err)
 	}
 }
