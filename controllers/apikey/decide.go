@@ -118,8 +118,7 @@ func decide(s *scope, have *issued) (order, bool) {
 // lastTokenExpired reports whether the last token in the status has expired and no rotation is requested. The loss
 // of its Secret or signing key must not give the key a new lifetime.
 func lastTokenExpired(s *scope) bool {
-	expiry := s.Before.ExpiresAt
-	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && expiry != nil && !s.Now.Before(expiry.Time)
+	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && hasExpired(s, s.Before.KeyID)
 }
 
 // endOfIssued returns when the token stops being valid. One that has expired stays so: a limit that is raised or

@@ -130,6 +130,8 @@ func TestAnExpiredTokenStaysSo(t *testing.T) {
 			reconciled(c.limitedAt + c.liftedAfter)
 			harness.Same(t, c.reason+": life", c.want, s.Status.ExpiresAt.Sub(issuedAt))
 		}
+		_, again := decide(s, nil)
+		harness.Same(t, c.reason+": a new token if its Secret is lost", c.want == signed, again)
 	}
 }
 
