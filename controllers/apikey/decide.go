@@ -132,7 +132,8 @@ func endOfIssued(s *scope, have *issued) time.Time {
 }
 
 // hasExpired reports whether the end that the status records for the token has passed, or had by the clock of an
-// earlier leader, which may be ahead of this one's: then the status says that the key has expired.
+// earlier leader, which may be ahead of this one's: then Ready has the reason Expired. A later reason, such as
+// SecretNotWritten, hides that: such a token is valid again if its limit is also lifted within those minutes.
 func hasExpired(s *scope, token string) bool {
 	end := recordedEnd(s.Before, token)
 	if end.IsZero() || end.After(s.Now.Add(apitime.MostAhead)) {
