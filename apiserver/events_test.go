@@ -124,7 +124,8 @@ func TestAStreamThatNobodyReadsIsCutOff(t *testing.T) {
 	}
 }
 
-// The console knows the scopes of events by itself: it imports nothing of the facade.
+// A refused request would be recorded against the key, although nobody asked for events. The console knows the scopes
+// of events by itself: it imports nothing of the facade.
 func TestAPageAsksForItsPlaceOnlyIfTheKeyMayFollowEvents(t *testing.T) {
 	model, err := readmodel.New(readmodel.Options{Source: held(nil)})
 	harness.Must(t, err)

@@ -98,7 +98,6 @@ func TestAPageSaysHowOldItMayBe(t *testing.T) {
 	harness.Same(t, "the age of what is refused", "700", answer.Header.Get("X-Data-Age"))
 }
 
-// A refused request would be recorded against the key, although nobody asked for events.
 // To load the error again would send the form again.
 func TestARefusedFormLeadsBackToItsPage(t *testing.T) {
 	c := newConsole(t, http.NotFoundHandler())
