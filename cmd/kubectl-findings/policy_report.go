@@ -52,7 +52,7 @@ type policyReport struct {
 	Lost    []verdictChange `json:"lost"`
 	Changed []verdictChange `json:"changed"`
 
-	// costly reports that this expression takes too long to evaluate in the cluster, where it is not in force.
+	// costly reports that the policy in the cluster has this expression and is TooCostly, and this spec is not in force.
 	costly bool
 }
 

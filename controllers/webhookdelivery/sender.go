@@ -187,11 +187,12 @@ func failed(code int32, message string) result {
 // query may be a credential, and may contain data sent by the receiver.
 func (s *sender) explain(host string, err error) string {
 	var unresolved *net.DNSError
-	_, named := netip.ParseAddr(host) // an error unless the host is an address, about which DNS knows nothing
+	_, notAddress := netip.ParseAddr(host)
+	isAddress := notAddress == nil // DNS knows nothing about it
 	switch {
-	case named == nil && errors.Is(err, ssrf.ErrProhibitedIP):
+	case isAddress && errors.Is(err, ssrf.ErrProhibitedIP):
 		return "the host's address is not a public one; the operator's flag --webhook-allow-cidr allows others"
-	case named == nil && errors.Is(err, errDenied):
+	case isAddress && errors.Is(err, errDenied):
 		return "the host's address is in a network that the operator's flag --webhook-deny-cidr denies"
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, errDenied), errors.As(err, &unresolved):
 		// One text for all names, or it would reveal which ones the cluster's DNS resolves to its own Services. Before
