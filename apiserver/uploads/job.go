@@ -79,9 +79,6 @@ func (s *Service) run(j *job) error {
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = errors.Join(cause, err)
 	}
-	if err != nil && j.found != nil && len(j.found.Provisioned) > 0 && !j.DryRun {
-		err = &lateError{err, j.found.Provisioned}
-	}
 	return err
 }
 
@@ -209,30 +206,22 @@ func refusedRef(repository *v1alpha1.Repository, ref string) string {
 		"a pull request is uploaded with pull_request, or with a ref as refs/pull/412/head", ref, branch)
 }
 
-// lateError is an error of an upload that has created objects for its import, which stay.
-type lateError struct {
-	error
-	created []importer.Provisioned
-}
-
-func (e *lateError) Unwrap() error { return e.error }
-
-// explain translates the error of an import into a problem.
-func explain(err error) error {
-	var late *lateError
-	if !errors.As(err, &late) {
-		return explainCause(err)
+// problem returns the error of a job that is done, with the objects that the job created before it, and that stay.
+func (j *job) problem() error {
+	told := *problem.Of(explain(j.err))
+	if j.DryRun || j.found == nil || len(j.found.Provisioned) == 0 {
+		return &told
 	}
-	told := *problem.Of(explainCause(late.error))
 	var created []string
-	for _, object := range late.created {
-		created = append(created, object.String())
+	for _, object := range j.found.Provisioned {
+		created = append(created, object.Warning(false))
 	}
-	told.Detail += "; before that, the upload created " + strings.Join(created, ", ")
+	told.Detail += "; before that: " + strings.Join(importer.KeptWarnings(created), "; ")
 	return &told
 }
 
-func explainCause(err error) error {
+// explain translates the error of an import into a problem.
+func explain(err error) error {
 	var refused *importer.RefusedError
 	var tooLong *importer.TooLongError
 	var known *problem.Problem

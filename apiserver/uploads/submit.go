@@ -31,7 +31,7 @@ func (s *Service) Submit(ctx context.Context, request Request) (id string, err e
 	case <-j.recorded:
 		return j.id, nil
 	default:
-		return "", explain(j.err)
+		return "", j.problem()
 	}
 }
 

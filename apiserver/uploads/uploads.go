@@ -196,7 +196,7 @@ func (s *Service) await(ctx context.Context, j *job) (*openapi.Upload, error) {
 func (s *Service) answer(ctx context.Context, j *job) (*openapi.Upload, error) {
 	switch {
 	case j.err != nil:
-		return nil, explain(j.err)
+		return nil, j.problem()
 	case j.DryRun:
 		return preview(j), nil
 	}

@@ -160,7 +160,8 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	}
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(o.namespace).Build())
 	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(told, "acme/web", "acme/late", 1), as).
-		wants(http.StatusConflict, "no more scans").says("before that, the upload created repository late (acme/late), project app2")
+		wants(http.StatusConflict, "no more scans").
+		says("was created: repository late (acme/late). It has no branch", "was created: project app2")
 }
 
 // Nothing is created if the organization has not allowed it, or under names that belong to another
