@@ -235,11 +235,11 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		return err
 	}
 	repository := provision.Repository(p.place.Namespace, name, facts)
-	if err := p.rehearse(ctx, repository, batches); err != nil {
-		return err
-	}
 	if repository.Spec.LastCommit != nil {
 		repository.Spec.LastCommit.Link = CommitPage(&repository.Spec, facts.Commit)
+	}
+	if err := p.rehearse(ctx, repository, batches); err != nil {
+		return err
 	}
 	created, err := p.create(ctx, "repository", repository)
 	if err != nil {
@@ -262,7 +262,8 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	return nil
 }
 
-// rehearse tries as a dry run whether the repository and its projects can be created: else none is.
+// rehearse tries by a dry run of each whether the repository and its projects can be created: else none is. It cannot
+// see that they exceed a quota only together.
 func (p *provisioner) rehearse(ctx context.Context, repository *v1alpha1.Repository, batches []*Batch) error {
 	if p.place.OfPullRequest {
 		return p.checkReviewed(ctx, repository.Name)
