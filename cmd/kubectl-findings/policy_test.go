@@ -127,11 +127,15 @@ func stoppedInCluster(name, match string, change func(*v1alpha1.TriagePolicySpec
 	return policy
 }
 
-// costly makes a policy one that the controllers could not count. inForce is the generation in force, 0 for none.
+// costly makes a policy one that the controllers could not count. inForce is the generation in force, 0 for none; an
+// earlier one has another priority.
 func costly(policy *v1alpha1.TriagePolicy, inForce int64, why string) *v1alpha1.TriagePolicy {
 	policy.Generation, policy.Status.ObservedGeneration = 2, 2
 	if policy.Status.InForce = nil; inForce != 0 {
 		policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: inForce, Spec: policy.Spec}
+		if inForce < policy.Generation {
+			policy.Status.InForce.Spec.Priority++
+		}
 	}
 	policy.Status.Conditions = []v1alpha1.Condition{
 		{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonTooCostly, ObservedGeneration: 2},

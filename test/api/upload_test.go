@@ -152,7 +152,7 @@ func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
 	}
 	foreign := post("/v2/repos/theirs/projects/theirs/scans").wants(http.StatusNotFound, "another organization's")
 	absent := post("/v2/repos/none/projects/none/scans").wants(http.StatusNotFound, "nobody's")
-	harness.Same(t, "the answers differ", string(absent.body), string(foreign.body))
+	harness.Same(t, "the body", string(absent.body), string(foreign.body))
 	harness.Same(t, "the findings that are stored", 0, len(o.everything())+len(other.everything()))
 }
 
