@@ -83,8 +83,8 @@ func newImportCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.projectPath, "project-path", "",
 		"folder of the Project in the repository, if the Project is created; default: the whole repository")
 	flags.StringVar(&o.branch, "branch", "",
-		"branch that was scanned; refused if the Repository has another. A Repository that is created gets it; "+
-			"default: taken from the files")
+		"branch that was scanned; refused if the Repository has another, or if it is a ref of something else, as "+
+			"refs/pull/4/merge or refs/tags/v1. A Repository that is created gets it; default: taken from the files")
 	flags.StringVar(&o.formerly, "formerly", "",
 		"another name under which the scanner's findings are known; they are taken over with their decisions")
 	flags.StringVar(&o.analysis, "analysis", "",
@@ -166,11 +166,13 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 	}
 	if repository == nil {
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and --branch %s is not "+
-			"a branch that it could have: import results of its branch first, and then %s", o.repository, o.branch, review)}
+			"a branch that it could have: import results of its branch first, and name it with --branch; then %s",
+			o.repository, o.branch, review)}
 	}
 	if provision.BranchOf(repository) == "" {
 		return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, which is no branch, and the findings of "+
-			"repository %s that it does not have would be closed: %s", o.branch, repository.Name, review)}
+			"repository %s that it does not have would be closed: name the branch that was scanned, or %s",
+			o.branch, repository.Name, review)}
 	}
 	return &importer.RefusedError{Reason: fmt.Sprintf("--branch is %s, but repository %s has the findings of its branch "+
 		"%s, and those that %s does not have would be closed: %s, or set spec.scanBranch of the Repository if its "+

@@ -165,6 +165,7 @@ func TestThePluginSaysWhatToDoNext(t *testing.T) {
 		"in the future":  {"it would shut out every later scan", good, []string{"--started-at", "2999-01-01T00:00:00Z"}, "future"},
 		"concurrency":    {"a typing mistake", good, []string{"--concurrency", "0"}, "from 1 to 256"},
 		"wait, dry run":  {"nothing changes", good, []string{"--wait", "--dry-run"}, "exclude each other"},
+		"a tag":          {"it is no branch", good, []string{"--branch", "refs/tags/v1"}, "name the branch that was scanned"},
 		"another's name": {"a role in one namespace is none in another", good, []string{"--namespace", "default"}, "forbidden"},
 	} {
 		t.Run(name, func(t *testing.T) {

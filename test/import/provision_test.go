@@ -135,7 +135,8 @@ func TestARepositoryComesByItself(t *testing.T) {
 	}
 	// Nor do results that are not those of a branch.
 	out, err = tn.kubectl(file, append(place, "--branch", "refs/pull/4/merge")...)
-	if err == nil || !strings.Contains(out, "import results of its branch first") || len(tn.repositories()) > 0 {
+	if err == nil || !strings.Contains(out, "import results of its branch first, and name it with --branch") ||
+		len(tn.repositories()) > 0 {
 		t.Errorf("an import of a pull request: %v\n%s", err, out)
 	}
 	out, err = tn.kubectl(file, place...)
