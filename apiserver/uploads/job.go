@@ -216,7 +216,7 @@ func (j *job) problem() error {
 	for _, object := range j.found.Provisioned {
 		created = append(created, object.Warning(false))
 	}
-	told.Detail += "; before that: " + strings.Join(importer.KeptWarnings(created), "; ")
+	told.Detail += "; before that, " + strings.Join(importer.KeptWarnings(created), "; ")
 	return &told
 }
 

@@ -42,9 +42,9 @@ func (p Provisioned) String() string {
 
 // Warning describes what was created, or with DryRun would be, and the consequences.
 func (p Provisioned) Warning(dryRun bool) string {
-	text := "did not exist, and was created: " + p.String()
+	text := p.String() + " did not exist, and was created"
 	if dryRun {
-		text = "does not exist, and would be created: " + p.String()
+		text = p.String() + " does not exist, and would be created"
 	}
 	if p.ScanBranch != "" {
 		text += ". Only results of its branch " + p.ScanBranch + " are imported: set spec.scanBranch if that is not its main branch"

@@ -161,7 +161,7 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(o.namespace).Build())
 	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(told, "acme/web", "acme/late", 1), as).
 		wants(http.StatusConflict, "no more scans").
-		says("was created: repository late (acme/late). It has no branch", "was created: project app2")
+		says("repository late (acme/late) did not exist, and was created. It has no branch", "project app2 did not exist")
 }
 
 // Nothing is created if the organization has not allowed it, or under names that belong to another
