@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -20,18 +19,13 @@ func (c *Client) Project(ctx context.Context, namespace, name string) (stored *v
 	if !kube.IsName(name) {
 		return nil, problem.NotFound(projectNoun)
 	}
-	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
-	defer cancel()
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
-	_, err = sourceOf[*v1alpha1.Project](c, namespace).List(ctx, named, func(object runtime.Object) error {
-		stored, _ = object.(*v1alpha1.Project) // nil if it is unreadable
+	err = selected(ctx, c, namespace, projectNoun, named, func(project *v1alpha1.Project) error {
+		stored = project
 		return nil
 	})
-	switch {
-	case err != nil:
-		return nil, problem.TryAgain("the "+projectNoun+" could not be read", err)
-	case stored == nil:
-		return nil, problem.NotFound(projectNoun)
+	if err == nil && stored == nil {
+		err = problem.NotFound(projectNoun)
 	}
-	return stored, nil
+	return stored, err
 }

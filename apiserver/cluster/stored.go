@@ -111,10 +111,16 @@ func listOf[T kube.Object](ctx context.Context, c *Client, namespace, noun strin
 		return err
 	}
 	defer leave()
+	return selected(ctx, c, namespace, noun, metav1.ListOptions{}, each)
+}
+
+// selected is listOf for the objects that the options select, without a turn: they must be few.
+func selected[T kube.Object](ctx context.Context, c *Client, namespace, noun string, options metav1.ListOptions,
+	each func(T) error) error {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	var failed error
-	_, err = sourceOf[T](c, namespace).List(ctx, metav1.ListOptions{}, func(object runtime.Object) error {
+	_, err := sourceOf[T](c, namespace).List(ctx, options, func(object runtime.Object) error {
 		if one, readable := object.(T); readable {
 			failed = each(one)
 		}

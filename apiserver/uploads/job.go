@@ -212,11 +212,8 @@ func (j *job) problem() error {
 	if j.DryRun || j.found == nil || len(j.found.Provisioned) == 0 {
 		return &told
 	}
-	var created []string
-	for _, object := range j.found.Provisioned {
-		created = append(created, object.Warning(false))
-	}
-	told.Detail += "; before that, " + strings.Join(importer.KeptWarnings(created), "; ")
+	created := importer.KeptWarnings(importer.Warnings(j.found.Provisioned, false))
+	told.Detail += "; before that, " + strings.Join(created, "; ")
 	return &told
 }
 

@@ -54,6 +54,7 @@ func (j *job) place() importer.Place {
 
 // begins checks a ref against the repository, which is nil if it is yet to be created.
 func begins(repository *v1alpha1.Repository, j *job) error {
+	_, isBranch := provision.Branch(j.Ref)
 	switch {
 	case repository != nil:
 		j.Repository = repository.Name
@@ -63,7 +64,7 @@ func begins(repository *v1alpha1.Repository, j *job) error {
 	case j.commit != nil:
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and only results of its branch can create it: "+
 			"upload those before the results of a pull request", j.Repository)}
-	case !provision.TakesRef(nil, j.Ref):
+	case !isBranch:
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and only results of its branch can create it: "+
 			"upload those before the results of %s", j.Repository, j.Ref)}
 	}

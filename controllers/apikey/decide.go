@@ -118,23 +118,23 @@ func decide(s *scope, have *issued) (order, bool) {
 // lastTokenExpired reports whether the last token in the status has expired and no rotation is requested. The loss
 // of its Secret or signing key must not give the key a new lifetime.
 func lastTokenExpired(s *scope) bool {
-	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && hasExpired(s, s.Before.KeyID)
+	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && wasExpired(s, s.Before.KeyID)
 }
 
 // endOfIssued returns when the token stops being valid. One that has expired stays so: a limit that is raised or
 // removed later extends only tokens that are still valid.
 func endOfIssued(s *scope, have *issued) time.Time {
 	end := endOfLife(s, have.claims.IssuedAt, have.claims.ExpiresAt)
-	if !hasExpired(s, have.claims.ID) {
+	if !wasExpired(s, have.claims.ID) {
 		return end
 	}
 	return slices.MinFunc([]time.Time{end, recordedEnd(s.Before, have.claims.ID)}, time.Time.Compare)
 }
 
-// hasExpired reports whether the end that the status records for the token has passed, or had by the clock of an
+// wasExpired reports whether the end that the status records for the token has passed, or had by the clock of an
 // earlier leader, which may be ahead of this one's: then Ready has the reason Expired. A later reason, such as
 // SecretNotWritten, hides that: such a token is valid again if its limit is also lifted within those minutes.
-func hasExpired(s *scope, token string) bool {
+func wasExpired(s *scope, token string) bool {
 	end := recordedEnd(s.Before, token)
 	if end.IsZero() || end.After(s.Now.Add(apitime.MostAhead)) {
 		return false

@@ -25,7 +25,7 @@ func judge(s *scope) conditions.Verdict {
 	if isNotRotated(s) {
 		rotation = notRotated
 	}
-	over := expired(status, s.Now) || hasExpired(s, status.KeyID)
+	over := expired(status, s.Now) || wasExpired(s, status.KeyID)
 	switch {
 	case status.KeyID != "" && over && shortened(s):
 		return conditions.Verdict{
@@ -52,6 +52,7 @@ func judge(s *scope) conditions.Verdict {
 	return conditions.Ready(message + rotation)
 }
 
+// expired reports whether the status has no token that is valid by this clock.
 func expired(status v1alpha1.APIKeyStatus, now time.Time) bool {
 	return status.ExpiresAt == nil || !now.Before(status.ExpiresAt.Time)
 }

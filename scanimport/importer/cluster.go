@@ -121,15 +121,15 @@ func find(ctx context.Context, c client.Client, kind string, key client.ObjectKe
 	return true, nil
 }
 
-// resources are the kinds of required objects as roles name them.
-var resources = map[string]string{"repository": "repositories", "project": "projects"}
-
 // noSuch returns the error for a required object that does not exist, which the ClusterRole of scanners cannot create.
 func noSuch(kind string, key client.ObjectKey) *RefusedError {
 	return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: list them with `kubectl get %s -n %s`; it must exist before the import; "+
 		"creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it",
-		kind, key.Name, key.Namespace, kind, key.Namespace, resources[kind])}
+		kind, key.Name, key.Namespace, kind, key.Namespace, kube.Resource(kindName(kind)))}
 }
+
+// kindName returns a kind as its manifests name it.
+func kindName(kind string) string { return strings.ToUpper(kind[:1]) + kind[1:] }
 
 // applied is an object as it is applied: only its spec, without the fields that the API server and controllers add.
 type applied[S any] struct {

@@ -55,6 +55,15 @@ func (p Provisioned) Warning(dryRun bool) string {
 	return text
 }
 
+// Warnings returns the warning about each of the objects.
+func Warnings(objects []Provisioned, dryRun bool) []string {
+	var all []string
+	for _, object := range objects {
+		all = append(all, object.Warning(dryRun))
+	}
+	return all
+}
+
 // HasNoBranch reports whether the created object is a Repository without a branch: it refuses uploads that name one.
 func (p Provisioned) HasNoBranch() bool { return p.Kind == "Repository" && p.ScanBranch == "" }
 
@@ -238,8 +247,15 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	if repository.Spec.LastCommit != nil {
 		repository.Spec.LastCommit.Link = CommitPage(&repository.Spec, facts.Commit)
 	}
-	if err := p.rehearse(ctx, repository, batches); err != nil {
-		return err
+	switch {
+	case p.place.OfPullRequest:
+		if err := p.checkReviewed(ctx, name); err != nil {
+			return err
+		}
+	case !p.place.DryRun: // else the projects are tried next
+		if err := p.rehearse(ctx, repository, batches); err != nil {
+			return err
+		}
 	}
 	created, err := p.create(ctx, "repository", repository)
 	if err != nil {
@@ -265,12 +281,6 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 // rehearse tries by a dry run of each whether the repository and its projects can be created: else none is. It cannot
 // see that they exceed a quota only together.
 func (p *provisioner) rehearse(ctx context.Context, repository *v1alpha1.Repository, batches []*Batch) error {
-	if p.place.OfPullRequest {
-		return p.checkReviewed(ctx, repository.Name)
-	}
-	if p.place.DryRun { // creates nothing here, and tries the projects next
-		return nil
-	}
 	trial := &provisioner{client: p.client, place: p.place, found: &Found{
 		Repository: repository, Provisioned: []Provisioned{{Kind: "Repository", Name: repository.Name}},
 	}}
@@ -335,7 +345,7 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	case apierrors.IsAlreadyExists(err):
 		return false, nil
 	case kube.IsQuotaExceeded(err):
-		return false, ExplainQuota(err, strings.ToUpper(kind[:1])+kind[1:])
+		return false, ExplainQuota(err, kindName(kind))
 	case apierrors.IsForbidden(err):
 		return false, withReason(noSuch(kind, client.ObjectKeyFromObject(object)), err)
 	default:

@@ -101,10 +101,7 @@ func newSummary(b *Batch) *Summary {
 
 // AllWarnings returns the created objects and the warnings, as the Scan stores them and an upload shows them.
 func (s *Summary) AllWarnings(dryRun bool) []string {
-	var all []string
-	for _, object := range s.Provisioned {
-		all = append(all, object.Warning(dryRun))
-	}
+	all := Warnings(s.Provisioned, dryRun)
 	for _, warning := range s.Warnings {
 		all = append(all, s.Name()+": "+warning)
 	}
@@ -116,7 +113,7 @@ func KeptWarnings(all []string) []string {
 	var kept []string
 	for i, warning := range all {
 		if more := len(all) - i; i == v1alpha1.MaxScanWarnings-1 && more > 1 {
-			return append(kept, fmt.Sprintf("%d more warnings", more))
+			return append(kept, fmt.Sprintf("%d more", more))
 		}
 		kept = append(kept, OneLine(warning, v1alpha1.MaxScanWarning))
 	}

@@ -15,7 +15,6 @@ const (
 	maxFullName = 512
 	maxURL      = 2048
 	maxBranch   = 255
-	maxCommit   = 128
 	// mostSegments bounds the segments of a full name: a provider's groups may be nested.
 	mostSegments = 20
 )
@@ -40,13 +39,7 @@ type Facts struct {
 	Branch, Commit string
 }
 
-var (
-	segment    = regexp.MustCompile(`^[A-Za-z0-9_~+-][A-Za-z0-9._~+-]{0,99}$`)
-	commitHash = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
-)
-
-// IsCommitHash reports whether a text is the hash of a commit, in full or shortened, in lower or upper case.
-func IsCommitHash(text string) bool { return commitHash.MatchString(text) }
+var segment = regexp.MustCompile(`^[A-Za-z0-9_~+-][A-Za-z0-9._~+-]{0,99}$`)
 
 // CheckFullName returns an error, for people, if the text cannot be a provider's full name of a repository. Characters
 // that look like others, or that end a name in some context, are refused: people must create such a Repository.
@@ -92,8 +85,7 @@ func (c Claims) Facts() (Facts, error) {
 		f.Provider, f.URL, f.CloneURL = providerOf(page.Hostname()), page.String(), page.String()+".git"
 		break
 	}
-	if branch := strings.TrimPrefix(c.Branch, "refs/heads/"); branch != "" && len(branch) <= maxBranch &&
-		!strings.HasPrefix(branch, "refs/") && isPlain(branch) {
+	if branch, isBranch := Branch(c.Branch); isBranch && len(branch) <= maxBranch && isPlain(branch) {
 		f.Branch = branch
 	}
 	if IsCommitHash(c.Commit) {

@@ -22,22 +22,6 @@ const (
 	maxDisplayName = 200
 )
 
-// BranchOf returns the branch whose results the repository's projects hold; empty if the repository names none.
-func BranchOf(repository *v1alpha1.Repository) string {
-	return cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch)
-}
-
-// TakesRef reports whether results of a ref, as refs/heads/NAME or NAME, may be imported into the repository's
-// projects: those of another branch or of a pull request would close findings that its branch still has. A repository
-// that names no branch, or is yet to be created (nil), takes any branch.
-func TakesRef(repository *v1alpha1.Repository, ref string) bool {
-	branch, full := strings.CutPrefix(ref, "refs/heads/")
-	if !full && strings.HasPrefix(ref, "refs/") {
-		return false
-	}
-	return repository == nil || BranchOf(repository) == "" || branch == BranchOf(repository)
-}
-
 // RepositoryName returns the name of the Repository that an import creates. It is the same for the same site and full
 // name, ignoring case, and different for all others.
 func RepositoryName(site, fullName string) string {

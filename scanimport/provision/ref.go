@@ -1,0 +1,33 @@
+package provision
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+)
+
+var commitHash = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
+
+// IsCommitHash reports whether a text is the hash of a commit, in full or shortened, in lower or upper case.
+func IsCommitHash(text string) bool { return commitHash.MatchString(text) }
+
+// Branch returns the branch that a ref names, as refs/heads/NAME or NAME. isBranch is false for other refs, such as those
+// of pull requests and tags.
+func Branch(ref string) (name string, isBranch bool) {
+	name, _ = strings.CutPrefix(ref, "refs/heads/")
+	return name, !strings.HasPrefix(name, "refs/")
+}
+
+// BranchOf returns the branch whose results the repository's projects hold; empty if the repository names none.
+func BranchOf(repository *v1alpha1.Repository) string {
+	return cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch)
+}
+
+// TakesRef reports whether results of a ref may be imported into the repository's projects: those of another branch or
+// of a pull request would close findings that its branch still has. A repository that names no branch takes any branch.
+func TakesRef(repository *v1alpha1.Repository, ref string) bool {
+	branch, isBranch := Branch(ref)
+	return isBranch && (BranchOf(repository) == "" || branch == BranchOf(repository))
+}
