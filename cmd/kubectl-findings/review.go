@@ -99,7 +99,7 @@ func newReviewCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.failOn, "fail-on", "",
 		"high, medium or new: exit with status 3 if an open issue has high severity, at least medium severity, or exists at all")
 	flags.StringVar(&o.analysis, "analysis", "",
-		"the --analysis of the base's imports, if they have one; it replaces automationDetails.id in the files")
+		"the analysis of the base's imports, if the files name another in automationDetails.id; all files are then of this one")
 	flags.BoolVar(&o.clean, "clean", false, "record, without files, that nothing was found in the commit")
 	require(cmd, "repository", "pr")
 	completeWords(cmd, "status", words(pullRequestStatuses...))

@@ -3,8 +3,10 @@ package importer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
@@ -43,7 +45,7 @@ type Compared struct {
 	Known []map[int]bool
 	// InDoubt counts those that may be another problem of the same kind.
 	InDoubt int
-	// Fixed counts findings that are open in the base, belong to the analyses that the files name, and are not
+	// Fixed counts findings that are open in the base, belong to the analyses that are reviewed, and are not
 	// reported. Examples lists some of them.
 	Fixed    int
 	Examples []Change
@@ -153,7 +155,9 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	if b.Own != nil {
 		own = b.Own(batches[places[0]].Tool)
 	}
-	results, of, matches := pairBase(results, of, &known{findings: findings, foreign: foreignTo(batches, places)}, own)
+	k := &known{findings: findings, foreign: foreignTo(batches, places)}
+	out.warnOfForeign(batches[places[0]], past, k)
+	results, of, matches := pairBase(results, of, k, own)
 	for i, m := range matches {
 		if m.before == nil {
 			continue
@@ -273,16 +277,34 @@ func (b Base) report(ctx context.Context, repository *v1alpha1.Repository, batch
 	return results, err
 }
 
+// analyses returns the analyses that a reviewed batch has results of. A chosen one replaces those that the files name,
+// as in an import.
+func (b *Batch) analyses() []string {
+	if b.Analysis != "" {
+		return []string{b.Analysis}
+	}
+	return b.OfFiles
+}
+
+// warnOfForeign warns if the whole base is foreign: its scans may be the same under another name.
+func (out *Compared) warnOfForeign(b *Batch, past history, k *known) {
+	scanned := func(s pastScan) bool { return slices.Contains(b.analyses(), s.analysis) }
+	own := func(f v1alpha1.Finding) bool { return !k.foreign(&f) }
+	if len(k.findings) > 0 && !slices.ContainsFunc(k.findings, own) &&
+		!slices.ContainsFunc(slices.Collect(maps.Values(past)), scanned) {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("The base has no scan of %s for the analysis %s: renamed files count as new. "+
+			"If its scans have another analysis, name that with --analysis, or over REST with analysis",
+			b.Tool, strings.Join(b.analyses(), ", ")))
+	}
+}
+
 // foreignTo returns a function that reports whether a finding belongs to an analysis that the files do not contain:
-// nobody knows whether it is gone from its file, so a result in another file is another problem. A chosen analysis
-// replaces those that the files name, as in an import. Files without an analysis may be of any, and so may findings.
+// nobody knows whether it is gone from its file, so a result in another file is another problem. Files without an
+// analysis may be of any, and so may findings.
 func foreignTo(batches []*Batch, places []int) func(*v1alpha1.Finding) bool {
 	named := map[string]bool{"": true}
 	for _, place := range places {
-		analyses := batches[place].OfFiles
-		if chosen := batches[place].Analysis; chosen != "" {
-			analyses = []string{chosen}
-		}
+		analyses := batches[place].analyses()
 		if slices.Contains(analyses, "") {
 			return func(*v1alpha1.Finding) bool { return false }
 		}
@@ -298,7 +320,7 @@ func ofJobs(batches []*Batch, places []int, past history, findings []v1alpha1.Fi
 	names := map[string]bool{}
 	for _, place := range places {
 		batch := batches[place]
-		for _, analysis := range past.distinct(append(slices.Clone(batch.OfFiles), batch.Analysis), findings) {
+		for _, analysis := range past.distinct(append(slices.Clone(batch.analyses()), batch.Analysis), findings) {
 			own, _ := past.ofJob(series{batch.Category, analysis}, findings)
 			for i := range own {
 				names[own[i].Name] = true

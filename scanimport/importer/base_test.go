@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
@@ -51,33 +52,38 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	}
 	l := newLife(t)
 	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "a", Results: in("a/lock")}, func(int, string) {})
-	known := func(b *Batch, findings ...v1alpha1.Finding) int {
+	compared := func(b *Batch, findings ...v1alpha1.Finding) *Compared {
 		b.Tool = "lint"
-		out := &Compared{Known: []map[int]bool{{}}}
-		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, []*Batch{b}, []int{0}, l.memory.scans["lint"], findings))
-		return len(out.Known[0])
+		out, base := &Compared{Known: []map[int]bool{{}}}, Base{Since: time.Now().AddDate(1, 0, 0)}
+		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, []*Batch{b}, []int{0}, l.memory.scans["lint"], findings))
+		return out
 	}
+	known := func(b *Batch, findings ...v1alpha1.Finding) int { return len(compared(b, findings...).Known[0]) }
 	for _, tc := range []struct {
 		reason, analysis, chosen, path string
 		category                       v1alpha1.FindingCategory
-		known                          int
+		known, warnings                int
 	}{
-		{"another analysis, another file", "b", "", "b/lock", v1alpha1.CategoryPackage, 0},
-		{"another analysis, the same file", "b", "", "a/lock", v1alpha1.CategoryPackage, 2},
-		{"the same analysis, another file", "a", "", "b/lock", v1alpha1.CategoryPackage, 2},
-		{"the same analysis, another category", "a", "", "b/lock", v1alpha1.CategoryCode, 2},
-		{"another analysis, imported as the same", "b", "a", "b/lock", v1alpha1.CategoryPackage, 2},
-		{"the same analysis, imported as another", "a", "b", "b/lock", v1alpha1.CategoryPackage, 0},
-		{"no analysis, another category", "", "", "b/lock", v1alpha1.CategoryCode, 2},
+		{"another analysis, another file", "b", "", "b/lock", v1alpha1.CategoryPackage, 0, 1},
+		{"another analysis, the same file", "b", "", "a/lock", v1alpha1.CategoryPackage, 2, 1},
+		{"the same analysis, another file", "a", "", "b/lock", v1alpha1.CategoryPackage, 2, 0},
+		{"the same analysis, another category", "a", "", "b/lock", v1alpha1.CategoryCode, 2, 0},
+		{"another analysis, imported as the same", "b", "a", "b/lock", v1alpha1.CategoryPackage, 2, 0},
+		{"the same analysis, imported as another", "a", "b", "b/lock", v1alpha1.CategoryPackage, 0, 1},
+		{"no analysis, another category", "", "", "b/lock", v1alpha1.CategoryCode, 2, 0},
 	} {
 		batch := &Batch{Category: tc.category, Analysis: tc.chosen, OfFiles: []string{tc.analysis}, Results: in(tc.path)}
-		harness.Same(t, tc.reason+": known", tc.known, known(batch, l.there()...))
+		out := compared(batch, l.there()...)
+		harness.Same(t, tc.reason+": known", tc.known, len(out.Known[0]))
+		harness.Same(t, tc.reason+": warnings", tc.warnings, len(out.Warnings))
 	}
 
 	// The file of b is renamed while that of a is alike.
 	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "b", Results: in("b/lock")}, func(int, string) {})
 	batch := &Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"b"}, Results: in("c/lock")}
 	harness.Same(t, "b's file is renamed: known", 2, known(batch, l.there()...))
+	chosen := &Batch{Category: v1alpha1.CategoryPackage, Analysis: "a", OfFiles: []string{"b"}, Results: in("a/lock")}
+	harness.Same(t, "b's are not reviewed: fixed", 0, compared(chosen, l.there()...).Fixed)
 	findings := l.there()
 	for i := range findings {
 		if findings[i].Spec.Analysis == "b" {
