@@ -435,16 +435,16 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 // is renamed.
 func TestARepeatedScanIsFinished(t *testing.T) {
 	a, b, c := inFile("a.go", "", 5), inFile("b.go", "", 5), inFile("c.go", "", 5)
-	for reason, incomplete := range map[string][]string{"": nil, " by an incomplete one": {"the tool failed"}} {
+	for reason, incomplete := range map[string][]string{"a complete scan": nil, "an incomplete scan": {"the tool failed"}} {
 		l := newLife(t)
 		l.scans(inFile("d.go", "y()", 9))
 		l.lost = func(i int) bool { return i >= 2 } // it closes nothing
 		names := l.scans(a, c)
 		l.lost, l.incomplete = nil, incomplete
-		l.want("repeated"+reason, l.scans(a, c), names...)
+		l.want(reason+" repeats it", l.scans(a, c), names...)
 		l.mute()
 		l.incomplete = nil
-		l.want("repeated"+reason+", then renamed", l.scans(b, c), names...)
+		l.want(reason+" repeated it, then renamed", l.scans(b, c), names...)
 	}
 }
 

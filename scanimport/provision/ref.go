@@ -13,8 +13,8 @@ var commitHash = regexp.MustCompile(`^[0-9a-fA-F]{7,64}$`)
 // IsCommitHash reports whether a text is the hash of a commit, in full or shortened, in lower or upper case.
 func IsCommitHash(text string) bool { return commitHash.MatchString(text) }
 
-// Branch returns the branch that a ref names, as refs/heads/NAME or NAME. isBranch is false for other refs, such as those
-// of pull requests and tags.
+// Branch returns the branch that a ref names, as refs/heads/NAME or NAME. isBranch is false for other refs, such as
+// those of pull requests and tags.
 func Branch(ref string) (name string, isBranch bool) {
 	name, _ = strings.CutPrefix(ref, "refs/heads/")
 	return name, !strings.HasPrefix(name, "refs/")
