@@ -33,7 +33,7 @@ const envelopeBytes = cursor.MaxLength + 1<<10
 // pageParameters are the parameters of a list that are not filters.
 var pageParameters = []string{"sort", "order", "size", "cursor"}
 
-// newList reads a request.
+// newList reads a request. Its cursors are bound to every parameter that is given, except pageParameters.
 func newList(endpoint string, request Request) list {
 	filters := request.Query.Values()
 	for _, name := range pageParameters {

@@ -178,19 +178,28 @@ func (h history) writerOf(spec *v1alpha1.FindingSpec) string {
 	return ""
 }
 
+// hasIncomplete reports whether one of the unfinished scans is incomplete, and of the series or of that without an
+// analysis, whose findings the first scan of the series takes over. Only the first: perhaps no scan without an analysis
+// ever completes.
+func (h history) hasIncomplete(s series, unfinished history) bool {
+	adopted := s
+	if h.adopts(s) && h.first(s).IsZero() {
+		adopted.analysis = ""
+	}
+	for _, scan := range unfinished {
+		if scan.incomplete && (scan.series == s || scan.series == adopted) {
+			return true
+		}
+	}
+	return false
+}
+
 // sort divides the tool's findings into those that a scan of the batch may touch and the others. If findings have
 // several names of the tool, triaged ones come first: of several that cannot be told apart, the first is kept.
 func (h history) sort(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
 	s := b.series()
-	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: h.unfinished(),
-		incomplete: len(b.Incomplete) > 0}
-	adopted := s
-	if h.adopts(s) && h.first(s).IsZero() { // only the first: perhaps no scan without an analysis ever completes
-		adopted.analysis = ""
-	}
-	for _, scan := range k.unfinished {
-		k.incomplete = k.incomplete || scan.incomplete && (scan.series == s || scan.series == adopted)
-	}
+	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: h.unfinished()}
+	k.incomplete = len(b.Incomplete) > 0 || h.hasIncomplete(s, k.unfinished)
 	for _, name := range unreadable {
 		k.unreadable[name] = true
 	}

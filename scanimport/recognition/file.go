@@ -122,8 +122,8 @@ type file struct {
 	moves []*move
 }
 
-// newFiles returns the paths with results and without an open finding, by signature. Paths that an import
-// added before it was cut off count as new.
+// newFiles returns the paths with results and without an open finding, by signature. Paths that an import added before
+// it was cut off count as new.
 func (m *matcher) newFiles() map[string][]*file {
 	files, old := map[string]*file{}, map[string]bool{"": true}
 	for i := range m.known {

@@ -66,8 +66,8 @@ func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag s
 	return now, tag, overtaken, err
 }
 
-// Author returns how the REST API names who makes the decisions of a session. The console may only import
-// that API's client, which has no constant for the prefix.
+// Author returns how the REST API names who makes the decisions of a session. The console may only import that API's
+// client, which has no constant for the prefix.
 func Author(v *page.Visit) string { return "apikey/" + v.Who.Key }
 
 // isOf reports whether the author has already decided what the form says, about the facts that the form has shown. To
