@@ -173,6 +173,8 @@ func TestOnlyResultsOfItsBranchAreTaken(t *testing.T) {
 		{"a pull request of one without a branch", none, "refs/pull/4/merge", false},
 		{"a ref within the branches", none, "refs/heads/refs/pull/4/merge", false},
 		{"nothing is said", none, "", true},
+		{"a repository that is yet to be created", nil, "refs/heads/feature", true},
+		{"a pull request of such a one", nil, "refs/pull/4/merge", false},
 	} {
 		harness.Same(t, tc.reason, tc.want, TakesRef(tc.repository, tc.ref))
 	}

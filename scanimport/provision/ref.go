@@ -26,8 +26,9 @@ func BranchOf(repository *v1alpha1.Repository) string {
 }
 
 // TakesRef reports whether results of a ref may be imported into the repository's projects: those of another branch or
-// of a pull request would close findings that its branch still has. A repository that names no branch takes any branch.
+// of a pull request would close findings that its branch still has. A repository that names no branch, or is yet to be
+// created (nil), takes any branch.
 func TakesRef(repository *v1alpha1.Repository, ref string) bool {
 	branch, isBranch := Branch(ref)
-	return isBranch && (BranchOf(repository) == "" || branch == BranchOf(repository))
+	return isBranch && (repository == nil || BranchOf(repository) == "" || branch == BranchOf(repository))
 }

@@ -139,6 +139,10 @@ func TestARepositoryComesByItself(t *testing.T) {
 		len(tn.repositories()) > 0 {
 		t.Errorf("an import of a pull request: %v\n%s", err, out)
 	}
+	out, err = tn.kubectl(file, append(place, "--branch", "refs/heads/main", "--dry-run")...)
+	if err != nil || !strings.Contains(out, "would create repository") || !strings.Contains(out, "its branch is main") {
+		t.Errorf("a dry run of an import that names a branch: %v\n%s", err, out)
+	}
 	out, err = tn.kubectl(file, place...)
 	if err != nil || !strings.Contains(out, "\ncreated project payments") || !strings.Contains(out, "3 created") {
 		t.Fatalf("import: %v\n%s", err, out)
