@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -256,55 +257,49 @@ func awaitShown(ctx context.Context, f *bench.Fixture, path string, shown []byte
 	return nil
 }
 
-// histogram is a Prometheus histogram: the cumulative count per bound, in seconds.
-type histogram map[string]float64
+// histogram holds the buckets of a Prometheus histogram in ascending order.
+type histogram []bucket
 
-// lagBounds are the bounds of the read model's histogram.
-var lagBounds = []string{"0.0005", "0.001", "0.0025", "0.005", "0.01", "0.025", "0.05", "0.1", "0.25", "0.5", "1", "2.5", "5", "10", "30", "60", "+Inf"}
+// bucket counts the values up to a bound in seconds.
+type bucket struct{ bound, count float64 }
 
 func (p *probing) modelLag(ctx context.Context) (histogram, error) {
-	prefixes := make([]string, len(lagBounds))
-	for i, bound := range lagBounds {
-		prefixes[i] = bucketOf(bound)
-	}
-	sums, err := sumMetrics(ctx, "http://"+p.Facade.MetricsAddress+"/metrics", prefixes...)
+	metrics, err := p.Facade.Metrics(ctx)
 	if err != nil {
 		return nil, err
 	}
-	out := histogram{}
-	for _, bound := range lagBounds {
-		if n, ok := sums[bucketOf(bound)]; ok {
-			out[bound] = n
+	samples, err := harness.Samples(metrics, lagMetric+"_bucket")
+	if err != nil {
+		return nil, err
+	}
+	out := make(histogram, len(samples))
+	for i, sample := range samples {
+		if out[i].bound, err = strconv.ParseFloat(sample.Labels["le"], 64); err != nil {
+			return nil, err
 		}
+		out[i].count = sample.Value
 	}
 	return out, nil
 }
 
-func bucketOf(bound string) string { return lagMetric + `_bucket{le="` + bound + `"}` }
-
 func (h histogram) less(before histogram) histogram {
-	out := histogram{}
-	for bound, n := range h {
-		out[bound] = n - before[bound]
+	out := slices.Clone(h)
+	for i := range out {
+		out[i].count -= before[i].count
 	}
 	return out
 }
 
 // at returns the smallest bound that covers the quantile.
 func (h histogram) at(quantile float64) string {
-	all := h["+Inf"]
-	if all == 0 {
+	last := len(h) - 1 // its bound is infinite
+	if h[last].count == 0 {
 		return "-"
 	}
-	for _, bound := range lagBounds {
-		if h[bound] < quantile*all {
-			continue
+	for _, b := range h[:last] {
+		if b.count >= quantile*h[last].count {
+			return "below " + milliseconds(time.Duration(b.bound*float64(time.Second)))
 		}
-		seconds, err := strconv.ParseFloat(bound, 64)
-		if err != nil || bound == "+Inf" {
-			break
-		}
-		return "below " + milliseconds(time.Duration(seconds*float64(time.Second)))
 	}
-	return "more than 60 s"
+	return fmt.Sprintf("more than %g s", h[last-1].bound)
 }

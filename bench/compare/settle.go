@@ -1,19 +1,17 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
+	"github.com/appsec-dev/findings-operator/bench/internal/plane"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -63,47 +61,36 @@ func waitIdle(ctx context.Context, f *bench.Fixture) error {
 }
 
 func checkIdle(ctx context.Context, f *bench.Fixture) error {
-	sums, err := sumMetrics(ctx, "http://"+f.Controller.MetricsAddress+"/metrics",
-		`workqueue_depth{`, `workqueue_unfinished_work_seconds{`, `controller_runtime_reconcile_total{controller="finding"`)
+	metrics, err := f.Controller.Metrics(ctx)
 	if err != nil {
 		return err
 	}
-	if depth := sums[`workqueue_depth{`]; depth > 0 {
+	depth, errDepth := harness.Sum(metrics, "workqueue_depth", nil)
+	busy, errBusy := harness.Sum(metrics, "workqueue_unfinished_work_seconds", nil)
+	reconciled, errReconciled := findingReconciles(metrics)
+	switch {
+	case errors.Join(errDepth, errBusy, errReconciled) != nil:
+		return errors.Join(errDepth, errBusy, errReconciled)
+	case depth > 0:
 		return fmt.Errorf("%.0f objects wait", depth)
-	}
-	if busy := sums[`workqueue_unfinished_work_seconds{`]; busy > 0 {
+	case busy > 0:
 		return errors.New("an object is being worked on")
-	}
-	if looked := sums[`controller_runtime_reconcile_total{controller="finding"`]; looked < float64(f.Size) {
-		return fmt.Errorf("%.0f of %d findings were looked at", looked, f.Size)
+	case reconciled < float64(f.Size):
+		return fmt.Errorf("%.0f of %d findings were looked at", reconciled, f.Size)
 	}
 	return nil
 }
 
-// sumMetrics sums the metrics whose lines begin with each prefix.
-func sumMetrics(ctx context.Context, url string, prefixes ...string) (map[string]float64, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// reconciledBy returns how often the controllers have reconciled findings.
+func reconciledBy(ctx context.Context, controllers *plane.Process) (float64, error) {
+	metrics, err := controllers.Metrics(ctx)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	sums := map[string]float64{}
-	lines := bufio.NewScanner(response.Body)
-	for lines.Scan() {
-		for _, prefix := range prefixes {
-			if !strings.HasPrefix(lines.Text(), prefix) {
-				continue
-			}
-			value, err := strconv.ParseFloat(lines.Text()[strings.LastIndexByte(lines.Text(), ' ')+1:], 64)
-			if err != nil {
-				return nil, err
-			}
-			sums[prefix] += value
-		}
-	}
-	return sums, lines.Err()
+	return findingReconciles(metrics)
+}
+
+// findingReconciles returns the number of reconciles of findings in the controllers' metrics.
+func findingReconciles(metrics string) (float64, error) {
+	return harness.Sum(metrics, "controller_runtime_reconcile_total", map[string]string{"controller": "finding"})
 }

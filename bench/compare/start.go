@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -176,21 +177,15 @@ func memoryOf(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memories, 
 	return memories{facade: facade, cache: cache, findings: f.Size}, errors.Join(err, child.Close())
 }
 
-// The metrics of the Go runtime.
-const (
-	collectionsMetric = "go_gc_duration_seconds_count "
-	nextMetric        = "go_memstats_next_gc_bytes "
-)
-
 // facadeMemory sends requests until the garbage of the start has been collected, and returns the
 // remaining memory.
 func facadeMemory(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memory, error) {
-	first, err := facadeMetrics(ctx, f)
+	first, next, err := collected(ctx, f)
 	if err != nil {
 		return memory{}, err
 	}
 	now := first
-	for began := time.Now(); now[collectionsMetric] < first[collectionsMetric]+collections; {
+	for began := time.Now(); now < first+collections; {
 		if time.Since(began) > collectedTimeout {
 			b.Say("start: the REST API collected no garbage in %s; what its start left counts too", collectedTimeout)
 			break
@@ -200,14 +195,21 @@ func facadeMemory(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memory
 			For: loadTurn}); err != nil {
 			return memory{}, err
 		}
-		if now, err = facadeMetrics(ctx, f); err != nil {
+		if now, next, err = collected(ctx, f); err != nil {
 			return memory{}, err
 		}
 	}
 	resident, err := f.Facade.Memory()
-	return memory{heap: now[nextMetric] / 2, resident: float64(resident.Resident)}, err
+	return memory{heap: next / 2, resident: float64(resident.Resident)}, err
 }
 
-func facadeMetrics(ctx context.Context, f *bench.Fixture) (map[string]float64, error) {
-	return sumMetrics(ctx, "http://"+f.Facade.MetricsAddress+"/metrics", collectionsMetric, nextMetric)
+// collected returns how often the REST API has collected garbage, and the heap size in bytes at which it does so next.
+func collected(ctx context.Context, f *bench.Fixture) (times, next float64, err error) {
+	metrics, err := f.Facade.Metrics(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	times, errTimes := harness.Sum(metrics, "go_gc_duration_seconds_count", nil)
+	next, errNext := harness.Sum(metrics, "go_memstats_next_gc_bytes", nil)
+	return times, next, errors.Join(errTimes, errNext)
 }

@@ -188,7 +188,7 @@ func (t *turn) step(ctx context.Context, do func(context.Context) error, reconci
 	if err := measure.AwaitIdle(ctx, t.pids()); err != nil {
 		return nil, err
 	}
-	looked, err := t.looked(ctx)
+	reconciled, err := reconciledBy(ctx, t.Controller)
 	if err != nil {
 		return nil, err
 	}
@@ -198,9 +198,9 @@ func (t *turn) step(ctx context.Context, do func(context.Context) error, reconci
 		return nil, err
 	}
 	if err := eventually(ctx, settleInterval, caughtUp, func(ctx context.Context) error {
-		now, err := t.looked(ctx)
-		if err == nil && now < looked+float64(reconciles*t.count) {
-			err = fmt.Errorf("%.0f findings were reconciled", now-looked)
+		now, err := reconciledBy(ctx, t.Controller)
+		if err == nil && now < reconciled+float64(reconciles*t.count) {
+			err = fmt.Errorf("%.0f findings were reconciled", now-reconciled)
 		}
 		return err
 	}); err != nil {
@@ -227,18 +227,13 @@ func (t *turn) pids() (out []int) {
 	return out
 }
 
-// looked returns the number of reconciles of findings.
-func (t *turn) looked(ctx context.Context) (float64, error) {
-	const reconciles = `controller_runtime_reconcile_total{controller="finding"`
-	sums, err := sumMetrics(ctx, "http://"+t.Controller.MetricsAddress+"/metrics", reconciles)
-	return sums[reconciles], err
-}
-
 // put returns the number of bytes put into etcd.
 func (t *turn) put(ctx context.Context) (float64, error) {
-	const size = "etcd_debugging_mvcc_total_put_size_in_bytes "
-	sums, err := sumMetrics(ctx, t.EtcdURL()+"/metrics", size)
-	return sums[size], err
+	metrics, err := harness.Get(ctx, nil, t.EtcdURL()+"/metrics")
+	if err != nil {
+		return 0, err
+	}
+	return harness.Sum(metrics, "etcd_debugging_mvcc_total_put_size_in_bytes", nil)
 }
 
 func (t *turn) importFile(ctx context.Context) error {

@@ -180,7 +180,7 @@ func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sa
 		return nil, err
 	}
 	// A halted process does not serve metrics.
-	before, err := h.reconciled(ctx)
+	before, err := reconciledBy(ctx, h.Controller)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (h *hooks) follow(ctx context.Context, endpoints int, before float64) (meas
 	}
 	if wanted == 0 {
 		err := eventually(ctx, time.Millisecond*10, deliveredTimeout, func(ctx context.Context) error {
-			now, err := h.reconciled(ctx)
+			now, err := reconciledBy(ctx, h.Controller)
 			if err == nil && now-before < float64(h.count) {
 				err = fmt.Errorf("%.0f of %d findings were looked at", now-before, h.count)
 			}
@@ -242,13 +242,6 @@ func (h *hooks) follow(ctx context.Context, endpoints int, before float64) (meas
 	case <-ctx.Done():
 		return measure.Sample{}, ctx.Err()
 	}
-}
-
-const findingReconciles = `controller_runtime_reconcile_total{controller="finding"`
-
-func (h *hooks) reconciled(ctx context.Context) (float64, error) {
-	sums, err := sumMetrics(ctx, "http://"+h.Controller.MetricsAddress+"/metrics", findingReconciles)
-	return sums[findingReconciles], err
 }
 
 func (h *hooks) removeEndpoints(ctx context.Context) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -46,14 +47,14 @@ func TestCallersHaveNumbersOfTheirOwn(t *testing.T) {
 }
 
 func TestAHistogramSaysBelowWhichBoundAPartIs(t *testing.T) {
-	before := histogram{"0.001": 10, "0.01": 10, "+Inf": 10}
-	h := histogram{"0.001": 60, "0.01": 109, "+Inf": 110}.less(before)
-	for quantile, want := range map[float64]string{0.5: "below 1.0 ms", 0.99: "below 10.0 ms", 1: "more than 60 s"} {
+	before := histogram{{0.001, 10}, {0.01, 10}, {math.Inf(1), 10}}
+	h := histogram{{0.001, 60}, {0.01, 109}, {math.Inf(1), 110}}.less(before)
+	for quantile, want := range map[float64]string{0.5: "below 1.0 ms", 0.99: "below 10.0 ms", 1: "more than 0.01 s"} {
 		if got := h.at(quantile); got != want {
 			t.Errorf("%v of all are %q, not %q", quantile, got, want)
 		}
 	}
-	if got := (histogram{}).at(0.5); got != "-" {
+	if got := before.less(before).at(0.5); got != "-" {
 		t.Errorf("half of nothing is %q", got)
 	}
 }

@@ -3,11 +3,11 @@ package bench
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // HeapCollected returns the bytes that the heap of a kube-apiserver holds after a garbage
@@ -31,11 +31,6 @@ func HeapCollected(ctx context.Context, config *rest.Config) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(string(metrics)) {
-		if value, found := strings.CutPrefix(line, "go_memstats_heap_alloc_bytes "); found {
-			bytes, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-			return int64(bytes), err
-		}
-	}
-	return 0, fmt.Errorf("kube-apiserver does not tell the size of its heap")
+	bytes, err := harness.Sum(string(metrics), "go_memstats_heap_alloc_bytes", nil)
+	return int64(bytes), err
 }
