@@ -46,8 +46,8 @@ const (
 var importSides = []string{createsSide, importSide, againSide, createsOnSide, importOnSide}
 
 // importing compares imports with bare creates of the same findings.
-func importing(ctx context.Context, b *bench.Bench, c *controlled) (*report.Section, error) {
-	im, err := newImporting(ctx, b, c)
+func importing(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*report.Section, error) {
+	im, err := newImporting(ctx, b, f)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func importing(ctx context.Context, b *bench.Bench, c *controlled) (*report.Sect
 	}}
 	table := report.Table{
 		Title: fmt.Sprintf("%d findings in a file of %s, %d at a time, beside %s findings:", im.count,
-			kilobytes(len(im.file)), importConcurrent, thousands(c.Size)),
+			kilobytes(len(im.file)), importConcurrent, thousands(f.Size)),
 		Columns: []string{"Who, what", "findings/s", "CPU of kube-apiserver and etcd for one"},
 	}
 	group := report.Group{}
@@ -85,7 +85,7 @@ const importingText = "The importer of `kubectl findings import` reads a SARIF f
 
 // imports holds what the sides have in common.
 type imports struct {
-	*controlled
+	*bench.Fixture
 	bench    *bench.Bench
 	target   importer.Target
 	importer *importer.Client
@@ -98,12 +98,12 @@ type imports struct {
 	turns int
 }
 
-func newImporting(ctx context.Context, b *bench.Bench, c *controlled) (*imports, error) {
+func newImporting(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*imports, error) {
 	count := importedFindings
 	if b.Short {
 		count = importedInShort
 	}
-	im, err := newImports(ctx, b, c, min(count, c.Size))
+	im, err := newImports(ctx, b, f, min(count, f.Size))
 	if err != nil {
 		return nil, err
 	}
@@ -111,12 +111,12 @@ func newImporting(ctx context.Context, b *bench.Bench, c *controlled) (*imports,
 }
 
 // newImports prepares imports of a file with count findings.
-func newImports(ctx context.Context, b *bench.Bench, c *controlled, count int) (*imports, error) {
-	project := c.Data.Projects[0]
-	im := &imports{controlled: c, bench: b, count: count, target: importer.Target{
-		Namespace: c.Organization.Namespace, Repository: string(project.Spec.RepositoryRef.Name), Project: project.Name,
+func newImports(ctx context.Context, b *bench.Bench, f *bench.Fixture, count int) (*imports, error) {
+	project := f.Data.Projects[0]
+	im := &imports{Fixture: f, bench: b, count: count, target: importer.Target{
+		Namespace: f.Organization.Namespace, Repository: string(project.Spec.RepositoryRef.Name), Project: project.Name,
 	}}
-	config, err := c.Member(ctx, im.target.Namespace, importAccount, testenv.Scanner)
+	config, err := f.Member(ctx, im.target.Namespace, importAccount, testenv.Scanner)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func newImports(ctx context.Context, b *bench.Bench, c *controlled, count int) (
 	if im.creator, err = kube.NewClient(config); err != nil {
 		return nil, err
 	}
-	im.file, err = sarifOf(im.count, c.Data.Finding)
+	im.file, err = sarifOf(im.count, f.Data.Finding)
 	return im, err
 }
 
@@ -199,7 +199,7 @@ type importTurn struct {
 // After an import, it imports the same file again.
 func (im *imports) turn(ctx context.Context, found map[string]measure.Sample, t importTurn) error {
 	if t.halted {
-		if err := im.halt(); err != nil {
+		if err := im.Controller.Freeze(); err != nil {
 			return err
 		}
 	}
@@ -213,7 +213,7 @@ func (im *imports) turn(ctx context.Context, found map[string]measure.Sample, t 
 			return fmt.Errorf("%s: %w", againSide, err)
 		}
 	}
-	if err := im.goOn(); err != nil {
+	if err := im.Controller.Thaw(); err != nil {
 		return err
 	}
 	if err := eventually(ctx, settleInterval, caughtUp,

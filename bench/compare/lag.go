@@ -64,14 +64,14 @@ func pacedLoad(writes int) lagLoad {
 
 // lag measures how far the REST API lags behind changes that are written directly to the API
 // server.
-func lag(ctx context.Context, b *bench.Bench, c *controlled) (*report.Section, error) {
-	p, err := newProbing(ctx, c)
+func lag(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*report.Section, error) {
+	p, err := newProbing(ctx, f)
 	if err != nil {
 		return nil, err
 	}
 	defer p.watcher.stop()
 	section := &report.Section{Title: "From a change to the REST API's answer", Text: lagText}
-	table := report.Table{Title: fmt.Sprintf("%s findings, while", thousands(c.Size)),
+	table := report.Table{Title: fmt.Sprintf("%s findings, while", thousands(f.Size)),
 		Columns: []string{"", "others' writes/s", "answer behind, p50", "p99", "most", "bare watch behind, p50", "p99",
 			"read model behind, p50", "p99"}}
 	for _, load := range lagLoads {
@@ -104,27 +104,27 @@ const lagText = "A service account with the triager's role patches `spec.triage`
 
 // probing changes findings and waits until the REST API shows the change.
 type probing struct {
-	*controlled
+	*bench.Fixture
 	decider        *decider
 	watcher        *bareWatch
 	probed, others []string
 	number         int
 }
 
-func newProbing(ctx context.Context, c *controlled) (*probing, error) {
-	p := &probing{controlled: c}
-	config, err := c.Member(ctx, c.Organization.Namespace, triager, testenv.Triager)
+func newProbing(ctx context.Context, f *bench.Fixture) (*probing, error) {
+	p := &probing{Fixture: f}
+	config, err := f.Member(ctx, f.Organization.Namespace, triager, testenv.Triager)
 	if err != nil {
 		return nil, err
 	}
-	if p.decider, err = newDecider(config, c.Organization.Namespace, "kubectl-patch", ""); err != nil {
+	if p.decider, err = newDecider(config, f.Organization.Namespace, "kubectl-patch", ""); err != nil {
 		return nil, err
 	}
-	names, err := findingNames(c.Fixture, 0, decidedFindings)
+	names, err := findingNames(f, 0, decidedFindings)
 	if err != nil {
 		return nil, err
 	}
-	p.watcher, err = watchBare(ctx, config, c.Organization.Namespace, asWritten, probeTimeout)
+	p.watcher, err = watchBare(ctx, config, f.Organization.Namespace, asWritten, probeTimeout)
 	if err != nil {
 		return nil, err
 	}

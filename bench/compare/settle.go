@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 	"github.com/appsec-dev/findings-operator/bench/internal/plane"
@@ -49,15 +47,7 @@ func settle(ctx context.Context, f *bench.Fixture) (written int, looked, ready t
 
 // waitIdle returns once the controllers have reconciled each finding and their queues are empty.
 func waitIdle(ctx context.Context, f *bench.Fixture) error {
-	last := errors.New("no metrics yet")
-	err := wait.PollUntilContextTimeout(ctx, settleInterval, settleTimeout, true, func(ctx context.Context) (bool, error) {
-		last = checkIdle(ctx, f)
-		return last == nil, nil
-	})
-	if err != nil {
-		return errors.Join(err, last)
-	}
-	return nil
+	return eventually(ctx, settleInterval, settleTimeout, func(ctx context.Context) error { return checkIdle(ctx, f) })
 }
 
 func checkIdle(ctx context.Context, f *bench.Fixture) error {

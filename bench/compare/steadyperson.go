@@ -10,13 +10,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // steadyPerson decides through the REST API about one finding after the other at a steady pace, and observes what
 // follows from each decision. No finding is decided twice.
 type steadyPerson struct {
-	*controlled
+	*bench.Fixture
 	people   *people
 	findings []string
 	// count is the number of decisions in a phase, and pause the time from one to the next.
@@ -41,17 +42,17 @@ type followed struct {
 }
 
 // newSteadyPerson also creates a webhook endpoint that gets all events of findings. The caller calls close.
-func newSteadyPerson(ctx context.Context, c *controlled, short bool) (p *steadyPerson, err error) {
-	p = &steadyPerson{controlled: c, count: steadyDecisions, pause: steadyPause}
+func newSteadyPerson(ctx context.Context, f *bench.Fixture, short bool) (p *steadyPerson, err error) {
+	p = &steadyPerson{Fixture: f, count: steadyDecisions, pause: steadyPause}
 	if short {
 		p.count, p.pause = steadyInShort, steadyShortPause
 	}
-	if p.findings, err = findingNames(c.Fixture, 0, c.Size); err != nil {
+	if p.findings, err = findingNames(f, 0, f.Size); err != nil {
 		return nil, err
 	}
 	p.count = min(p.count, (len(p.findings)-warmUpDecisions)/2)
-	p.people = newPeople(c.Fixture, p.findings)
-	config, err := c.Member(ctx, c.Organization.Namespace, triager, testenv.Triager)
+	p.people = newPeople(f, p.findings)
+	config, err := f.Member(ctx, f.Organization.Namespace, triager, testenv.Triager)
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +60,10 @@ func newSteadyPerson(ctx context.Context, c *controlled, short bool) (p *steadyP
 	if p.receiver, err = newReceiver(ctx, receiverTakes, p.got); err != nil {
 		return nil, err
 	}
-	if p.watch, err = watchBare(ctx, config, c.Organization.Namespace, asRecorded, underPatience); err != nil {
+	if p.watch, err = watchBare(ctx, config, f.Organization.Namespace, asRecorded, underPatience); err != nil {
 		return nil, errors.Join(err, p.receiver.close())
 	}
-	if err := makeEndpoint(ctx, c.Fixture, "bench-steady", p.receiver.url(0), "finding.*"); err != nil {
+	if err := makeEndpoint(ctx, f, "bench-steady", p.receiver.url(0), "finding.*"); err != nil {
 		return nil, errors.Join(err, p.close())
 	}
 	return p, nil

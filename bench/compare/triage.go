@@ -168,11 +168,11 @@ func (m *many) underControllers(ctx context.Context, work func(context.Context) 
 	if err := m.restore(ctx); err != nil {
 		return err
 	}
-	c, err := withControllers(ctx, m.Fixture)
+	stop, err := withControllers(ctx, m.Fixture)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.stop()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 	if err := m.beAlone(ctx); err != nil {
 		return err
 	}

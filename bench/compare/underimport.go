@@ -74,12 +74,12 @@ func underImport(ctx context.Context, b *bench.Bench) (section *report.Section, 
 // was imported.
 func importAlone(ctx context.Context, b *bench.Bench, f *bench.Fixture,
 	flags ...string) (times importTimes, err error) {
-	c, err := withControllers(ctx, f, flags...)
+	stop, err := withControllers(ctx, f, flags...)
 	if err != nil {
 		return times, err
 	}
-	defer func() { err = errors.Join(err, c.stop()) }()
-	im, err := newImports(ctx, b, c, b.Imported)
+	defer func() { err = errors.Join(err, stop()) }()
+	im, err := newImports(ctx, b, f, b.Imported)
 	if err != nil {
 		return times, err
 	}
@@ -119,16 +119,16 @@ func (im *imports) untilRecorded(ctx context.Context, tool string) (importTimes,
 
 // decideAndImport has a person decide without an import and during one.
 func (found *underFound) decideAndImport(ctx context.Context, b *bench.Bench, f *bench.Fixture) (err error) {
-	c, err := withControllers(ctx, f)
+	stop, err := withControllers(ctx, f)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.stop()) }()
-	im, err := newImports(ctx, b, c, b.Imported)
+	defer func() { err = errors.Join(err, stop()) }()
+	im, err := newImports(ctx, b, f, b.Imported)
 	if err != nil {
 		return err
 	}
-	p, err := newSteadyPerson(ctx, c, b.Short)
+	p, err := newSteadyPerson(ctx, f, b.Short)
 	if err != nil {
 		return err
 	}

@@ -191,11 +191,11 @@ func (u *uploading) again(ctx context.Context, results measure.Results) error {
 
 // beside reads pages without an upload and during one.
 func (u *uploading) beside(ctx context.Context, results measure.Results) (err error) {
-	c, err := withControllers(ctx, u.Fixture)
+	stop, err := withControllers(ctx, u.Fixture)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.stop()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 	side := u.bench.Side(u.FacadeTarget(readsAloneSide, readsPage), u.PIDs()["facade"])
 	for round := range min(u.bench.Plan.Rounds, mostUploadRounds) + 1 {
 		u.bench.Say("uploads: reads, round %d", round)

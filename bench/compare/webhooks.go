@@ -40,8 +40,8 @@ const (
 const fannedOut = 4
 
 // webhooks measures how fast events are recorded and sent.
-func webhooks(ctx context.Context, b *bench.Bench, c *controlled) (section *report.Section, err error) {
-	h, err := newHooks(ctx, b, c)
+func webhooks(ctx context.Context, b *bench.Bench, f *bench.Fixture) (section *report.Section, err error) {
+	h, err := newHooks(ctx, b, f)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (h *hooks) against(results measure.Results, side string) measure.Ratio {
 
 // hooks holds the endpoints, and the decider that causes events.
 type hooks struct {
-	*controlled
+	*bench.Fixture
 	bench    *bench.Bench
 	receiver *receiver
 	decider  *decider
@@ -118,19 +118,19 @@ type hooks struct {
 	decided map[string][]measure.Sample
 }
 
-func newHooks(ctx context.Context, b *bench.Bench, c *controlled) (*hooks, error) {
-	h := &hooks{controlled: c, bench: b, count: decisionsSent, decided: map[string][]measure.Sample{}}
+func newHooks(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*hooks, error) {
+	h := &hooks{Fixture: f, bench: b, count: decisionsSent, decided: map[string][]measure.Sample{}}
 	if b.Short {
 		h.count = sentInShort
 	}
-	config, err := c.Member(ctx, c.Organization.Namespace, triager, testenv.Triager)
+	config, err := f.Member(ctx, f.Organization.Namespace, triager, testenv.Triager)
 	if err != nil {
 		return nil, err
 	}
-	if h.decider, err = newDecider(config, c.Organization.Namespace, "kubectl-patch", ""); err != nil {
+	if h.decider, err = newDecider(config, f.Organization.Namespace, "kubectl-patch", ""); err != nil {
 		return nil, err
 	}
-	if h.findings, err = findingNames(c.Fixture, 0, decidedFindings); err != nil {
+	if h.findings, err = findingNames(f, 0, decidedFindings); err != nil {
 		return nil, err
 	}
 	h.count = min(h.count, len(h.findings))
@@ -184,7 +184,8 @@ func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sa
 	if err != nil {
 		return nil, err
 	}
-	if err := h.halt(); err != nil {
+	// A restart instead would have them reconcile every finding in each round.
+	if err := h.Controller.Freeze(); err != nil {
 		return nil, err
 	}
 	from := h.number
@@ -220,7 +221,7 @@ func (h *hooks) follow(ctx context.Context, endpoints int, before float64) (meas
 	wanted := h.count * endpoints
 	done := h.receiver.expect(wanted)
 	began := time.Now()
-	if err := h.goOn(); err != nil {
+	if err := h.Controller.Thaw(); err != nil {
 		return measure.Sample{}, err
 	}
 	if wanted == 0 {
@@ -267,7 +268,7 @@ func (h *hooks) removeEndpoints(ctx context.Context) error {
 }
 
 func (h *hooks) close(ctx context.Context) error {
-	return errors.Join(h.goOn(), h.removeEndpoints(ctx), h.receiver.close())
+	return errors.Join(h.Controller.Thaw(), h.removeEndpoints(ctx), h.receiver.close())
 }
 
 // receiver receives deliveries, and counts each delivery of an endpoint once.
