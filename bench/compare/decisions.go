@@ -86,16 +86,15 @@ func (d *decider) write(ctx context.Context, decision decision) error {
 // own findings.
 const mostCallers = 32
 
-// findingNames returns the names of at most count of the fixture's findings, beginning at from: a multiple of
-// mostCallers.
-func findingNames(f *bench.Fixture, from, count int) ([]string, error) {
-	count = min(count, f.Size-from) / mostCallers * mostCallers
-	if count <= 0 {
-		return nil, fmt.Errorf("%d findings are too few: %d are wanted after the first %d", f.Size, mostCallers, from)
+// findingNames returns the names of the fixture's first findings: at most count, and a multiple of mostCallers.
+func findingNames(f *bench.Fixture, count int) ([]string, error) {
+	count = min(count, f.Size) / mostCallers * mostCallers
+	if count == 0 {
+		return nil, fmt.Errorf("%d findings are too few: %d are wanted", f.Size, mostCallers)
 	}
 	names := make([]string, count)
 	for i := range names {
-		names[i] = f.Data.Finding(from + i).Name
+		names[i] = f.Data.Finding(i).Name
 	}
 	return names, nil
 }

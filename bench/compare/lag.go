@@ -120,7 +120,7 @@ func newProbing(ctx context.Context, f *bench.Fixture) (*probing, error) {
 	if p.decider, err = newDecider(config, f.Organization.Namespace, "kubectl-patch", ""); err != nil {
 		return nil, err
 	}
-	names, err := findingNames(f, 0, decidedFindings)
+	names, err := findingNames(f, decidedFindings)
 	if err != nil {
 		return nil, err
 	}

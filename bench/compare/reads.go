@@ -85,7 +85,7 @@ func findingPages(ctx context.Context, f *bench.Fixture, pg *bench.Postgres) ([]
 	if err != nil {
 		return nil, err
 	}
-	kube, err := f.KubePages(ctx, "FindingList", 100)
+	kube, err := f.KubePages(ctx, 100)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func newSteadyPerson(ctx context.Context, f *bench.Fixture, short bool) (p *stea
 	if short {
 		p.count, p.pause = steadyInShort, steadyShortPause
 	}
-	if p.findings, err = findingNames(f, 0, f.Size); err != nil {
+	if p.findings, err = findingNames(f, f.Size); err != nil {
 		return nil, err
 	}
 	p.count = min(p.count, (len(p.findings)-warmUpDecisions)/2)

@@ -130,7 +130,7 @@ func newHooks(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*hooks, er
 	if h.decider, err = newDecider(config, f.Organization.Namespace, "kubectl-patch", ""); err != nil {
 		return nil, err
 	}
-	if h.findings, err = findingNames(f, 0, decidedFindings); err != nil {
+	if h.findings, err = findingNames(f, decidedFindings); err != nil {
 		return nil, err
 	}
 	h.count = min(h.count, len(h.findings))

@@ -98,7 +98,7 @@ type writing struct {
 func newWriting(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*writing, error) {
 	w := &writing{bench: b, fixture: f}
 	var err error
-	if w.findings, err = findingNames(f, 0, decidedFindings); err != nil {
+	if w.findings, err = findingNames(f, decidedFindings); err != nil {
 		return nil, err
 	}
 	if w.account, err = f.ServiceAccount(ctx, testenv.SystemNamespace, testenv.APIServiceAccount); err != nil {

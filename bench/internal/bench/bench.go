@@ -54,7 +54,7 @@ type Options struct {
 	Imported int
 	// Short makes the run a check, within seconds, that everything works.
 	Short bool
-	// Self starts this program again with other arguments: see Children.
+	// Self starts this program again with other arguments: see the commands below.
 	Self func(ctx context.Context, arguments ...string) *exec.Cmd
 	// Say reports the progress of the run.
 	Say func(format string, arguments ...any)

@@ -200,13 +200,12 @@ func (f *Fixture) Walk(ctx context.Context, path string, each func(json.RawMessa
 	}
 }
 
-// KubePages returns the continue tokens of all pages of a LIST with that limit, for a kind's list
-// such as FindingList; the first token is empty.
-func (f *Fixture) KubePages(ctx context.Context, listKind string, limit int64) ([]string, error) {
+// KubePages returns the continue tokens of all pages of a LIST of findings with that limit; the first token is empty.
+func (f *Fixture) KubePages(ctx context.Context, limit int64) ([]string, error) {
 	tokens := []string{""}
 	for {
 		list := &metav1.PartialObjectMetadataList{}
-		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(listKind))
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FindingList"))
 		if err := f.Client.List(ctx, list, client.InNamespace(f.Organization.Namespace),
 			&client.ListOptions{Limit: limit, Continue: tokens[len(tokens)-1]}); err != nil {
 			return nil, err

@@ -15,7 +15,7 @@ import (
 // idle.
 func (b *Bench) Compare(ctx context.Context, sides ...measure.Side) (measure.Results, error) {
 	plan := b.Plan
-	plan.Before = b.Calm
+	plan.Before = func(ctx context.Context) error { return b.Calm(ctx) }
 	return measure.Rounds(ctx, plan, sides...)
 }
 
@@ -27,12 +27,9 @@ func (b *Bench) CompareCollected(ctx context.Context, f *Fixture, sides ...measu
 	return measure.Rounds(ctx, plan, sides...)
 }
 
-// Calm returns when all control planes are idle. After sending a hundred pages, kube-apiserver
-// collects garbage for seconds.
-func (b *Bench) Calm(ctx context.Context) error { return b.calm(ctx) }
-
-// calm waits for the given fixtures too: a measurement's own is not among the shared ones.
-func (b *Bench) calm(ctx context.Context, fixtures ...*Fixture) error {
+// Calm returns when all shared control planes and those of the given fixtures are idle. After sending a hundred pages,
+// kube-apiserver collects garbage for seconds.
+func (b *Bench) Calm(ctx context.Context, fixtures ...*Fixture) error {
 	var pids []int
 	for _, f := range slices.AppendSeq(fixtures, maps.Values(b.fixtures)) {
 		pids = slices.AppendSeq(pids, maps.Values(f.PIDs()))
@@ -47,7 +44,7 @@ func (b *Bench) Collected(ctx context.Context, f *Fixture) error {
 	if err := f.collect(ctx); err != nil {
 		return err
 	}
-	return b.calm(ctx, f)
+	return b.Calm(ctx, f)
 }
 
 // collect makes kube-apiserver collect its garbage.

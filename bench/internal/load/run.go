@@ -74,13 +74,9 @@ func connect(ctx context.Context, job Job) ([]*worker, error) {
 }
 
 func dial(ctx context.Context, target Target) (net.Conn, error) {
-	network := target.Network
-	if network == "" {
-		network = "tcp"
-	}
 	dialer := &net.Dialer{Timeout: answerTimeout}
 	if target.CA == nil {
-		return dialer.DialContext(ctx, network, target.Address)
+		return dialer.DialContext(ctx, "tcp", target.Address)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(target.CA) {
@@ -89,7 +85,7 @@ func dial(ctx context.Context, target Target) (net.Conn, error) {
 	secure := &tls.Dialer{NetDialer: dialer, Config: &tls.Config{
 		RootCAs: roots, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
 	}}
-	return secure.DialContext(ctx, network, target.Address)
+	return secure.DialContext(ctx, "tcp", target.Address)
 }
 
 // worker is one connection.

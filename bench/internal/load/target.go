@@ -11,8 +11,7 @@ import "time"
 type Target struct {
 	// Name is shown to people.
 	Name string `json:"name"`
-	// Network and Address are as for net.Dial; an empty Network stands for tcp.
-	Network string `json:"network,omitempty"`
+	// Address is the host and port of the server.
 	Address string `json:"address"`
 	// CA is the PEM of the certificate that verifies the server. Empty: plain HTTP.
 	CA []byte `json:"ca,omitempty"`

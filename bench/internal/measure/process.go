@@ -86,9 +86,8 @@ func ProcessorTimeOf(pid int) (time.Duration, error) {
 
 // Memory of a process, in bytes.
 type Memory struct {
-	// Resident is the memory in use now, Peak its maximum so far, and Anonymous the part that is
-	// not backed by a file.
-	Resident, Peak, Anonymous int64
+	// Resident is the memory in use now, and Peak its maximum so far.
+	Resident, Peak int64
 }
 
 // MemoryOf reads a process's memory from /proc.
@@ -100,7 +99,7 @@ func MemoryOf(pid int) (Memory, error) {
 	var m Memory
 	for line := range strings.Lines(string(content)) {
 		name, value, _ := strings.Cut(line, ":")
-		into := map[string]*int64{"VmRSS": &m.Resident, "VmHWM": &m.Peak, "RssAnon": &m.Anonymous}[name]
+		into := map[string]*int64{"VmRSS": &m.Resident, "VmHWM": &m.Peak}[name]
 		if into == nil {
 			continue
 		}
