@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -35,8 +37,10 @@ func TestAShortRunReplacesNoPublishedPages(t *testing.T) {
 	} {
 		flags := newCommand(self).Flags()
 		harness.Must(t, flags.Parse(c.arguments))
-		o := options{findings: []int{1}, reviews: 1, results: 1, again: 1, triaged: 2, imported: 1, rounds: 1, turn: 1, callers: 1,
-			short: len(c.arguments) > 0, out: c.out}
+		o := options{Options: bench.Options{
+			Sizes: []int{1}, Reviews: 1, Results: 1, ResultsAgain: 1, Triaged: 2, Imported: 1, Connections: 1,
+			Plan: measure.Plan{Rounds: 1, Duration: 1}, Short: len(c.arguments) > 0,
+		}, out: c.out}
 		harness.Must(t, o.complete(flags))
 		harness.Same(t, c.reason, c.want, o.out)
 	}

@@ -20,7 +20,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/load"
-	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/postgres"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/bench/internal/rivals"
@@ -55,21 +54,9 @@ func self(ctx context.Context, arguments ...string) *exec.Cmd {
 
 // options holds the flags.
 type options struct {
-	findings []int
-	reviews  int
-	results  int
-	again    int
-	triaged  int
-	imported int
-	rounds   int
-	turn     time.Duration
-	callers  int
-	only     []string
-	out      string
-	binary   string
-	against  string
-	profiles string
-	short    bool
+	bench.Options
+	only []string
+	out  string
 }
 
 func newCommand(self func(context.Context, ...string) *exec.Cmd) *cobra.Command {
@@ -89,25 +76,25 @@ Measurements:
 		RunE: func(command *cobra.Command, _ []string) error { return o.run(command.Context(), command, self) },
 	}
 	flags := command.Flags()
-	flags.IntSliceVar(&o.findings, "findings", []int{1_000, 10_000, 100_000},
+	flags.IntSliceVar(&o.Sizes, "findings", []int{1_000, 10_000, 100_000},
 		"numbers of findings, each loaded into a control plane of its own")
-	flags.IntVar(&o.reviews, "reviews", 10_000, "number of reviews in each")
-	flags.IntVar(&o.results, "results", 5_000, "results of the file whose upload is compared with the plugin's import")
-	flags.IntVar(&o.again, "results-again", 20_000, "results of the file that is uploaded twice")
-	flags.IntVar(&o.triaged, "triaged", 10_000,
+	flags.IntVar(&o.Reviews, "reviews", 10_000, "number of reviews in each")
+	flags.IntVar(&o.Results, "results", 5_000, "results of the file whose upload is compared with the plugin's import")
+	flags.IntVar(&o.ResultsAgain, "results-again", 20_000, "results of the file that is uploaded twice")
+	flags.IntVar(&o.Triaged, "triaged", 10_000,
 		"findings of a policy that is compared with bare writes; an operation is over half of them (100000: an hour and more)")
-	flags.IntVar(&o.imported, "imported", 5_000, "findings of the imports during which a person decides")
-	flags.IntVar(&o.rounds, "rounds", 7, "rounds in which each side has its turn")
-	flags.DurationVar(&o.turn, "turn", 500*time.Millisecond, "how long a turn takes")
-	flags.IntVar(&o.callers, "connections", 4, "connections that requests are sent over")
+	flags.IntVar(&o.Imported, "imported", 5_000, "findings of the imports during which a person decides")
+	flags.IntVar(&o.Plan.Rounds, "rounds", 7, "rounds in which each side has its turn")
+	flags.DurationVar(&o.Plan.Duration, "turn", 500*time.Millisecond, "how long a turn takes")
+	flags.IntVar(&o.Connections, "connections", 4, "connections that requests are sent over")
 	flags.StringSliceVar(&o.only, "only", nil, "measure only these")
 	flags.StringVar(&o.out, "out", "docs",
 		"folder of performance.md and of the pages in performance; empty: write to standard output alone")
-	flags.StringVar(&o.binary, "binary", "", "the operator to measure; without it, one that is built of the working tree")
-	flags.StringVar(&o.against, "against", "5b72824", "the commit that the costs of a finding are compared with")
-	flags.StringVar(&o.profiles, "profiles", "",
+	flags.StringVar(&o.Binary, "binary", "", "the operator to measure; without it, one that is built of the working tree")
+	flags.StringVar(&o.Against, "against", "5b72824", "the commit that the costs of a finding are compared with")
+	flags.StringVar(&o.Profiles, "profiles", "",
 		"folder for profiles of kube-apiserver, of processor time and of what is allocated, one after the other, named after the measurement: see go tool pprof")
-	flags.BoolVar(&o.short, "short", false,
+	flags.BoolVar(&o.Short, "short", false,
 		"few findings and short turns, and no pages without --out: shows in a minute that everything works")
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(children()...)
@@ -160,16 +147,16 @@ func (o *options) chosen() ([]bench.Measurement, error) {
 }
 
 func (o *options) complete(flags *pflag.FlagSet) error {
-	if o.short {
+	if o.Short {
 		// Its figures must not replace published ones.
 		if !flags.Changed("out") {
 			o.out = ""
 		}
-		o.findings, o.reviews, o.rounds, o.turn = []int{1_000}, 500, 3, 100*time.Millisecond
-		o.results, o.again, o.triaged, o.imported = 150, 300, 200, 200
+		o.Sizes, o.Reviews, o.Plan.Rounds, o.Plan.Duration = []int{1_000}, 500, 3, 100*time.Millisecond
+		o.Results, o.ResultsAgain, o.Triaged, o.Imported = 150, 300, 200, 200
 	}
-	if len(o.findings) == 0 || slices.Min(o.findings) < 1 || o.rounds < 1 || o.turn <= 0 || o.callers < 1 ||
-		o.reviews < 1 || o.results < 1 || o.again < 1 || o.triaged < 2 || o.imported < 1 {
+	if len(o.Sizes) == 0 || slices.Min(o.Sizes) < 1 || o.Plan.Rounds < 1 || o.Plan.Duration <= 0 || o.Connections < 1 ||
+		o.Reviews < 1 || o.Results < 1 || o.ResultsAgain < 1 || o.Triaged < 2 || o.Imported < 1 {
 		return errors.New("--findings, --reviews, --results, --results-again, --triaged, --imported, --rounds, --turn and " +
 			"--connections must be positive")
 	}
@@ -186,16 +173,12 @@ func (o *options) run(ctx context.Context, command *cobra.Command, self func(con
 		return err
 	}
 	began := time.Now()
-	say := func(format string, arguments ...any) {
+	o.Self = self
+	o.Say = func(format string, arguments ...any) {
 		fmt.Fprintf(command.ErrOrStderr(), "bench %5.0fs: %s\n", time.Since(began).Seconds(),
 			fmt.Sprintf(format, arguments...))
 	}
-	b, err := bench.New(ctx, bench.Options{
-		Sizes: o.findings, Reviews: o.reviews, Plan: measure.Plan{Rounds: o.rounds, Duration: o.turn},
-		Results: o.results, ResultsAgain: o.again, Triaged: o.triaged, Imported: o.imported,
-		Connections: o.callers, Binary: o.binary, Against: o.against, Profiles: o.profiles,
-		Short: o.short, Self: self, Say: say,
-	})
+	b, err := bench.New(ctx, o.Options)
 	if err != nil {
 		return err
 	}
