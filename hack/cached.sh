@@ -8,9 +8,22 @@
 : "${here:?}" "${out:?}"
 target=${here##*/}
 
+# only_help WHAT [ARGUMENT] ends a script that takes no arguments but --help. WHAT is what it fills bin/ with.
+only_help() {
+  local usage="Usage: hack/$target/build.sh [--help]
+
+Fills bin/ with $1.
+
+Environment:
+  XDG_CACHE_HOME  where built binaries are kept (default: ~/.cache)"
+  case "${2:-}" in
+    "") ;;
+    -h | --help) echo "$usage"; exit 0 ;;
+    *) echo "$usage" >&2; exit 2 ;;
+  esac
+}
+
 digest() { if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi; }
-key=$(cat "$here/go.mod" "$here/go.sum" | digest | cut -c1-16)
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/findings-operator/$target/$(go env GOOS)-$(go env GOARCH)-$key
 
 # build NAME PACKAGE COLD [LDFLAGS] builds a program into the cache. COLD is how long that takes on a new machine.
 build() {
@@ -32,6 +45,9 @@ link() {
 
 # cached NAME PACKAGE COLD [LDFLAGS] links a program into out, and builds it before unless it is in the cache.
 cached() {
+  local key cache
+  key=$(cat "$here/go.mod" "$here/go.sum" | digest | cut -c1-16)
+  cache=${XDG_CACHE_HOME:-$HOME/.cache}/findings-operator/$target/$(go env GOOS)-$(go env GOARCH)-$key
   if [ ! -x "$cache/$1" ]; then build "$@"; fi
   link "$cache/$1"
 }

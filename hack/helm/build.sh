@@ -4,26 +4,11 @@
 # a moment.
 set -euo pipefail
 
-usage() {
-  cat <<'USAGE'
-Usage: hack/helm/build.sh [--help]
-
-Fills bin/ with helm and kubeconform.
-
-Environment:
-  XDG_CACHE_HOME  where built binaries are kept (default: ~/.cache)
-USAGE
-}
-case "${1:-}" in
-  "") ;;
-  -h | --help) usage; exit 0 ;;
-  *) usage >&2; exit 2 ;;
-esac
-
 here=$(cd "$(dirname "$0")" && pwd)
 out=$(cd "$here/../.." && pwd)/bin
 # shellcheck source=hack/cached.sh
 . "$here/../cached.sh"
+only_help "helm and kubeconform" "$@"
 
 cached helm helm.sh/helm/v4/cmd/helm "2 to 4 minutes"
 cached kubeconform github.com/yannh/kubeconform/cmd/kubeconform "a minute"
