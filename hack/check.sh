@@ -22,20 +22,8 @@ case "$target" in
   "" | -*) usage >&2; exit 2 ;;
 esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-
-missing=()  # programs, with their packages
-packages=()
-problems=() # anything else that keeps the target from running
-
-installed() { command -v "$1" >/dev/null 2>&1; }
-
-# need PROGRAM PACKAGE
-need() {
-  if ! installed "$1"; then
-    missing+=("$1")
-    packages+=("$2")
-  fi
-}
+# shellcheck source=hack/needs.sh
+. "$here/needs.sh"
 
 # Debian keeps PostgreSQL's servers out of the path.
 postgresql() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || installed initdb; }
@@ -65,7 +53,7 @@ without() {
 # port_is_free PORT, on the loopback address
 port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-need go golang
+need golang go
 need git git
 
 case "$target" in
@@ -90,17 +78,11 @@ case "$target" in
   faults) need redis-server redis-server ;;
   plane)
     postgresql || { missing+=(initdb); packages+=(postgresql); }
-    need psql postgresql-client
+    need postgresql-client psql
     need openssl openssl
     ;;
   e2e) "$here/node/check.sh" --e2e >/dev/null || exit 1 ;;
   *) echo "check: there is no target \"$target\"; see hack/check.sh --help" >&2; exit 2 ;;
 esac
 
-if [ ${#missing[@]} -gt 0 ]; then
-  problems+=("not found: ${missing[*]} (Debian: apt-get install ${packages[*]})")
-fi
-if [ ${#problems[@]} -gt 0 ]; then
-  printf "$target: cannot run here: %s\n" "${problems[@]}" >&2
-  exit 1
-fi
+report "$target"

@@ -9,21 +9,11 @@ case "${1:-}" in
   -h | --help) echo "$usage"; exit 0 ;;
   *) echo "$usage" >&2; exit 2 ;;
 esac
-source "$(dirname "${BASH_SOURCE[0]}")/addresses.sh"
-problems=()
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/addresses.sh"
+source "$here/../needs.sh"
 [ "$(uname -s)" = Linux ] || problems+=("this is $(uname -s), and a node needs Linux")
 [ "$(id -u)" -eq 0 ] || problems+=("run it as root")
-missing=()
-packages=()
-# need PACKAGE PROGRAM...
-need() {
-  local package=$1 program found=yes
-  shift
-  for program in "$@"; do
-    command -v "$program" >/dev/null || { missing+=("$program"); found=; }
-  done
-  [ -n "$found" ] || packages+=("$package")
-}
 need golang go
 need containerd containerd ctr
 need runc runc
@@ -33,17 +23,10 @@ need iproute2 ip
 need openssl openssl
 need util-linux unshare nsenter setsid
 [ -z "$e2e" ] || need redis-server redis-server
-if [ ${#missing[@]} -gt 0 ]; then
-  problems+=("not found: ${missing[*]} (Debian: apt-get install ${packages[*]})")
+report node
+unshare --mount --pid --net --ipc --uts --fork true 2>/dev/null ||
+  problems+=("this machine does not let root make namespaces (in a container? it needs CAP_SYS_ADMIN and CAP_NET_ADMIN)")
+if ip link show "$link" >/dev/null 2>&1 || ip route | grep -qE '10\.(243|244|96)\.'; then
+  problems+=("the addresses (10.243.0.0/30, $pod_range, $service_range) or the link of a node are in use: is another node running, or was one killed? hack/node/down.sh DIRECTORY tidies up")
 fi
-if [ ${#problems[@]} -eq 0 ]; then
-  unshare --mount --pid --net --ipc --uts --fork true 2>/dev/null ||
-    problems+=("this machine does not let root make namespaces (in a container? it needs CAP_SYS_ADMIN and CAP_NET_ADMIN)")
-  if ip link show "$link" >/dev/null 2>&1 || ip route | grep -qE '10\.(243|244|96)\.'; then
-    problems+=("the addresses (10.243.0.0/30, $pod_range, $service_range) or the link of a node are in use: is another node running, or was one killed? hack/node/down.sh DIRECTORY tidies up")
-  fi
-fi
-if [ ${#problems[@]} -gt 0 ]; then
-  printf 'node: cannot run here: %s\n' "${problems[@]}" >&2
-  exit 1
-fi
+report node
