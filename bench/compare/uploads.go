@@ -8,9 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -22,7 +19,6 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -97,9 +93,9 @@ type uploading struct {
 	*bench.Fixture
 	bench               *bench.Bench
 	repository, project string
-	token, kubeconfig   string
+	token               string
 	file, larger        []byte
-	path                string
+	importer            pluginImport
 	turns               int
 }
 
@@ -113,15 +109,7 @@ func (u *uploading) prepare(ctx context.Context) (err error) {
 	if u.larger, err = sarifOf(u.bench.ResultsAgain, u.Data.Finding); err != nil {
 		return err
 	}
-	u.path, u.kubeconfig = filepath.Join(u.bench.Folder(), "upload.sarif"), filepath.Join(u.bench.Folder(), "uploads.kubeconfig")
-	if err := os.WriteFile(u.path, u.file, 0o600); err != nil {
-		return err
-	}
-	config, err := u.Member(ctx, u.Organization.Namespace, importAccount, testenv.Scanner)
-	if err != nil {
-		return err
-	}
-	if err := harness.WriteKubeconfig(u.kubeconfig, config, u.Organization.Namespace); err != nil {
+	if u.importer, err = newPluginImport(ctx, u.Plane, u.bench.ThisBuild().Plugin, u.bench.Folder(), project, u.file); err != nil {
 		return err
 	}
 	if err := u.StartController(ctx); err != nil {
@@ -277,14 +265,10 @@ func (u *uploading) timed(ctx context.Context, results int, work func(context.Co
 	return sample, err
 }
 
-// plugin imports the file as people do.
+// plugin imports the file.
 func (u *uploading) plugin(ctx context.Context, tool string) error {
-	command := exec.CommandContext(ctx, u.bench.ThisBuild().Plugin, "import", u.path, "--kubeconfig", u.kubeconfig, //nolint:gosec // this project's own program
-		"--repository", u.repository, "--project", u.project, "--category", "Code", "--tool", tool)
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: %s", err, output)
-	}
-	return nil
+	_, err := u.importer.run(ctx, "--tool", tool)
+	return err
 }
 
 // uploaded holds the members that are read from an upload.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,11 +64,10 @@ type turn struct {
 	build             bench.Build
 	folder, namespace string
 	// count is the number of findings, which data makes.
-	count int
-	data  *dataset.Data
-	// file is the file to import, and kubeconfig holds the importer's credentials.
-	file, kubeconfig string
-	decider          *decider
+	count    int
+	data     *dataset.Data
+	importer pluginImport
+	decider  *decider
 	// names are the names of the findings, once they are imported.
 	names []string
 	// importerTime is the processor time of the last import.
@@ -125,18 +124,11 @@ func (t *turn) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.file, t.kubeconfig = filepath.Join(t.folder, "bench.sarif"), filepath.Join(t.folder, "scanner.kubeconfig")
-	if err := os.WriteFile(t.file, file, 0o600); err != nil {
+	if t.importer, err = newPluginImport(ctx, t.Plane, t.build.Plugin, t.folder, project, file); err != nil {
 		return err
 	}
-	config, err := t.Member(ctx, t.namespace, importAccount, testenv.Scanner)
+	config, err := t.Member(ctx, t.namespace, triager, testenv.Triager)
 	if err != nil {
-		return err
-	}
-	if err := harness.WriteKubeconfig(t.kubeconfig, config, t.namespace); err != nil {
-		return err
-	}
-	if config, err = t.Member(ctx, t.namespace, triager, testenv.Triager); err != nil {
 		return err
 	}
 	if t.decider, err = newDecider(config, t.namespace, "bench", ""); err != nil {
@@ -236,19 +228,9 @@ func (t *turn) put(ctx context.Context) (float64, error) {
 	return harness.Sum(metrics, "etcd_debugging_mvcc_total_put_size_in_bytes", nil)
 }
 
-func (t *turn) importFile(ctx context.Context) error {
-	project := t.data.Projects[0]
-	command := exec.CommandContext(ctx, t.build.Plugin, "import", t.file, "--kubeconfig", t.kubeconfig, //nolint:gosec // this project's own program
-		"--repository", string(project.Spec.RepositoryRef.Name), "--project", project.Name, "--category", "Code", "--output", "json")
-	output, err := command.Output()
-	if err != nil {
-		if exit, exited := errors.AsType[*exec.ExitError](err); exited {
-			err = fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
-		}
-		return fmt.Errorf("import: %w\n%s", err, output)
-	}
-	t.importerTime = command.ProcessState.UserTime() + command.ProcessState.SystemTime()
-	return nil
+func (t *turn) importFile(ctx context.Context) (err error) {
+	t.importerTime, err = t.importer.run(ctx, "--output", "json")
+	return err
 }
 
 // decide makes one decision about each finding.
@@ -305,4 +287,32 @@ func (t *turn) sizes(ctx context.Context) (stored, owners float64, err error) {
 	}
 	n := float64(len(values))
 	return stored / n, owners / n, nil
+}
+
+// pluginImport is the command that imports a SARIF file into a project as people do.
+type pluginImport []string
+
+// newPluginImport writes the file, and the credentials of a scanner, into the folder.
+func newPluginImport(ctx context.Context, p *plane.Plane, plugin, folder string, project *v1alpha1.Project,
+	sarif []byte) (pluginImport, error) {
+	file, kubeconfig := filepath.Join(folder, "plugin.sarif"), filepath.Join(folder, "plugin.kubeconfig")
+	if err := os.WriteFile(file, sarif, 0o600); err != nil {
+		return nil, err
+	}
+	config, err := p.Member(ctx, project.Namespace, importAccount, testenv.Scanner)
+	if err != nil {
+		return nil, err
+	}
+	return pluginImport{plugin, "import", file, "--kubeconfig", kubeconfig, "--category", "Code",
+		"--repository", string(project.Spec.RepositoryRef.Name), "--project", project.Name,
+	}, harness.WriteKubeconfig(kubeconfig, config, project.Namespace)
+}
+
+// run runs the command with further flags, and returns the processor time that it used.
+func (i pluginImport) run(ctx context.Context, flags ...string) (time.Duration, error) {
+	command := exec.CommandContext(ctx, i[0], slices.Concat(i[1:], flags)...) //nolint:gosec // this project's own program
+	if output, err := command.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("import: %w: %s", err, output)
+	}
+	return command.ProcessState.UserTime() + command.ProcessState.SystemTime(), nil
 }
