@@ -105,10 +105,7 @@ func (f *Fixture) fill(ctx context.Context, reviews int, undecided bool) error {
 }
 
 func (f *Fixture) makeReader(ctx context.Context) error {
-	if _, err := f.Member(ctx, f.Organization.Namespace, reader, testenv.Viewer); err != nil {
-		return err
-	}
-	config, err := f.ServiceAccount(ctx, f.Organization.Namespace, reader)
+	config, err := f.Member(ctx, f.Organization.Namespace, reader, testenv.Viewer)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,8 @@ package bench
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 )
@@ -41,20 +38,8 @@ func (b *Bench) Calm(ctx context.Context, fixtures ...*Fixture) error {
 // Collected returns when the fixture's kube-apiserver has collected its garbage, and the fixture and all shared
 // control planes are idle.
 func (b *Bench) Collected(ctx context.Context, f *Fixture) error {
-	if err := f.collect(ctx); err != nil {
+	if err := collectGarbage(ctx, f.Config, 1); err != nil {
 		return err
 	}
 	return b.Calm(ctx, f)
-}
-
-// collect makes kube-apiserver collect its garbage.
-func (f *Fixture) collect(ctx context.Context) error {
-	client, err := rest.HTTPClientFor(f.Config)
-	if err != nil {
-		return err
-	}
-	if _, err := profile(ctx, client, f.Config.Host, "heap", "gc=1"); err != nil {
-		return fmt.Errorf("have kube-apiserver collect its garbage: %w", err)
-	}
-	return nil
 }
