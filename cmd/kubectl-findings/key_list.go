@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"fmt"
 	"strings"
 	"time"
 
@@ -30,31 +28,14 @@ func newKeyListCommand(c cli) *cobra.Command {
 		Example: keyListExample,
 		Args:    flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listKeys(cmd.Context(), c, output)
+			return listAll(cmd.Context(), c, output, listed[v1alpha1.APIKey]{
+				need: need{what: "list API keys", role: roleViewer, kind: "APIKey"}, columns: keyColumns, row: keyRow,
+				none: "there are no API keys in %s; create one with: kubectl findings key create NAME\n",
+			})
 		},
 	}
 	output.addFlags(cmd)
 	return cmd
-}
-
-func listKeys(ctx context.Context, c cli, output *output) error {
-	session, items, err := output.read(ctx, c, need{what: "list API keys", role: roleViewer, kind: "APIKey"})
-	if err != nil {
-		return err
-	}
-	if !output.tables() {
-		return output.objects(c.streams.Out, items)
-	}
-	if len(items) == 0 {
-		fmt.Fprintf(c.streams.ErrOut, "there are no API keys in %s; create one with: kubectl findings key create NAME\n",
-			place(session.namespace))
-		return nil
-	}
-	var rows []row
-	for _, key := range readable[v1alpha1.APIKey](session, items) {
-		rows = append(rows, keyRow(key, time.Now()))
-	}
-	return output.table(c.streams.Out, keyColumns, rows)
 }
 
 var keyColumns = []column{

@@ -2,9 +2,7 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,34 +33,19 @@ func newOperationsCommand(c cli) *cobra.Command {
 		Example: operationsExample,
 		Args:    flagerror.NoArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return listOperations(cmd.Context(), c, output)
+			return listAll(cmd.Context(), c, output, listed[v1alpha1.TriageOperation]{
+				need:  need{what: "list triage operations", role: roleViewer, kind: kindOperation},
+				order: latestFirst, columns: operationColumns, row: operationRow,
+				none: "there are no triage operations in %s\n",
+			})
 		},
 	}
 	output.addFlags(cmd)
 	return cmd
 }
 
-func listOperations(ctx context.Context, c cli, output *output) error {
-	session, items, err := output.read(ctx, c,
-		need{what: "list triage operations", role: roleViewer, kind: kindOperation})
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(items, func(a, b unstructured.Unstructured) int {
-		return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
-	})
-	if !output.tables() {
-		return output.objects(c.streams.Out, items)
-	}
-	if len(items) == 0 {
-		fmt.Fprintf(c.streams.ErrOut, "there are no triage operations in %s\n", place(session.namespace))
-		return nil
-	}
-	var rows []row
-	for _, operation := range readable[v1alpha1.TriageOperation](session, items) {
-		rows = append(rows, operationRow(operation, time.Now()))
-	}
-	return output.table(c.streams.Out, operationColumns, rows)
+func latestFirst(a, b unstructured.Unstructured) int {
+	return b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time)
 }
 
 var operationColumns = []column{

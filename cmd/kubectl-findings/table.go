@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -72,17 +73,45 @@ func (o *output) check() error {
 	return err
 }
 
-// read returns all objects of a kind in the organization, after checking the format.
-func (o *output) read(ctx context.Context, c cli, n need) (*session, []unstructured.Unstructured, error) {
-	if err := o.check(); err != nil {
-		return nil, nil, err
+// listed describes a command that lists all objects of a kind.
+type listed[T any] struct {
+	need
+	// order of the objects; nil: by name.
+	order func(a, b unstructured.Unstructured) int
+	// none is a format for the place that has no objects.
+	none    string
+	columns []column
+	row     func(*T, time.Time) row
+}
+
+// listAll prints all objects of a kind in the organization.
+func listAll[T any](ctx context.Context, c cli, output *output, l listed[T]) error {
+	if err := output.check(); err != nil {
+		return err
 	}
 	session, err := c.open()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	items, err := session.all(ctx, n)
-	return session, items, err
+	items, err := session.all(ctx, l.need)
+	if err != nil {
+		return err
+	}
+	if l.order != nil {
+		slices.SortStableFunc(items, l.order)
+	}
+	if !output.tables() {
+		return output.objects(c.streams.Out, items)
+	}
+	if len(items) == 0 {
+		fmt.Fprintf(c.streams.ErrOut, l.none, place(session.namespace))
+		return nil
+	}
+	var rows []row
+	for _, object := range readable[T](session, items) {
+		rows = append(rows, l.row(object, time.Now()))
+	}
+	return output.table(c.streams.Out, l.columns, rows)
 }
 
 // objects prints the objects as one List, as kubectl does.
