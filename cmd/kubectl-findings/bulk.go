@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -143,20 +144,20 @@ func (s *bulkSummary) err() error {
 	return nil
 }
 
-// explainFirst adds to the command's error what to do about the first object that failed.
-func explainFirst(ctx context.Context, s *session, names []string, endings []ending, err error, n need) error {
-	if err == nil {
-		return nil
+// conclude prints the summary of the outcomes. It returns the error of the command as a whole, with what to do about the
+// first object that failed.
+func (s *bulkSummary) conclude(ctx context.Context, session *session, names []string, endings []ending, to io.Writer,
+	format string, n need) error {
+	s.count(names, endings)
+	err := s.print(to, format)
+	first := slices.IndexFunc(endings, func(e ending) bool { return e.err != nil })
+	if first < 0 {
+		return errors.Join(err, s.err())
 	}
-	for i, e := range endings {
-		if e.err != nil {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suggestTimeout)
-			defer cancel()
-			n.name = names[i]
-			return fmt.Errorf("%w: %w", err, s.notFound(ctx, e.err, n))
-		}
-	}
-	return err
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suggestTimeout)
+	defer cancel()
+	n.name = names[first]
+	return errors.Join(err, fmt.Errorf("%w: %w", s.err(), session.notFound(ctx, endings[first].err, n)))
 }
 
 // print writes the summary in the requested format.

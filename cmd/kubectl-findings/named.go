@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -23,9 +22,8 @@ func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []str
 		return t.decideAboutFinding(ctx, names[i])
 	})
 	progress.finish()
-	summary.count(names, endings)
-	return errors.Join(summary.print(o.streams.Out, o.output), explainFirst(ctx, t.session, names, endings, summary.err(),
-		need{what: "triage findings", role: roleTriager, kind: "Finding"}))
+	return summary.conclude(ctx, t.session, names, endings, o.streams.Out, o.output,
+		need{what: "triage findings", role: roleTriager, kind: "Finding"})
 }
 
 // triager writes the same decision to findings, or to issues.

@@ -204,9 +204,8 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 		summary.Action = "delivered"
 		o.await(ctx, s, names, endings, value)
 	}
-	summary.count(names, endings)
-	return errors.Join(summary.print(o.streams.Out, o.output), explainFirst(ctx, s, names, endings, summary.err(),
-		need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery"}))
+	return summary.conclude(ctx, s, names, endings, o.streams.Out, o.output,
+		need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery"})
 }
 
 // ask sets a new value of the delivery's annotation; the controller then redelivers it.

@@ -75,9 +75,8 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 		return t.decideAboutIssue(ctx, names[i])
 	})
 	summary := &bulkSummary{Action: d.past(), Namespace: s.namespace, what: "issues", resource: "reviewissue.appsec.dev"}
-	summary.count(names, endings)
-	return errors.Join(summary.print(o.streams.Out, o.output), explainFirst(ctx, s, names, endings, summary.err(),
-		need{what: "triage issues of pull requests", role: roleTriager, kind: "ReviewIssue"}))
+	return summary.conclude(ctx, s, names, endings, o.streams.Out, o.output,
+		need{what: "triage issues of pull requests", role: roleTriager, kind: "ReviewIssue"})
 }
 
 func (t *triager) decideAboutIssue(ctx context.Context, name string) (changed bool, err error) {
