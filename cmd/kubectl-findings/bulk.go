@@ -32,16 +32,16 @@ var backoff = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond, Factor: 2
 // dropped takes half a minute. A request that times out is tried again.
 const retryLimit = callTimeout + 10*time.Second
 
-// patiently retries an operation that may fail temporarily: because other clients write the object at the same time, or
-// because the API server is overloaded. It gives up once ctx ends, or after retryLimit.
-func patiently(ctx context.Context, try func() error) error {
+// withRetries retries an operation that may fail temporarily, because other clients write the object at the same time
+// or the API server is overloaded. It gives up once ctx ends, or after retryLimit.
+func withRetries(ctx context.Context, try func() error) error {
 	begun := time.Now()
 	return retry.OnError(backoff, func(err error) bool {
-		return ctx.Err() == nil && passing(err) && time.Since(begun) <= retryLimit
+		return ctx.Err() == nil && isTemporary(err) && time.Since(begun) <= retryLimit
 	}, try)
 }
 
-func passing(err error) bool { return apierrors.IsConflict(err) || kube.IsTemporary(err) }
+func isTemporary(err error) bool { return apierrors.IsConflict(err) || kube.IsTemporary(err) }
 
 // wroteNothing reports whether an error of a write says that the API server has not written anything. After any other
 // error it may have, also after the 408 of a proxy that has not waited for its answer.
@@ -51,8 +51,8 @@ func wroteNothing(err error) bool {
 		status.Status().Code != http.StatusRequestTimeout
 }
 
-// ending is the outcome for one of many objects.
-type ending struct {
+// outcome of a command for one of many objects.
+type outcome struct {
 	// tried is false if the command was stopped before.
 	tried bool
 	// changed is false if the object was already as it should be.
@@ -63,8 +63,8 @@ type ending struct {
 // forEach calls work for each of n objects, several at a time. When ctx ends it begins no more; those begun are
 // completed.
 func forEach(ctx context.Context, n, concurrency int, progress func(done, total int),
-	work func(i int) (changed bool, err error)) []ending {
-	endings := make([]ending, n)
+	work func(i int) (changed bool, err error)) []outcome {
+	outcomes := make([]outcome, n)
 	var group errgroup.Group
 	group.SetLimit(concurrency)
 	var done atomic.Int64
@@ -82,13 +82,13 @@ func forEach(ctx context.Context, n, concurrency int, progress func(done, total 
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 				return nil // it was only read: writes are completed
 			}
-			endings[i] = ending{tried: true, changed: changed, err: err}
+			outcomes[i] = outcome{tried: true, changed: changed, err: err}
 			progress(int(done.Add(1)), n)
 			return nil
 		})
 	}
-	_ = group.Wait() // each ending has its own error
-	return endings
+	_ = group.Wait() // each outcome holds its own error
+	return outcomes
 }
 
 // failure is an object that could not be processed.
@@ -116,8 +116,8 @@ type bulkSummary struct {
 }
 
 // count groups the objects by their outcome.
-func (s *bulkSummary) count(names []string, endings []ending) {
-	for i, e := range endings {
+func (s *bulkSummary) count(names []string, outcomes []outcome) {
+	for i, e := range outcomes {
 		switch {
 		case !e.tried:
 			s.NotTried = append(s.NotTried, names[i])
@@ -144,20 +144,20 @@ func (s *bulkSummary) err() error {
 	return nil
 }
 
-// conclude prints the summary of the outcomes. It returns the error of the command as a whole, with what to do about the
+// conclude prints the summary of the outcomes. It returns the error of the whole command, with what to do about the
 // first object that failed.
-func (s *bulkSummary) conclude(ctx context.Context, session *session, names []string, endings []ending, to io.Writer,
+func (s *bulkSummary) conclude(ctx context.Context, session *session, names []string, outcomes []outcome, to io.Writer,
 	format string, n need) error {
-	s.count(names, endings)
+	s.count(names, outcomes)
 	err := s.print(to, format)
-	first := slices.IndexFunc(endings, func(e ending) bool { return e.err != nil })
+	first := slices.IndexFunc(outcomes, func(e outcome) bool { return e.err != nil })
 	if first < 0 {
 		return errors.Join(err, s.err())
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suggestTimeout)
 	defer cancel()
 	n.name = names[first]
-	return errors.Join(err, fmt.Errorf("%w: %w", s.err(), session.notFound(ctx, endings[first].err, n)))
+	return errors.Join(err, fmt.Errorf("%w: %w", s.err(), session.notFound(ctx, outcomes[first].err, n)))
 }
 
 // print writes the summary in the requested format.

@@ -26,7 +26,7 @@ func TestForEachIsBoundedAndStops(t *testing.T) {
 	defer stop()
 	var running, most, begun atomic.Int64
 	var mu sync.Mutex
-	endings := forEach(ctx, n, concurrency, func(int, int) {}, func(i int) (bool, error) {
+	outcomes := forEach(ctx, n, concurrency, func(int, int) {}, func(i int) (bool, error) {
 		defer running.Add(-1)
 		now := running.Add(1)
 		mu.Lock()
@@ -47,7 +47,7 @@ func TestForEachIsBoundedAndStops(t *testing.T) {
 		t.Errorf("%d at the same time, want at most %d", most.Load(), concurrency)
 	}
 	tried := 0
-	for i, e := range endings {
+	for i, e := range outcomes {
 		if e.tried {
 			tried++
 		}
@@ -56,21 +56,21 @@ func TestForEachIsBoundedAndStops(t *testing.T) {
 		}
 	}
 	if int64(tried) != begun.Load() || tried < stopAt || tried > stopAt+concurrency {
-		t.Errorf("%d were begun and %d have an ending, of %d until it was stopped", begun.Load(), tried, stopAt)
+		t.Errorf("%d were begun and %d have an outcome, of %d until it was stopped", begun.Load(), tried, stopAt)
 	}
 }
 
 func TestWhatWasOnlyReadWhenTheCommandWasStoppedIsNotTried(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	endings := forEach(ctx, 3, 1, func(int, int) {}, func(i int) (bool, error) {
+	outcomes := forEach(ctx, 3, 1, func(int, int) {}, func(i int) (bool, error) {
 		if i == 0 {
 			return true, nil
 		}
 		stop()
 		return false, fmt.Errorf("read: %w", ctx.Err())
 	})
-	if !endings[0].tried || endings[1].tried || endings[2].tried {
-		t.Errorf("got %+v", endings)
+	if !outcomes[0].tried || outcomes[1].tried || outcomes[2].tried {
+		t.Errorf("got %+v", outcomes)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestRetryingEnds(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			attempts := 0
-			err := patiently(t.Context(), func() error {
+			err := withRetries(t.Context(), func() error {
 				attempts++
 				<-time.After(tc.takes)
 				return &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
@@ -112,18 +112,18 @@ func TestRetryingEnds(t *testing.T) {
 
 func TestASummaryAddsUpAndSaysWhetherItFailed(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
-	failed := ending{tried: true, err: errors.New("no\x1b[2J")}
+	failed := outcome{tried: true, err: errors.New("no\x1b[2J")}
 	for reason, tc := range map[string]struct {
-		endings    []ending
+		outcomes   []outcome
 		text, fail string
 	}{
-		"all done":     {[]ending{{true, true, nil}, {true, true, nil}, {true, false, nil}, {true, true, nil}}, "findings: 3 muted, 1 unchanged, 0 failed\n", ""},
-		"one fails":    {[]ending{{true, true, nil}, failed, {true, true, nil}, {true, true, nil}}, "failed b: no\\x1b[2J\nfindings: 3 muted, 0 unchanged, 1 failed\n", "1 of 4 findings failed"},
-		"it is ended":  {[]ending{{true, true, nil}, failed, {}, {}}, "not tried: c, d\nfindings: 1 muted, 0 unchanged, 1 failed, 2 not tried\n", "interrupted after 2 of 4 findings"},
-		"at the start": {[]ending{{}, {}, {}, {}}, "not tried: a, b, c, d\nfindings: 0 muted, 0 unchanged, 0 failed, 4 not tried\n", "interrupted after 0 of 4 findings"},
+		"all done":     {[]outcome{{true, true, nil}, {true, true, nil}, {true, false, nil}, {true, true, nil}}, "findings: 3 muted, 1 unchanged, 0 failed\n", ""},
+		"one fails":    {[]outcome{{true, true, nil}, failed, {true, true, nil}, {true, true, nil}}, "failed b: no\\x1b[2J\nfindings: 3 muted, 0 unchanged, 1 failed\n", "1 of 4 findings failed"},
+		"it is ended":  {[]outcome{{true, true, nil}, failed, {}, {}}, "not tried: c, d\nfindings: 1 muted, 0 unchanged, 1 failed, 2 not tried\n", "interrupted after 2 of 4 findings"},
+		"at the start": {[]outcome{{}, {}, {}, {}}, "not tried: a, b, c, d\nfindings: 0 muted, 0 unchanged, 0 failed, 4 not tried\n", "interrupted after 0 of 4 findings"},
 	} {
 		s := &bulkSummary{Action: "muted", what: "findings"}
-		s.count(names, tc.endings)
+		s.count(names, tc.outcomes)
 		if got := string(s.text()); !strings.HasSuffix(got, tc.text) {
 			t.Errorf("%s: the summary is\n%swant\n%s", reason, got, tc.text)
 		}

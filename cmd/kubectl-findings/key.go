@@ -89,9 +89,9 @@ func isIssued(key *v1alpha1.APIKey, generation, serial int64) (bool, error) {
 	return key.Status.KeyID != "" && key.Status.RotationSerial >= serial, nil
 }
 
-// hand reports where the token is stored, or prints it on request: only the token goes to standard output, everything
-// else to standard error.
-func (i *issuance) hand(ctx context.Context, s *session, key *v1alpha1.APIKey, what string) error {
+// reportToken reports where the token is stored, or prints it on request: only the token goes to standard output,
+// everything else to standard error.
+func (i *issuance) reportToken(ctx context.Context, s *session, key *v1alpha1.APIKey, what string) error {
 	fmt.Fprintln(i.streams.ErrOut, what)
 	name := string(key.Status.SecretRef.Name)
 	get := fmt.Sprintf("kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'", name, s.namespace,
@@ -101,7 +101,7 @@ func (i *issuance) hand(ctx context.Context, s *session, key *v1alpha1.APIKey, w
 		return nil
 	}
 	secret := &corev1.Secret{}
-	switch err := patiently(ctx, func() error { return s.get(ctx, name, secret) }); {
+	switch err := withRetries(ctx, func() error { return s.get(ctx, name, secret) }); {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the token is in Secret %s, which you may not read: %w", name, err)
 	case err != nil:

@@ -81,7 +81,7 @@ func (o *keyCreateOptions) run(ctx context.Context, name string, given func(flag
 	if err := o.untilIssued(ctx, session, key); err != nil {
 		return err
 	}
-	return o.hand(ctx, session, key, created(key))
+	return o.reportToken(ctx, session, key, created(key))
 }
 
 // created reports the new key, and whether the organization's maximum lifetime ends it before the requested time.

@@ -75,14 +75,14 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 	if err := o.untilIssued(ctx, session, key); err != nil {
 		return err
 	}
-	return o.hand(ctx, session, key, rotated(key))
+	return o.reportToken(ctx, session, key, rotated(key))
 }
 
 // request requests a new token. It does so once, even if the response is lost: a second rotation would replace a token
 // that nobody has received yet, and end the current one without its overlap.
 func (o *rotateOptions) request(ctx context.Context, s *session, name string, key *v1alpha1.APIKey) error {
 	var unanswered *v1alpha1.APIKeyRotation
-	err := patiently(ctx, func() error {
+	err := withRetries(ctx, func() error {
 		*key = v1alpha1.APIKey{} // decoding would keep an overlap that the answer does not contain
 		if err := s.get(ctx, name, key); err != nil {
 			return err

@@ -44,7 +44,7 @@ func TestATokenThatWasIssuedIsHandedOver(t *testing.T) {
 			key := builder.APIKey("ci").In("org-acme").Build()
 			key.Status.SecretRef = &v1alpha1.SecretReference{Name: "ci-token"}
 			i := &issuance{cli: cli{streams: streams}, showToken: true}
-			err := i.hand(t.Context(), &session{client: c, namespace: "org-acme"}, key, "issued")
+			err := i.reportToken(t.Context(), &session{client: c, namespace: "org-acme"}, key, "issued")
 			if out.String() != tc.out || (err == nil) != (tc.error == "") || err != nil && !strings.Contains(err.Error(), tc.error) {
 				t.Errorf("it prints %q and ends with %v", out, err)
 			}

@@ -116,7 +116,7 @@ func (o *listOptions) run(ctx context.Context) error {
 		namespaces: o.allOrganizations, order: sortings[o.sortBy], now: time.Now()}
 	var limit int64 // sorting and filtering must see all findings first
 	switch {
-	case o.filter.looksItself():
+	case o.filter.filtersLocally():
 		listing.matches = o.filter.match
 	case o.limit > 0 && o.sortBy == "":
 		limit = o.limit + 1 // whether there are more: a page can have a continuation without a match

@@ -24,7 +24,7 @@ func main() {
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal stops the command in an orderly way, a second one at once.
+	// The first signal stops the command gracefully; a second one stops it immediately.
 	context.AfterFunc(ctx, stop)
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := flagerror.Execute(ctx, newRootCommand(streams))

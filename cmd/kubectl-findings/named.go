@@ -18,11 +18,11 @@ import (
 func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []string, summary *bulkSummary) error {
 	names = distinct(bare("Finding", names...))
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
-	endings := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
+	outcomes := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
 		return t.decideAboutFinding(ctx, names[i])
 	})
 	progress.finish()
-	return summary.conclude(ctx, t.session, names, endings, o.streams.Out, o.output,
+	return summary.conclude(ctx, t.session, names, outcomes, o.streams.Out, o.output,
 		need{what: "triage findings", role: roleTriager, kind: "Finding"})
 }
 
@@ -44,7 +44,7 @@ func (t *triager) decideAboutFinding(ctx context.Context, name string) (changed 
 func (t *triager) decideAbout(ctx context.Context, name string, object client.Object,
 	current func() verdict) (changed bool, err error) {
 	var unanswered *verdict // before a write without an answer
-	err = patiently(ctx, func() error {
+	err = withRetries(ctx, func() error {
 		// Decoding would keep what the answer does not contain.
 		if err := runtime.SetZeroValue(object); err != nil {
 			return err

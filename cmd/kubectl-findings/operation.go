@@ -26,7 +26,7 @@ const (
 	untilNoticed = time.Minute
 )
 
-// nothingMatches is said when a selection is empty.
+// nothingMatches is printed when a selection is empty.
 const nothingMatches = "nothing matches the filters"
 
 var errNotNoticed = fmt.Errorf("no controller has taken it up in %s: check whether findings-operator runs", untilNoticed)
@@ -44,8 +44,8 @@ type operating struct {
 	summary    *bulkSummary
 	// progress is shown once the operation is committed.
 	progress *progress
-	// told is the last reason for the wait that was printed.
-	told string
+	// lastReason is the last reason for the wait that was printed.
+	lastReason string
 }
 
 func (w *operating) run(ctx context.Context) error {
@@ -86,7 +86,7 @@ func (w *operating) make(ctx context.Context) error {
 		}
 	} else {
 		w.summary.Action, verb = w.decision.past(), w.decision.verb()
-		w.operation.Spec.Select, w.operation.Spec.Set = &w.filter.asked, w.decision.set()
+		w.operation.Spec.Select, w.operation.Spec.Set = &w.filter.selection, w.decision.set()
 	}
 	w.name = verb + "-" + rand.String(nameLetters)
 	w.operation.Namespace, w.operation.Name = w.session.namespace, w.name
@@ -94,7 +94,7 @@ func (w *operating) make(ctx context.Context) error {
 }
 
 func (w *operating) create(ctx context.Context) error {
-	err := patiently(ctx, func() error {
+	err := withRetries(ctx, func() error {
 		err := w.session.create(ctx, w.operation)
 		if w.unanswered && apierrors.IsAlreadyExists(err) {
 			return nil // created by an earlier attempt
@@ -120,7 +120,7 @@ var errCommittedElsewhere = errors.New("somebody has committed it")
 func (w *operating) discard(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	err := patiently(ctx, func() error {
+	err := withRetries(ctx, func() error {
 		stored := &v1alpha1.TriageOperation{}
 		if err := w.session.get(ctx, w.name, stored); err != nil {
 			return client.IgnoreNotFound(err)
@@ -144,7 +144,7 @@ func (w *operating) discard(ctx context.Context) error {
 
 func (w *operating) commit(ctx context.Context, options ...client.PatchOption) error {
 	committed := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"commit":true}}`))
-	err := patiently(ctx, func() error {
+	err := withRetries(ctx, func() error {
 		return w.session.patch(ctx, w.operation.DeepCopy(), committed, options...)
 	})
 	return w.session.explain(err, w.need(""))
@@ -173,7 +173,7 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 		case phase == v1alpha1.OperationFailed:
 			return false, errors.New(cmp.Or(v1alpha1.StalledMessage(w.operation.Status.Conditions), "it has failed"))
 		}
-		w.tell()
+		w.reportWait()
 		return false, nil
 	})
 	if cause := context.Cause(ctx); err != nil && cause != nil {
@@ -185,13 +185,13 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 	return nil
 }
 
-// tell prints why the operation is not ready yet and how far it is, whenever the reason changes.
-func (w *operating) tell() {
+// reportWait prints why the operation is not ready yet and how far it is, whenever the reason changes.
+func (w *operating) reportWait() {
 	ready := v1alpha1.FindCondition(w.operation.Status.Conditions, v1alpha1.ConditionReady)
-	if w.quiet || ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == w.told {
+	if w.quiet || ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == w.lastReason {
 		return
 	}
-	w.told = ready.Message
+	w.lastReason = ready.Message
 	if w.progress != nil {
 		w.progress.finish() // a bar is drawn anew with the next change
 	}
@@ -217,7 +217,7 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 	status := &w.operation.Status
 	over := w.dryRun != dryRunNone || status.WouldChange == 0
 	if over || !w.quiet {
-		if err := w.foresee(ctx); err != nil {
+		if err := w.preview(ctx); err != nil {
 			return false, err
 		}
 	}
@@ -252,7 +252,7 @@ func (w *operating) imperative() string {
 
 // finish waits until the operation has processed all its findings.
 func (w *operating) finish(ctx context.Context) error {
-	w.told = "" // it may wait for the same reason again
+	w.lastReason = "" // it may wait for the same reason again
 	w.progress = newProgress(w.streams.ErrOut, w.quiet, "findings")
 	err := w.await(ctx, func() {
 		w.progress.at(w.done(), int(w.operation.Status.Matched))
@@ -308,7 +308,7 @@ func (w *operating) report(ctx context.Context) error {
 func (w *operating) eachEntry(ctx context.Context, visit func(*rules.Entry, rules.Outcome) error) error {
 	for i := range int(w.operation.Status.Parts) {
 		part := &v1alpha1.TriageOperationPart{}
-		err := patiently(ctx, func() error { return w.session.get(ctx, rules.PartName(w.name, i), part) })
+		err := withRetries(ctx, func() error { return w.session.get(ctx, rules.PartName(w.name, i), part) })
 		if err != nil {
 			return err
 		}

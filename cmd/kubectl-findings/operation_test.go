@@ -205,7 +205,7 @@ func TestAWaitSaysHowFarARunningOperationIs(t *testing.T) {
 	v1alpha1.SetCondition(&status.Conditions, v1alpha1.Condition{
 		Type: v1alpha1.ConditionReady, Status: "False", Reason: v1alpha1.ReasonInProgress, Message: "A write failed.",
 	})
-	w.tell()
+	w.reportWait()
 	harness.Same(t, "standard error", "operation mute, 3 of 12 findings done: A write failed.\n", says.String())
 }
 
@@ -330,7 +330,7 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 		harness.Must(t, err)
 		var says bytes.Buffer
 		w.streams.ErrOut, w.session.errOut, w.summary, w.operation.Status.Parts = &says, &says, &bulkSummary{}, 1
-		w.filter.asked.Rule = "G1"
+		w.filter.selection.Rule = "G1"
 		w.session.client = fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, _ ...client.ListOption) error {
 				o.(*unstructured.UnstructuredList).Items = listed
@@ -345,7 +345,7 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 				return nil
 			},
 		}).Build()
-		harness.Must(t, w.foresee(t.Context()))
+		harness.Must(t, w.preview(t.Context()))
 		harness.Same(t, "summary", &bulkSummary{Done: []string{"f-good"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
 		for _, want := range []string{"Finding f-odd cannot be read", "1 of the operation's findings cannot be read"} {
 			if !strings.Contains(says.String(), want) {
@@ -374,10 +374,10 @@ func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
 			return nil
 		},
 	}).Build()
-	harness.Must(t, w.foresee(t.Context()))
+	harness.Must(t, w.preview(t.Context()))
 	harness.Same(t, "summary", &bulkSummary{Unchanged: []string{"f"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
 	// A set of 50,000 findings may have comments of a gigabyte.
-	harness.Must(t, w.lookAtMatching(t.Context(), func(entry *rules.Entry, _ *v1alpha1.Finding) {
+	harness.Must(t, w.previewSelected(t.Context(), func(entry *rules.Entry, _ *v1alpha1.Finding) {
 		if entry.Before != nil {
 			t.Error("the previous decision is held in memory")
 		}

@@ -112,5 +112,5 @@ func (s *session) dryWrite(ctx context.Context, policy *filedPolicy) error {
 	if apierrors.IsNotFound(err) {
 		err = s.client.Create(ctx, object, client.DryRunAll, strict, client.FieldOwner(fieldManager))
 	}
-	return s.understood(err)
+	return s.explainUnknownFields(err)
 }

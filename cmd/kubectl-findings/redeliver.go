@@ -194,7 +194,7 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 	}
 	value := uuid.NewString()
 	progress := newProgress(o.streams.ErrOut, o.quiet, "deliveries")
-	endings := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
+	outcomes := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
 		return true, o.ask(ctx, s, names[i], value)
 	})
 	progress.finish()
@@ -202,9 +202,9 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 		summary.DryRun = dryRunClient
 	} else if o.wait {
 		summary.Action = "delivered"
-		o.await(ctx, s, names, endings, value)
+		o.await(ctx, s, names, outcomes, value)
 	}
-	return summary.conclude(ctx, s, names, endings, o.streams.Out, o.output,
+	return summary.conclude(ctx, s, names, outcomes, o.streams.Out, o.output,
 		need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery"})
 }
 
@@ -221,39 +221,39 @@ func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value stri
 		return err
 	}
 	d.Namespace, d.Name = s.namespace, name
-	return patiently(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
+	return withRetries(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
 }
 
-// await waits for the requested redeliveries and replaces the endings by their outcomes. Those whose turn has not come
-// when the time is up, because others took it all, are read once, as many as the time of a call allows.
-func (o *redeliverOptions) await(ctx context.Context, s *session, names []string, endings []ending, value string) {
+// await waits for the requested redeliveries and replaces their outcomes. Those whose turn has not come when the time
+// is up, because others took it all, are read once, as many as the time of a call allows.
+func (o *redeliverOptions) await(ctx context.Context, s *session, names []string, outcomes []outcome, value string) {
 	waiting, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	o.replace(waiting, endings, func(i int) error { return awaitDelivery(waiting, s, names[i], value) },
-		func(e ending) bool { return e.tried && e.err == nil })
+	o.replace(waiting, outcomes, func(i int) error { return awaitDelivery(waiting, s, names[i], value) },
+		func(e outcome) bool { return e.tried && e.err == nil })
 	reading, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	o.replace(reading, endings, func(i int) error { return readDelivery(reading, s, names[i], value) },
-		func(e ending) bool { return errors.Is(e.err, errNotRead) })
+	o.replace(reading, outcomes, func(i int) error { return readDelivery(reading, s, names[i], value) },
+		func(e outcome) bool { return errors.Is(e.err, errNotRead) })
 }
 
-// replace replaces the chosen endings by what the function returns, or by errNotRead once ctx ends.
-func (o *redeliverOptions) replace(ctx context.Context, endings []ending, outcome func(int) error,
-	choose func(ending) bool) {
+// replace replaces the chosen outcomes by what the function returns, or by errNotRead once ctx ends.
+func (o *redeliverOptions) replace(ctx context.Context, outcomes []outcome, result func(int) error,
+	choose func(outcome) bool) {
 	var chosen []int
-	for i, e := range endings {
+	for i, e := range outcomes {
 		if choose(e) {
 			chosen = append(chosen, i)
 		}
 	}
 	became := forEach(ctx, len(chosen), o.concurrency, func(int, int) {}, func(i int) (bool, error) {
-		return true, outcome(chosen[i])
+		return true, result(chosen[i])
 	})
 	for i, e := range became {
 		if !e.tried {
-			e = ending{tried: true, err: errNotRead}
+			e = outcome{tried: true, err: errNotRead}
 		}
-		endings[chosen[i]] = e
+		outcomes[chosen[i]] = e
 	}
 }
 
@@ -265,8 +265,8 @@ var (
 // readDelivery reads a delivery once and returns the outcome of its redelivery.
 func readDelivery(ctx context.Context, s *session, name, value string) error {
 	d := &v1alpha1.WebhookDelivery{}
-	if err := patiently(ctx, func() error { return s.get(ctx, name, d) }); err != nil {
-		if passing(err) || ctx.Err() != nil {
+	if err := withRetries(ctx, func() error { return s.get(ctx, name, d) }); err != nil {
+		if isTemporary(err) || ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", errNotRead, err)
 		}
 		return err
@@ -287,7 +287,7 @@ func awaitDelivery(ctx context.Context, s *session, name, value string) error {
 		return errNotRead
 	case ctx.Err() != nil:
 		return errStillPending
-	case err != nil && passing(err):
+	case err != nil && isTemporary(err):
 		return fmt.Errorf("%w: %w", errStillPending, err)
 	}
 	return err

@@ -88,12 +88,12 @@ func TestAfterTheTimeoutEachRemainingDeliveryIsReadOnce(t *testing.T) {
 				return watch.NewFake(), nil
 			},
 		}).Build()
-		endings := []ending{{tried: true}, {tried: true}, {tried: true}, {tried: true}, {}}
+		outcomes := []outcome{{tried: true}, {tried: true}, {tried: true}, {tried: true}, {}}
 		o := &redeliverOptions{concurrency: 1, timeout: time.Minute}
 		o.await(t.Context(), &session{client: c, namespace: "org-acme"},
-			[]string{"pending", "delivered", "waiting", "failed", "interrupted"}, endings, "mine")
+			[]string{"pending", "delivered", "waiting", "failed", "interrupted"}, outcomes, "mine")
 		for i, want := range []string{errStillPending.Error(), "", errStillPending.Error(), "it failed again: no attempt was made", ""} {
-			if got := endings[i].err; (got != nil || want != "") && (got == nil || got.Error() != want) {
+			if got := outcomes[i].err; (got != nil || want != "") && (got == nil || got.Error() != want) {
 				t.Errorf("number %d: %v, want %q", i, got, want)
 			}
 		}

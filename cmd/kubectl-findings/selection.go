@@ -111,17 +111,17 @@ type filter struct {
 
 	// flags are the filter's flags.
 	flags *pflag.FlagSet
-	// asked is the selection by the flags: some fields are set while parsing, the others by read.
-	asked     v1alpha1.FindingSelection
-	selection *findingquery.Selection
+	// selection holds what the flags select: some fields are set while parsing, the others by read.
+	selection v1alpha1.FindingSelection
+	matcher   *findingquery.Selection
 	owned     owned
 }
 
 func (f *filter) addFlags(to *pflag.FlagSet) {
 	f.flags = pflag.NewFlagSet("filter", pflag.ContinueOnError)
-	flags, asked := f.flags, &f.asked
-	flags.StringVar((*string)(&asked.Repository), "repository", "", "only findings of this Repository")
-	flags.StringVar((*string)(&asked.Project), "project", "", "only findings of this Project")
+	flags, selection := f.flags, &f.selection
+	flags.StringVar((*string)(&selection.Repository), "repository", "", "only findings of this Repository")
+	flags.StringVar((*string)(&selection.Project), "project", "", "only findings of this Project")
 	flags.StringSliceVar(&f.severities, "severity", nil,
 		"only findings of this severity: high, medium or low (can be repeated)")
 	flags.StringSliceVar(&f.states, "state", nil,
@@ -131,18 +131,18 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 	flags.StringSliceVar(&f.categories, "category", nil,
 		"only findings of this category: Code, Package or Secret (can be repeated)")
 	flags.StringVar(&f.class, "class", "", "only findings of this class, for example CWE-89")
-	flags.StringVar(&asked.Tool, "tool", "", "only findings of this scanner")
-	flags.StringVar(&asked.Rule, "rule", "", "only findings of this scanner rule, for example G201")
-	flags.StringVar(&asked.Vulnerability, "vulnerability", "",
+	flags.StringVar(&selection.Tool, "tool", "", "only findings of this scanner")
+	flags.StringVar(&selection.Rule, "rule", "", "only findings of this scanner rule, for example G201")
+	flags.StringVar(&selection.Vulnerability, "vulnerability", "",
 		"only findings of this vulnerability, by its id or an alias, for example CVE-2019-1549")
-	flags.StringVar(&asked.Package, "package", "",
+	flags.StringVar(&selection.Package, "package", "",
 		"only findings in this package, by its name or its package URL, with or without a version")
-	flags.StringVar(&asked.File, "file", "", "only findings in this file, or below this folder if it ends in a slash")
+	flags.StringVar(&selection.File, "file", "", "only findings in this file, or below this folder if it ends in a slash")
 	flags.BoolVar(&f.stale, "stale", false, "only findings whose facts have changed since the decision; =false for all others")
 	flags.BoolVar(&f.suppressed, "suppressed", false, "only findings that their source suppresses; =false for all others")
-	flags.StringVar((*string)(&asked.Policy), "policy", "", "only findings about which this TriagePolicy decides now")
-	flags.StringVar(&asked.Owner, "owner", "", "only findings of projects of this owner")
-	flags.StringVar(&asked.Text, "text", "",
+	flags.StringVar((*string)(&selection.Policy), "policy", "", "only findings about which this TriagePolicy decides now")
+	flags.StringVar(&selection.Owner, "owner", "", "only findings of projects of this owner")
+	flags.StringVar(&selection.Text, "text", "",
 		"only findings whose title or path contains each of these words, ignoring case")
 	flags.StringVar(&f.minScore, "min-score", "", "only findings with at least this score, from 0 to 10")
 	flags.StringVar(&f.createdSince, "created-since", "",
@@ -150,7 +150,7 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 	flags.StringVar(&f.createdUntil, "created-until", "", "only findings that were found before this time")
 	flags.StringVar(&f.updatedSince, "updated-since", "", "only findings that changed at this time or later")
 	flags.StringVar(&f.updatedUntil, "updated-until", "", "only findings that last changed before this time")
-	addSelectorFlags(flags, &asked.LabelSelector, &asked.FieldSelector, "spec.class=CWE-89,status.state!=closed")
+	addSelectorFlags(flags, &selection.LabelSelector, &selection.FieldSelector, "spec.class=CWE-89,status.state!=closed")
 	to.AddFlagSet(flags)
 }
 
@@ -163,31 +163,31 @@ func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string, example stri
 // read turns the flags into the selection that the controllers evaluate too.
 func (f *filter) read() error {
 	var errs []error
-	asked := &f.asked
-	asked.Severity = chosen[v1alpha1.Level](severityChoice, f.severities, &errs)
-	asked.State = chosen[v1alpha1.FindingState](stateChoice, f.states, &errs)
-	asked.UserStatus = chosen[v1alpha1.UserStatus](userStatusChoice, f.userStatuses, &errs)
-	asked.Category = chosen[v1alpha1.FindingCategory](categoryChoice, f.categories, &errs)
+	selection := &f.selection
+	selection.Severity = chosen[v1alpha1.Level](severityChoice, f.severities, &errs)
+	selection.State = chosen[v1alpha1.FindingState](stateChoice, f.states, &errs)
+	selection.UserStatus = chosen[v1alpha1.UserStatus](userStatusChoice, f.userStatuses, &errs)
+	selection.Category = chosen[v1alpha1.FindingCategory](categoryChoice, f.categories, &errs)
 	if f.class != "" {
-		asked.Class = &f.class
+		selection.Class = &f.class
 	}
 	if f.flags.Changed("stale") {
-		asked.Stale = &f.stale
+		selection.Stale = &f.stale
 	}
 	if f.flags.Changed("suppressed") {
-		asked.Suppressed = &f.suppressed
+		selection.Suppressed = &f.suppressed
 	}
-	asked.MinScore = readScore(f.minScore, &errs)
-	asked.CreatedSince, asked.CreatedUntil = readPeriod("created", f.createdSince, f.createdUntil, &errs)
-	asked.UpdatedSince, asked.UpdatedUntil = readPeriod("updated", f.updatedSince, f.updatedUntil, &errs)
+	selection.MinScore = readScore(f.minScore, &errs)
+	selection.CreatedSince, selection.CreatedUntil = readPeriod("created", f.createdSince, f.createdUntil, &errs)
+	selection.UpdatedSince, selection.UpdatedUntil = readPeriod("updated", f.updatedSince, f.updatedUntil, &errs)
 	errs = append(errs,
-		checkSince("--created-since", asked.CreatedSince), checkSince("--updated-since", asked.UpdatedSince))
-	_, err := selectors("", asked.LabelSelector, asked.FieldSelector)
+		checkSince("--created-since", selection.CreatedSince), checkSince("--updated-since", selection.UpdatedSince))
+	_, err := selectors("", selection.LabelSelector, selection.FieldSelector)
 	// What is wrong here would be refused once more below, under names that nobody has typed.
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
-	if f.selection, err = findingquery.NewSelection(asked); err != nil && asked.FieldSelector != "" {
+	if f.matcher, err = findingquery.NewSelection(selection); err != nil && selection.FieldSelector != "" {
 		err = fmt.Errorf("%w\n%s", err, selectedBy("Findings", selectable))
 	}
 	return err
@@ -207,33 +207,33 @@ func selectedBy(objects string, fields []string) string {
 }
 
 // empty reports whether the filter selects every finding of the namespace.
-func (f *filter) empty() bool { return reflect.ValueOf(f.asked).IsZero() }
+func (f *filter) empty() bool { return reflect.ValueOf(f.selection).IsZero() }
 
 // options makes the API server filter as much as it can.
 func (f *filter) options(namespace string) (client.ListOptions, error) {
-	asked := &f.asked
+	selection := &f.selection
 	terms := []fields.Selector{
-		severityChoice.selector(words(asked.Severity...)), categoryChoice.selector(words(asked.Category...)),
+		severityChoice.selector(words(selection.Severity...)), categoryChoice.selector(words(selection.Category...)),
 	}
 	// A finding declared open is open, but others may be open too, because their decision may have expired.
-	if !slices.Contains(asked.UserStatus, v1alpha1.UserStatusOpen) {
-		terms = append(terms, userStatusChoice.selector(words(asked.UserStatus...)))
+	if !slices.Contains(selection.UserStatus, v1alpha1.UserStatusOpen) {
+		terms = append(terms, userStatusChoice.selector(words(selection.UserStatus...)))
 	}
 	for _, exact := range []struct{ field, value string }{
-		{fieldRepository, string(asked.Repository)}, {fieldProject, string(asked.Project)},
-		{fieldClass, f.class}, {fieldTool, asked.Tool},
+		{fieldRepository, string(selection.Repository)}, {fieldProject, string(selection.Project)},
+		{fieldClass, f.class}, {fieldTool, selection.Tool},
 	} {
 		if exact.value != "" {
 			terms = append(terms, fields.OneTermEqualSelector(exact.field, exact.value))
 		}
 	}
-	return selectors(namespace, asked.LabelSelector, asked.FieldSelector, terms...)
+	return selectors(namespace, selection.LabelSelector, selection.FieldSelector, terms...)
 }
 
-// looksItself reports whether the findings must also be filtered here: the API server only selects by eight fields, and
-// its recorded state and decision may be outdated right after an import or an expiry.
-func (f *filter) looksItself() bool {
-	left := f.asked
+// filtersLocally reports whether the findings must also be filtered here: the API server selects by eight fields only,
+// and its recorded state and decision may be outdated right after an import or an expiry.
+func (f *filter) filtersLocally() bool {
+	left := f.selection
 	left.Severity, left.Category, left.Repository, left.Project, left.Class, left.Tool = nil, nil, "", "", nil, ""
 	left.LabelSelector, left.FieldSelector = "", ""
 	return !reflect.ValueOf(left).IsZero()
@@ -242,15 +242,15 @@ func (f *filter) looksItself() bool {
 // named returns the objects that the filter names; a name may be empty.
 func (f *filter) named() []need {
 	return []need{
-		{kind: "Repository", name: string(f.asked.Repository)},
-		{kind: "Project", name: string(f.asked.Project)},
-		{kind: "TriagePolicy", name: string(f.asked.Policy)},
+		{kind: "Repository", name: string(f.selection.Repository)},
+		{kind: "Project", name: string(f.selection.Project)},
+		{kind: "TriagePolicy", name: string(f.selection.Policy)},
 	}
 }
 
 // match reports whether the flags select a finding.
 func (f *filter) match(finding *v1alpha1.Finding) bool {
-	return f.selection.Matches(finding, f.owned.in(finding.Namespace, f.asked.Owner))
+	return f.matcher.Matches(finding, f.owned.in(finding.Namespace, f.selection.Owner))
 }
 
 // selectors combines -l and --field-selector with further terms.

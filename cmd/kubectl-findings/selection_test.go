@@ -102,10 +102,10 @@ func TestTheFlagsAreASelection(t *testing.T) {
 	} {
 		f := flagged(t, strings.Fields(flags)...)
 		harness.NoError(t, flags, f.read())
-		harness.Same(t, flags, want, f.asked)
+		harness.Same(t, flags, want, f.selection)
 		harness.Same(t, flags+": empty", reflect.ValueOf(want).IsZero(), f.empty())
 		for i := range reflect.TypeFor[v1alpha1.FindingSelection]().NumField() {
-			if !reflect.ValueOf(f.asked).Field(i).IsZero() {
+			if !reflect.ValueOf(f.selection).Field(i).IsZero() {
 				seen[reflect.TypeFor[v1alpha1.FindingSelection]().Field(i).Name] = true
 			}
 		}

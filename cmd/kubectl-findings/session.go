@@ -95,7 +95,7 @@ func (s *session) get(ctx context.Context, name string, into client.Object) erro
 func (s *session) create(ctx context.Context, object client.Object) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	return s.understood(s.client.Create(ctx, object, client.FieldOwner(fieldManager), strict))
+	return s.explainUnknownFields(s.client.Create(ctx, object, client.FieldOwner(fieldManager), strict))
 }
 
 // patch sends one write. It completes even if the command is interrupted, so that its outcome is known.
@@ -103,11 +103,12 @@ func (s *session) patch(ctx context.Context, object client.Object, patch client.
 	options ...client.PatchOption) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	return s.understood(s.client.Patch(ctx, object, patch, append(options, client.FieldOwner(fieldManager), strict)...))
+	options = append(options, client.FieldOwner(fieldManager), strict)
+	return s.explainUnknownFields(s.client.Patch(ctx, object, patch, options...))
 }
 
-// understood says what to do about fields that the API server does not know. Its own error quotes the whole object.
-func (s *session) understood(err error) error {
+// explainUnknownFields explains fields that the API server does not know. Its own error quotes the whole object.
+func (s *session) explainUnknownFields(err error) error {
 	unknown := kube.UnknownFields(err)
 	if unknown == "" {
 		return err
@@ -204,8 +205,8 @@ var restart = wait.Backoff{Steps: 8, Duration: 200 * time.Millisecond, Factor: 2
 // rewatchPause is the pause before an object that has not changed is watched again.
 const rewatchPause = time.Second
 
-// await reads the object, and again each time it changes, until done returns true or ctx ends. It goes on after errors
-// that pass, as long as no restart takes too long: a restart has ended when the object can be read and watched.
+// await reads the object, and again each time it changes, until done returns true or ctx ends. It goes on after
+// temporary errors, as long as no restart takes too long: a restart has ended when the object can be read and watched.
 func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
 	done func() (bool, error)) error {
 	name, version := object.GetName(), ""
@@ -232,7 +233,7 @@ func (s *session) await(ctx context.Context, object client.Object, list client.O
 			pauses, lastWatch = restart, time.Now()
 			continue
 		}
-		if ctx.Err() != nil || !passing(err) || pauses.Steps == 0 || time.Since(lastWatch) > retryLimit {
+		if ctx.Err() != nil || !isTemporary(err) || pauses.Steps == 0 || time.Since(lastWatch) > retryLimit {
 			return err
 		}
 		pause(ctx, pauses.Step())

@@ -71,11 +71,11 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 	}
 	t := &triager{session: s, decision: d, dryRun: dryRunNone}
 	names = distinct(bare("ReviewIssue", names...))
-	endings := forEach(ctx, len(names), defaultConcurrency, func(int, int) {}, func(i int) (bool, error) {
+	outcomes := forEach(ctx, len(names), defaultConcurrency, func(int, int) {}, func(i int) (bool, error) {
 		return t.decideAboutIssue(ctx, names[i])
 	})
 	summary := &bulkSummary{Action: d.past(), Namespace: s.namespace, what: "issues", resource: "reviewissue.appsec.dev"}
-	return summary.conclude(ctx, s, names, endings, o.streams.Out, o.output,
+	return summary.conclude(ctx, s, names, outcomes, o.streams.Out, o.output,
 		need{what: "triage issues of pull requests", role: roleTriager, kind: "ReviewIssue"})
 }
 

@@ -18,21 +18,21 @@ import (
 // mostPreviewed is how many objects a preview shows.
 const mostPreviewed = 20
 
-// foresee records in the summary what the operation would do to each finding, and shows the first that change.
-func (w *operating) foresee(ctx context.Context) error {
+// preview records in the summary what the operation would do to each finding, and shows the first that change.
+func (w *operating) preview(ctx context.Context) error {
 	var rows []row
 	look := func(entry *rules.Entry, f *v1alpha1.Finding) {
 		step := rules.Plan(w.operation, entry, f, apitime.Clock{}.Now(), false)
 		w.summary.add(f.Name, step.Outcome, step.Why)
 		if step.Outcome == rules.Changed && len(rows) < mostPreviewed {
-			rows = append(rows, w.foreseen(entry, f))
+			rows = append(rows, w.previewRow(entry, f))
 		}
 	}
 	var err error
 	if w.undo != "" {
-		err = w.lookAtUndone(ctx, look)
+		err = w.previewUndo(ctx, look)
 	} else {
-		err = w.lookAtMatching(ctx, look)
+		err = w.previewSelected(ctx, look)
 	}
 	if n := w.session.unreadable; err == nil && n > 0 {
 		fmt.Fprintf(w.streams.ErrOut, "%d of the operation's findings cannot be read: they are not counted here, "+
@@ -44,8 +44,8 @@ func (w *operating) foresee(ctx context.Context) error {
 	return w.show(rows)
 }
 
-// lookAtMatching lists the findings in pages: the operation's set only holds names and decisions.
-func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
+// previewSelected lists the findings in pages: the operation's set only holds names and decisions.
+func (w *operating) previewSelected(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
 	var names []string
 	set := map[string]*rules.Entry{}
 	err := w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
@@ -84,8 +84,8 @@ func (w *operating) lookAtMatching(ctx context.Context, look func(*rules.Entry, 
 	return w.session.explain(err, need{what: "list findings", role: roleViewer})
 }
 
-// lookAtUndone uses the operation's set, and only reads the findings that are shown.
-func (w *operating) lookAtUndone(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
+// previewUndo uses the operation's set, and only reads the findings that are shown.
+func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
 	shown := 0
 	return w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
 		f := v1alpha1.Finding{}
@@ -113,8 +113,8 @@ func (w *operating) lookAtUndone(ctx context.Context, look func(*rules.Entry, *v
 	})
 }
 
-// foreseen returns the row of a finding that changes.
-func (w *operating) foreseen(entry *rules.Entry, f *v1alpha1.Finding) row {
+// previewRow returns the row of a finding that changes.
+func (w *operating) previewRow(entry *rules.Entry, f *v1alpha1.Finding) row {
 	is := verdictOf(f)
 	becomes := w.decision.becomes(is)
 	if entry.Set != nil {

@@ -74,12 +74,12 @@ func (o owned) in(namespace, owner string) findingquery.Owners {
 
 // findOwned looks up the owner's projects if the filter has an owner.
 func (f *filter) findOwned(ctx context.Context, s *session, namespace string) error {
-	if f.asked.Owner == "" {
+	if f.selection.Owner == "" {
 		return nil
 	}
 	f.owned = owned{}
 	options := client.ListOptions{
-		Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("spec.owner", f.asked.Owner),
+		Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("spec.owner", f.selection.Owner),
 	}
 	err := s.eachPage(ctx, "Project", 0, options, func(items []unstructured.Unstructured) error {
 		for _, item := range items {
