@@ -16,14 +16,14 @@ const (
 	NoteNoLocation   = "no location in a file"
 )
 
-func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
+func normalise(run *wireRun, sourceRoot string, expanded *budget) Run {
 	n := &normaliser{
 		wire:     run,
 		rules:    newRuleBook(run),
-		paths:    newPathBook(run, sourceRoot, unfolded),
+		paths:    newPathBook(run, sourceRoot, expanded),
 		notes:    map[string]int{},
 		ratings:  ratingsOf(string(run.tool.Driver.Name)),
-		unfolded: unfolded,
+		expanded: expanded,
 	}
 	out := Run{
 		Tool:         strings.TrimSpace(string(run.tool.Driver.Name)),
@@ -40,7 +40,7 @@ func normalise(run *wireRun, sourceRoot string, unfolded *budget) Run {
 		out.Branch = FirstOf(out.Branch, string(p.Branch))
 	}
 	for i := range run.results {
-		if !unfolded.spend(0) {
+		if !expanded.spend(0) {
 			break // the caller refuses the file
 		}
 		result, reason := n.result(i)
@@ -93,8 +93,8 @@ type normaliser struct {
 	notes map[string]int
 	// ratings define how the tool's levels are read.
 	ratings ratings
-	// unfolded bounds the expanded size of paths and messages.
-	unfolded *budget
+	// expanded bounds the expanded size of paths and messages.
+	expanded *budget
 }
 
 func (n *normaliser) result(index int) (Result, SkipReason) {
@@ -131,13 +131,13 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 	out.CWEs = resultCWEs(wire, rule)
 	out.Suppression = suppression(wire.Suppressions)
 	out.TaggedSecret = tagged(wire.Properties.Tags)
-	n.said(&out, wire)
+	n.addToolFacts(&out, wire)
 	return out, ""
 }
 
-// said adds what the tool reports beyond the rule and the place: the severity in its own words, and the vulnerability
-// and package.
-func (n *normaliser) said(out *Result, wire *wireResult) {
+// addToolFacts adds what the tool reports besides rule and location: the severity in its own words, and the
+// vulnerability and package.
+func (n *normaliser) addToolFacts(out *Result, wire *wireResult) {
 	rule := out.Rule
 	out.Score = score(slices.Concat([]string{string(wire.Properties.SecuritySeverity), rule.securitySeverity},
 		rule.cvss)...)
@@ -294,7 +294,7 @@ func (n *normaliser) message(m wireMessage, strs map[string]string) string {
 	filled := &filledText{}
 	// It fails when the text is full; what was written so far is kept.
 	_, _ = strings.NewReplacer(pairs...).WriteString(filled, out)
-	n.unfolded.spend(filled.Len())
+	n.expanded.spend(filled.Len())
 	return strings.ToValidUTF8(filled.String(), "")
 }
 

@@ -47,11 +47,11 @@ func Parse(r io.Reader, options Options) (*Log, error) {
 		}
 	}
 	log := &Log{Runs: make([]Run, 0, len(p.runs)), Bytes: bounded.read}
-	unfolded := &budget{left: options.Limits.Bytes}
+	expanded := &budget{left: options.Limits.Bytes}
 	for i := range p.runs {
-		log.Runs = append(log.Runs, normalise(&p.runs[i], options.SourceRoot, unfolded))
+		log.Runs = append(log.Runs, normalise(&p.runs[i], options.SourceRoot, expanded))
 		p.runs[i] = wireRun{}
-		if !unfolded.spend(0) {
+		if !expanded.spend(0) {
 			return nil, fmt.Errorf("its paths and messages unfold to more than %d MiB: no scanner writes that",
 				options.Limits.Bytes>>20)
 		}

@@ -21,8 +21,8 @@ type pathBook struct {
 	roots []string
 	// known caches the paths of earlier locations: most occur many times.
 	known map[place]string
-	// unfolded bounds the total expanded size of all paths.
-	unfolded *budget
+	// expanded bounds the total expanded size of all paths.
+	expanded *budget
 }
 
 // place is the part of a location that its path is made of.
@@ -37,8 +37,8 @@ const mostKnown = 100_000
 // rootNames are the tools' names for the root of the source in originalUriBaseIds.
 var rootNames = []string{"SRCROOT", "ROOTPATH", "PROJECTROOT", "REPOROOT", "REPO_ROOT", "SOURCEROOT", "ROOT"}
 
-func newPathBook(run *wireRun, sourceRoot string, unfolded *budget) *pathBook {
-	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs, known: map[place]string{}, unfolded: unfolded}
+func newPathBook(run *wireRun, sourceRoot string, expanded *budget) *pathBook {
+	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs, known: map[place]string{}, expanded: expanded}
 	if sourceRoot != "" {
 		book.addRoot(sourceRoot)
 	}
@@ -78,7 +78,7 @@ func (b *pathBook) path(location wireArtifactLocation) string {
 		return path
 	}
 	path := b.find(location)
-	b.unfolded.spend(len(path))
+	b.expanded.spend(len(path))
 	if len(b.known) < mostKnown {
 		b.known[key] = path
 	}
