@@ -51,7 +51,7 @@ func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	for round := range min(b.Plan.Rounds, mostCostRounds) {
 		for _, build := range builds {
 			b.Say("cost: round %d, %s", round+1, build.Name)
-			w, err := goTheWay(ctx, b, build)
+			w, err := measureLife(ctx, b, build)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", build.Name, err)
 			}

@@ -173,7 +173,7 @@ func (m *many) underControllers(ctx context.Context, work func(context.Context) 
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	if err := m.beAlone(ctx); err != nil {
+	if err := m.decideAlone(ctx); err != nil {
 		return err
 	}
 	return work(ctx)
@@ -224,8 +224,8 @@ func (m *many) turn(ctx context.Context, name string, count int, work func(conte
 	return nil
 }
 
-// beAlone has people decide while no other work is done.
-func (m *many) beAlone(ctx context.Context) error {
+// decideAlone has people decide while no other work is done.
+func (m *many) decideAlone(ctx context.Context) error {
 	quiet := quietFor
 	if m.bench.Short {
 		quiet /= 10

@@ -74,7 +74,8 @@ type turn struct {
 	importerTime time.Duration
 }
 
-func goTheWay(ctx context.Context, b *bench.Bench, build bench.Build) (w *way, err error) {
+// measureLife measures what a finding costs a build from its creation on, with a control plane of its own.
+func measureLife(ctx context.Context, b *bench.Bench, build bench.Build) (w *way, err error) {
 	t := &turn{build: build, count: costFindings}
 	if b.Short {
 		t.count = costInShort

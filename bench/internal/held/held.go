@@ -93,11 +93,11 @@ func do(ctx context.Context, job Job) (Result, any) {
 	if job.Way == List {
 		// For a list only the time is measured, not the memory.
 		lists, err := listAll(ctx, config)
-		return Result{Error: said(err)}, lists
+		return Result{Error: errorText(err)}, lists
 	}
 	held, err := cacheAll(ctx, config)
 	if err != nil {
-		return Result{Error: said(err)}, nil
+		return Result{Error: errorText(err)}, nil
 	}
 	runtime.GC()
 	var memory runtime.MemStats
@@ -105,7 +105,7 @@ func do(ctx context.Context, job Job) (Result, any) {
 	return Result{Heap: memory.HeapAlloc}, held
 }
 
-func said(err error) string {
+func errorText(err error) string {
 	if err == nil {
 		return ""
 	}
