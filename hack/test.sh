@@ -16,9 +16,9 @@ outside='/test/(admission|architecture|attack|chart|conditions|conformance|conso
 # goroutines or are used between them.
 concurrent='\bgo (func|[a-zA-Z.]+)\(|\bchan\b|"sync|errgroup|AfterFunc|\.Parallel\(|httptest'
 concurrent+='|testenv\.(Main|Start|Lazy)|controllertest\.|harness\.(Background|Serve)'
-# Tests that take from a quarter of a minute to minutes with the detector, and seconds without it: they read all real
-# scanner output or large sets, or measure memory. Most start no goroutine of ours; what the others start has tests of its
-# own with the detector. Their packages are compiled twice, and must start no control plane for them.
+# Tests that take 15 seconds to minutes with the detector, and seconds without it: they read all real scanner output or
+# large sets, or measure memory. Most start no goroutine of ours; what the others start has tests of its own with the
+# detector. Their packages are compiled twice, and must start no control plane for them.
 alone='^Test(DecisionsStayWith|FindingsOfAnEarlierVersion|TheTextsOfFindingsAreBounded|AnExportHoldsLittle'
 alone+='|AllocationsOfARequest)'
 # The packages that take longest, the longest first: go starts packages in the given order, and one that starts last runs

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ends the node and takes off the machine what it put there. Its state stays.
+# Ends the node and removes what it installed. Its state stays.
 set -euo pipefail
 case "${1:-}" in
   -h | --help)

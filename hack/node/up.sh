@@ -51,7 +51,7 @@ share "/sys/fs/cgroup/cpu/$group/cpu.shares" 16384
 setsid unshare --mount --pid --net --ipc --uts --fork --mount-proc --kill-child \
   bash "$here/init.sh" "$dir" >"$dir/logs/init.log" 2>&1 </dev/null &
 unshared=$!
-# One that does not become ready is of no use to anybody; its logs stay.
+# One that does not become ready is useless; its logs stay.
 trap '[ $? -eq 0 ] || "$here/down.sh" "$dir"' EXIT
 record "$dir/state/unshare" "$unshared"
 init=

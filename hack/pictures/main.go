@@ -44,7 +44,7 @@ var views = []view{
 
 func main() {
 	out := flag.String("out", "pictures", "folder that the pictures are written into")
-	only := flag.Bool("readme", false, "only those of the README: 1280 pixels wide, light and dark by turns")
+	only := flag.Bool("readme", false, "only those of the README: 1280 pixels wide, alternating light and dark")
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), "Usage: pictures [-out FOLDER] [-readme]\n\n"+ //nolint:errcheck // for people
 			"Takes pictures of the console with Chromium. Start `make run` and source .run/env first.\n")
