@@ -21,7 +21,7 @@ const (
 )
 
 const capacityText = "Each size is loaded into a control plane of its own, which is closed before the next. etcd and kube-apiserver are killed and " +
-	"started again, then the REST API, then the controllers, which go through everything. With all of them running, one client reads, " +
+	"started again, then the REST API, then the controllers, which reconcile everything. With all of them running, one client reads, " +
 	"%d clients decide through the REST API, and the importer imports a file of new results. Reads are `GET /v1/findings?size=100`, its " +
 	"middle and last page, a filter, and the counts of the console's facets. Memory is the most that a process took after the restart. " +
 	"Settings of Go's garbage collector, for all processes: %s."
@@ -181,7 +181,7 @@ func importSome(ctx context.Context, b *bench.Bench, f *bench.Fixture) ([]capaci
 	}
 	return []capacityFigure{
 		{fmt.Sprintf("import of %s new results", thousands(count)), seconds(imported)},
-		{"all their states are there after", seconds(time.Since(began))},
+		{"all states recorded after", seconds(time.Since(began))},
 	}, nil
 }
 

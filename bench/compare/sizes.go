@@ -17,7 +17,7 @@ var (
 )
 
 const sizesText = "Each size is loaded into a control plane of its own, with the same reviews. The controllers and the REST API are started on it, " +
-	"with one replica each, and go through all of it. Memory is what a process takes of the machine when they have nothing left to do, " +
+	"with one replica each, and process everything. Memory is what a process takes of the machine when they have nothing left to do, " +
 	"and behind it the most that it ever took. What a finding takes is the difference between the most at the largest and at the smallest size. " +
 	"[`findings-operator size`](../operations.md#sizes) computes with these figures."
 
