@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,10 +30,12 @@ func TestValuesOfFlagsAreCompleted(t *testing.T) {
 	check(newRootCommand(genericiooptions.NewTestIOStreamsDiscard()))
 	for flag, want := range map[string]string{
 		"--fail-on": "high\nmedium\nnew\n", "--format": "markdown\n", "--status": "open\nclosed\nmerged\n", "-o": "json\nyaml\n",
+		// A flag before it is no obstacle: cobra parses it twice.
+		"-n=org-acme --pr=1 --fail-on": "high\nmedium\nnew\n",
 	} {
 		root, out := newRootCommand(genericiooptions.NewTestIOStreamsDiscard()), &bytes.Buffer{}
 		root.SetOut(out)
-		root.SetArgs([]string{"__complete", "review", flag, ""})
+		root.SetArgs(slices.Concat([]string{"__complete", "review"}, strings.Fields(flag), []string{""}))
 		if err := root.Execute(); err != nil || !strings.HasPrefix(out.String(), want) {
 			t.Errorf("review %s is completed by %q, %v", flag, out, err)
 		}

@@ -68,10 +68,24 @@ func refuseTwice(cmd *cobra.Command) {
 			flag.Value = &once{Value: value}
 		}
 	}
-	cmd.PersistentFlags().VisitAll(wrap)
-	cmd.Flags().VisitAll(wrap)
+	eachFlag(cmd, wrap)
+}
+
+// allowTwice undoes refuseTwice: cobra parses the arguments twice to complete them.
+func allowTwice(cmd *cobra.Command) {
+	eachFlag(cmd, func(flag *pflag.Flag) {
+		if value, is := flag.Value.(*once); is {
+			flag.Value = value.Value
+		}
+	})
+}
+
+// eachFlag visits the flags of a command and its subcommands, some of them several times.
+func eachFlag(cmd *cobra.Command, visit func(*pflag.Flag)) {
+	cmd.PersistentFlags().VisitAll(visit)
+	cmd.Flags().VisitAll(visit)
 	for _, sub := range cmd.Commands() {
-		refuseTwice(sub)
+		eachFlag(sub, visit)
 	}
 }
 

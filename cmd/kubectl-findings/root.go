@@ -48,6 +48,12 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	)
 	addCompletion(root)
 	refuseTwice(root)
-	root.PersistentPreRunE = refuseBlank
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Name() == cobra.ShellCompRequestCmd {
+			allowTwice(root)
+			return nil
+		}
+		return refuseBlank(cmd, args)
+	}
 	return root
 }

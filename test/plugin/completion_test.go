@@ -28,6 +28,7 @@ func TestNamesAreCompleted(t *testing.T) {
 		"repositories":   {[]string{"list", "--repository", "p"}, "payments", "api"},
 		"projects":       {[]string{"import", "x.sarif", "--project", ""}, "api", "payments"},
 		"severities":     {[]string{"list", "--severity", ""}, "medium", "muted"},
+		"of this one":    {[]string{"triage", "--organization", o.name, "f-a"}, "f-ab", "f-b"},
 		"by namespace":   {[]string{"triage", "--organization", "elsewhere", ""}, "", "f-a"},
 		"of subcommands": {[]string{"key", ""}, "create", "triage"},
 	} {
