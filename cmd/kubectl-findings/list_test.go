@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"testing"
 
@@ -26,4 +27,16 @@ func TestAListOfNamesHoldsNothingElse(t *testing.T) {
 func TestNamesAreAcceptedAsTheyArePrinted(t *testing.T) {
 	got := bare("Finding", "f-1", "finding.appsec.dev/f-2", "scan.appsec.dev/s-1")
 	harness.Same(t, "names", []string{"f-1", "f-2", "scan.appsec.dev/s-1"}, got)
+}
+
+// kubectl's printers of tables and names drop the errors of a full disk.
+func TestWhatCannotBeWrittenIsAnError(t *testing.T) {
+	full := errors.New("no space left on device")
+	from, to := io.Pipe()
+	harness.Must(t, from.CloseWithError(full))
+	o := newOutput()
+	harness.ErrorContains(t, "a table", o.table(to, []column{{name: "Name"}}, []row{{"f-1"}}), full.Error())
+	*o.flags.OutputFormat = outputName
+	items := []unstructured.Unstructured{stored(t, builder.Finding("f-1").Build())}
+	harness.ErrorContains(t, "names", o.objects(to, items), full.Error())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -120,10 +122,30 @@ func (o *output) objects(to io.Writer, items []unstructured.Unstructured) error 
 	if err != nil {
 		return err
 	}
-	return printer.PrintObj(&unstructured.UnstructuredList{
+	return printAll(printer, &unstructured.UnstructuredList{
 		Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": ""}},
 		Items:  items,
 	}, to)
+}
+
+// printAll prints with a printer of kubectl's library, and returns the error of a writer too: its printers of tables
+// and names drop it.
+func printAll(printer printers.ResourcePrinter, object runtime.Object, to io.Writer) error {
+	out := &failing{Writer: to}
+	return cmp.Or(printer.PrintObj(object, out), out.err)
+}
+
+// failing remembers the first error of a writer.
+type failing struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (f *failing) Write(data []byte) (int, error) {
+	n, err := f.Writer.Write(data)
+	f.err = cmp.Or(f.err, err)
+	return n, err
 }
 
 // column of a table; a wide one is only shown on request.
@@ -153,7 +175,7 @@ func printTable(to io.Writer, columns []column, rows []row, options printers.Pri
 		}
 		table.Rows = append(table.Rows, metav1.TableRow{Cells: cells})
 	}
-	return printers.NewTablePrinter(options).PrintObj(table, to)
+	return printAll(printers.NewTablePrinter(options), table, to)
 }
 
 // table prints rows in the requested format.
