@@ -149,7 +149,10 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, 
 		}
 		return nil
 	})
-	if apierrors.IsBadRequest(err) && o.fields != "" {
+	switch {
+	case err != nil && ctx.Err() != nil: // the client library calls it a fault of the API server
+		return nil, errInterrupted
+	case apierrors.IsBadRequest(err) && o.fields != "":
 		return nil, fmt.Errorf("%w\n%s", err, selectedBy("Deliveries", selectableOfDeliveries))
 	}
 	return chosen, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})

@@ -136,3 +136,17 @@ func TestARequestThatIsRemovedDuringAWaitIsNoticed(t *testing.T) {
 		t.Errorf("the wait ends with %v", err)
 	}
 }
+
+func TestAnInterruptedSelectionBlamesNoAPIServer(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			cancel()
+			return errors.New("unexpected error when reading response body. Please retry")
+		},
+	}).Build()
+	_, err := (&redeliverOptions{failed: true}).choose(ctx, &session{client: c, namespace: "org-acme"})
+	if !errors.Is(err, errInterrupted) {
+		t.Errorf("it ends with %v", err)
+	}
+}
