@@ -30,6 +30,10 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 	if isNotRotated(endpoint) {
 		rotation = notRotated
 	}
+	entries, unmatched := conditions.Shortened(strings.Join(webhooks.Unmatched(endpoint.Spec.Events), ", ")), ""
+	if entries != "" {
+		unmatched = fmt.Sprintf(" No event matches these entries of spec.events: %s.", entries)
+	}
 	switch {
 	case !served:
 		return conditions.Verdict{
@@ -51,15 +55,15 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 	case failing(endpoint.Status):
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDeliveryFailing,
-			Message: "The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why." + rotation,
+			Message: "The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why." + rotation + unmatched,
 		}
 	}
-	if unmatched := webhooks.Unmatched(endpoint.Spec.Events); len(unmatched) > 0 {
+	if entries != "" {
 		return conditions.Verdict{
 			Ready: true, Reason: v1alpha1.ReasonUnknownEvents,
 			Message: fmt.Sprintf("No event matches these entries of spec.events: %s. Correct or remove them. Known are types "+
 				"and groups such as finding.created, finding.* and scan.completed; pages are selected by the types that they "+
-				"contain, not by finding.batch.", conditions.Shortened(strings.Join(unmatched, ", "))) + rotation,
+				"contain, not by finding.batch.", entries) + rotation,
 		}
 	}
 	return conditions.Ready(fmt.Sprintf("Events are signed with the secret in Secret %q under the key %q.", f.name,

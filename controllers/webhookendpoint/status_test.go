@@ -34,6 +34,11 @@ func TestEntriesThatMatchNoEventAreNamed(t *testing.T) {
 		if !verdict.Ready || verdict.Reason != c.reason || !strings.Contains(verdict.Message, c.named) {
 			t.Errorf("%v: %+v", c.events, verdict)
 		}
+		endpoint.Status.ConsecutiveFailures = 1
+		verdict = judge(endpoint, true, found{name: "team-webhook"})
+		if verdict.Reason != v1alpha1.ReasonDeliveryFailing || !strings.Contains(verdict.Message, c.named) {
+			t.Errorf("%v, while deliveries fail: %+v", c.events, verdict)
+		}
 	}
 	recorder := events.NewFakeRecorder(10)
 	s := newScope()
