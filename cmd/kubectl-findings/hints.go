@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
@@ -56,6 +57,8 @@ func (s *session) next(err error, n need) string {
 		return fmt.Sprintf("The CRDs of the API server %s are older than this plugin: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version.", s.config.Host)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.config.Host)
+	case strings.Contains(err.Error(), "requires a reason to mute"): // findings-reasons.appsec.dev
+		return "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
 	case apierrors.IsForbidden(err) && !kube.IsQuotaExceeded(err) && !importer.RefusesObject(err): // no role helps there
 		return s.nextWhenForbidden(n)
 	}

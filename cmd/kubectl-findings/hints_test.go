@@ -116,6 +116,13 @@ func TestARoleIsAdvisedOnlyWhereItHelps(t *testing.T) {
 	}
 }
 
+func TestAMissingReasonIsAskedForAsAFlag(t *testing.T) {
+	refused := apierrors.NewInvalid(schema.GroupKind{}, "f-1", field.ErrorList{field.Forbidden(nil,
+		"the organization acme requires a reason to mute a finding: set spec.triage.reason")})
+	err := (&session{namespace: "org-acme"}).explain(refused, need{what: "triage findings", role: roleTriager})
+	harness.ErrorContains(t, "a mute without a reason", err, "\nGive one with --reason, for example --reason false-positive.")
+}
+
 // A kubeconfig's default namespace belongs to no organization: with a role there the user would see nothing.
 func TestNoRoleIsAdvisedOutsideOfOrganizations(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no access"))

@@ -16,9 +16,9 @@ func scan(status client.ScanStatus, message string) client.Scan {
 // Messages of the importer about scans that it refused or gave up.
 const (
 	closing = "the import failed: it would close 40 of 60 open findings, which is more than half: use --dry-run " +
-		"to see which ones, check that the scanner covered everything, then use --force"
+		"(over REST dry_run=true) to see which ones, check that the scanner covered everything, then use --force (force=true)"
 	old = "the import failed: the scan started at 2026-03-01T12:00:00Z, before the last completed one (scan s-1 of " +
-		"2026-03-02T12:00:00Z): import a newer one, give its real start with --started-at, or use --force"
+		"2026-03-02T12:00:00Z): import a newer one, give its real start with --started-at, or use --force (over REST started_at, force=true)"
 	renamed = "the import failed: automationDetails.id names the analysis \"run-7\", which is new, and \"run-6\" is " +
 		"known. Use --analysis \"run-6\" in every import; if this is a separate analysis, import it " +
 		"once with --analysis \"run-7\" or --force"
