@@ -88,6 +88,20 @@ func RequireProject(ctx context.Context, c client.Client, key client.ObjectKey, 
 	return checkBond(project, repository)
 }
 
+// RequireReviewed is RequireProject for the project that a review names, which a review does not create.
+func RequireReviewed(ctx context.Context, c client.Client, key client.ObjectKey, repository string) error {
+	project := &v1alpha1.Project{}
+	found, err := find(ctx, c, "project", key, project)
+	switch {
+	case err != nil:
+		return err
+	case !found:
+		return &RefusedError{missing("project", key) + "; a review creates no project: import a scan of the branch first, " +
+			"or review without --project"}
+	}
+	return checkBond(project, repository)
+}
+
 func checkBond(project *v1alpha1.Project, repository string) error {
 	of := string(project.Spec.RepositoryRef.Name)
 	if of == repository {
@@ -123,9 +137,15 @@ func find(ctx context.Context, c client.Client, kind string, key client.ObjectKe
 
 // noSuch returns the error for a required object that does not exist, which the ClusterRole of scanners cannot create.
 func noSuch(kind string, key client.ObjectKey) *RefusedError {
-	return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q: list them with `kubectl get %s -n %s`; it must exist before the import; "+
+	return &RefusedError{fmt.Sprintf("%s; it must exist before the import; "+
 		"creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it",
-		kind, key.Name, key.Namespace, kind, key.Namespace, kube.Resource(kindName(kind)))}
+		missing(kind, key), kube.Resource(kindName(kind)))}
+}
+
+// missing says that an object does not exist, and how to find those that do.
+func missing(kind string, key client.ObjectKey) string {
+	return fmt.Sprintf("there is no %s %q in namespace %q: list them with `kubectl get %s -n %s`", kind, key.Name,
+		key.Namespace, kind, key.Namespace)
 }
 
 // kindName returns a kind as its manifests name it.

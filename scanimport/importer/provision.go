@@ -3,7 +3,6 @@ package importer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -296,11 +295,7 @@ func (p *provisioner) checkReviewed(ctx context.Context, repository string) erro
 	if p.place.Project == "" {
 		return nil
 	}
-	err := RequireProject(ctx, p.client, p.key(p.place.Project), repository)
-	if _, refused := errors.AsType[*RefusedError](err); refused {
-		return &RefusedError{err.Error() + "; a review creates no project: import a scan of the branch first, or review without --project"}
-	}
-	return err
+	return RequireReviewed(ctx, p.client, p.key(p.place.Project), repository)
 }
 
 // mayBeNew refuses an invalid name, one for a repository that the organization already has under another name, and one
@@ -322,10 +317,11 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 		p.place.Repository, p.place.Namespace, facts.FullName, found.Name)}
 }
 
-// checkName returns "does not exist" for a name that no object can have.
+// checkName refuses a name that no object can have.
 func checkName(kind string, key client.ObjectKey) error {
 	if !kube.IsName(key.Name) {
-		return noSuch(kind, key)
+		return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q, and none can have that name: it must consist of "+
+			"lower-case letters, digits, - and ., and begin and end with a letter or a digit", kind, key.Name, key.Namespace)}
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 	}
 	// A review creates no project, and without its project no repository.
 	out, err = tn.plugin("review", file, "--repository", "acme/payments", "--pr", "4", "--commit", commitA, "--project", "payments")
-	if err == nil || !strings.Contains(out, `there is no project "payments"`) {
+	if err == nil || !strings.Contains(out, `there is no project "payments"`) || strings.Contains(out, "imports.create") {
 		t.Errorf("a review of a project that does not exist: %v\n%s", err, out)
 	}
 	if there := tn.repositories(); len(there) > 0 {
@@ -181,8 +181,8 @@ func TestARepositoryComesByItself(t *testing.T) {
 	// A misspelt repository or project creates nothing.
 	for want, arguments := range map[string][]string{
 		"spec.relativePath": {"--repository", "acme/late", "--project", "late", "--project-path", strings.Repeat("x", 2000)},
-		"project payments belongs to repository " + there[0].Name: {"--repository", "acme/paymnts", "--project", "payments"},
-		`there is no project "Shop"`:                              {"--repository", "acme/shop", "--project", "Shop"},
+		"project payments belongs to repository " + there[0].Name:                                     {"--repository", "acme/paymnts", "--project", "payments"},
+		`there is no project "Shop" in namespace "` + tn.namespace + `", and none can have that name`: {"--repository", "acme/shop", "--project", "Shop"},
 	} {
 		out, err = tn.kubectl(file, arguments...)
 		if err == nil || !strings.Contains(out, want) || len(tn.repositories()) != 1 {

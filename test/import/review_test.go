@@ -401,11 +401,12 @@ func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 		"number":         {"pull requests are numbered from 1", []string{file, "--commit", commitA, "--pr", "0"}, "from 1"},
 		"repository":     {"it must be created first", []string{file, "--commit", commitA, "--repository", "nowhere"}, "kubectl get repository"},
 		"not SARIF":      {"the reason is in the file", []string{sarifFile(p, "{"), "--commit", commitA}, "nothing was imported"},
-		"another's name": {"a role in one namespace is none in another", []string{file, "--commit", commitA, "--namespace", "default"}, "forbidden"},
+		"project":        {"a review creates none", []string{file, "--commit", commitA, "--project", "nowhere"}, "a review creates no project"},
+		"another's name": {"a role in one namespace is none in another", []string{file, "--commit", commitA, "--namespace", "org-other"}, "forbidden"},
 	} {
 		var stdout, stderr bytes.Buffer
 		cmd := p.kubectl(tc.arguments...)
-		cmd.Args = lastOfEach(cmd.Args, "--pr", "--repository")
+		cmd.Args = lastOfEach(cmd.Args, "--pr", "--repository", "--project")
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		if err := cmd.Run(); err == nil {
 			t.Errorf("%s: it succeeded: %s", name, tc.reason)
