@@ -77,18 +77,21 @@ func require(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// connect returns a session, which explains errors, and a client for imports.
-func (c cli) connect() (*session, *importer.Client, error) {
+// connect returns a session, which explains errors, and a client for imports. It refuses a namespace that belongs to no
+// organization.
+func (c cli) connect(ctx context.Context) (*session, *importer.Client, error) {
 	session, err := c.open()
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := session.checkOrganization(ctx); err != nil {
 		return nil, nil, err
 	}
 	imports, err := importer.NewClient(session.config)
 	return session, imports, err
 }
 
-// explainImport adds to an import's error what to do next: which role allows it, or that the namespace does not exist
-// or belongs to no organization.
+// explainImport adds to an import's error what to do next: which role allows it, or that the namespace does not exist.
 func (s *session) explainImport(ctx context.Context, err error, what string) error {
 	if _, refused := errors.AsType[*importer.RefusedError](err); refused || kube.IsNoSuchObject(err) {
 		if missing := s.checkPlace(context.WithoutCancel(ctx)); missing != nil {

@@ -116,7 +116,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 	if err != nil {
 		return err
 	}
-	session, client, err := o.connect()
+	session, client, err := o.connect(ctx)
 	if err != nil {
 		return err
 	}

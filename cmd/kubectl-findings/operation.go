@@ -76,6 +76,9 @@ func (w *operating) run(ctx context.Context) error {
 
 // make creates the operation without committing it.
 func (w *operating) make(ctx context.Context) error {
+	if err := w.session.checkOrganization(ctx); err != nil {
+		return err
+	}
 	w.operation = &v1alpha1.TriageOperation{}
 	verb := "undo"
 	if w.undo != "" {

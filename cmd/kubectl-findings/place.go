@@ -43,6 +43,23 @@ func (s *session) checkPlace(ctx context.Context) error {
 	return missing
 }
 
+// checkOrganization returns an error before something is created in a namespace that belongs to no organization: REST,
+// the console and the counts would not show it, and the controllers may write no findings there. If the API server
+// knows no findings, the error says so: no other namespace would help.
+func (s *session) checkOrganization(ctx context.Context) error {
+	outside := s.outsideOrganizations()
+	if outside == nil {
+		return nil
+	}
+	lookup, cancel := context.WithTimeout(ctx, suggestTimeout)
+	defer cancel()
+	err := s.client.List(lookup, &v1alpha1.RepositoryList{}, client.InNamespace(s.namespace), client.Limit(1))
+	if kube.IsUnknownKind(err) {
+		return s.explain(err, need{})
+	}
+	return outside
+}
+
 // outsideOrganizations returns an error if the session's namespace, by its name, belongs to no organization.
 func (s *session) outsideOrganizations() error {
 	if strings.HasPrefix(s.namespace, v1alpha1.NamespacePrefix) {

@@ -117,7 +117,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	session, client, err := o.connect()
+	session, client, err := o.connect(ctx)
 	if err != nil {
 		return err
 	}

@@ -166,7 +166,8 @@ func TestThePluginSaysWhatToDoNext(t *testing.T) {
 		"concurrency":    {"a typing mistake", good, []string{"--concurrency", "0"}, "from 1 to 256"},
 		"wait, dry run":  {"nothing changes", good, []string{"--wait", "--dry-run"}, "exclude each other"},
 		"a tag":          {"it is no branch", good, []string{"--branch", "refs/tags/v1"}, "name the branch that was scanned"},
-		"another's name": {"a role in one namespace is none in another", good, []string{"--namespace", "default"}, "forbidden"},
+		"another's name": {"a role in one namespace is none in another", good, []string{"--namespace", "org-other"}, "forbidden"},
+		"nobody's":       {"nothing would show it", good, []string{"--namespace", "default"}, "error: namespace default belongs to no organization"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

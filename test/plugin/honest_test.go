@@ -54,6 +54,9 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 	o.administrator().findings("list").wants("no findings match in namespace " + o.namespace)
 	o.administrator().findings("list", "-n", "default").fails("namespace default belongs to no organization: choose one with --organization")
 	o.member(testenv.Triager).findings("key", "create", "ci", "-n", "default").fails("forbidden", "namespace default belongs to no organization")
+	const nobodys = "error: namespace default belongs to no organization"
+	o.administrator().findings("review", "--repository", "acme/web", "--pr", "1", "--status", "open", "-n", "default").fails(nobodys)
+	o.member(testenv.Triager).findings("triage", "--tool", "gosec", "--mute", "--yes", "-n", "default").fails(nobodys)
 }
 
 // A name that does not exist must not look like an empty result. Who may not read the object is not told.
