@@ -86,12 +86,18 @@ func (o *keyCreateOptions) run(ctx context.Context, name string, given func(flag
 
 // created reports the new key, and whether the organization's maximum lifetime ends it before the requested time.
 func created(key *v1alpha1.APIKey) string {
-	text := fmt.Sprintf("API key %s was created, valid until %s", key.Name, instant(key.Status.ExpiresAt))
-	if asked := key.Spec.ExpiresAt; asked != nil && key.Status.ExpiresAt.Before(asked) {
-		text += fmt.Sprintf("\nYou asked for %s: the organization's maximum lifetime (spec.apiKeys.maxLifetime) "+
-			"ends it earlier", instant(asked))
+	return fmt.Sprintf("API key %s was created, valid until %s", key.Name, instant(key.Status.ExpiresAt)) +
+		endsEarlier(key)
+}
+
+// endsEarlier returns a line about a key whose token ends before the time in its spec; empty for others.
+func endsEarlier(key *v1alpha1.APIKey) string {
+	asked := key.Spec.ExpiresAt
+	if asked == nil || !key.Status.ExpiresAt.Before(asked) {
+		return ""
 	}
-	return text
+	return fmt.Sprintf("\nspec.expiresAt is %s: the organization's maximum lifetime (spec.apiKeys.maxLifetime) "+
+		"ends it earlier", instant(asked))
 }
 
 func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1.APIKey) error {

@@ -13,13 +13,17 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const rotateLong = `Give an API key a new token and wait until it has been issued.
 
 The previous token stays valid for the time given with --overlap. Without it the previous token is
-refused at once: use that for a leaked token; other clients would be interrupted.`
+refused at once: use that for a leaked token; other clients would be interrupted.
+
+A key that was created with --expires-in ends when that time is over, whichever token it has by then:
+--expires-in gives it another end, from now on.`
 
 // mostOverlap is the longest overlap that the API server accepts.
 const mostOverlap = 720 * time.Hour
@@ -27,7 +31,7 @@ const mostOverlap = 720 * time.Hour
 type rotateOptions struct {
 	issuance
 
-	overlap time.Duration
+	overlap, expiresIn time.Duration
 }
 
 // newRotateKeyCommand returns the command for both `rotate-key` and `key rotate`.
@@ -38,22 +42,30 @@ func newRotateKeyCommand(use string, c cli) *cobra.Command {
 		command = "key " + use
 	}
 	cmd := &cobra.Command{
-		Use:   use + " NAME [--overlap DURATION]",
+		Use:   use + " NAME [--overlap DURATION] [--expires-in DURATION]",
 		Short: "Give an API key a new token",
 		Long:  rotateLong,
 		Example: fmt.Sprintf(`  # The previous token works for another day
   kubectl findings %[1]s dashboard --overlap 24h
 
   # It has leaked: it is refused at once
-  kubectl findings %[1]s dashboard`, command),
+  kubectl findings %[1]s dashboard
+
+  # The key is about to end, or has ended: it is valid for another 30 days
+  kubectl findings %[1]s dashboard --overlap 24h --expires-in 720h`, command),
 		Args: flagerror.Arguments(cobra.ExactArgs(1), "give the name of one key"),
 		RunE: func(cmd *cobra.Command, names []string) error {
+			if cmd.Flags().Changed("expires-in") && o.expiresIn <= 0 {
+				return fmt.Errorf("--expires-in is %s and must be greater than 0", o.expiresIn)
+			}
 			return o.run(cmd.Context(), bare("APIKey", names...)[0])
 		},
 		ValidArgsFunction: completeOneName(c, "APIKey", keyDescription),
 	}
 	o.addFlags(cmd)
 	cmd.Flags().DurationVar(&o.overlap, "overlap", 0, "how long the previous token stays valid, at most 720h")
+	cmd.Flags().DurationVar(&o.expiresIn, "expires-in", 0,
+		"how long the key is valid from now on, for example 720h; default: its end stays as it is")
 	return cmd
 }
 
@@ -82,6 +94,7 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 // that nobody has received yet, and end the current one without its overlap.
 func (o *rotateOptions) request(ctx context.Context, s *session, name string, key *v1alpha1.APIKey) error {
 	var unanswered *v1alpha1.APIKeyRotation
+	expiresAt := o.expiresAt()
 	err := withRetries(ctx, func() error {
 		*key = v1alpha1.APIKey{} // decoding would keep an overlap that the answer does not contain
 		if err := s.get(ctx, name, key); err != nil {
@@ -90,8 +103,12 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 		if unanswered != nil && reflect.DeepEqual(key.Spec.Rotation, unanswered) {
 			return nil // written by an earlier attempt
 		}
+		if end := key.Spec.ExpiresAt; expiresAt == nil && end != nil && !end.After(apitime.Clock{}.Now()) {
+			return fmt.Errorf("API key %s ended at %s (spec.expiresAt), and with it every token of it: "+
+				"give it another end with --expires-in", name, instant(end))
+		}
 		next := nextRotation(key, o.overlap)
-		patch, err := rotation(key, next)
+		patch, err := rotation(key, next, expiresAt)
 		if err != nil {
 			return err
 		}
@@ -108,6 +125,15 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 	return err
 }
 
+// expiresAt returns the end that the key gets; nil: it keeps the one that it has.
+func (o *rotateOptions) expiresAt() *v1alpha1.Time {
+	if o.expiresIn == 0 {
+		return nil
+	}
+	at := v1alpha1.NewTime(apitime.Clock{}.Now().Add(o.expiresIn))
+	return &at
+}
+
 // nextRotation returns the rotation to one more token than the spec asks for, so that two concurrent rotations make two
 // tokens.
 func nextRotation(key *v1alpha1.APIKey, overlap time.Duration) *v1alpha1.APIKeyRotation {
@@ -118,12 +144,14 @@ func nextRotation(key *v1alpha1.APIKey, overlap time.Duration) *v1alpha1.APIKeyR
 	return next
 }
 
-// rotation is the patch that requests it.
-func rotation(key *v1alpha1.APIKey, next *v1alpha1.APIKeyRotation) (client.Patch, error) {
-	data, err := kube.MergePatch(key.ResourceVersion, map[string]any{
-		// An overlap of null is the default, none.
-		"spec": map[string]any{"rotation": map[string]any{"serial": next.Serial, "overlap": next.Overlap}},
-	})
+// rotation is the patch that requests it, and sets the end of the key unless it is nil.
+func rotation(key *v1alpha1.APIKey, next *v1alpha1.APIKeyRotation, expiresAt *v1alpha1.Time) (client.Patch, error) {
+	// An overlap of null is the default, none.
+	spec := map[string]any{"rotation": map[string]any{"serial": next.Serial, "overlap": next.Overlap}}
+	if expiresAt != nil {
+		spec["expiresAt"] = expiresAt
+	}
+	data, err := kube.MergePatch(key.ResourceVersion, map[string]any{"spec": spec})
 	return client.RawPatch(types.MergePatchType, data), err
 }
 
@@ -137,6 +165,10 @@ func rotated(key *v1alpha1.APIKey) string {
 	if p := key.Status.Previous; p != nil {
 		before = "works until " + instant(&p.ExpiresAt)
 	}
-	return fmt.Sprintf("API key %s has a new token, valid until %s; the one before %s", key.Name,
-		instant(key.Status.ExpiresAt), before)
+	text := fmt.Sprintf("API key %s has a new token, valid until %s; the one before %s%s", key.Name,
+		instant(key.Status.ExpiresAt), before, endsEarlier(key))
+	if key.Spec.Disabled {
+		text += "\nThe key is disabled: its tokens are refused until spec.disabled is removed"
+	}
+	return text
 }

@@ -98,6 +98,14 @@ func rotations(o *organization, administrator *person, token string) {
 		o.Errorf("after a rotation without one: spec %+v, status %+v", key.Spec.Rotation, key.Status)
 	}
 	administrator.findings("rotate-key", "dashbord").fails("Did you mean dashboard?")
+
+	end := *key.Spec.ExpiresAt
+	env.Patch(o, key, `{"spec":{"expiresAt":"2020-01-01T00:00:00Z","disabled":true}}`)
+	administrator.findings("rotate-key", "dashboard").fails("ended at 2020-01-01T00:00:00Z", "give it another end with --expires-in")
+	administrator.findings("rotate-key", "dashboard", "--expires-in", "1440h").wants("has a new token", "The key is disabled")
+	if key = o.key("dashboard"); key.Spec.Rotation.Serial != 3 || !key.Status.ExpiresAt.After(end.Time) {
+		o.Errorf("after a rotation with another end than %v: spec %+v, status %+v", end, key.Spec.Rotation, key.Status)
+	}
 }
 
 // Another token would replace the first, which nobody has yet, and the clients' token would lose its overlap.

@@ -48,9 +48,9 @@ func standingOf(k client.APIKey, now time.Time) standing {
 	case k.ExpiresAt == nil:
 		return standing{"not issued", ui.Doubt, cmp.Or(notReady(k), "The controllers have yet to issue its token.")}
 	case !now.Before(*k.ExpiresAt):
-		return standing{"ended", ui.Bad, "It is refused. Rotate it, or delete it."}
+		return standing{"ended", ui.Bad, "It is refused. Rotate it with --expires-in, or delete it."}
 	case k.ExpiresAt.Sub(now) < soon:
-		return standing{"ends soon", ui.Doubt, "Rotate it before it ends."}
+		return standing{"ends soon", ui.Doubt, "Rotate it with --expires-in before it ends."}
 	}
 	if why := notReady(k); why != "" {
 		return standing{"not ready", ui.Doubt, why}
