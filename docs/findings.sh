@@ -5,8 +5,17 @@
 # Exit status: 0 imported, and the gate passed or there was none; 1 not imported, or not known; 3 the gate failed.
 set -eu
 
-: "${FINDINGS_URL:?is the address of the service}" "${FINDINGS_API_KEY:?is an API key: a fork has none}"
-: "${REPOSITORY:?is the id of the Repository}" "${PROJECT:?is the id of the Project}" "${COMMIT:?is the scanned commit}"
+fail() {
+  echo "findings: $1" >&2
+  exit 1
+}
+
+# With ${NAME:?} dash exits with 2.
+[ -n "${FINDINGS_URL:-}" ] || fail "FINDINGS_URL is not set: it is the address of the service"
+[ -n "${FINDINGS_API_KEY:-}" ] || fail "FINDINGS_API_KEY is not set: it is an API key, which a fork does not have"
+[ -n "${REPOSITORY:-}" ] || fail "REPOSITORY is not set: it is the id of the Repository"
+[ -n "${PROJECT:-}" ] || fail "PROJECT is not set: it is the id of the Project"
+[ -n "${COMMIT:-}" ] || fail "COMMIT is not set: it is the scanned commit"
 RESULTS=${RESULTS:-results.sarif}
 PULL_REQUEST=${PULL_REQUEST:-}
 
@@ -15,11 +24,6 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM # else dash ends without the trap above
 answer=$work/answer
 header="Authorization: Bearer $FINDINGS_API_KEY"
-
-fail() {
-  echo "findings: $1" >&2
-  exit 1
-}
 
 # encode prints a text as it is written in a query.
 encode() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }

@@ -363,6 +363,10 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "without a slash") {
 		t.Errorf("a full name in place of the id: status %d, printed %s", status, out)
 	}
+	j.env["REPOSITORY"] = ""
+	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "findings: REPOSITORY is not set") {
+		t.Errorf("a variable that is not set: status %d, printed %s", status, out)
+	}
 }
 
 // The machine of a job that is cancelled may run jobs of others next.
