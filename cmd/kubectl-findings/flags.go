@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -119,6 +121,14 @@ func checkTimeout(timeout time.Duration) error {
 func checkSourceRoot(root string) error {
 	if root != "" && !sarif.IsRoot(root) {
 		return fmt.Errorf("--source-root is %q and must be an absolute path such as \"$PWD\", or a file:// URI", root)
+	}
+	return nil
+}
+
+// checkFolder refuses a folder that is outside the repository: without its first part it would be another one.
+func checkFolder(folder string) error {
+	if slash := path.Clean(strings.ReplaceAll(folder, `\`, "/")); slash == ".." || strings.HasPrefix(slash, "../") {
+		return fmt.Errorf("--project-path is %q and must be a folder in the repository, for example services/api", folder)
 	}
 	return nil
 }

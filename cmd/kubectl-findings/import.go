@@ -206,7 +206,7 @@ func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
 	if chosenAnalysis {
 		c.Analysis = &o.analysis
 	}
-	errs := []error{o.check(), o.checkWait()}
+	errs := []error{o.check(), o.checkWait(), checkFolder(o.projectPath)}
 	if o.category != "" {
 		for _, known := range chosen[v1alpha1.FindingCategory](categoryChoice, []string{o.category}, &errs) {
 			c.Category = known
