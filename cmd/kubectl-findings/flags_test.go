@@ -31,6 +31,13 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"triage-issue --mute":                "give the name of at least one issue",
 		"import --repository r --project p":  "give at least one SARIF file, or - for standard input",
 		"review absent.sarif --repository r --pr 1 --commit 0123abc --opened-at today": `--opened-at: "today" is not a time like`,
+		"import x.sarif --repository r --project p --project-path a/../../x":           `--project-path is "a/../../x" and must be a folder in the`,
+		"review x --repository r --pr 1 --commit 0123abc --format markdown -o json":    "--format markdown and --output exclude each other",
+		"review x --repository r --pr 1 --commit 0123abc --format html":                `--format is "html" and must be markdown`,
+		"list --field-selector status.state=opened":                                    `status.state is "opened" and must be open, open_muted or closed`,
+		"triage --field-selector spec.details.severity!=High --mute":                   `spec.details.severity is "High" and must be high, medium or low`,
+		"rotate-key dashboard --expires-in -1h":                                        "--expires-in is -1h0m0s and must be greater than 0",
+		"rotate-key dashboard --expires-in 30d":                                        "days are not a unit: write 720h for 30 days",
 	} {
 		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 		plugin.SetArgs(strings.Fields(command))

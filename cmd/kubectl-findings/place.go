@@ -37,7 +37,12 @@ func (s *session) checkPlace(ctx context.Context) error {
 			organizations = append(organizations, name)
 		}
 	}
-	if near := similar(strings.TrimPrefix(s.namespace, v1alpha1.NamespacePrefix), organizations); len(near) > 0 {
+	asked := strings.TrimPrefix(s.namespace, v1alpha1.NamespacePrefix)
+	near := similar(asked, organizations)
+	if len(near) == 0 { // --organization with the name of a namespace
+		near = similar(strings.TrimPrefix(asked, v1alpha1.NamespacePrefix), organizations)
+	}
+	if len(near) > 0 {
 		return fmt.Errorf("%w\nDid you mean --organization %s?", missing, strings.Join(near, " or "))
 	}
 	return missing

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -31,11 +32,19 @@ func TestNothingIsLookedUpInANamespaceThatDoesNotExist(t *testing.T) {
 	harness.ErrorContains(t, "a namespace that does not exist", err, `there is no namespace "org-nowhere"`)
 }
 
-func TestARefusedImportKeepsItsReasonOutsideOfOrganizations(t *testing.T) {
-	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
-	s := &session{client: fake.NewClientBuilder().WithObjects(other).Build(), namespace: "other"}
+func TestAnOrganizationIsSuggestedForTheNameOfItsNamespace(t *testing.T) {
+	scheme := runtime.NewScheme()
+	harness.Must(t, corev1.AddToScheme(scheme))
+	sample := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-sample"}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(sample).Build()
+	err := (&session{client: c, namespace: "org-org-sample"}).checkPlace(t.Context())
+	harness.ErrorContains(t, "--organization org-sample", err, "Did you mean --organization sample?")
+}
+
+func TestARefusedImportKeepsItsReasonWhereThereIsNoNamespace(t *testing.T) {
+	s := &session{client: fake.NewClientBuilder().Build(), namespace: "org-nowhere"}
 	err := s.explainImport(t.Context(), &importer.RefusedError{Reason: "the scan is too old"}, "import scans")
-	for _, want := range []string{"the scan is too old", "namespace other belongs to no organization"} {
+	for _, want := range []string{"the scan is too old", `there is no namespace "org-nowhere"`} {
 		harness.ErrorContains(t, "a refused import", err, want)
 	}
 	if _, refused := errors.AsType[*importer.RefusedError](err); !refused {

@@ -194,8 +194,11 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Tim
 	if o.status != "" && !slices.Contains(pullRequestStatuses, v1alpha1.PullRequestStatus(o.status)) {
 		fail("--status is %q and must be open, closed or merged", o.status)
 	}
-	if o.format != "" && (o.format != formatMarkdown || o.output != "") {
-		fail("--format is %q and must be markdown, without --output", o.format)
+	switch {
+	case o.format != "" && o.format != formatMarkdown:
+		fail("--format is %q and must be markdown", o.format)
+	case o.format != "" && o.output != "":
+		fail("--format markdown and --output exclude each other: use one of them")
 	}
 	if o.failOn != "" {
 		if _, err := reviewimport.ParseGate(o.failOn); err != nil {
@@ -237,7 +240,11 @@ func (o *reviewOptions) text(s *reviewimport.Summary) []byte {
 		head += ", dry run"
 	}
 	if s.Commit == "" {
-		fmt.Fprintf(&b, "%s: review %s\n", head, s.Review)
+		review := "review"
+		if s.New { // a mistyped number looks like success
+			review = "new review"
+		}
+		fmt.Fprintf(&b, "%s: %s %s\n", head, review, s.Review)
 		return b.Bytes()
 	}
 	known := 0

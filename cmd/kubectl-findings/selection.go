@@ -182,7 +182,10 @@ func (f *filter) read() error {
 	selection.UpdatedSince, selection.UpdatedUntil = readPeriod("updated", f.updatedSince, f.updatedUntil, &errs)
 	errs = append(errs,
 		checkSince("--created-since", selection.CreatedSince), checkSince("--updated-since", selection.UpdatedSince))
-	_, err := selectors("", selection.LabelSelector, selection.FieldSelector)
+	options, err := selectors("", selection.LabelSelector, selection.FieldSelector)
+	if err == nil {
+		err = checkChoices(options.FieldSelector)
+	}
 	// What is wrong here would be refused once more below, under names that nobody has typed.
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return err
@@ -191,6 +194,20 @@ func (f *filter) read() error {
 		err = fmt.Errorf("%w\n%s", err, selectedBy("Findings", selectable))
 	}
 	return err
+}
+
+// checkChoices returns an error for a value that a field never has: nothing would match, or everything.
+func checkChoices(selector fields.Selector) error {
+	var errs []error
+	for _, term := range selector.Requirements() {
+		for _, c := range []choice{severityChoice, stateChoice, userStatusChoice, categoryChoice} {
+			if c.field == term.Field && term.Value != "" && !slices.Contains(c.values, term.Value) {
+				errs = append(errs, fmt.Errorf("--field-selector: %s is %q and must be %s", c.field, term.Value,
+					alternatives(c.values)))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // checkSince returns an error for a time that selects everything.

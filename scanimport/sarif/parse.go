@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -66,6 +67,9 @@ func explain(err error) error {
 		return errors.New("the file is empty: the scanner may have failed before it wrote anything")
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return errors.New("not JSON: the file ends too early and is probably truncated")
+	case errors.As(err, &syntax) && syntax.Offset == 1 && strings.Contains(syntax.Error(), `'\x1f'`):
+		return errors.New("not JSON: it begins as a file that is compressed with gzip. Decompress it " +
+			"(gunzip -c FILE | kubectl findings import - ...), or name gzip in Content-Encoding when it is uploaded")
 	case errors.As(err, &syntax):
 		return fmt.Errorf("not JSON: at byte %d: %w", syntax.Offset, syntax)
 	default:

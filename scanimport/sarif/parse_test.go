@@ -56,6 +56,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"empty":          {"the scanner may have failed", "", "empty"},
 		"blank":          {"the same", " \n", "empty"},
 		"not JSON":       {"it is a log, say", "Scanning...\n", "not JSON"},
+		"compressed":     {"scanners and CI write it so", "\x1f\x8b\x08", "gunzip -c FILE | kubectl findings import -"},
 		"cut off":        {"a full disk does that", `{"version":"2.1.0","runs":[{"results":[{"ru`, "ends too early"},
 		"two documents":  {"the second would be lost", file(`"results":[]`) + "{}", "follows the end"},
 		"an array":       {"SARIF is an object", "[]", "the file is not an object"},

@@ -361,6 +361,7 @@ func TestThePluginRecordsReviews(t *testing.T) {
 		arguments []string
 		want      string
 	}{
+		{"the state of an unknown one", []string{"--status", "open", "--pr", "999"}, "open: new review r-"},
 		{"a dry run", []string{both, "--commit", commitA, "--dry-run"}, "2 new"},
 		{"a commit", []string{both, "--commit", commitA, "--title", "Refund orders", "--author", "jo"},
 			"open: 2 results = 2 new + 0 back + 0 seen before + 0 unchanged + 0 of the base + 0 skipped; 0 resolved, 2 open"},
@@ -370,7 +371,9 @@ func TestThePluginRecordsReviews(t *testing.T) {
 		{"nothing found", []string{"--clean", "--commit", commitC, "-o", "json"}, `"resolved": 2`},
 		{"the pull request alone", []string{"--status", "merged"}, "merged: review r-"},
 	} {
-		out, err := p.kubectl(step.arguments...).CombinedOutput()
+		command := p.kubectl(step.arguments...)
+		command.Args = lastOfEach(command.Args, "--pr")
+		out, err := command.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), step.want) {
 			t.Errorf("%s: error %v, and it says %q, want %q", step.reason, err, out, step.want)
 		}
