@@ -253,6 +253,15 @@ func TestOperationsAreUndoneInReverseOrder(t *testing.T) {
 	g.Expect(f.Spec.Triage.UserStatus).To(Equal(v1alpha1.UserStatusOpen))
 	g.Expect(f.Spec.Triage.Comments).To(Equal("look at it"))
 	g.Expect(r.finding("f-3").Spec.Triage.UserStatus).To(Equal(v1alpha1.UserStatusMuted))
+
+	part := &v1alpha1.TriageOperationPart{ObjectMeta: metav1.ObjectMeta{Namespace: r.namespace, Name: "undo-first-000"}}
+	harness.Must(t, errors.Join(
+		env.Client.Delete(t.Context(), builder.TriageOperation("undo-first", "").In(r.namespace).Build()),
+		env.Client.Delete(t.Context(), part), // no garbage collector runs
+	))
+	g.Expect(counts(undoes("first"))).To(Equal("3 0; 0 0 3 0"), "what the earlier undo of that name has restored is not its own")
+	g.Expect(counts(undoes("undo-first"))).To(Equal("0 0; 0 0 0 0"))
+	g.Expect(r.finding("f-1").Spec.Triage.Comments).To(Equal("look at it"))
 }
 
 func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {

@@ -41,13 +41,12 @@ type Step struct {
 func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time,
 	begun bool) Step {
 	author := Author(operation.Name)
+	differs := Digest(&finding.Spec.Triage) != entry.Digest
+	decided := differs && finding.Spec.Triage.By == author || begun && hasDecided(operation, finding)
 	switch {
-	case begun && hasDecided(operation, finding):
+	case decided && entry.Digest != "": // otherwise an earlier operation of the same name has decided
 		return Step{Outcome: Changed}
-	case Digest(&finding.Spec.Triage) != entry.Digest:
-		if finding.Spec.Triage.By == author {
-			return Step{Outcome: Changed}
-		}
+	case differs:
 		return Step{Outcome: Conflicted, Why: meanwhile(finding.Spec.Triage.By)}
 	case entry.Unknown:
 		return Step{Outcome: Failed, Why: "its previous decision was too long to be kept for an undo"}

@@ -195,6 +195,16 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 	if step := Plan(undo, &undone, now, time.Time{}, false); step.Outcome != Conflicted {
 		t.Errorf("got %c", step.Outcome)
 	}
+
+	earlier := finding(decidedBy(Author("undo")))
+	earlier.Status.Transitions = []v1alpha1.Transition{{Type: v1alpha1.TransitionTriaged, By: Author("undo"), At: selectedAt}}
+	undo.Status.SelectedAt = &selectedAt
+	undone = Undo(&entry, earlier, false)
+	for _, begun := range []bool{false, true} {
+		if step := Plan(undo, &undone, earlier, time.Time{}, begun); step.Outcome != Conflicted {
+			t.Errorf("restored by an earlier undo of that name, begun %t: got %c", begun, step.Outcome)
+		}
+	}
 }
 
 // An operation may wait for minutes until older ones have ended. What somebody decides meanwhile is newer.
