@@ -2,8 +2,12 @@ package triageoperation
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +30,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -355,6 +360,51 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	if _, err := r.outcomeOf(other, forbidden); err == nil {
 		t.Error("another operation's patience is over as well")
 	}
+}
+
+// An interrupted part leaves alone what a scan has changed since the selection. One refusal must not lead to that.
+func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
+	operation.Status.Parts = 1
+	entries, objects := []rules.Entry{}, []client.Object{}
+	for i := range maxAtOnce + 1 { // the last one is tried after a refusal
+		f := builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
+		entries, objects = append(entries, rules.NewEntry(f)), append(objects, f)
+	}
+	last, name := objects[maxAtOnce], objects[maxAtOnce].GetName()
+	last.SetGeneration(2) // after a scan
+	decision := testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted","by":"operation/m"}}}`)
+	parts, _, err := rules.Parts(operation, entries)
+	harness.Must(t, err)
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(append(objects, parts[0])...).Build()
+	writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+		func(q *http.Request) (*http.Response, error) {
+			answer := httptest.NewRecorder()
+			answer.Header().Set("Content-Type", "application/json")
+			err := q.Context().Err()
+			switch {
+			case err != nil:
+			case path.Base(q.URL.Path) != name:
+				answer.WriteHeader(http.StatusForbidden)
+			case q.Method == http.MethodPatch:
+				err = errors.Join(c.Patch(q.Context(), last, decision), json.NewEncoder(answer).Encode(last))
+			default:
+				err = json.NewEncoder(answer).Encode(last)
+			}
+			return answer.Result(), err
+		})})
+	harness.Must(t, err)
+	r := &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c}, local: clock, as: func(string) (rest.Interface, error) {
+		return writer, nil
+	}}
+	if err := r.workThroughPart(t.Context(), reconcile.NewScope(operation)); !apierrors.IsForbidden(err) {
+		t.Errorf("got %v, want a refusal: it may be that of a starting API server", err)
+	}
+	clock.Step(refusalPatience + time.Second)
+	s := reconcile.NewScope(operation)
+	harness.Must(t, r.workThroughPart(t.Context(), s))
+	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(s.Object))
 }
 
 func TestASetThatIsNotTakenFailsOnlyAfterAWhile(t *testing.T) {
