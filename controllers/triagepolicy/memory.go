@@ -29,8 +29,10 @@ type memory struct {
 type remembered struct {
 	// restsOn is a digest of the inputs other than a finding's facts: the policy and those in force that have
 	// precedence over it.
-	restsOn  [sha256.Size]byte
-	outcomes []outcome
+	restsOn [sha256.Size]byte
+	// othersReadNow: a policy with precedence depends on the time, so outcomes that rest on it are not kept.
+	othersReadNow bool
+	outcomes      []outcome
 }
 
 // outcome encodes a rules.Outcome and the index of the deciding policy among the others; 0 means unknown. Failures
@@ -102,24 +104,25 @@ func (m *memory) slotOf(f *rules.Facts) int {
 	return slot
 }
 
-// of returns the remembered outcomes of a policy; nil if they depend on the time. others must be sorted.
+// of returns the remembered outcomes of a policy; nil if its expression reads the time. others must be sorted.
 func (m *memory) of(policy *rules.Policy, others []rules.Policy, now time.Time) *remembered {
 	if policy == nil {
 		return nil
 	}
-	on := sha256.New()
+	if policy.Program.UsesNow() {
+		delete(m.policies, string(policy.Name))
+		return nil
+	}
+	on, othersReadNow := sha256.New(), false
 	before, _ := slices.BinarySearchFunc(others, *policy, rules.InOrder)
 	for _, p := range append([]rules.Policy{*policy}, others[:before]...) {
-		if p.Program.UsesNow() {
-			delete(m.policies, string(policy.Name))
-			return nil
-		}
+		othersReadNow = othersReadNow || p.Program.UsesNow()
 		_, _ = fmt.Fprintf(on, "%s %d %d %q %q\n", p.Name, p.Spec.Priority, rules.WindowOf(p.Spec, now),
 			p.Spec.Set.UserStatus, p.Spec.Match) // a hash takes all
 	}
 	known, digest := m.policies[string(policy.Name)], [sha256.Size]byte(on.Sum(nil))
 	if known == nil || known.restsOn != digest {
-		known = &remembered{restsOn: digest}
+		known = &remembered{restsOn: digest, othersReadNow: othersReadNow}
 		m.policies[string(policy.Name)] = known
 	}
 	return known
@@ -141,7 +144,8 @@ func (k *remembered) try(slot int, others []rules.Policy, evaluate func() rules.
 		return trial
 	}
 	trial := evaluate()
-	if trial.Outcome == rules.Failed {
+	restsOnOthers := trial.Outcome == rules.Decides || trial.Outcome == rules.Shadowed
+	if trial.Outcome == rules.Failed || k.othersReadNow && restsOnOthers {
 		return trial
 	}
 	by := 0
