@@ -50,6 +50,8 @@ func specs(s *scope) []*v1alpha1.TriagePolicySpec {
 // why returns the reason why a spec may not decide; "" if it may.
 func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string {
 	window := rules.WindowOf(spec, now)
+	// A stopped policy stays so, whatever else keeps it out of force, until a complete count shows that few enough match.
+	tooMany := counted.matched > rules.Limit(spec, counted.stopped) || counted.stopped && counted.costly
 	switch {
 	case window == rules.Expired:
 		return v1alpha1.ReasonPolicyExpired
@@ -57,10 +59,10 @@ func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string 
 		return v1alpha1.ReasonPreview
 	case window == rules.NotYetValid:
 		return v1alpha1.ReasonNotYetValid
+	case tooMany && (counted.stopped || !counted.full):
+		return v1alpha1.ReasonTooMany
 	case counted.full:
 		return v1alpha1.ReasonTooManyPolicies
-	case counted.matched > rules.Limit(spec, counted.stopped):
-		return v1alpha1.ReasonTooMany
 	case counted.costly:
 		return v1alpha1.ReasonTooCostly
 	default:
