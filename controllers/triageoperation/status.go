@@ -13,13 +13,17 @@ import (
 )
 
 // afterEnd puts the changes that an ended operation made to findings into pages, for the endpoints that subscribe to
-// pages. No other phase follows then.
+// pages. No other phase follows then. One that failed before it was committed has no pages: its name signs only what an
+// earlier operation has changed, and that is sent one by one.
 func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
 	s.Status.ObservedGeneration = s.Object.Generation
 	if s.Status.CompletedAt == nil {
 		return nil
 	}
 	s.Stop()
+	if !s.Object.Spec.Commit {
+		return nil
+	}
 	again, err := r.pager.Make(ctx, s.Object.Namespace, webhooks.CauseOfOperation(s.Object), s.Status.CompletedAt, s.Now)
 	s.RequeueAfter(again)
 	return err

@@ -252,6 +252,9 @@ func TestAnOperationBeyondTheLimitFailsAtOnce(t *testing.T) {
 		s.Begin(at.Time)
 		harness.Must(t, r.awaitTurn(t.Context(), s))
 		harness.Same(t, "fails when "+c.reason, c.fails, mine.Status.CompletedAt != nil)
+		if c.fails {
+			harness.NoError(t, "make pages of what an earlier operation of its name has done", r.afterEnd(t.Context(), s))
+		}
 		mine.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &at}
 		mine.Spec.Commit = true
 		harness.Must(t, r.awaitTurn(t.Context(), s))

@@ -106,12 +106,13 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 	case len(content.IsPathSegmentName(c.name)) > 0:
 		return false, nil // Any text may be the ID of a scan, and no object can have this name.
 	}
-	// The watch of causes may lag behind that of findings, so ask the API server before concluding
-	// that a cause does not exist.
-	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: c.name}
-	err := l.client.Get(ctx, key, c.empty(), client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
-		err = kube.Get(ctx, l.own, key.Namespace, key.Name, c.empty())
+	// The watch of causes may lag behind that of findings, so ask the API server before concluding that a cause does not
+	// exist, or has not begun.
+	key, found := client.ObjectKey{Namespace: object.GetNamespace(), Name: c.name}, c.empty()
+	err := l.client.Get(ctx, key, found, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) || err == nil && !hasBegun(found) {
+		found = c.empty()
+		err = kube.Get(ctx, l.own, key.Namespace, key.Name, found)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -119,7 +120,14 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 	case err != nil:
 		return false, fmt.Errorf("look up %s %q: %w", c.kind, c.name, err)
 	}
-	return true, nil
+	return hasBegun(found), nil
+}
+
+// hasBegun reports whether the cause may have changed findings. An operation that nobody has committed has changed
+// none: what its name signs is an earlier operation's.
+func hasBegun(cause client.Object) bool {
+	operation, is := cause.(*v1alpha1.TriageOperation)
+	return !is || operation.Spec.Commit
 }
 
 func (c cause) empty() client.Object {

@@ -101,6 +101,34 @@ func TestAScanOfANameThatNoObjectCanHaveHasNoPages(t *testing.T) {
 	}
 }
 
+// It may have been made again with the name of a deleted one, whose changes would wait for as long as nobody commits it.
+func TestAnOperationThatNobodyHasCommittedHasNoPages(t *testing.T) {
+	preview, committed := builder.TriageOperation("mute", "G1").In("org-a").Build(), builder.TriageOperation("mute", "G1").In("org-a").Committed().Build()
+	paged := builder.WebhookEndpoint("paged").In("org-a").Batched().Build()
+	for _, c := range []struct {
+		reason       string
+		cached, live *v1alpha1.TriageOperation
+		want         bool
+	}{
+		{"a preview", preview, preview, false},
+		{"one whose commit the cache does not show yet", preview, committed, true},
+		{"a committed one", committed, nil, true},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			harness.NoError(t, "answer", json.NewEncoder(w).Encode(c.live))
+		}))
+		defer server.Close()
+		own, err := kube.NewClient(&rest.Config{Host: server.URL})
+		harness.Must(t, err)
+		cache := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(c.cached.DeepCopy()).Build()
+		l := &Ledger{kind: Finding, store: store{client: cache, own: own}}
+		triaged := v1alpha1.Transition{Seq: 1, Type: v1alpha1.TransitionTriaged, By: "operation/mute", At: v1alpha1.Now()}
+		got, err := l.goesInPage(t.Context(), builder.Finding("f").In("org-a").Build(), triaged, paged)
+		harness.NoError(t, c.reason, err)
+		harness.Same(t, "a decision signed by "+c.reason+" goes in a page", c.want, got)
+	}
+}
+
 // A policy may have hundreds of pages, of 64 KiB each.
 func TestOnlyPagesThatTheCacheDoesNotShowAreRead(t *testing.T) {
 	endpoint := builder.WebhookEndpoint("paged").In("org-acme").Batched().Build()
