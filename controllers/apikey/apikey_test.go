@@ -424,6 +424,13 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 	testenv.Change(t, env, signingSecret(), func(s *corev1.Secret) { s.Data = data })
 	testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretConflict)
 	harness.Same(t, "the token of the key, which is the one in the Secret", claims.ID, key.Status.KeyID)
+	// The rotation of the signing key would otherwise wait for this key until its token expires.
+	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
+	observed(t, key)
+	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
+	if ready.Reason != v1alpha1.ReasonSecretConflict || !strings.Contains(ready.Message, "refused while spec.disabled is set") {
+		t.Errorf("the disabled key is %s: %s", ready.Reason, ready.Message)
+	}
 	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) { s.Finalizers = nil })
 	waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.SigningKeyID).To(Equal(next.ID())) })
 	harness.Same(t, "the token of the key, which is the same one signed anew", claims.ID, key.Status.KeyID)

@@ -183,8 +183,9 @@ func (r *Reconciler) concludeConflict(s *scope, found *issued) {
 	*s.Status = statusFor(s, found)
 	s.RequeueAfter(untilNextChange(*s.Status, s.Now))
 	verdict := judge(s)
-	if verdict.Ready {
-		verdict = secretFrozen(SecretName(s.Object.Name))
+	if !verdict.Stalled {
+		// For a disabled key too: a rotation of the signing key waits for all keys without this verdict.
+		verdict = secretFrozen(s.Object)
 	}
 	s.conclude(verdict)
 }

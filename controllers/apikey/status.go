@@ -109,12 +109,16 @@ func secretConflict(name string) conditions.Verdict {
 }
 
 // secretFrozen is the conflict of a key whose valid token cannot be signed by a new signing key.
-func secretFrozen(name string) conditions.Verdict {
+func secretFrozen(key *v1alpha1.APIKey) conditions.Verdict {
+	disabled := ""
+	if key.Spec.Disabled {
+		disabled = " Requests with this key are refused while spec.disabled is set."
+	}
 	return conditions.Verdict{
 		Stalled: true,
 		Reason:  v1alpha1.ReasonSecretConflict,
 		Message: fmt.Sprintf("Secret %q is immutable and has a finalizer that prevents its replacement, so the new "+
 			"signing key cannot sign its token, which stays valid until it expires or its signing key is withdrawn: "+
-			"remove the Secret's finalizers.", name),
+			"remove the Secret's finalizers.", SecretName(key.Name)) + disabled,
 	}
 }
