@@ -20,6 +20,8 @@ const (
 	maxFolder = 1024
 	// MostProjects bounds the Projects that one import creates.
 	MostProjects = 50
+	// mostPatterns is the schema's bound for spec.imports.projects.
+	mostPatterns = 32
 )
 
 // Folder returns the folder of the project that a file belongs to: the longest folder that a pattern matches, or "".

@@ -300,6 +300,8 @@ func TestMissing(t *testing.T) {
 	if _, err := monorepo.Missing(nil, slices.Values(files)); err == nil {
 		t.Error("one import creates any number of projects")
 	}
+	many := Project(repository("shop", "github", "acme/shop"), "shop", "", slices.Repeat(monorepo, 1000))
+	harness.Same(t, "patterns that an annotation of any length holds", 32, len(ExistingOf(many).Beside))
 }
 
 // Once the missing projects exist, none are missing, whatever the order of the files.
