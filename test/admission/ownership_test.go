@@ -50,6 +50,13 @@ func projectOf(name string) client.Object {
 	return builder.Project(name).User(v1alpha1.ProjectAssessment{Exposure: "internal"}).Build()
 }
 
+// besideWeb returns a project to which no file in the folder web belongs.
+func besideWeb(name string) client.Object {
+	project := projectOf(name)
+	project.SetAnnotations(map[string]string{v1alpha1.BesideAnnotation: "web"})
+	return project
+}
+
 func repositoryOf(name string) client.Object { return builder.Repository(name).Build() }
 
 func scanOf(name string) client.Object { return builder.Scan(name, start).Build() }
@@ -105,6 +112,7 @@ var changes = []change{
 	{"take away what people say of a project", projectOf, fragment{"spec": map[string]any{"user": nil}}, []who{triager, admin}, "removing is changing"},
 	{"say what a scanner says of a project", projectOf, fragment{"spec": map[string]any{"scanner": map[string]any{"exposure": "public"}}}, []who{reporter, admin}, "spec.scanner is no person's; the scanner role only reads projects"},
 	{"rename a project", projectOf, fragment{"spec": map[string]any{"displayName": "other"}}, []who{reporter, admin}, "the triager changes spec.user and nothing else of a project"},
+	{"move folders out of a project", besideWeb, metadata(map[string]any{"annotations": map[string]any{v1alpha1.BesideAnnotation: "web\nservices/*"}}), []who{reporter, admin}, "imports would create a project for them, and its findings would be undecided"},
 	{"put a finalizer on a project", projectOf, finalizer, []who{controller, admin}, "the controller removes a project's findings before the project goes"},
 	{"describe a repository", repositoryOf, fragment{"spec": map[string]any{"description": "other"}}, []who{reporter, admin}, "the whole spec of a repository is facts"},
 	{"put a finalizer on a repository", repositoryOf, finalizer, []who{controller, admin}, "the controller removes a repository's children before the repository goes"},
