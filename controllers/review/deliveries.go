@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -18,8 +18,8 @@ import (
 const refusalPatience = 2 * time.Minute
 
 // emitLast makes the deliveries that the review owes, since that is impossible once it is deleted.
-// Those that cannot be made now are dropped: an endpoint's backlog, a quota or a missing right must not block the
-// deletion.
+// Those that cannot be made now are dropped: an endpoint's backlog, a quota, a cluster's own policy or a missing right
+// must not block the deletion.
 func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 	if len(ledger.HistoryOf(s.Object).Owed()) == 0 {
 		return nil
@@ -36,7 +36,7 @@ func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 // blocks notes how the last deliveries of a review ended, and reports whether the error would block its removal.
 // Patience counts from the first refusal in a row: the review may have been deleted long before the API server started.
 func (r *Reconciler) blocks(review types.NamespacedName, err error) bool {
-	if !apierrors.IsForbidden(err) {
+	if !removal.IsRefusal(err) {
 		r.refused.Forget(review)
 		return false
 	}

@@ -23,6 +23,8 @@ func TestARemovalWaitsForRefusalsThatMayPass(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "webhookdeliveries"}, "d", errors.New(why))
 	}
 	starting, outage := refuses("not yet ready to handle request"), errors.New("connection refused")
+	policy := apierrors.NewInvalid(schema.GroupKind{Kind: "WebhookDelivery"}, "d", nil)
+	webhook := apierrors.NewBadRequest("a label is missing")
 	for _, c := range []struct {
 		reason string
 		// attempts end with these errors, with the pause between them.
@@ -36,6 +38,9 @@ func TestARemovalWaitsForRefusalsThatMayPass(t *testing.T) {
 		{"the first refusal", []error{starting}, 0, false},
 		{"a starting API server", []error{starting, starting}, refusalPatience, false},
 		{"a missing right", []error{starting, starting}, refusalPatience + time.Second, true},
+		{"a policy, which may still go", []error{policy}, 0, false},
+		{"a policy", []error{policy, policy}, refusalPatience + time.Second, true},
+		{"a webhook without a code", []error{webhook, webhook}, refusalPatience + time.Second, true},
 		{"an outage, however long", []error{outage, outage}, time.Hour, false},
 		{"an outage between two refusals", []error{starting, outage, starting}, time.Hour, false},
 	} {
