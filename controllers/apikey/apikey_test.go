@@ -454,21 +454,38 @@ func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
 }
 
 // A Secret of this type must hold more than a token.
+func makeTyped(t *testing.T, secret *corev1.Secret) {
+	t.Helper()
+	harness.Must(t, env.Client.Delete(t.Context(), secret))
+	secret.ResourceVersion, secret.Type = "", corev1.SecretTypeSSHAuth
+	secret.Data[corev1.SSHAuthPrivateKey] = []byte("a key")
+	env.Create(t, secret)
+}
+
+// An immutable Secret can only be deleted and created.
+func makeIrreplaceable(t *testing.T, secret *corev1.Secret) {
+	t.Helper()
+	testenv.Change(t, env, secret, func(s *corev1.Secret) { s.Immutable = new(true) })
+	env.UseUp(t, "count/secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secret.Namespace, Name: "probe"}})
+}
+
 func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
-	stop := start(t)
-	key := newKey(t, "typed")
-	_, claims := waitUntilIssued(t, key)
-	stop()
-	typed := testenv.Get(t, NewWithT(t), env, tokenSecret(key))
-	harness.Must(t, env.Client.Delete(t.Context(), tokenSecret(key)))
-	typed.ResourceVersion, typed.Type = "", corev1.SecretTypeSSHAuth
-	typed.Data[corev1.SSHAuthPrivateKey] = []byte("a key")
-	env.Create(t, typed)
-	start(t)
-	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
-	testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
-	if key.Status.KeyID != claims.ID || key.Status.RotationSerial != 0 {
-		t.Errorf("the key has token %s of serial %d, want the one in the Secret", key.Status.KeyID, key.Status.RotationSerial)
+	for name, hinder := range map[string]func(*testing.T, *corev1.Secret){"typed": makeTyped, "irreplaceable": makeIrreplaceable} {
+		stop := start(t)
+		key := newKey(t, name)
+		_, claims := waitUntilIssued(t, key)
+		stop()
+		hinder(t, testenv.Get(t, NewWithT(t), env, tokenSecret(key)))
+		stop = start(t)
+		change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
+		testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
+		if key.Status.KeyID != claims.ID || key.Status.RotationSerial != 0 {
+			t.Errorf("%s: the key has token %s of serial %d, want the one in the Secret", name, key.Status.KeyID, key.Status.RotationSerial)
+		}
+		if _, kept := read(t, NewWithT(t), key); kept.ID != claims.ID {
+			t.Errorf("%s: the Secret holds token %s, want %s", name, kept.ID, claims.ID)
+		}
+		stop()
 	}
 }
 

@@ -86,16 +86,13 @@ func New(owner client.Object, name string) *corev1.Secret {
 // recreated, so its content must be replaceable; Put fails with AlreadyExists if it has a finalizer, which would
 // keep it.
 func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secret) error {
+	var old *corev1.Secret
 	if Frozen(secret) {
 		if len(secret.Finalizers) > 0 {
 			return taken(secret.Name)
 		}
-		if err := s.Delete(ctx, secret); err != nil {
-			return err
-		}
-		replacement := New(owner, secret.Name)
-		replacement.Annotations, replacement.Data = secret.Annotations, secret.Data
-		secret = replacement
+		old, secret = secret, New(owner, secret.Name)
+		secret.Annotations, secret.Data = old.Annotations, old.Data
 	}
 	metav1.SetMetaDataLabel(&secret.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedBy)
 	if err := controllerutil.SetControllerReference(owner, secret, s.client.Scheme()); err != nil {
@@ -103,6 +100,11 @@ func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secr
 	}
 	if secret.ResourceVersion != "" {
 		return s.update(ctx, secret)
+	}
+	if old != nil {
+		if err := s.makeRoom(ctx, old, secret); err != nil {
+			return err
+		}
 	}
 	err := s.client.Create(ctx, secret)
 	switch {
@@ -112,6 +114,16 @@ func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secr
 		return fmt.Errorf("create secret %s: %w", secret.Name, err)
 	}
 	return nil
+}
+
+// makeRoom deletes the old Secret, unless the API server would refuse the new one, as a policy or a full quota does:
+// the old one may hold the only copy of a token in use. Admission comes before the check whether the name is taken.
+func (s Store) makeRoom(ctx context.Context, old, replacement *corev1.Secret) error {
+	err := s.client.Create(ctx, replacement.DeepCopy(), client.DryRunAll)
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create secret %s: %w", old.Name, err)
+	}
+	return s.Delete(ctx, old)
 }
 
 // KeepWatched restores the operator's label if it was removed: the watch does not see Secrets without it.
