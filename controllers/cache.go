@@ -29,11 +29,13 @@ func CacheOptions() cache.Options {
 	whoAndWhen := cache.ByObject{Transform: dropFieldSets}
 	// The cluster may have many objects of these kinds that are not ours, some of them secret.
 	madeByUs := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy})}
+	metadataOfOurs := madeByUs
+	metadataOfOurs.Transform = keepIdentity
 	return cache.Options{
 		DefaultTransform: dropUnread,
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:         madeByUs,
-			&corev1.ServiceAccount{}: madeByUs,
+			&corev1.Secret{}:         metadataOfOurs,
+			&corev1.ServiceAccount{}: metadataOfOurs,
 			&rbacv1.RoleBinding{}:    madeByUs,
 			&corev1.ResourceQuota{}:  madeByUs,
 			// updatedAt and the end of a scan are derived from the times in managedFields.
@@ -108,6 +110,25 @@ func dropFieldSets(in any) (any, error) {
 	}
 	object.SetManagedFields(slim)
 	return in, nil
+}
+
+// keepIdentity drops all metadata of unbounded size except the operator's label and the controller. Whoever may create
+// a Secret in any namespace can give it that label, and with it more than a megabyte of other labels and annotations.
+func keepIdentity(in any) (any, error) {
+	object, is := in.(*metav1.PartialObjectMetadata)
+	if !is {
+		return in, nil // a tombstone of the informer, not an object
+	}
+	kept := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: object.ObjectMeta}
+	kept.Labels, kept.OwnerReferences = nil, nil
+	kept.Annotations, kept.Finalizers, kept.ManagedFields = nil, nil, nil
+	if label, labelled := object.Labels[v1alpha1.ManagedByLabel]; labelled {
+		kept.Labels = map[string]string{v1alpha1.ManagedByLabel: label}
+	}
+	if controller := metav1.GetControllerOf(object); controller != nil {
+		kept.OwnerReferences = []metav1.OwnerReference{*controller}
+	}
+	return kept, nil
 }
 
 // recentComments is how many different comments are kept to be shared: 40 kB each at most.

@@ -10,9 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -36,19 +39,44 @@ func TestCacheKeepsWhoWroteAndWhen(t *testing.T) {
 	}
 }
 
+// transformFor returns the transform of the object's kind.
+func transformFor(options cache.Options, object client.Object) toolscache.TransformFunc {
+	for kind, its := range options.ByObject {
+		if reflect.TypeOf(kind) == reflect.TypeOf(object) && its.Transform != nil {
+			return its.Transform
+		}
+	}
+	return options.DefaultTransform
+}
+
 func TestCacheDropsWhatKubectlApplyWroteDown(t *testing.T) {
 	options := CacheOptions()
 	for _, object := range []client.Object{&v1alpha1.Finding{}, &v1alpha1.APIKey{}} {
-		transform := options.DefaultTransform
-		for kind, its := range options.ByObject {
-			if reflect.TypeOf(kind) == reflect.TypeOf(object) && its.Transform != nil {
-				transform = its.Transform
-			}
-		}
 		object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "note": "kept"})
-		_, err := transform(object)
+		_, err := transformFor(options, object)(object)
 		harness.Must(t, err)
 		harness.Same(t, fmt.Sprintf("%T", object), map[string]string{"note": "kept"}, object.GetAnnotations())
+	}
+}
+
+// Whoever may create a Secret in any namespace can give it our label, and megabytes of metadata.
+func TestCacheHoldsOnlyWhoseASecretIs(t *testing.T) {
+	owner := metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "APIKey", Name: "ci", UID: "u-1", Controller: new(true)}
+	for _, kind := range []client.Object{&corev1.Secret{}, &corev1.ServiceAccount{}} {
+		want := kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))
+		want.Namespace, want.Name, want.UID, want.ResourceVersion = "org-acme", "ci-token", "u-2", "7"
+		want.Labels = map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy}
+		want.OwnerReferences = []metav1.OwnerReference{owner}
+		full := want.DeepCopy()
+		full.Labels["note"], full.Annotations = "x", map[string]string{"note": "x"}
+		full.OwnerReferences = append(full.OwnerReferences, metav1.OwnerReference{Name: "other"})
+		full.Finalizers, full.ManagedFields = []string{"example.com/x"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
+		got, err := transformFor(CacheOptions(), kind)(full)
+		harness.Must(t, err)
+		harness.Same(t, fmt.Sprintf("%T", kind), want, got)
+		if full.Annotations == nil {
+			t.Error("an object that may be in the cache already was written to, while others may read it")
+		}
 	}
 }
 
