@@ -4065,7 +4065,8 @@ type TriagePolicyRequest struct {
 
 // Upload A file of results that was uploaded, with the scans that it holds.
 type Upload struct {
-	// Changes What would change, in the answer to a dry run; of each scan at most 100 of each action.
+	// Changes What would change, in the answer to a dry run; of each scan at most 100 of each action. Findings that the file does
+	// not report are listed if the key has `findings:read`, and issues of a pull request if it has `reviews:read`.
 	Changes []UploadChange `json:"changes"`
 
 	// DryRun Whether this is the answer to a dry run, which stores nothing.

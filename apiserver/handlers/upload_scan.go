@@ -31,7 +31,8 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 		SourceRoot: request.Query.Get("source_root"), Ref: request.Query.Get("ref"),
 		PullRequest: pullRequest(request.Query),
 		DryRun:      request.Query.Get("dry_run") == "true", Force: request.Query.Get("force") == "true",
-		Body: request.Stream.Body, Gzip: request.Stream.Gzip, Readmit: request.Stream.Readmit,
+		Allows: request.Key.Allows,
+		Body:   request.Stream.Body, Gzip: request.Stream.Gzip, Readmit: request.Stream.Readmit,
 	})
 	if err != nil {
 		return Response{}, err

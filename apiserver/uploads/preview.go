@@ -2,12 +2,14 @@ package uploads
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 )
 
 // preview returns the result of a dry run: what would be stored, although nothing is.
@@ -24,7 +26,7 @@ func preview(j *job) *openapi.Upload {
 	}
 	for i, summary := range j.summaries {
 		upload.Scans = append(upload.Scans, previewScan(j, i, summary))
-		previewChanges(upload, summary.Tool, summary.Changes)
+		previewChanges(upload, summary.Tool, summary.Changes, j.Allows(v1alpha1.ScopeFindingsRead))
 		upload.UnlistedChanges += int32(summary.Unlisted) //nolint:gosec // bounded by sarif.Limits
 	}
 	return upload
@@ -38,14 +40,24 @@ func previewReview(upload *openapi.Upload, j *job) {
 		shown.ReviewId, shown.CommitHash = j.reviewed.Review, j.reviewed.Commit
 		upload.Scans = append(upload.Scans, shown)
 	}
-	previewChanges(upload, "", j.reviewed.Changes)
+	previewChanges(upload, "", j.reviewed.Changes, j.Allows(v1alpha1.ScopeReviewsRead))
 	all := j.reviewed.Created + j.reviewed.Reopened + j.reviewed.Seen + j.reviewed.Resolved
-	upload.UnlistedChanges = int32(all - len(j.reviewed.Changes)) //nolint:gosec // bounded by sarif.Limits
+	upload.UnlistedChanges += int32(all - len(j.reviewed.Changes)) //nolint:gosec // bounded by sarif.Limits
 }
 
-// previewChanges adds the changes that a tool's scan, or a review, would make.
-func previewChanges(upload *openapi.Upload, tool string, changes []importer.Change) {
+// ofReported are the actions on what the file reports.
+var ofReported = []importer.Action{
+	importer.ActionCreate, importer.ActionUpdate, importer.ActionReopen, reviewimport.ActionSee,
+}
+
+// previewChanges adds the changes that a tool's scan, or a review, would make. A key that may not read them gets only
+// those of what its file reports: an empty file would show it all open findings otherwise.
+func previewChanges(upload *openapi.Upload, tool string, changes []importer.Change, mayRead bool) {
 	for _, change := range changes {
+		if !mayRead && !slices.Contains(ofReported, change.Action) {
+			upload.UnlistedChanges++
+			continue
+		}
 		upload.Changes = append(upload.Changes, openapi.UploadChange{
 			Tool: tool, Action: string(change.Action), FindingId: change.Name,
 			Severity: openapi.Severity(change.Severity), Title: change.Title, Place: change.Place, Because: change.Because,

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +104,42 @@ func TestADryRunSaysThatTheScannerDidNotFinish(t *testing.T) {
 	scans := &v1alpha1.ScanList{}
 	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
 	harness.Same(t, "the scans that are recorded", 0, len(scans.Items))
+}
+
+// What a file does not report, a key without the scope to read it gets as numbers: an empty file would show it everything.
+func TestADryRunNamesOnlyWhatTheKeyMayRead(t *testing.T) {
+	o, reader := uploader(t)
+	reader.upload("", sarif("secret")).wants(http.StatusOK, "a finding")
+	reader.upload("?pull_request=5&commit="+headCommit, sarif("hidden")).wants(http.StatusOK, "an issue")
+	blind := o.key("blind", v1alpha1.ScopeFindingsImport)
+	reviewer := o.key("reviewer", v1alpha1.ScopeFindingsImport, v1alpha1.ScopeReviewsRead)
+	renamed := builder.SARIF("lint2", builder.Result{Rule: "R1", Message: "mine", Path: "src/mine.go", Line: 7})
+	review := "&pull_request=5&commit=" + strings.Repeat("b", 40)
+	for name, tc := range map[string]struct {
+		by          *caller
+		query, body string
+		want        []string
+		unlisted    int32
+	}{
+		"an import":                    {by: reader, body: sarif("mine"), want: []string{"close secret", "create mine"}},
+		"an import, unread":            {by: blind, body: sarif("mine"), want: []string{"create mine"}, unlisted: 1},
+		"an import, other scope":       {by: reviewer, body: sarif("mine"), want: []string{"create mine"}, unlisted: 1},
+		"the tool's other name":        {by: blind, query: "&formerly=lint", body: renamed, want: []string{"create mine"}, unlisted: 1},
+		"a finding that is reported":   {by: blind, body: strings.Replace(sarif("secret"), "error", "note", 1), want: []string{"update secret"}},
+		"a review":                     {by: reviewer, query: review, body: sarif(), want: []string{"resolve hidden"}},
+		"a review, unread":             {by: blind, query: review, body: sarif(), want: []string{}, unlisted: 1},
+		"a review, other scope":        {by: reader, query: review, body: sarif(), want: []string{}, unlisted: 1},
+		"an issue that is still there": {by: blind, query: review, body: sarif("hidden"), want: []string{"see hidden"}},
+	} {
+		upload := decoded[openapi.Upload](tc.by.upload("?dry_run=true&force=true"+tc.query, tc.body).wants(http.StatusOK, name))
+		got := []string{}
+		for _, change := range upload.Changes {
+			got = append(got, change.Action+" "+change.Title)
+		}
+		slices.Sort(got)
+		harness.Same(t, name+": changes", tc.want, got)
+		harness.Same(t, name+": unlisted changes", tc.unlisted, upload.UnlistedChanges)
+	}
 }
 
 func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
