@@ -1,6 +1,8 @@
 package changes
 
 import (
+	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -38,17 +40,24 @@ type Log struct {
 
 // feed holds the last changes of an organization.
 type feed struct {
-	changes []Change
-	// first is the number of the oldest change held. The numbers are local to this replica.
-	first uint64
-	bytes int
+	changes []numbered
+	// first is the number after that of the last change that was dropped for want of room, next that of the next change.
+	// The numbers are local to this replica.
+	first, next uint64
+	bytes       int
 	// base is where the feed begins: all later changes are held.
 	base Position
-	// resets counts how often the feed restarted with a gap.
-	resets int
+	// resets counts, for each kind, how often it restarted with a gap.
+	resets [Kinds]int
 	// wake is closed by the next change; nil without waiters.
 	wake   chan struct{}
 	closed bool
+}
+
+// numbered is a change with its place in the feed.
+type numbered struct {
+	number uint64
+	Change
 }
 
 // New returns an empty log.
@@ -92,7 +101,8 @@ func (l *Log) Put(organization string, c *Change) {
 	if f == nil {
 		return
 	}
-	f.changes = append(f.changes, *c)
+	f.changes = append(f.changes, numbered{f.next, *c})
+	f.next++
 	f.bytes += c.bytes()
 	l.total++
 	over := 0
@@ -113,8 +123,12 @@ func (l *Log) Put(organization string, c *Change) {
 	f.tell()
 }
 
-// forget drops the oldest changes of a feed.
+// forget drops the oldest changes of a feed, which has no room for them.
 func (l *Log) forget(f *feed, n int) {
+	if n == 0 {
+		return
+	}
+	f.first = f.changes[n-1].number + 1
 	for i := range f.changes[:n] {
 		c := &f.changes[i]
 		f.base[c.Kind] = c.Version
@@ -122,7 +136,6 @@ func (l *Log) forget(f *feed, n int) {
 	}
 	clear(f.changes[:n])
 	f.changes = f.changes[n:]
-	f.first += uint64(n) //nolint:gosec // a length
 	l.total -= n
 }
 
@@ -133,16 +146,23 @@ func (l *Log) Advance(k Kind, version uint64) {
 	l.heads[k] = max(l.heads[k], version)
 }
 
-// Restart clears all feeds: changes of a kind before that version may not all have been put. Each reader gets
-// one reset.
+// Restart drops all changes of a kind: those before that version may not all have been put. Each reader of the kind
+// gets one reset.
 func (l *Log) Restart(k Kind, version uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.heads[k] = version
 	for _, f := range l.feeds {
-		l.forget(f, len(f.changes))
-		f.base = l.heads
-		f.resets++
+		before := len(f.changes)
+		f.changes = slices.DeleteFunc(f.changes, func(c numbered) bool {
+			if c.Kind == k {
+				f.bytes -= c.bytes()
+			}
+			return c.Kind == k
+		})
+		l.total -= before - len(f.changes)
+		f.base[k] = version
+		f.resets[k]++
 		f.tell()
 	}
 }
@@ -177,7 +197,7 @@ func (l *Log) Read(organization string, kinds Set, after *Position) *Reader {
 		r.next, r.at = f.first, *after
 		return r
 	}
-	r.next, r.at, r.owed = f.first+uint64(len(f.changes)), l.heads, after != nil
+	r.next, r.at, r.owed = f.next, l.heads, after != nil
 	return r
 }
 
@@ -192,9 +212,9 @@ type Reader struct {
 	// next is the number of the change to be read next.
 	next uint64
 	at   Position
-	// resets is how many of the feed's resets the reader has reported. owed is set if it must report another
-	// because it could not begin at the requested position.
-	resets int
+	// resets are the feed's resets that the reader has reported, or need not report. owed is set if it must report
+	// another because it could not begin at the requested position.
+	resets [Kinds]int
 	owed   bool
 }
 
@@ -223,30 +243,20 @@ func (r *Reader) Next(most int) Batch {
 		return Batch{Ended: true, At: r.at}
 	}
 	var b Batch
-	if r.resets != f.resets {
-		// The held changes came after the restart. Its version may be lower than earlier ones if the cluster
-		// was restored.
-		b.Reset, r.resets, r.next, r.at = true, f.resets, f.first, f.base
-	}
-	if r.isLost() {
-		b.Reset, r.next, r.at = true, f.first+uint64(len(f.changes)), r.log.heads
-	}
-	if r.owed {
-		b.Reset, r.owed = true, false
-	}
-	if r.next < f.first {
+	if b.Reset = r.reset(); !b.Reset && r.next < f.first {
 		return Batch{Ended: true, At: r.at}
 	}
-	for int(r.next-f.first) < len(f.changes) && len(b.Changes) < most { //nolint:gosec // at most a length
-		c := &f.changes[r.next-f.first]
-		r.next++
+	from := sort.Search(len(f.changes), func(i int) bool { return f.changes[i].number >= r.next })
+	for i := from; i < len(f.changes) && len(b.Changes) < most; i++ {
+		c := &f.changes[i].Change
+		r.next = f.changes[i].number + 1
 		if !r.kinds.Has(c.Kind) || c.Version <= r.at[c.Kind] {
 			continue
 		}
 		r.at[c.Kind] = c.Version
 		b.Changes, b.After = append(b.Changes, *c), append(b.After, r.at)
 	}
-	if int(r.next-f.first) == len(f.changes) { //nolint:gosec // at most a length
+	if last := len(f.changes) - 1; last < 0 || f.changes[last].number < r.next {
 		r.at = r.at.later(r.log.heads)
 		if f.wake == nil {
 			f.wake = make(chan struct{})
@@ -255,6 +265,27 @@ func (r *Reader) Next(most int) Batch {
 	}
 	b.At = r.at
 	return b
+}
+
+// reset moves a reader that may have missed changes of its kinds, and reports whether it is one.
+func (r *Reader) reset() bool {
+	f, gap := r.feed, r.owed
+	for k := range Kinds {
+		if r.resets[k] != f.resets[k] {
+			// The held changes of the kind came after its restart. Its version may be lower than earlier ones if the
+			// cluster was restored.
+			r.at[k] = f.base[k]
+			gap = gap || r.kinds.Has(k)
+		}
+	}
+	r.owed, r.resets = false, f.resets
+	if r.isLost() {
+		r.next, r.at, gap = f.next, r.log.heads, true
+	}
+	if gap && r.next < f.first { // the reset stands for the changes that were dropped too
+		r.next, r.at = f.first, r.at.later(f.base)
+	}
+	return gap
 }
 
 // isLost reports whether the store no longer has the state of the reader's position: changes up to that version

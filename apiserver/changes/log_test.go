@@ -44,9 +44,13 @@ func newReplica(w *world) *replica {
 // list restarts with the current state.
 func (r *replica) list(w *world) {
 	for k := range Kinds {
-		r.heard[k] = len(w.written[k])
-		r.log.Restart(k, w.version)
+		r.listKind(w, k)
 	}
+}
+
+func (r *replica) listKind(w *world, k Kind) {
+	r.heard[k] = len(w.written[k])
+	r.log.Restart(k, w.version)
 }
 
 // hear applies the next change of a kind.
@@ -62,6 +66,7 @@ func (r *replica) hear(w *world, k Kind) {
 
 // watcher is a client that is disconnected and resumes.
 type watcher struct {
+	kinds  Set
 	reader *Reader
 	// at is the last id that it got; known is set if it has one.
 	at    Position
@@ -79,7 +84,7 @@ func (c *watcher) connect(w *world, r *replica) {
 		at := c.at
 		after = &at
 	}
-	if c.reader = r.log.Read(acme, allKinds, after); c.reader == nil {
+	if c.reader = r.log.Read(acme, c.kinds, after); c.reader == nil {
 		w.Fatal("the log has no such organization")
 	}
 }
@@ -125,7 +130,7 @@ func TestEveryChangeIsToldOnceOrOneReset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{T: t, version: 100}
 		w.replicas = []*replica{newReplica(w), newReplica(w)}
-		clients := []*watcher{{}, {}}
+		clients := []*watcher{{kinds: allKinds}, {kinds: Set(0).With(Findings).With(Scans)}}
 		which := rapid.IntRange(0, 1)
 		kind := rapid.Map(rapid.IntRange(0, int(Kinds)-1), func(i int) Kind { return Kind(i) })
 		t.Repeat(map[string]func(*rapid.T){
@@ -143,6 +148,9 @@ func TestEveryChangeIsToldOnceOrOneReset(t *testing.T) {
 				}
 			},
 			"list anew": func(t *rapid.T) { w.replicas[which.Draw(t, "replica")].list(w) },
+			"list a kind anew": func(t *rapid.T) {
+				w.replicas[which.Draw(t, "replica")].listKind(w, kind.Draw(t, "kind"))
+			},
 			"start anew": func(t *rapid.T) {
 				i := which.Draw(t, "replica")
 				w.replicas[i] = newReplica(w)
@@ -175,7 +183,7 @@ func (c *watcher) check(w *world) {
 	for k := range Kinds {
 		for _, change := range w.written[k] {
 			want := 0
-			if change.ID == acme && change.Version > c.from[k] && change.Version <= c.at[k] {
+			if change.ID == acme && c.kinds.Has(k) && change.Version > c.from[k] && change.Version <= c.at[k] {
 				want = 1
 			}
 			if got := c.told[k][change.Version]; got != want {
@@ -239,6 +247,42 @@ func TestOnlyTheKindsAskedForAreTold(t *testing.T) {
 	b := r.Next(10)
 	if len(b.Changes) != 1 || b.Changes[0].Kind != Reviews {
 		t.Errorf("got %+v", b.Changes)
+	}
+}
+
+// A gap in the deliveries tells nobody to read the findings again.
+func TestAListOfAKindResetsTheReadersOfThatKindAlone(t *testing.T) {
+	l := New(DefaultLimits, standing)
+	l.Own(acme)
+	ofFindings, ofDeliveries := Set(0).With(Findings), Set(0).With(Deliveries)
+	resumed := &Position{Findings: 5}
+	put(l, acme, Findings, 5)
+	put(l, acme, Deliveries, 6)
+	following, both := l.Read(acme, ofFindings, nil), l.Read(acme, ofFindings|ofDeliveries, nil)
+	put(l, acme, Findings, 7)
+	l.Restart(Deliveries, 9)
+	put(l, acme, Findings, 10)
+	put(l, acme, Deliveries, 11)
+	harness.Same(t, "held changes", 4, l.Held())
+	for _, tc := range []struct {
+		reason string
+		reader *Reader
+		reset  bool
+		want   []uint64
+	}{
+		{"a reader of findings", following, false, []uint64{7, 10}},
+		{"one that resumes", l.Read(acme, ofFindings, resumed), false, []uint64{7, 10}},
+		{"a reader of both", both, true, []uint64{7, 10, 11}},
+		{"one of both that resumes", l.Read(acme, ofFindings|ofDeliveries, resumed), true, nil},
+	} {
+		b := tc.reader.Next(10)
+		harness.Same(t, tc.reason+": reset", tc.reset, b.Reset)
+		var got []uint64
+		for _, change := range b.Changes {
+			got = append(got, change.Version)
+		}
+		harness.Same(t, tc.reason+": changes", tc.want, got)
+		harness.Same(t, tc.reason+": reset again", false, tc.reader.Next(10).Reset)
 	}
 }
 
