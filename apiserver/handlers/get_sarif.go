@@ -23,7 +23,14 @@ func (b *Backend) GetSarif(ctx context.Context, request Request) (Response, erro
 	imports := b.Model.Imports(request.Organization) != nil
 	_, heard := b.Model.Repository(request.Organization, upload.RepoId)
 	if (heard || !imports) && !slices.Contains(ids, upload.RepoId) {
-		return Response{}, problem.NotFound("upload")
+		// Nor may the full name, which another repository had before.
+		ids, err = b.Cluster.RepositoriesNamed(ctx, request.Key.Namespace, fullNameIn(request))
+		if err == nil && !slices.Contains(ids, upload.RepoId) {
+			err = problem.NotFound("upload")
+		}
+		if err != nil {
+			return Response{}, err
+		}
 	}
 	shown, err := render.JSON(render.SarifStatus(upload, request.Origin+"/v2/uploads/"+upload.Id))
 	return untagged(http.StatusOK, shown), err

@@ -12,7 +12,7 @@ import (
 // Otherwise, if the model has none, they are read from the API server: a pipeline may upload as soon as it has created
 // the repository.
 func (b *Backend) repositoriesNamed(ctx context.Context, request Request) ([]string, error) {
-	organization, fullName := request.Organization, request.Path.Get("owner")+"/"+request.Path.Get("repo")
+	organization, fullName := request.Organization, fullNameIn(request)
 	ids := b.Model.RepositoriesNamed(organization, fullName)
 	if len(ids) > 0 || b.Model.Imports(organization) != nil && provision.CheckFullName(fullName) == nil {
 		return ids, nil
@@ -22,4 +22,9 @@ func (b *Backend) repositoriesNamed(ctx context.Context, request Request) ([]str
 		err = problem.NotFound("repository")
 	}
 	return ids, err
+}
+
+// fullNameIn returns the full name of a repository in the path of GitHub's API.
+func fullNameIn(request Request) string {
+	return request.Path.Get("owner") + "/" + request.Path.Get("repo")
 }

@@ -33,7 +33,7 @@ func (b *Backend) uploadSarif(ctx context.Context, request Request, below string
 	}
 	id, err := b.Uploads.Submit(ctx, uploads.Request{
 		Organization: request.Organization, Namespace: request.Key.Namespace, KeyName: request.KeyName,
-		Repository: owner + "/" + repo, Named: named, Imports: b.Model.Imports(request.Organization),
+		Repository: fullNameIn(request), Named: named, Imports: b.Model.Imports(request.Organization),
 		Body: request.Stream.Body, Gzip: true, Readmit: request.Stream.Readmit,
 		Settings: func() (uploads.Settings, error) { return settings(request.Stream.Members()) },
 	})
