@@ -5810,8 +5810,8 @@ type ClientInterface interface {
 	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
 	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
-	// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
-	// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
+	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+	// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-31T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 	CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5823,8 +5823,8 @@ type ClientInterface interface {
 	// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
 	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
-	// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
-	// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
+	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+	// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-31T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
 	ExportFindings(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6554,8 +6554,8 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 // request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 // `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
 // ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
-// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
-// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
+// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-31T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6577,8 +6577,8 @@ func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams,
 // `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
 // without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 // one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
-// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
-// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
+// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-31T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
 func (c *Client) ExportFindings(ctx context.Context, params *ExportFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12577,8 +12577,8 @@ type ClientWithResponsesInterface interface {
 	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
 	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
-	// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
-	// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
+	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+	// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-31T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12592,8 +12592,8 @@ type ClientWithResponsesInterface interface {
 	// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
 	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
-	// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
-	// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
+	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+	// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-31T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17381,8 +17381,8 @@ func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, para
 // request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
 // `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
 // ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
-// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
-// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
+// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-31T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17402,8 +17402,8 @@ func (c *ClientWithResponses) CountFindingsWithResponse(ctx context.Context, par
 // `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
 // without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 // one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
-// a value that selects everything: a `text` without a word, or a `created_since` or `updated_since` that is not after
-// 1970-01-01T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
+// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-31T00:00:00Z. An empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

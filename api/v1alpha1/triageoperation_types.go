@@ -22,7 +22,7 @@ const (
 	ReasonTooManyFindings = "TooManyFindings"
 	// ReasonTooManyOperations: the organization already has the maximum number of operations.
 	ReasonTooManyOperations = "TooManyOperations"
-	// ReasonInvalidSelection: a filter in spec.select cannot be read, or is a text, a selector or a beginning that
+	// ReasonInvalidSelection: a filter in spec.select cannot be read, or is a text, a selector or a time that
 	// selects everything.
 	ReasonInvalidSelection = "InvalidSelection"
 	// ReasonNotUndoable: the operation to undo does not exist, was not committed, or is not completed.
@@ -169,14 +169,16 @@ type FindingSelection struct {
 	// fails unless it is after "1970-01-01T00:00:00Z".
 	// +optional
 	CreatedSince *Time `json:"createdSince,omitempty"`
-	// createdUntil selects findings detected before this time.
+	// createdUntil selects findings detected before this time. The operation fails unless it is before
+	// "9999-12-31T00:00:00Z".
 	// +optional
 	CreatedUntil *Time `json:"createdUntil,omitempty"`
 	// updatedSince selects findings last changed at this time or later. The operation fails unless it is after
 	// "1970-01-01T00:00:00Z".
 	// +optional
 	UpdatedSince *Time `json:"updatedSince,omitempty"`
-	// updatedUntil selects findings last changed before this time.
+	// updatedUntil selects findings last changed before this time. The operation fails unless it is before
+	// "9999-12-31T00:00:00Z".
 	// +optional
 	UpdatedUntil *Time `json:"updatedUntil,omitempty"`
 	// minScore is the lowest score, from "0.0" to "10.0". Findings without a score do not match.

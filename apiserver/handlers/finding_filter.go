@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"math"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -54,13 +55,19 @@ func strictFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
 	if err = findingquery.CheckText(query.Get("text")); err != nil {
 		return filter, problem.InvalidQuery(err.Error()).In("text")
 	}
-	for _, name := range []string{"created_since", "updated_since"} {
-		since := query.Time(name)
-		if since == nil {
+	for _, end := range []struct {
+		name  string
+		check func(string, time.Time) error
+	}{
+		{"created_since", findingquery.CheckSince}, {"created_until", findingquery.CheckUntil},
+		{"updated_since", findingquery.CheckSince}, {"updated_until", findingquery.CheckUntil},
+	} {
+		at := query.Time(end.name)
+		if at == nil {
 			continue
 		}
-		if err = findingquery.CheckSince(name, *since); err != nil {
-			return filter, problem.InvalidQuery(err.Error()).In(name)
+		if err = end.check(end.name, *at); err != nil {
+			return filter, problem.InvalidQuery(err.Error()).In(end.name)
 		}
 	}
 	return filter, nil

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/fields"
@@ -181,7 +182,10 @@ func (f *filter) read() error {
 	selection.CreatedSince, selection.CreatedUntil = readPeriod("created", f.createdSince, f.createdUntil, &errs)
 	selection.UpdatedSince, selection.UpdatedUntil = readPeriod("updated", f.updatedSince, f.updatedUntil, &errs)
 	errs = append(errs,
-		checkSince("--created-since", selection.CreatedSince), checkSince("--updated-since", selection.UpdatedSince))
+		checkEnd("--created-since", selection.CreatedSince, findingquery.CheckSince),
+		checkEnd("--created-until", selection.CreatedUntil, findingquery.CheckUntil),
+		checkEnd("--updated-since", selection.UpdatedSince, findingquery.CheckSince),
+		checkEnd("--updated-until", selection.UpdatedUntil, findingquery.CheckUntil))
 	options, err := selectors("", selection.LabelSelector, selection.FieldSelector)
 	if err == nil {
 		err = checkChoices(options.FieldSelector)
@@ -210,12 +214,12 @@ func checkChoices(selector fields.Selector) error {
 	return errors.Join(errs...)
 }
 
-// checkSince returns an error for a time that selects everything.
-func checkSince(flag string, since *v1alpha1.Time) error {
-	if since == nil {
+// checkEnd returns an error for a flag whose time selects everything.
+func checkEnd(flag string, at *v1alpha1.Time, check func(string, time.Time) error) error {
+	if at == nil {
 		return nil
 	}
-	return findingquery.CheckSince(flag, since.Time)
+	return check(flag, at.Time)
 }
 
 // selectedBy says by which fields the API server selects the objects.

@@ -119,10 +119,15 @@ func TestTheFlagsAreASelection(t *testing.T) {
 			t.Errorf("%s is taken", wrong)
 		}
 	}
-	err := flagged(t, "--updated-since=1970-01-01T00:00:00Z").read()
-	said := fmt.Sprint(err)
-	if !strings.HasPrefix(said, "--updated-since is not after") || strings.Contains(said, "updatedSince") {
-		t.Errorf("a time that selects everything: %s", said)
+	for flag, want := range map[string]string{
+		"--updated-since=1970-01-01T00:00:00Z": "--updated-since is not after",
+		"--created-until=9999-12-31T23:59:59Z": "--created-until is not before",
+		"--updated-until=9999-12-31T23:59:59Z": "--updated-until is not before",
+	} {
+		said := fmt.Sprint(flagged(t, flag).read())
+		if !strings.HasPrefix(said, want) || strings.Contains(said, "\n") {
+			t.Errorf("a time that selects everything: %s", said)
+		}
 	}
 }
 

@@ -41,8 +41,14 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 	if spec.CreatedSince != nil {
 		errs = append(errs, CheckSince("createdSince", spec.CreatedSince.Time))
 	}
+	if spec.CreatedUntil != nil {
+		errs = append(errs, CheckUntil("createdUntil", spec.CreatedUntil.Time))
+	}
 	if spec.UpdatedSince != nil {
 		errs = append(errs, CheckSince("updatedSince", spec.UpdatedSince.Time))
+	}
+	if spec.UpdatedUntil != nil {
+		errs = append(errs, CheckUntil("updatedUntil", spec.UpdatedUntil.Time))
 	}
 	if len(s.words) > MaxWords {
 		errs = append(errs, fmt.Errorf("text has %d words and may have %d", len(s.words), MaxWords))
@@ -80,6 +86,18 @@ func CheckSince(member string, since time.Time) error {
 		return nil
 	}
 	return fmt.Errorf("%s is not after 1970-01-01T00:00:00Z and selects everything: leave it out", member)
+}
+
+// endless is a time on the last day that a time can name.
+var endless = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+
+// CheckUntil returns an error for a time that selects everything. Programs send the last time that they know for one
+// that is not set, also with an offset.
+func CheckUntil(member string, until time.Time) error {
+	if until.Before(endless) {
+		return nil
+	}
+	return fmt.Errorf("%s is not before %s and selects everything: leave it out", member, endless.Format(time.RFC3339))
 }
 
 func readFields(text string) (fields.Selector, error) {

@@ -215,6 +215,9 @@ func selectsAll(name, value string) bool {
 	case "created_since", "updated_since":
 		at, err := time.Parse(time.RFC3339, value)
 		return err == nil && !at.After(time.Unix(0, 0))
+	case "created_until", "updated_until":
+		at, err := time.Parse(time.RFC3339, value)
+		return err == nil && !at.Before(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))
 	}
 	return false
 }
