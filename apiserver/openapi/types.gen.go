@@ -4624,7 +4624,8 @@ type ListFindingsV1ParamsOrder string
 // UpdateFindingV1Params defines parameters for UpdateFindingV1.
 type UpdateFindingV1Params struct {
 	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
-	// nothing is written and the answer is 412.
+	// nothing is written and the answer is 412. A weak tag (`W/`), such as a proxy makes that compresses answers by itself,
+	// never matches.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
 
@@ -5009,7 +5010,8 @@ type UpdateFindingV2Params struct {
 	RepoId *ID `form:"repo_id,omitempty" json:"repo_id,omitempty"`
 
 	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
-	// nothing is written and the answer is 412.
+	// nothing is written and the answer is 412. A weak tag (`W/`), such as a proxy makes that compresses answers by itself,
+	// never matches.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
 
@@ -5173,7 +5175,8 @@ type GetReviewIssueParams struct {
 // UpdateReviewIssueParams defines parameters for UpdateReviewIssue.
 type UpdateReviewIssueParams struct {
 	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
-	// nothing is written and the answer is 412.
+	// nothing is written and the answer is 412. A weak tag (`W/`), such as a proxy makes that compresses answers by itself,
+	// never matches.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
 
