@@ -13,6 +13,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 )
 
@@ -56,8 +57,15 @@ type List struct {
 type Codec struct {
 	// folder of the keys; empty for a random key.
 	folder string
-	// keys that verify, the newest first.
-	keys atomic.Pointer[[][]byte]
+	keys   atomic.Pointer[keySet]
+}
+
+// keySet holds the keys that are in use.
+type keySet struct {
+	// verifying are the keys that verify, the newest first.
+	verifying [][]byte
+	// derived holds the results of Derive by purpose.
+	derived sync.Map
 }
 
 // Encode returns the cursor that continues list after position. It returns an error if the position is too

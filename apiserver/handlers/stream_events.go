@@ -64,7 +64,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 	if err != nil {
 		return Response{}, err
 	}
-	places := places{keys: b.Cursors.Derive(placePurpose), bound: placePurpose + " " + request.Organization}
+	places := b.places(request.Organization)
 	// An invalid place, or one of another organization, is before all remembered changes.
 	var after *changes.Position
 	if request.LastEventID != "" {
@@ -126,8 +126,14 @@ const placePurpose = "findings-operator event id 1"
 // places encodes the ids of one organization's events. They are encrypted: the versions in them would reveal
 // how much is written for all organizations together.
 type places struct {
-	keys  [][]byte
+	// keys returns the keys of now: a stream may be older than the keys, and its ids must outlive it.
+	keys  func() [][]byte
 	bound string
+}
+
+func (b *Backend) places(organization string) places {
+	keys := func() [][]byte { return b.Cursors.Derive(placePurpose) }
+	return places{keys: keys, bound: placePurpose + " " + organization}
 }
 
 func (p places) write(at changes.Position) string {
@@ -135,7 +141,7 @@ func (p places) write(at changes.Position) string {
 	for _, version := range at {
 		content = binary.AppendUvarint(content, version)
 	}
-	return sealed.Seal(p.keys[0], content, p.bound)
+	return sealed.Seal(p.keys()[0], content, p.bound)
 }
 
 // maxPlaceBytes is longer than any place.
@@ -146,7 +152,7 @@ func (p places) read(id string) (at changes.Position, ok bool) {
 	if len(id) > maxPlaceBytes {
 		return changes.Position{}, false
 	}
-	content, ok := sealed.Open(p.keys, id, p.bound)
+	content, ok := sealed.Open(p.keys(), id, p.bound)
 	for k := range at {
 		version, n := binary.Uvarint(content)
 		if !ok || n <= 0 {
