@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -17,26 +16,23 @@ import (
 // implies all of it. Nothing in such a finding distinguishes it from one that was not reconciled yet. After a restart,
 // each finding is reconciled again. Statuses is safe for concurrent use; with a nil one, every status is stored.
 type Statuses struct {
-	mu   sync.Mutex
-	left map[types.NamespacedName]left
-	// owing holds, by namespace, the names of those in left whose creation is still to be delivered to an endpoint.
-	owing map[string]sets.Set[string]
-	// requested holds the findings whose status is to be stored anyway.
-	requested map[types.NamespacedName]*request
+	mu sync.Mutex
+	// known holds what is known of the findings, by namespace and name.
+	known map[string]map[string]entry
 	// enqueue enqueues a finding; nil until OnRequest is called.
 	enqueue func(types.NamespacedName)
 }
 
-// left is a finding that was left without a status.
-type left struct {
+// entry is what is known of one finding.
+type entry struct {
 	finding types.UID
-	// creation is what the finding itself no longer shows once its facts have changed.
+	// creation is what the finding itself no longer shows once its facts have changed; nil unless the finding was left
+	// without a status.
 	creation *findingstate.Creation
-}
-
-// request for the status of a finding.
-type request struct {
-	finding types.UID
+	// owes means that the finding was left without a status, and its creation is still to be delivered to an endpoint.
+	owes bool
+	// requested means that the status is to be stored anyway.
+	requested bool
 	// lost holds the names of the deliveries of its creation that somebody has deleted. Nothing else records that they
 	// were made.
 	lost []string
@@ -44,68 +40,70 @@ type request struct {
 
 // NewStatuses returns an empty Statuses.
 func NewStatuses() *Statuses {
-	return &Statuses{left: map[types.NamespacedName]left{}, owing: map[string]sets.Set[string]{},
-		requested: map[types.NamespacedName]*request{}}
+	return &Statuses{known: map[string]map[string]entry{}}
+}
+
+// of returns what is known of the object, a finding: nothing if the entry is that of another with the same name.
+func (s *Statuses) of(object client.Object) entry {
+	if s == nil {
+		return entry{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e := s.known[object.GetNamespace()][object.GetName()]; e.finding == object.GetUID() {
+		return e
+	}
+	return entry{}
+}
+
+// change changes what is known of the finding.
+func (s *Statuses) change(finding *v1alpha1.Finding, change func(*entry)) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	findings := s.known[finding.Namespace]
+	if findings == nil {
+		findings = map[string]entry{}
+		s.known[finding.Namespace] = findings
+	}
+	e := findings[finding.Name]
+	if e.finding != finding.UID {
+		e = entry{finding: finding.UID}
+	}
+	change(&e)
+	findings[finding.Name] = e
 }
 
 // Leave records that the finding is left without a status; it has the observed one. It may owe the delivery of its
 // creation to an endpoint with a backlog.
 func (s *Statuses) Leave(finding *v1alpha1.Finding, owes bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := client.ObjectKeyFromObject(finding)
-	s.left[key] = left{finding.UID, findingstate.CreationOf(&finding.Status)}
-	if !owes {
-		s.paid(key)
-		return
-	}
-	if s.owing[key.Namespace] == nil {
-		s.owing[key.Namespace] = sets.Set[string]{}
-	}
-	s.owing[key.Namespace].Insert(key.Name)
-}
-
-// paid records that the finding owes nothing.
-func (s *Statuses) paid(finding types.NamespacedName) {
-	names := s.owing[finding.Namespace]
-	names.Delete(finding.Name)
-	if len(names) == 0 {
-		delete(s.owing, finding.Namespace)
-	}
+	creation := findingstate.CreationOf(&finding.Status)
+	s.change(finding, func(e *entry) { e.creation, e.owes = creation, owes })
 }
 
 // Owes reports whether the object is a finding that was left without a status and owes a delivery.
-func (s *Statuses) Owes(object client.Object) bool {
-	if s == nil {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.left[client.ObjectKeyFromObject(object)]
-	return l.finding == object.GetUID() && s.owing[object.GetNamespace()].Has(object.GetName())
-}
+func (s *Statuses) Owes(object client.Object) bool { return s.of(object).owes }
 
 // Owing returns the names of the namespace's findings that were left without a status and owe a delivery.
-func (s *Statuses) Owing(namespace string) []string {
+func (s *Statuses) Owing(namespace string) (names []string) {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owing[namespace].UnsortedList()
+	for name, e := range s.known[namespace] {
+		if e.owes {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Creation returns what was seen of the finding's creation when it was left; nil if it was not.
 func (s *Statuses) Creation(finding *v1alpha1.Finding) *findingstate.Creation {
-	if s == nil {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if l, is := s.left[client.ObjectKeyFromObject(finding)]; is && l.finding == finding.UID {
-		return l.creation
-	}
-	return nil
+	return s.of(finding).creation
 }
 
 // Forget removes a finding whose status records all that is known of it here, or that no longer exists.
@@ -115,20 +113,16 @@ func (s *Statuses) Forget(finding types.NamespacedName) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.left, finding)
-	delete(s.requested, finding)
-	s.paid(finding)
+	findings := s.known[finding.Namespace]
+	delete(findings, finding.Name)
+	if len(findings) == 0 {
+		delete(s.known, finding.Namespace)
+	}
 }
 
 // Suffice reports whether the finding was left without a status and has not changed since.
 func (s *Statuses) Suffice(finding *v1alpha1.Finding) bool {
-	if s == nil || !findingstate.AsCreated(finding) {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l, is := s.left[client.ObjectKeyFromObject(finding)]
-	return is && l.finding == finding.UID
+	return findingstate.AsCreated(finding) && s.Creation(finding) != nil
 }
 
 // OnRequest sets the function that enqueues a finding whose status is requested.
@@ -143,56 +137,25 @@ func (s *Statuses) OnRequest(enqueue func(types.NamespacedName)) {
 
 // Request asks for the finding's status to be stored, before the deliveries that record its creation go.
 func (s *Statuses) Request(finding *v1alpha1.Finding) {
-	if s == nil {
-		return
-	}
-	key := client.ObjectKeyFromObject(finding)
-	s.request(key, finding.UID)
-	s.mu.Lock()
-	enqueue := s.enqueue
-	s.mu.Unlock()
+	var enqueue func(types.NamespacedName)
+	s.change(finding, func(e *entry) { e.requested, enqueue = true, s.enqueue })
 	if enqueue != nil {
-		enqueue(key)
+		enqueue(client.ObjectKeyFromObject(finding))
 	}
 }
 
 // Lose requests the status of a finding because a delivery that recorded its creation is gone. The caller has the
 // finding reconciled.
 func (s *Statuses) Lose(finding *v1alpha1.Finding, delivery string) {
-	if s != nil {
-		s.request(client.ObjectKeyFromObject(finding), finding.UID, delivery)
-	}
-}
-
-func (s *Statuses) request(finding types.NamespacedName, uid types.UID, lost ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.requested[finding]
-	if known == nil || known.finding != uid {
-		known = &request{finding: uid}
-		s.requested[finding] = known
-	}
-	known.lost = append(known.lost, lost...)
+	s.change(finding, func(e *entry) { e.requested, e.lost = true, append(e.lost, delivery) })
 }
 
 // IsRequested reports whether the finding's status is to be stored although it follows from its creation.
 func (s *Statuses) IsRequested(finding *v1alpha1.Finding) bool {
-	if s == nil {
-		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.requested[client.ObjectKeyFromObject(finding)]
-	return known != nil && known.finding == finding.UID
+	return s == nil || s.of(finding).requested
 }
 
 // IsLost reports whether that delivery of the creation of the object, a finding, was deleted.
 func (s *Statuses) IsLost(object client.Object, delivery string) bool {
-	if s == nil {
-		return false
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	known := s.requested[client.ObjectKeyFromObject(object)]
-	return known != nil && known.finding == object.GetUID() && slices.Contains(known.lost, delivery)
+	return slices.Contains(s.of(object).lost, delivery)
 }
