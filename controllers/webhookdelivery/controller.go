@@ -19,7 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -54,8 +53,6 @@ const (
 	troubleDelay = 5 * time.Second
 	// settleDelay is how long to wait for the cache to show what an attempt wrote.
 	settleDelay = 50 * time.Millisecond
-	// doneBuffer is how many ended attempts may wait for the queue.
-	doneBuffer = 64
 )
 
 var standardLimits = limits{
@@ -83,13 +80,6 @@ type Reconciler struct {
 	reconcile.Base
 	sender     *sender
 	dispatcher *dispatcher
-	ended      chan event.TypedGenericEvent[ended]
-}
-
-// ended reports that work on a delivery has ended, and whether it failed with an error.
-type ended struct {
-	delivery types.NamespacedName
-	trouble  bool
 }
 
 // SetupWithManager adds the controller of WebhookDeliveries to the manager.
@@ -99,9 +89,8 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		Base:       reconcile.NewBase(mgr),
 		sender:     newSender(s),
 		dispatcher: newDispatcher(s.limits, clock.RealClock{}),
-		ended:      make(chan event.TypedGenericEvent[ended], doneBuffer),
 	}
-	r.dispatcher.work, r.dispatcher.done = r.attempt, r.reportEnd
+	r.dispatcher.work = r.attempt
 	if err := mgr.Add(r.dispatcher); err != nil {
 		return fmt.Errorf("add the sender of webhooks: %w", err)
 	}
@@ -115,7 +104,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		// Finished deliveries too: their recorded signatures are updated when a secret expires.
 		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueDeliveries(),
 			builder.WithPredicates(watch.NewSinceStart, concernsDeliveries)).
-		WatchesRawSource(source.TypedChannel(r.ended, enqueueEnded)).
+		WatchesRawSource(source.Func(r.enqueueEnded)).
 		WithOptions(options).
 		Complete(r)
 }

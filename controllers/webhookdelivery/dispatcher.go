@@ -101,14 +101,12 @@ type dispatcher struct {
 	clock clock.WithDelayedExecution
 	// work does the work for a delivery, and returns the endpoint's standing after it.
 	work func(ctx context.Context, delivery types.NamespacedName) (standing, error)
-	// done is called after work, when the delivery is no longer busy. Its context ends when the
-	// dispatcher is stopped.
+	// done is called after work, with its context, when the delivery is no longer busy.
 	done func(ctx context.Context, delivery types.NamespacedName, err error)
 
 	mu sync.Mutex
-	// ctx is the context of the work, stop that of Start. Both are nil until Start, and ctx is nil
-	// again after Start's context has ended.
-	ctx, stop context.Context
+	// ctx is the context of the work. It is nil until Start, and again after Start's context has ended.
+	ctx context.Context
 	// busy holds the deliveries that wait or are being worked on.
 	busy map[types.NamespacedName]struct{}
 	// queues holds the queues of endpoints with waiting or running work, and of those that rest.
@@ -135,7 +133,7 @@ func (d *dispatcher) Start(ctx context.Context) error {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	d.mu.Lock()
-	d.ctx, d.stop = working, ctx
+	d.ctx = working
 	d.dispatch()
 	d.mu.Unlock()
 
@@ -239,12 +237,12 @@ func (d *dispatcher) dispatch() {
 		}
 		q.running++
 		d.used[j.lane]++
-		working, stop := d.ctx, d.stop
-		d.group.Go(func() { d.run(working, stop, j) })
+		working := d.ctx
+		d.group.Go(func() { d.run(working, j) })
 	}
 }
 
-func (d *dispatcher) run(ctx, stop context.Context, j *job) {
+func (d *dispatcher) run(ctx context.Context, j *job) {
 	timer := d.clock.AfterFunc(d.slowAfter, func() { d.slowDown(j) })
 	var after standing
 	err := safely.Func(func() (err error) {
@@ -254,7 +252,7 @@ func (d *dispatcher) run(ctx, stop context.Context, j *job) {
 	timer.Stop()
 	d.end(j, after)
 	// Last, when the delivery is no longer busy: done may cause it to be submitted again.
-	d.done(stop, j.delivery, err)
+	d.done(ctx, j.delivery, err)
 }
 
 // slowDown makes room for others when a job is slow: the endpoint is no longer proven, and the job

@@ -11,10 +11,11 @@ import (
 
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -223,8 +224,10 @@ func TestOnlyAPanicIsLoggedWithAStack(t *testing.T) {
 	for failed, want := range map[error]bool{panicked: true, errors.New("no such endpoint"): false} {
 		var logged string
 		ctx := logf.IntoContext(t.Context(), funcr.New(func(_, line string) { logged = line }, funcr.Options{}))
-		r := &Reconciler{ended: make(chan event.TypedGenericEvent[ended], 1)}
-		r.reportEnd(ctx, types.NamespacedName{Name: "a"}, failed)
+		r, q := &Reconciler{dispatcher: newDispatcher(roomy, clock.RealClock{})}, watch.NewFairQueue("ended", nil)
+		defer q.ShutDown()
+		harness.Must(t, r.enqueueEnded(ctx, q))
+		r.dispatcher.done(ctx, types.NamespacedName{Name: "a"}, failed)
 		if got := strings.Contains(logged, `"stack"`); got != want {
 			t.Errorf("logged %s", logged)
 		}

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -74,30 +73,21 @@ var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) boo
 	return isDelivery && webhooks.RedeliveryAsked(delivery) != ""
 })
 
-// reportEnd enqueues the delivery: it may be due again, or wait for something else. The context is
-// done's.
-func (r *Reconciler) reportEnd(ctx context.Context, delivery types.NamespacedName, err error) {
-	if err != nil {
-		log := logf.FromContext(ctx).WithValues("namespace", delivery.Namespace, "delivery", delivery.Name)
-		if stack := safely.Stack(err); stack != "" {
-			log = log.WithValues("stack", stack)
-		}
-		log.Error(err, "attempt to deliver a webhook")
-	}
-	select {
-	case r.ended <- event.TypedGenericEvent[ended]{Object: ended{delivery: delivery, trouble: err != nil}}:
-	case <-ctx.Done(): // the controller stops: the next one reconciles every delivery
-	}
-}
-
-// enqueueEnded adds a delivery to the queue again, with a longer delay after an error.
-var enqueueEnded = handler.TypedFuncs[ended, reconcile.Request]{
-	GenericFunc: func(_ context.Context, e event.TypedGenericEvent[ended], q watch.Queue) {
-		request := reconcile.Request{NamespacedName: e.Object.delivery}
+// enqueueEnded enqueues each delivery whose attempt has ended: it may be due again, or wait for something else. After
+// an error, the delay is longer. It is called before the first reconcile, and so before the first attempt.
+func (r *Reconciler) enqueueEnded(_ context.Context, q watch.Queue) error {
+	r.dispatcher.done = func(ctx context.Context, delivery types.NamespacedName, err error) {
 		rest := settleDelay
-		if e.Object.trouble {
+		if err != nil {
+			log := logf.FromContext(ctx).WithValues("namespace", delivery.Namespace, "delivery", delivery.Name)
+			if stack := safely.Stack(err); stack != "" {
+				log = log.WithValues("stack", stack)
+			}
+			log.Error(err, "attempt to deliver a webhook")
 			rest = troubleDelay
 		}
-		q.AddAfter(request, wait.Jitter(rest, 1))
-	},
+		// It does nothing once the controller stops: the next one reconciles every delivery.
+		q.AddAfter(reconcile.Request{NamespacedName: delivery}, wait.Jitter(rest, 1))
+	}
+	return nil
 }
