@@ -73,10 +73,6 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 	); err != nil {
 		return err
 	}
-	hourly := policies.NewTicker(r.Client, clock)
-	if err := mgr.Add(hourly); err != nil {
-		return err
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Finding{}, builder.WithPredicates(r.ofScanners())).
 		Watches(&v1alpha1.Finding{}, watch.EnqueueFirst(), builder.WithPredicates(r.ofDecisions())).
@@ -92,7 +88,7 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 			builder.WithPredicates(policies.DecidesOtherwise)).
 		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(ctx), builder.WithPredicates(issueDecidesOtherwise)).
 		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(ctx), builder.WithPredicates(anotherResult)).
-		WatchesRawSource(hourly.Source(r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
+		WatchesRawSource(policies.Hourly(r.Client, clock, r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
 		WatchesRawSource(source.Func(r.enqueueRequested)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueForNewEndpoint(), builder.WithPredicates(watch.NewSinceStart)).

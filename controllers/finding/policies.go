@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
@@ -26,7 +27,7 @@ func ofRepository(repository client.Object) []client.ListOption {
 }
 
 // rejudge enqueues only the findings whose verdict by reviews and policies differs from their status.
-func (r *Reconciler) rejudge(ctx context.Context, of policies.Subject, which concerned) handler.EventHandler {
+func (r *Reconciler) rejudge(ctx context.Context, of watch.Subject, which concerned) handler.EventHandler {
 	return policies.Rejudge(ctx, of, func(ctx context.Context, object client.Object) ([]ctrl.Request, error) {
 		return r.otherVerdicts(ctx, object.GetNamespace(), which(object))
 	})

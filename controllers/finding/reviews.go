@@ -278,7 +278,7 @@ func (r *Reconciler) rejudgeAlike(ctx context.Context) handler.EventHandler {
 	})
 }
 
-// keyOf is a policies.Subject: the key of the object's result; "" for none.
+// keyOf is a watch.Subject: the key of the object's result; "" for none.
 func keyOf(object client.Object) string {
 	switch o := object.(type) {
 	case *v1alpha1.ReviewIssue:

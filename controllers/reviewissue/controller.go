@@ -47,10 +47,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	if err := index.AddReference(ctx, mgr, &v1alpha1.ReviewIssue{}, reviewIndex, reviewOf); err != nil {
 		return err
 	}
-	hourly := policies.NewTicker(r.Client, clock.RealClock{})
-	if err := mgr.Add(hourly); err != nil {
-		return err
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.ReviewIssue{}, builder.WithPredicates(worthReconciling)).
 		// Issues do not depend on their review's status, which is written far more often than its
@@ -60,7 +56,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		Watches(&v1alpha1.Project{}, r.rejudge(ctx), builder.WithPredicates(policies.ProjectFactsDiffer)).
 		Watches(&v1alpha1.Repository{}, r.rejudge(ctx), builder.WithPredicates(policies.RepositoryFactsDiffer)).
 		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ctx), builder.WithPredicates(policies.DecidesOtherwise)).
-		WatchesRawSource(hourly.Source(r.rejudge(ctx))).
+		WatchesRawSource(policies.Hourly(r.Client, clock.RealClock{}, r.rejudge(ctx))).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		WithOptions(options).
 		Complete(r)

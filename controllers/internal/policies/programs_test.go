@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"testing"
 
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -36,15 +35,15 @@ func TestCompiledExpressionsAreKeptWithinABound(t *testing.T) {
 	}
 }
 
-// The ticker looks at the policies of all organizations.
-func TestTheTickerCompilesNothingAnew(t *testing.T) {
+// The hourly tick reads the policies of all organizations.
+func TestTheHourlyTickCompilesNothingAnew(t *testing.T) {
 	policy := builder.TriagePolicy("p", "finding.name == 'of the ticker'").Build()
 	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: policy.Spec}
 	cache := interceptor.NewClient(nil, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
 		into.(*v1alpha1.TriagePolicyList).Items = []v1alpha1.TriagePolicy{*policy}
 		return nil
 	}})
-	harness.Must(t, NewTicker(cache, clock.RealClock{}).tick(t.Context()))
+	harness.Must(t, eachDependingOnTime(t.Context(), cache, nil))
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
 	if _, known := programs.known[policy.Spec.Match]; !known {

@@ -18,9 +18,6 @@ var rejudging = semaphore.NewWeighted(8)
 // All handlers of Rejudge share evaluations, so that an organization occupies only one slot of rejudging.
 var evaluations, decisions = watch.NewBacklog(), watch.NewBacklog()
 
-// Subject returns a key for what a change concerns within a namespace.
-type Subject = watch.Subject
-
 // WholeNamespace is for objects that concern the whole namespace.
 func WholeNamespace(client.Object) string { return "" }
 
@@ -31,11 +28,11 @@ func EachObject(object client.Object) string { return object.GetName() }
 // Find returns requests for the objects whose verdict differs since the given object has changed.
 type Find func(ctx context.Context, object client.Object) ([]ctrl.Request, error)
 
-// Rejudge enqueues the requests that find returns after an object has changed or a Ticker has fired, until the context
+// Rejudge enqueues the requests that find returns after an object has changed or an hour has passed (see Hourly), until the context
 // ends. It does so in a separate goroutine: evaluating a hundred policies over many findings takes long, and must not
 // delay the events of other organizations. An organization's subjects, of all handlers, are handled one after the
 // other. A change that gives the object another subject concerns the previous one too.
-func Rejudge(ctx context.Context, of Subject, find Find) handler.EventHandler {
+func Rejudge(ctx context.Context, of watch.Subject, find Find) handler.EventHandler {
 	return evaluations.Handler(of, func(_ context.Context, change watch.Change, q watch.Queue) {
 		if rejudging.Acquire(ctx, 1) != nil {
 			return // the process is stopping
@@ -47,7 +44,7 @@ func Rejudge(ctx context.Context, of Subject, find Find) handler.EventHandler {
 
 // RejudgeFew does the same where a subject concerns few objects, such as the result that a person decides about in a
 // pull request: it does not wait for the evaluations.
-func RejudgeFew(ctx context.Context, of Subject, find Find) handler.EventHandler {
+func RejudgeFew(ctx context.Context, of watch.Subject, find Find) handler.EventHandler {
 	return decisions.Handler(of, func(_ context.Context, change watch.Change, q watch.Queue) {
 		enqueue(ctx, q, change.Object(), find)
 	})

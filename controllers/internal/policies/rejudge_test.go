@@ -32,7 +32,7 @@ func changes(t *testing.T, h handler.EventHandler, namespace string, names ...st
 // handled once, after the current ones.
 func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 	for _, c := range []struct {
-		of   Subject
+		of   watch.Subject
 		want []string
 	}{
 		{EachObject, []string{"org-a/p", "org-a/q", "org-a/p"}},

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -44,40 +43,33 @@ var (
 	RepositoryFactsDiffer = predicate.And(watch.NewSinceStart, watch.Updates(triagepolicy.RepositoryFactsDiffer))
 )
 
-// Ticker triggers a new evaluation for namespaces with policies that depend on the time.
-type Ticker struct {
-	cache  client.Reader
-	clock  clock.WithTicker
-	events chan event.GenericEvent
-}
-
-// NewTicker returns a Ticker that reads policies from the cache. Add it to the manager.
-func NewTicker(cache client.Reader, clock clock.WithTicker) *Ticker {
-	return &Ticker{cache: cache, clock: clock, events: make(chan event.GenericEvent)}
-}
-
-// Source calls the handler hourly, with one policy per such namespace.
-func (t *Ticker) Source(to handler.EventHandler) source.Source { return source.Channel(t.events, to) }
-
-// Start ticks until the context ends. It runs only on the leader.
-func (t *Ticker) Start(ctx context.Context) error {
-	timer := t.clock.NewTicker(NowInterval)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C():
-			if err := t.tick(ctx); err != nil {
-				ctrl.LoggerFrom(ctx).Error(err, "look at the policies that depend on the time")
+// Hourly triggers a new evaluation for namespaces with policies that depend on the time: it calls the handler with one
+// policy per such namespace.
+func Hourly(cache client.Reader, clock clock.WithTicker, to handler.EventHandler) source.Source {
+	return source.Func(func(ctx context.Context, q watch.Queue) error {
+		go func() {
+			ticker := clock.NewTicker(NowInterval)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-ticker.C():
+					err := eachDependingOnTime(ctx, cache, func(policy *v1alpha1.TriagePolicy) {
+						to.Generic(ctx, event.GenericEvent{Object: policy}, q)
+					})
+					watch.LogError(ctx, err, "re-evaluate the policies that depend on the time")
+				}
 			}
-		}
-	}
+		}()
+		return nil
+	})
 }
 
-func (t *Ticker) tick(ctx context.Context) error {
+// eachDependingOnTime calls do with one policy for each namespace that has policies which depend on the time.
+func eachDependingOnTime(ctx context.Context, cache client.Reader, do func(*v1alpha1.TriagePolicy)) error {
 	list := &v1alpha1.TriagePolicyList{}
-	if err := t.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+	if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
@@ -90,11 +82,7 @@ func (t *Ticker) tick(ctx context.Context) error {
 			continue
 		}
 		seen[policy.Namespace] = true
-		select {
-		case <-ctx.Done():
-			return nil
-		case t.events <- event.GenericEvent{Object: policy.DeepCopy()}:
-		}
+		do(policy.DeepCopy())
 	}
 	return nil
 }
