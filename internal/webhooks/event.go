@@ -41,9 +41,9 @@ type Event struct {
 
 // envelope is a payload in the form that Standard Webhooks recommends.
 type envelope struct {
-	Type      string `json:"type"`
-	Timestamp string `json:"timestamp"`
-	Data      any    `json:"data"`
+	Type      string        `json:"type"`
+	Timestamp v1alpha1.Time `json:"timestamp"`
+	Data      any           `json:"data"`
 }
 
 // NewDelivery returns the delivery of the event to the endpoint. The same event and endpoint
@@ -53,8 +53,8 @@ func NewDelivery(event Event, endpoint *v1alpha1.WebhookEndpoint) (*v1alpha1.Web
 }
 
 func namedDelivery(name string, event Event, endpoint *v1alpha1.WebhookEndpoint) (*v1alpha1.WebhookDelivery, error) {
-	at := event.Time.UTC().Truncate(time.Second)
-	payload, err := json.Marshal(envelope{Type: event.Type, Timestamp: timestamp(at), Data: event.Data})
+	at := v1alpha1.NewTime(event.Time)
+	payload, err := json.Marshal(envelope{Type: event.Type, Timestamp: at, Data: event.Data})
 	if err != nil {
 		return nil, fmt.Errorf("encode the payload of a %s event: %w", event.Type, err)
 	}
@@ -68,7 +68,7 @@ func namedDelivery(name string, event Event, endpoint *v1alpha1.WebhookEndpoint)
 			EndpointRef: v1alpha1.WebhookEndpointReference{Name: v1alpha1.ResourceName(endpoint.Name),
 				UID: string(endpoint.UID)},
 			Event: v1alpha1.WebhookEvent{
-				ID: name, Type: event.Type, Time: v1alpha1.NewTime(at), Subject: event.Subject,
+				ID: name, Type: event.Type, Time: at, Subject: event.Subject,
 			},
 			Payload: string(payload),
 		},

@@ -1,8 +1,6 @@
 package webhooks
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -41,7 +39,7 @@ type FindingData struct {
 	Author string `json:"author,omitempty"`
 	// Reason and ExpiresAt of the decision that was made, or has ended.
 	Reason    v1alpha1.DecisionReason `json:"reason,omitempty"`
-	ExpiresAt string                  `json:"expires_at,omitempty"`
+	ExpiresAt *v1alpha1.Time          `json:"expires_at,omitempty"`
 	// Exactly one of these is set: UserStatus for a user's decision, its end, or its staleness; Verdict for a
 	// verdict, open if there is none; else State.
 	State      *Change `json:"state,omitempty"`
@@ -68,9 +66,7 @@ func DataOfFinding(finding *v1alpha1.Finding, t v1alpha1.Transition) FindingData
 		By:           t.By,
 		Author:       t.Author,
 		Reason:       t.Reason,
-	}
-	if t.ExpiresAt != nil {
-		data.ExpiresAt = timestamp(t.ExpiresAt.Time)
+		ExpiresAt:    t.ExpiresAt,
 	}
 	change := &Change{From: t.From, To: t.To}
 	switch t.Type {
@@ -83,6 +79,3 @@ func DataOfFinding(finding *v1alpha1.Finding, t v1alpha1.Transition) FindingData
 	}
 	return data
 }
-
-// timestamp formats a time as payloads do.
-func timestamp(at time.Time) string { return at.UTC().Truncate(time.Second).Format(time.RFC3339) }

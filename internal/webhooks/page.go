@@ -19,8 +19,8 @@ const MaxPageEntries = 128
 
 // PageEntry is one transition of one finding in a page.
 type PageEntry struct {
-	Type      string `json:"type"`
-	Timestamp string `json:"timestamp"`
+	Type      string        `json:"type"`
+	Timestamp v1alpha1.Time `json:"timestamp"`
 	FindingData
 }
 
@@ -76,7 +76,7 @@ func (c Cause) dataOf(entries []PageEntry) pageData {
 
 // PageEntryOf returns the entry for the finding's transition.
 func PageEntryOf(finding *v1alpha1.Finding, t v1alpha1.Transition) PageEntry {
-	return PageEntry{Type: FindingEvent(t.Type), Timestamp: timestamp(t.At.Time), FindingData: DataOfFinding(finding, t)}
+	return PageEntry{Type: FindingEvent(t.Type), Timestamp: t.At, FindingData: DataOfFinding(finding, t)}
 }
 
 // Pages puts the entries into deliveries to the endpoint, in their order, as many in each as it
@@ -104,8 +104,7 @@ func Pages(cause Cause, endpoint *v1alpha1.WebhookEndpoint,
 
 // fitting returns how many of the entries, from the first, fit into a page.
 func fitting(cause Cause, entries []PageEntry) (int, error) {
-	size, err := encodedSize(envelope{Type: EventFindingBatch, Timestamp: timestamp(time.Time{}),
-		Data: cause.dataOf(nil)})
+	size, err := encodedSize(envelope{Type: EventFindingBatch, Data: cause.dataOf(nil)})
 	if err != nil {
 		return 0, err
 	}
@@ -136,10 +135,7 @@ func encodedSize(value any) (int, error) {
 
 func newPage(cause Cause, endpoint *v1alpha1.WebhookEndpoint,
 	entries []PageEntry) (*v1alpha1.WebhookDelivery, error) {
-	_, at, err := Span(entries)
-	if err != nil {
-		return nil, err
-	}
+	_, at := Span(entries)
 	return namedDelivery(pageName(cause.key, entries[0], endpoint.UID), Event{
 		Type:    EventFindingBatch,
 		Time:    at,
@@ -149,12 +145,9 @@ func newPage(cause Cause, endpoint *v1alpha1.WebhookEndpoint,
 }
 
 // Span returns the times of the oldest and of the newest entry; zero if there are none.
-func Span(entries []PageEntry) (oldest, newest time.Time, err error) {
+func Span(entries []PageEntry) (oldest, newest time.Time) {
 	for i := range entries {
-		at, err := time.Parse(time.RFC3339, entries[i].Timestamp)
-		if err != nil {
-			return oldest, newest, fmt.Errorf("read the time of an entry: %w", err)
-		}
+		at := entries[i].Timestamp.Time
 		if i == 0 || at.Before(oldest) {
 			oldest = at
 		}
@@ -162,7 +155,7 @@ func Span(entries []PageEntry) (oldest, newest time.Time, err error) {
 			newest = at
 		}
 	}
-	return oldest, newest, nil
+	return oldest, newest
 }
 
 // pageName never equals the name of a transition's own delivery, which is made of three parts.

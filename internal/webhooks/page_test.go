@@ -79,7 +79,7 @@ func TestTheDataOfAFinding(t *testing.T) {
 
 func TestThePayloadOfAPage(t *testing.T) {
 	later := entry("f-2", 3)
-	later.Timestamp = "2026-03-01T12:00:07Z"
+	later.Timestamp = v1alpha1.NewTime(noon.Add(7 * time.Second))
 	pages, err := Pages(CauseOfScan(scan()), endpoint(), []PageEntry{entry("f-1", 1), later})
 	if err != nil || len(pages) != 1 {
 		t.Fatal(pages, err)

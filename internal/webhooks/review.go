@@ -69,7 +69,7 @@ type ReviewIssueData struct {
 	Author string `json:"author,omitempty"`
 	// Reason and ExpiresAt of the decision that was made, or has ended.
 	Reason    v1alpha1.DecisionReason `json:"reason,omitempty"`
-	ExpiresAt string                  `json:"expires_at,omitempty"`
+	ExpiresAt *v1alpha1.Time          `json:"expires_at,omitempty"`
 	// ResolvedBy is the commit that resolved the issue; absent if the issue was opened, or if the
 	// review no longer keeps that commit.
 	ResolvedBy string `json:"resolved_by,omitempty"`
@@ -78,16 +78,14 @@ type ReviewIssueData struct {
 // DataOfReviewIssue returns the event data for the issue's transition.
 func DataOfReviewIssue(issue *v1alpha1.ReviewIssue, t v1alpha1.Transition) ReviewIssueData {
 	data := ReviewIssueData{
-		IssueID:  issue.Name,
-		UID:      string(issue.UID),
-		Seq:      t.Seq,
-		ReviewID: string(issue.Spec.ReviewRef.Name),
-		Severity: issue.Spec.Severity,
-		Author:   t.Author,
-		Reason:   t.Reason,
-	}
-	if t.ExpiresAt != nil {
-		data.ExpiresAt = timestamp(t.ExpiresAt.Time)
+		IssueID:   issue.Name,
+		UID:       string(issue.UID),
+		Seq:       t.Seq,
+		ReviewID:  string(issue.Spec.ReviewRef.Name),
+		Severity:  issue.Spec.Severity,
+		Author:    t.Author,
+		Reason:    t.Reason,
+		ExpiresAt: t.ExpiresAt,
 	}
 	change := &Change{From: t.From, To: t.To}
 	switch t.Type {

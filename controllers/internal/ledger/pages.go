@@ -293,29 +293,29 @@ func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause
 			return 0, err
 		}
 	}
-	return p.makePages(ctx, namespace, cause, func([]webhooks.PageEntry) (bool, error) { return waits, nil })
+	return p.makePages(ctx, namespace, cause, func([]webhooks.PageEntry) bool { return waits })
 }
 
 // MakeOnceQuiet is Make for a cause without an end. It makes only full pages until no finding has changed for
 // PageDelay. No change waits longer than quietPatience.
 func (p *Pager) MakeOnceQuiet(ctx context.Context, namespace string, cause webhooks.Cause,
 	now time.Time) (again time.Duration, err error) {
-	return p.makePages(ctx, namespace, cause, func(entries []webhooks.PageEntry) (bool, error) {
+	return p.makePages(ctx, namespace, cause, func(entries []webhooks.PageEntry) bool {
 		return changing(entries, now)
 	})
 }
 
 // changing reports whether more entries are to be expected after these. A time ahead of this clock comes from
 // another machine's clock, and is not waited for.
-func changing(entries []webhooks.PageEntry, now time.Time) (bool, error) {
-	oldest, newest, err := webhooks.Span(entries)
-	return now.Sub(newest).Abs() < PageDelay && now.Sub(oldest) < quietPatience, err
+func changing(entries []webhooks.PageEntry, now time.Time) bool {
+	oldest, newest := webhooks.Span(entries)
+	return now.Sub(newest).Abs() < PageDelay && now.Sub(oldest) < quietPatience
 }
 
 // makePages makes pages for each endpoint that subscribes to pages. It leaves out a page that is not full if waits
 // reports true for the endpoint's entries, and then returns when to make it.
 func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.Cause,
-	waits func([]webhooks.PageEntry) (bool, error)) (again time.Duration, err error) {
+	waits func([]webhooks.PageEntry) bool) (again time.Duration, err error) {
 	findings, err := p.findings(ctx, namespace, cause.Name())
 	if err != nil || len(findings) == 0 {
 		return 0, err
@@ -333,10 +333,7 @@ func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.
 		if err != nil {
 			return 0, err
 		}
-		wait, err := waits(entries)
-		if err != nil {
-			return 0, err
-		}
+		wait := waits(entries)
 		if wait && len(entries) > 0 {
 			again = PageDelay
 		}

@@ -191,10 +191,8 @@ func TestHowLongChangesWaitForMore(t *testing.T) {
 	} {
 		var entries []webhooks.PageEntry
 		for _, age := range c.ages {
-			entries = append(entries, webhooks.PageEntry{Timestamp: now.Add(-age).Format(time.RFC3339)})
+			entries = append(entries, webhooks.PageEntry{Timestamp: v1alpha1.NewTime(now.Add(-age))})
 		}
-		if got, err := changing(entries, now); got != c.want || err != nil {
-			t.Errorf("%s: %t, %v", c.reason, got, err)
-		}
+		harness.Same(t, c.reason, c.want, changing(entries, now))
 	}
 }
