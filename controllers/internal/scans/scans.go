@@ -55,16 +55,18 @@ func compareStart(a, b *v1alpha1.Scan) int {
 	)
 }
 
+// compareEnd compares scans that have succeeded.
+func compareEnd(a, b *v1alpha1.Scan) int {
+	return cmp.Or(a.Spec.CompletedAt.Compare(b.Spec.CompletedAt.Time), compareStart(a, b))
+}
+
 // LastSuccess returns the latest completion time of a successful scan; nil if there is none.
 func LastSuccess(scans []v1alpha1.Scan) *v1alpha1.Time {
 	var last *v1alpha1.Time
 	for i := range scans {
-		spec := &scans[i].Spec
-		if spec.Outcome != v1alpha1.ScanSucceeded || spec.CompletedAt == nil {
-			continue
-		}
-		if last == nil || last.Before(spec.CompletedAt) {
-			last = spec.CompletedAt
+		completed := scans[i].Spec.CompletedAt
+		if succeeded(&scans[i]) && (last == nil || last.Before(completed)) {
+			last = completed
 		}
 	}
 	return last.DeepCopy()
@@ -74,42 +76,36 @@ func LastSuccess(scans []v1alpha1.Scan) *v1alpha1.Time {
 // scan, the last started successful scan, or the last scan to succeed. While these are kept,
 // removing other scans changes neither LastStarted nor LastSuccess.
 func IsLast(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
-	startedLast, succeeded := true, scan.Spec.Outcome == v1alpha1.ScanSucceeded
-	lastToSucceed, succeededLast := succeeded, succeeded
-	for i := range list {
-		other := &list[i]
-		if other.Name == scan.Name {
-			continue
-		}
-		later := compareStart(other, scan) > 0
-		if later {
-			startedLast = false
-		}
-		if other.Spec.Outcome != v1alpha1.ScanSucceeded {
-			continue
-		}
-		if later {
-			lastToSucceed = false
-		}
-		if later && !other.Spec.CompletedAt.Before(scan.Spec.CompletedAt) ||
-			scan.Spec.CompletedAt.Before(other.Spec.CompletedAt) {
-			succeededLast = false
-		}
-	}
-	return startedLast || lastToSucceed || succeededLast
+	return isLast(scan, list, every, compareStart) || isLast(scan, list, succeeded, compareStart) ||
+		isLast(scan, list, succeeded, compareEnd)
 }
 
 // IsLastToWrite reports whether the scan is the last started one that got as far as writing findings.
 func IsLastToWrite(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
-	return scan.WroteFindings() && !slices.ContainsFunc(list, func(other v1alpha1.Scan) bool {
-		return other.WroteFindings() && compareStart(&other, scan) > 0
-	})
+	return isLast(scan, list, (*v1alpha1.Scan).WroteFindings, compareStart)
 }
 
 // IsFirstSuccess reports whether the scan is the successful one that started first.
 func IsFirstSuccess(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
-	succeeded := func(s *v1alpha1.Scan) bool { return s.Spec.Outcome == v1alpha1.ScanSucceeded }
-	return succeeded(scan) && !slices.ContainsFunc(list, func(other v1alpha1.Scan) bool {
-		return succeeded(&other) && compareStart(&other, scan) < 0
-	})
+	return isLast(scan, list, succeeded, func(a, b *v1alpha1.Scan) int { return compareStart(b, a) })
+}
+
+// isLast reports whether the scan matches and no other matching scan compares greater.
+func isLast(scan *v1alpha1.Scan, list []v1alpha1.Scan, matches func(*v1alpha1.Scan) bool,
+	compare func(a, b *v1alpha1.Scan) int) bool {
+	if !matches(scan) {
+		return false
+	}
+	for i := range list {
+		if matches(&list[i]) && compare(&list[i], scan) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func every(*v1alpha1.Scan) bool { return true }
+
+func succeeded(scan *v1alpha1.Scan) bool {
+	return scan.Spec.Outcome == v1alpha1.ScanSucceeded && scan.Spec.CompletedAt != nil
 }
