@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -199,20 +200,27 @@ func TestWorthReconciling(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
+	repository := builder.Repository("repo").Build()
+	of := func(repository string) *v1alpha1.Project {
+		project := builder.Project("proj").Build()
+		project.Spec.RepositoryRef.Name = v1alpha1.ResourceName(repository)
+		return project
+	}
 	cases := []struct {
 		reason string
-		found  references
+		facts  triagepolicy.Facts
 		want   string
 	}{
-		{"both exist", references{true, true, "repo"}, v1alpha1.ReasonReconciled},
-		{"the project is missing", references{repository: true}, v1alpha1.ReasonProjectNotFound},
-		{"the repository is missing", references{false, true, "repo"}, v1alpha1.ReasonRepositoryNotFound},
-		{"of two the repository comes first", references{}, v1alpha1.ReasonRepositoryNotFound},
-		{"the project belongs to another repository", references{true, true, "other"}, v1alpha1.ReasonProjectInAnotherRepository},
-		{"the repository is missing, and the project's is another", references{false, true, "other"}, v1alpha1.ReasonRepositoryNotFound},
+		{"both exist", triagepolicy.Facts{Repository: repository, Project: of("repo")}, v1alpha1.ReasonReconciled},
+		{"the project is missing", triagepolicy.Facts{Repository: repository}, v1alpha1.ReasonProjectNotFound},
+		{"the repository is missing", triagepolicy.Facts{Project: of("repo")}, v1alpha1.ReasonRepositoryNotFound},
+		{"of two the repository comes first", triagepolicy.Facts{}, v1alpha1.ReasonRepositoryNotFound},
+		{"the project belongs to another repository", triagepolicy.Facts{Repository: repository, Project: of("other")}, v1alpha1.ReasonProjectInAnotherRepository},
+		{"the repository is missing, and the project's is another", triagepolicy.Facts{Project: of("other")}, v1alpha1.ReasonRepositoryNotFound},
 	}
 	for _, c := range cases {
-		harness.Same(t, c.reason, c.want, verdict(&builder.Finding("f").Build().Spec, c.found).Reason)
+		c.facts.Finding = builder.Finding("f").Build()
+		harness.Same(t, c.reason, c.want, verdict(&c.facts).Reason)
 	}
 }
 

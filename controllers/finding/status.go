@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
 // observeSpec records the state, the verdict of reviews and policies, the time and the transitions, and requeues for
@@ -44,44 +45,29 @@ func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
 // observeReferences records whether the repository and the project exist and belong together. If
 // they do not, nothing is retried: the watches on both kinds enqueue the finding.
 func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {
-	spec, project := &s.Object.Spec, &v1alpha1.Project{}
-	var found references
-	var err error
-	if found.repository, err = reconcile.Exists(ctx, r.Client, &v1alpha1.Repository{}, s.Object.Namespace,
-		spec.RepositoryRef.Name); err != nil {
+	facts, err := r.policies.Facts(ctx, s.Object)
+	if err != nil {
 		return err
 	}
-	if found.project, err = reconcile.Exists(ctx, r.Client, project, s.Object.Namespace,
-		spec.ProjectRef.Name); err != nil {
-		return err
-	}
-	found.repositoryOfProject = project.Spec.RepositoryRef.Name
-	s.Judge(verdict(spec, found))
+	s.Judge(verdict(facts))
 	return nil
-}
-
-// references holds what the cache knows about the objects that a finding names.
-type references struct {
-	// repository and project report whether the object exists.
-	repository, project bool
-	// repositoryOfProject is the Repository that the project names.
-	repositoryOfProject v1alpha1.ResourceName
 }
 
 // verdict reports the first invalid reference. The repository comes first: without it the project
 // is useless.
-func verdict(spec *v1alpha1.FindingSpec, found references) conditions.Verdict {
+func verdict(facts *triagepolicy.Facts) conditions.Verdict {
+	spec := &facts.Finding.Spec
 	switch {
-	case !found.repository:
+	case facts.Repository == nil:
 		return conditions.NotFound(v1alpha1.ReasonRepositoryNotFound, "Repository", spec.RepositoryRef.Name, "finding")
-	case !found.project:
+	case facts.Project == nil:
 		return conditions.NotFound(v1alpha1.ReasonProjectNotFound, "Project", spec.ProjectRef.Name, "finding")
-	case found.repositoryOfProject != spec.RepositoryRef.Name:
+	case facts.Project.Spec.RepositoryRef.Name != spec.RepositoryRef.Name:
 		return conditions.Verdict{
 			Reason: v1alpha1.ReasonProjectInAnotherRepository,
 			Message: fmt.Sprintf("Project %q belongs to Repository %q, and this finding names Repository %q. Neither can be changed: "+
 				"delete the finding and create it with the project's repository, or with a project of its repository.",
-				spec.ProjectRef.Name, found.repositoryOfProject, spec.RepositoryRef.Name),
+				spec.ProjectRef.Name, facts.Project.Spec.RepositoryRef.Name, spec.RepositoryRef.Name),
 		}
 	default:
 		return conditions.Ready("The status is that of the spec.")
