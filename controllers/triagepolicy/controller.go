@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
@@ -75,15 +74,12 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 
 func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 	recount := r.recount()
-	changed := func(otherwise predicate.Predicate) builder.Predicates {
-		return builder.WithPredicates(watch.NewSinceStart, otherwise)
-	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriagePolicy{}, builder.WithPredicates(watch.SpecChanged)).
-		Watches(&v1alpha1.TriagePolicy{}, recount, changed(policies.DecidesOtherwise)).
-		Watches(&v1alpha1.Finding{}, recount, changed(countsOtherwise)).
-		Watches(&v1alpha1.Project{}, recount, changed(watch.Updates(rules.ProjectFactsDiffer))).
-		Watches(&v1alpha1.Repository{}, recount, changed(watch.Updates(rules.RepositoryFactsDiffer))).
+		Watches(&v1alpha1.TriagePolicy{}, recount, builder.WithPredicates(policies.DecidesOtherwise)).
+		Watches(&v1alpha1.Finding{}, recount, builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
+		Watches(&v1alpha1.Project{}, recount, builder.WithPredicates(policies.ProjectFactsDiffer)).
+		Watches(&v1alpha1.Repository{}, recount, builder.WithPredicates(policies.RepositoryFactsDiffer)).
 		WithOptions(options).
 		Complete(r)
 }
