@@ -1,6 +1,7 @@
 package findingtrend
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -160,17 +161,10 @@ func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1al
 	return rows
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
-
 // eventful reports whether anything happened between two times, from inclusive, to exclusive, that the last write
 // cannot have counted: it is later, or the finding was created later, as by a scan that began before the write.
 func eventful(findings []v1alpha1.Finding, from, to, written time.Time) bool {
-	since := later(from, written)
+	since := slices.MaxFunc([]time.Time{from, written}, time.Time.Compare)
 	for i := range findings {
 		f := &findings[i]
 		if created := findingstate.CreatedAt(f).Time; created.Before(to) &&
@@ -215,13 +209,4 @@ func UpTo(rows []v1alpha1.FindingTrendDay, last v1alpha1.Day) []v1alpha1.Finding
 	return rows[:at]
 }
 
-func byDay(row v1alpha1.FindingTrendDay, of v1alpha1.Day) int {
-	switch {
-	case row.Day < of:
-		return -1
-	case row.Day > of:
-		return 1
-	default:
-		return 0
-	}
-}
+func byDay(row v1alpha1.FindingTrendDay, of v1alpha1.Day) int { return cmp.Compare(row.Day, of) }
