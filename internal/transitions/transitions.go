@@ -65,6 +65,12 @@ func (h History) Record(at v1alpha1.Time, happened ...v1alpha1.Transition) []v1a
 		t.Seq, t.At = seq, at
 		kept = append(kept, t)
 	}
+	return Of(kept, h.EmittedSeq).Trim()
+}
+
+// Trim returns the transitions without the oldest ones beyond MaxTransitions whose events are made.
+func (h History) Trim() []v1alpha1.Transition {
+	kept := h.Transitions
 	for len(kept) > v1alpha1.MaxTransitions && kept[0].Seq <= h.EmittedSeq {
 		kept = kept[1:]
 	}

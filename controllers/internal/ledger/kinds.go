@@ -91,9 +91,5 @@ func (b Book) history() transitions.History {
 // MaxTransitions.
 func (b Book) emitted(seq int64) {
 	*b.EmittedSeq = seq
-	kept := *b.Transitions
-	for len(kept) > v1alpha1.MaxTransitions && kept[0].Seq <= seq {
-		kept = kept[1:]
-	}
-	*b.Transitions = kept
+	*b.Transitions = b.history().Trim()
 }
