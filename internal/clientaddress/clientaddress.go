@@ -28,21 +28,18 @@ func Of(request *http.Request, trusted []netip.Prefix) netip.Addr {
 		return peer
 	}
 	client := peer
-	// Each proxy appends to the last header line or adds a line: the newest address is at the end.
-	lines := request.Header.Values("X-Forwarded-For")
-	for i := len(lines) - 1; i >= 0; i-- {
-		for rest, more := lines[i], true; more; {
-			var hop string
-			rest, hop, more = cutLast(rest)
-			address, ok := parse(strings.TrimSpace(hop))
-			if !ok {
-				return peer
-			}
-			if !contains(trusted, address) {
-				return address
-			}
-			client = address
+	// Each proxy appends to the last header line or adds a line, which means the same: the newest address is at the end.
+	for rest, more := strings.Join(request.Header.Values("X-Forwarded-For"), ","), true; more; {
+		var hop string
+		rest, hop, more = cutLast(rest)
+		address, ok := parse(strings.TrimSpace(hop))
+		if !ok {
+			return peer
 		}
+		if !contains(trusted, address) {
+			return address
+		}
+		client = address
 	}
 	return client
 }
