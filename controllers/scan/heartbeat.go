@@ -8,13 +8,13 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const (
@@ -73,7 +73,7 @@ func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (liveness,
 	}
 	lease := &coordinationv1.Lease{}
 	err := r.Live.Get(ctx, name, lease)
-	if apierrors.IsNotFound(err) || len(content.IsPathSegmentName(name.Name)) > 0 {
+	if apierrors.IsNotFound(err) || !kube.IsName(name.Name) {
 		lease = nil // Any text may be the name, and the client refuses one that no object can have.
 	} else if err != nil {
 		return liveness{}, fmt.Errorf("read the Lease of the import: %w", err)

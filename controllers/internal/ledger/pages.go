@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -103,7 +102,7 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 	switch {
 	case c.kind == policyKind:
 		return true, nil // Pages are made by the policy's name, even if it was deleted.
-	case len(content.IsPathSegmentName(c.name)) > 0:
+	case !kube.IsName(c.name):
 		return false, nil // Any text may be the ID of a scan, and no object can have this name.
 	}
 	// The watch of causes may lag behind that of findings, so ask the API server before concluding that a cause does not
