@@ -3,7 +3,6 @@ package kube
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -74,7 +73,7 @@ func NewUnreadables(log logr.Logger, onFound func(*Unreadable)) *Unreadables {
 }
 
 func (r *Unreadables) add(kind Kind, object *Unreadable) {
-	key := keyOf(kind, object)
+	key := keyOf(kind.Resource, object)
 	if !r.count(key) {
 		return
 	}
@@ -105,15 +104,14 @@ func (r *Unreadables) remove(kind Kind, object metav1.Object) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.forget(keyOf(kind, object))
+	r.forget(keyOf(kind.Resource, object))
 }
 
 // Knows reports whether the object still cannot be read.
 func (r *Unreadables) Knows(object *Unreadable) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	kind := kinds[slices.IndexFunc(kinds, func(kind Kind) bool { return kind.Name == object.Kind })]
-	_, known := r.objects[keyOf(kind, object)]
+	_, known := r.objects[keyOf(Resource(object.Kind), object)]
 	return known
 }
 
@@ -146,8 +144,8 @@ func (r *Unreadables) forget(key objectKey) {
 	}
 }
 
-func keyOf(kind Kind, object metav1.Object) objectKey {
-	return objectKey{kind.Resource, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}
+func keyOf(resource string, object metav1.Object) objectKey {
+	return objectKey{resource, types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}}
 }
 
 var (
