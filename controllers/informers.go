@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -110,10 +111,8 @@ func (i *Informers) note(u *kube.Unreadable) {
 
 func transformOf(options cache.Options, object runtime.Object) toolscache.TransformFunc {
 	for of, its := range options.ByObject {
-		if kind, ok := kube.KindOf(of); ok && its.Transform != nil {
-			if same, _ := kube.KindOf(object); same.Name == kind.Name {
-				return its.Transform
-			}
+		if its.Transform != nil && reflect.TypeOf(of) == reflect.TypeOf(object) {
+			return its.Transform
 		}
 	}
 	return options.DefaultTransform
