@@ -14,7 +14,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -201,6 +200,6 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	if err := r.Client.Create(ctx, delivery); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the ping's delivery: %w", err)
 	}
-	s.Status.PingedAt = ptr.To(v1alpha1.NewTime(s.Now))
+	s.Status.PingedAt = new(v1alpha1.NewTime(s.Now))
 	return nil
 }

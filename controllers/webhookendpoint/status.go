@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -152,7 +151,7 @@ func observeSecret(s *scope, usable bool) {
 		status.FailingSince = nil
 	case usable || s.Object.IsDisabled():
 	case status.FailingSince == nil || s.Before.SecretRef != nil:
-		status.FailingSince = ptr.To(v1alpha1.NewTime(s.Now))
+		status.FailingSince = new(v1alpha1.NewTime(s.Now))
 		s.RequeueAfter(webhooks.MaxFailing)
 	case s.Now.Before(status.FailingSince.Add(webhooks.MaxFailing)):
 		s.RequeueAfter(status.FailingSince.Add(webhooks.MaxFailing).Sub(s.Now))
@@ -178,7 +177,7 @@ func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring
 	for _, secret := range inUse {
 		entry := v1alpha1.WebhookSecretStatus{ID: secret.ID()}
 		if secret.ExpiresAt != nil {
-			entry.ExpiresAt = ptr.To(v1alpha1.NewTime(*secret.ExpiresAt))
+			entry.ExpiresAt = new(v1alpha1.NewTime(*secret.ExpiresAt))
 		}
 		out, known[entry.ID] = append(out, entry), true
 	}
@@ -187,7 +186,7 @@ func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring
 			continue
 		}
 		if entry.ExpiresAt == nil || entry.ExpiresAt.After(now) {
-			entry.ExpiresAt = ptr.To(v1alpha1.NewTime(now))
+			entry.ExpiresAt = new(v1alpha1.NewTime(now))
 		}
 		out, known[entry.ID] = append(out, entry), true
 	}

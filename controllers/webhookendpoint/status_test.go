@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -56,7 +55,7 @@ func TestEntriesThatMatchNoEventAreNamed(t *testing.T) {
 func TestTheTimeWithoutAUsableSecretCountsFromItsLoss(t *testing.T) {
 	s := newScope()
 	s.Status.SecretRef = &v1alpha1.SecretReference{Name: "team-webhook"}
-	s.Status.ConsecutiveFailures, s.Status.FailingSince = 8, ptr.To(v1alpha1.NewTime(noon.AddDate(0, 0, -10)))
+	s.Status.ConsecutiveFailures, s.Status.FailingSince = 8, new(v1alpha1.NewTime(noon.AddDate(0, 0, -10)))
 	for _, c := range []struct {
 		reason   string
 		at       time.Duration
