@@ -100,6 +100,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 			t.Errorf("the metric counts %v of kind %s, want 2", got, kind)
 		}
 	}
+	harness.Same(t, "kinds whose refusals are exported from the start", testutil.CollectAndCount(retired), testutil.CollectAndCount(refused))
 
 	// Another turn with due objects keeps the others, too.
 	setRetention(t, "terms", v1alpha1.Retention{

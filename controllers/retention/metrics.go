@@ -20,7 +20,13 @@ var refused = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOp
 
 func init() {
 	for _, s := range []shelf{closedFindings, finishedScans, finishedDeliveries, finishedOperations} {
-		retired.WithLabelValues(s.kind()) // exported as 0 rather than missing
+		createUpFront(s.kind())
 	}
-	retired.WithLabelValues(leaseKind)
+	createUpFront(leaseKind)
+}
+
+// createUpFront exports the kind's counters as 0: rate() misses the first increment of a new series.
+func createUpFront(kind string) {
+	retired.WithLabelValues(kind)
+	refused.WithLabelValues(kind)
 }
