@@ -13,8 +13,7 @@ import (
 // No header is good but the one that holds the token as it was signed, and none is refused
 // with more than that it is not good.
 func FuzzAuthorization(f *testing.F) {
-	key, err := tokens.GenerateSigningKey()
-	harness.Must(f, err)
+	key := tokens.GenerateSigningKey()
 	data, err := tokens.EncodeKeySet(key.Public())
 	harness.Must(f, err)
 	keys, err := tokens.DecodeKeySet(data)

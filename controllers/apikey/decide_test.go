@@ -183,8 +183,7 @@ func TestNextLookIsAtTheNextChange(t *testing.T) {
 }
 
 func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
-	signer, err := tokens.GenerateSigningKey()
-	harness.Must(t, err)
+	signer := tokens.GenerateSigningKey()
 	s := scopeOf(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
 		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{}, time.Unix(1e9, 0))
 	good := tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "x", IssuedAt: s.Now, ExpiresAt: s.Now.Add(time.Hour)}
@@ -224,8 +223,7 @@ func TestRotationWaitsForTheTakeOver(t *testing.T) {
 }
 
 func TestOnlyTheTokenInForceStaysBesideANewOne(t *testing.T) {
-	signer, err := tokens.GenerateSigningKey()
-	harness.Must(t, err)
+	signer := tokens.GenerateSigningKey()
 	s := scopeOf(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
 		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{KeyID: "in-force"}, time.Unix(1e9, 0))
 	token, err := signer.Sign(tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "new", IssuedAt: s.Now, ExpiresAt: s.Now.Add(time.Hour)})

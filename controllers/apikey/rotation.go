@@ -174,9 +174,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 		return ctrl.Result{RequeueAfter: reminder}, nil
 	}
 	before := held.ring
-	if err := held.apply(next, rotationAsked(public), now); err != nil {
-		return ctrl.Result{}, err
-	}
+	held.apply(next, rotationAsked(public), now)
 	if err := k.store(ctx, held); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -185,15 +183,11 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 }
 
 // apply applies the step to the holding.
-func (h *holding) apply(next step, asked string, now time.Time) error {
+func (h *holding) apply(next step, asked string, now time.Time) {
 	stamp := now.UTC().Format(time.RFC3339)
 	switch next {
 	case prepare:
-		key, err := tokens.GenerateSigningKey()
-		if err != nil {
-			return err
-		}
-		h.ring.Next = key
+		h.ring.Next = tokens.GenerateSigningKey()
 		h.annotate(servedAnnotation, asked)
 	case countNotice:
 		h.annotate(publishedAnnotation, stamp)
@@ -207,7 +201,6 @@ func (h *holding) apply(next step, asked string, now time.Time) error {
 		h.annotate(overlapAnnotation, "")
 	case stay:
 	}
-	return nil
 }
 
 // announceStep sends Events for the steps that the user who requested the rotation waits for.

@@ -106,14 +106,11 @@ func (k signingKeys) load(ctx context.Context) (holding, error) {
 // make creates the Secret. The first replica wins, and the others load its key. The new key also
 // serves a rotation that was requested before.
 func (k signingKeys) make(ctx context.Context, asked string) (holding, error) {
-	key, err := tokens.GenerateSigningKey()
-	if err != nil {
-		return holding{}, err
-	}
-	made := holding{ring: tokens.Ring{Signer: key}, secret: &corev1.Secret{
+	made := holding{ring: tokens.Ring{Signer: tokens.GenerateSigningKey()}, secret: &corev1.Secret{
 		ObjectMeta: k.meta(tokens.SigningKeySecret),
 		Type:       corev1.SecretTypeOpaque,
 	}}
+	var err error
 	if made.secret.Data, err = tokens.EncodeRing(made.ring); err != nil {
 		return holding{}, err
 	}

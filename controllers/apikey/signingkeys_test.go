@@ -156,10 +156,8 @@ func reconcileOnce(t *testing.T, k signingKeys) time.Duration {
 
 func TestNextStep(t *testing.T) {
 	now := time.Unix(1e9, 0)
-	first, err := tokens.GenerateSigningKey()
-	harness.Must(t, err)
-	second, err := tokens.GenerateSigningKey()
-	harness.Must(t, err)
+	first := tokens.GenerateSigningKey()
+	second := tokens.GenerateSigningKey()
 	rest := tokens.Ring{Signer: first}
 	prepared := tokens.Ring{Signer: first, Next: second}
 	overlapping := tokens.Ring{Signer: second, Previous: first.Public()}
@@ -482,13 +480,12 @@ func TestAClockThatIsAheadWithdrawsNoSigningKey(t *testing.T) {
 	noSigningKey(t)
 	server := time.Now().Add(-72 * time.Hour)
 	testenv.SetServerTime(t, server)
-	key, err := tokens.GenerateSigningKey()
-	harness.Must(t, err)
-	previous, err := tokens.GenerateSigningKey()
+	key := tokens.GenerateSigningKey()
+	previous := tokens.GenerateSigningKey()
+	data, err := tokens.EncodeRing(tokens.Ring{Signer: key, Previous: previous.Public()})
 	harness.Must(t, err)
 	secret := signingSecret()
-	secret.Data, err = tokens.EncodeRing(tokens.Ring{Signer: key, Previous: previous.Public()})
-	harness.Must(t, err)
+	secret.Data = data
 	env.Create(t, secret)
 	stop := start(t)
 	harness.Eventually(t, func(g Gomega) {

@@ -10,7 +10,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -46,14 +45,10 @@ type SigningKey struct {
 }
 
 // GenerateSigningKey makes a new key from the system's randomness.
-func GenerateSigningKey() (SigningKey, error) { return generateSigningKey(rand.Reader) }
-
-func generateSigningKey(random io.Reader) (SigningKey, error) {
-	_, private, err := ed25519.GenerateKey(random)
-	if err != nil {
-		return SigningKey{}, fmt.Errorf("generate an Ed25519 key: %w", err)
-	}
-	return newSigningKey(private), nil
+func GenerateSigningKey() SigningKey {
+	seed := make([]byte, ed25519.SeedSize)
+	_, _ = rand.Read(seed) // never fails: crypto/rand ends the program rather
+	return newSigningKey(ed25519.NewKeyFromSeed(seed))
 }
 
 func newSigningKey(private ed25519.PrivateKey) SigningKey {
@@ -68,13 +63,13 @@ func (k SigningKey) Public() KeySet {
 	return KeySet{keys: map[string]ed25519.PublicKey{k.id: k.private.Public().(ed25519.PublicKey)}}
 }
 
-// encodeSigningKey returns the Secret's data for the key.
-func encodeSigningKey(key SigningKey) (map[string][]byte, error) {
+// encodeSigningKey returns the key as the Secret holds it.
+func encodeSigningKey(key SigningKey) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key.private)
 	if err != nil {
 		return nil, fmt.Errorf("encode the signing key: %w", err)
 	}
-	return map[string][]byte{SigningKeyDataKey: pem.EncodeToMemory(&pem.Block{Type: privateKeyBlock, Bytes: der})}, nil
+	return pem.EncodeToMemory(&pem.Block{Type: privateKeyBlock, Bytes: der}), nil
 }
 
 // decodeSigningKey reads a key from the Secret's data. No error text holds any of it.
@@ -111,13 +106,21 @@ func (s KeySet) IDs() []string { return slices.Sorted(maps.Keys(s.keys)) }
 func EncodeKeySet(set KeySet) (map[string]string, error) {
 	data := make(map[string]string, len(set.keys))
 	for id, public := range set.keys {
-		der, err := x509.MarshalPKIXPublicKey(public)
+		text, err := encodePublicKey(public)
 		if err != nil {
 			return nil, fmt.Errorf("encode public key %s: %w", id, err)
 		}
-		data[id+publicKeySuffix] = string(pem.EncodeToMemory(&pem.Block{Type: publicKeyBlock, Bytes: der}))
+		data[id+publicKeySuffix] = string(text)
 	}
 	return data, nil
+}
+
+func encodePublicKey(public ed25519.PublicKey) ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(public)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: publicKeyBlock, Bytes: der}), nil
 }
 
 // DecodeKeySet reads the set from the ConfigMap's data. It returns every valid key,

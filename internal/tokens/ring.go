@@ -2,8 +2,6 @@ package tokens
 
 import (
 	"crypto/ed25519"
-	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,29 +45,23 @@ func (r Ring) HasPrevious() bool { return len(r.Previous.keys) > 0 }
 
 // EncodeRing returns the Secret's data for the ring.
 func EncodeRing(ring Ring) (map[string][]byte, error) {
-	data, err := encodeSigningKey(ring.Signer)
-	if err != nil {
+	if len(ring.Previous.keys) > 1 {
+		return nil, errors.New("encode the signing keys: at most one previous key is allowed")
+	}
+	data := map[string][]byte{}
+	var err error
+	if data[SigningKeyDataKey], err = encodeSigningKey(ring.Signer); err != nil {
 		return nil, err
 	}
 	if ring.HasNext() {
-		next, err := encodeSigningKey(ring.Next)
-		if err != nil {
+		if data[NextKeyDataKey], err = encodeSigningKey(ring.Next); err != nil {
 			return nil, err
 		}
-		data[NextKeyDataKey] = next[SigningKeyDataKey]
-	}
-	if !ring.HasPrevious() {
-		return data, nil
-	}
-	if len(ring.Previous.keys) > 1 {
-		return nil, errors.New("encode the signing keys: one key may have signed before, not more")
 	}
 	for _, public := range ring.Previous.keys {
-		der, err := x509.MarshalPKIXPublicKey(public)
-		if err != nil {
-			return nil, fmt.Errorf("encode the signing key before: %w", err)
+		if data[PreviousKeyDataKey], err = encodePublicKey(public); err != nil {
+			return nil, fmt.Errorf("encode the previous signing key: %w", err)
 		}
-		data[PreviousKeyDataKey] = pem.EncodeToMemory(&pem.Block{Type: publicKeyBlock, Bytes: der})
 	}
 	return data, nil
 }

@@ -41,7 +41,7 @@ func TestRingKeepsNoPrivateKeyThatSignsNoMore(t *testing.T) {
 	private, err := encodeSigningKey(first)
 	harness.Must(t, err)
 	for name, text := range data {
-		if string(text) == string(private[SigningKeyDataKey]) {
+		if string(text) == string(private) {
 			t.Errorf("%s holds the private key of before", name)
 		}
 	}

@@ -69,10 +69,7 @@ func start(ctx context.Context, stops *harness.Stops) (err error) {
 }
 
 func publishSigningKey(ctx context.Context) error {
-	var err error
-	if signingKey, err = tokens.GenerateSigningKey(); err != nil {
-		return err
-	}
+	signingKey = tokens.GenerateSigningKey()
 	data, err := tokens.EncodeKeySet(signingKey.Public())
 	if err != nil {
 		return err
