@@ -99,7 +99,7 @@ func TestProgressOf(t *testing.T) {
 	cases := []struct {
 		reason    string
 		scan      *v1alpha1.Scan
-		heard     liveness
+		importer  liveness
 		now       time.Duration
 		phase     v1alpha1.ScanPhase
 		condition string
@@ -121,7 +121,7 @@ func TestProgressOf(t *testing.T) {
 			v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
 	}
 	for _, c := range cases {
-		got := progressOf(c.scan, c.heard, created.Add(c.now))
+		got := progressOf(c.scan, c.importer, created.Add(c.now))
 		if got.phase != c.phase || got.verdict.Reason != c.condition || got.changesIn != c.changesIn {
 			t.Errorf("%s: got %s, %s, %s; want %s, %s, %s", c.reason,
 				got.phase, got.verdict.Reason, got.changesIn, c.phase, c.condition, c.changesIn)

@@ -55,9 +55,9 @@ func (r *Reconciler) lastOf(scan *v1alpha1.Scan) heartbeat {
 	return heartbeat{scan: scan.UID}
 }
 
-// listen checks whether the import of a running scan is alive. A scan without a Lease is judged by the
+// checkHeartbeat checks whether the import of a running scan is alive. A scan without a Lease is judged by the
 // clock alone. It measures by the local clock, not by that of Base, which may be set back.
-func (r *Reconciler) listen(ctx context.Context, scan *v1alpha1.Scan) (liveness, error) {
+func (r *Reconciler) checkHeartbeat(ctx context.Context, scan *v1alpha1.Scan) (liveness, error) {
 	if scan.Spec.Lease == nil || scan.Spec.Outcome != "" || isAbandoned(&scan.Status) {
 		r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
 		return liveness{}, nil

@@ -140,7 +140,7 @@ func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 	harness.Must(t, env.Client.Delete(t.Context(), lease))
 	r := &Reconciler{Base: reconcile.Base{Live: env.Client}}
-	if got, err := r.listen(t.Context(), behind); err != nil || got.dead != nil {
+	if got, err := r.checkHeartbeat(t.Context(), behind); err != nil || got.dead != nil {
 		t.Errorf("%+v, error %v; want that it is not dead", got, err)
 	}
 }
@@ -150,7 +150,7 @@ func TestALeaseOfANameThatNoObjectCanHaveDoesNotExist(t *testing.T) {
 	scan, _ := importing(t)
 	scan.Spec.Lease.Name = "ci/1234"
 	r := &Reconciler{Base: reconcile.Base{Live: env.Client}}
-	if got, err := r.listen(t.Context(), scan); err != nil || got.dead == nil {
+	if got, err := r.checkHeartbeat(t.Context(), scan); err != nil || got.dead == nil {
 		t.Errorf("%+v, error %v; want that the Lease is missed", got, err)
 	}
 }
@@ -159,16 +159,16 @@ func TestALeaseOfANameThatNoObjectCanHaveDoesNotExist(t *testing.T) {
 func TestALeaseIsReadOncePerDuration(t *testing.T) {
 	scan, lease := importing(t)
 	r := &Reconciler{Base: reconcile.Base{Live: env.Client}}
-	first, err := r.listen(t.Context(), scan)
+	first, err := r.checkHeartbeat(t.Context(), scan)
 	harness.Must(t, err)
 	harness.Must(t, env.Client.Delete(t.Context(), lease))
-	second, err := r.listen(t.Context(), scan)
+	second, err := r.checkHeartbeat(t.Context(), scan)
 	if err != nil || second.dead != nil || second.checkIn > first.checkIn {
 		t.Errorf("%+v and then %+v, error %v; want no second look yet", first, second, err)
 	}
 	r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
 	clear(r.leases.readings)
-	if third, err := r.listen(t.Context(), scan); err != nil || third.dead == nil {
+	if third, err := r.checkHeartbeat(t.Context(), scan); err != nil || third.dead == nil {
 		t.Errorf("%+v, error %v; want that the Lease is missed", third, err)
 	}
 }
@@ -200,7 +200,7 @@ func TestALeaseIsReadForAllItsScansAtOnce(t *testing.T) {
 		dead := 0
 		for range 2 * renewals / time.Second {
 			for _, scan := range scans {
-				p, err := r.listen(t.Context(), scan)
+				p, err := r.checkHeartbeat(t.Context(), scan)
 				harness.Must(t, err)
 				if p.dead != nil {
 					dead++
@@ -234,10 +234,10 @@ func TestALateReadingOfALeaseReplacesNoNewerOne(t *testing.T) {
 func TestAHeartbeatIsMeasuredByTheLocalClock(t *testing.T) {
 	scan, _ := importing(t)
 	r := &Reconciler{Base: reconcile.Base{Live: env.Client, Clock: apitime.Clock{}}}
-	first, err := r.listen(t.Context(), scan)
+	first, err := r.checkHeartbeat(t.Context(), scan)
 	harness.Must(t, err)
 	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
-	if second, err := r.listen(t.Context(), scan); err != nil || second.checkIn > first.checkIn {
+	if second, err := r.checkHeartbeat(t.Context(), scan); err != nil || second.checkIn > first.checkIn {
 		t.Errorf("%+v and then %+v, error %v; want another look as soon", first, second, err)
 	}
 }

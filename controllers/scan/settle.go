@@ -16,9 +16,9 @@ import (
 const (
 	// settleInterval is how often to check whether the last status has followed.
 	settleInterval = time.Second
-	// sightPatience is how long after its end a scan waits for a last change that the cache does not show: the finding
+	// cachePatience is how long after its end a scan waits for a last change that the cache does not show: the finding
 	// may have been deleted, and an earlier importer names none.
-	sightPatience = time.Minute
+	cachePatience = time.Minute
 )
 
 // settle records when the statuses of all findings that the scan changed have followed.
@@ -26,12 +26,12 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) error {
 	if !settles(s.Object, s.Before) {
 		return nil
 	}
-	seen, err := r.sees(ctx, s.Object, s.Now)
+	current, err := r.cacheIsCurrent(ctx, s.Object, s.Now)
 	if err != nil {
 		return err
 	}
 	pending := true
-	if seen {
+	if current {
 		if pending, err = r.pager.MoreToCome(ctx, s.Object.Namespace, webhooks.CauseOfScan(s.Object)); err != nil {
 			return err
 		}
@@ -60,9 +60,9 @@ func settles(scan *v1alpha1.Scan, before *v1alpha1.ScanStatus) bool {
 	return condition.Status != metav1.ConditionTrue
 }
 
-// sees reports whether the cache shows everything that the import wrote. Changes arrive in the order in which they were
-// made, so it is enough to see the last one.
-func (r *Reconciler) sees(ctx context.Context, scan *v1alpha1.Scan, now time.Time) (bool, error) {
+// cacheIsCurrent reports whether the cache shows everything that the import wrote. Changes arrive in the order in which
+// they were made, so it is enough to see the last one.
+func (r *Reconciler) cacheIsCurrent(ctx context.Context, scan *v1alpha1.Scan, now time.Time) (bool, error) {
 	last := scan.Spec.LastChange
 	if last == nil {
 		return changedNothing(scan.Spec.Counts) || waitedLong(scan, now), nil
@@ -89,5 +89,5 @@ func changedNothing(c *v1alpha1.ScanCounts) bool {
 
 // waitedLong compares with the end by the importer's clock. If that is far ahead of ours, nothing is waited for.
 func waitedLong(scan *v1alpha1.Scan, now time.Time) bool {
-	return now.Sub(scan.Spec.CompletedAt.Time).Abs() > sightPatience
+	return now.Sub(scan.Spec.CompletedAt.Time).Abs() > cachePatience
 }
