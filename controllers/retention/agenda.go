@@ -146,21 +146,21 @@ func (a *agenda) remove(from place, e entry) {
 	}
 }
 
-// standing is an entry and its place.
-type standing struct {
+// position is an entry and its place.
+type position struct {
 	place place
 	entry entry
 }
 
-func entryOf(object client.Object) (standing, bool) {
+func entryOf(object client.Object) (position, bool) {
 	if object == nil {
-		return standing{}, false
+		return position{}, false
 	}
 	at, on, ok := finished(object)
 	if !ok {
-		return standing{}, false
+		return position{}, false
 	}
-	return standing{
+	return position{
 		place: place{namespace: object.GetNamespace(), shelf: on},
 		entry: entry{at: at.Unix(), name: object.GetName(), uid: object.GetUID()},
 	}, true

@@ -136,13 +136,13 @@ func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 
 // lookAt returns the names of all due objects, oldest first.
 func lookAt(there map[string]*v1alpha1.Finding, cutoff time.Time) []string {
-	var due []standing
+	var due []position
 	for _, f := range there {
 		if is, ok := entryOf(client.Object(f)); ok && is.entry.at <= cutoff.Unix() {
 			due = append(due, is)
 		}
 	}
-	slices.SortFunc(due, func(a, b standing) int { return compare(a.entry, b.entry) })
+	slices.SortFunc(due, func(a, b position) int { return compare(a.entry, b.entry) })
 	var out []string
 	for _, is := range due {
 		out = append(out, is.entry.name)

@@ -37,13 +37,13 @@ const (
 	// defaultInterval is the minimum time between two passes over one organization: objects that
 	// become due in between are removed together.
 	defaultInterval = time.Minute
-	// lookAgain is when to repeat a pass in which another object held a due object: no watch
+	// recheckInterval is when to repeat a pass in which another object held a due object: no watch
 	// reports when it no longer does.
-	lookAgain = 5 * time.Minute
-	// turn is how long one organization occupies a worker at the full rate, and mostLooked how many
+	recheckInterval = 5 * time.Minute
+	// turn is how long one organization occupies a worker at the full rate, and maxChecked how many
 	// entries it may check in that time; then it is the next organization's turn.
 	turn       = 2 * time.Second
-	mostLooked = 5000
+	maxChecked = 5000
 	// handOver is when the organization is requeued after its turn.
 	handOver = 10 * time.Millisecond
 )
@@ -75,7 +75,7 @@ type Reconciler struct {
 	// passes holds the passes under way, by organization. They hold only their position: after a
 	// restart each starts over with the remaining objects.
 	passes sync.Map
-	// leases holds the last sighting of the Leases of imports, by organization.
+	// leases holds the last snapshot of the Leases of imports, by organization.
 	leases sync.Map
 }
 
@@ -175,7 +175,7 @@ func (r *Reconciler) sleep(organization *v1alpha1.Organization, p *pass) time.Du
 		}
 	}
 	if p.held {
-		sooner(lookAgain)
+		sooner(recheckInterval)
 	}
 	if p.changed || r.agenda.hasMore(organization.Status.Namespace) {
 		sooner(r.interval)

@@ -440,7 +440,7 @@ func TestSleepForgetsNothing(t *testing.T) {
 	g.Expect(done).To(BeTrue())
 	now.SetTime(noon.Add(2 * time.Second))
 	g.Expect(r.sleep(o, p)).To(Equal(defaultInterval), "no sooner than another pass may be, and no later")
-	g.Expect(r.sleep(o, &pass{held: true, reached: map[shelf]entry{closedFindings: {at: noon.Unix() + 5}}})).To(Equal(lookAgain))
+	g.Expect(r.sleep(o, &pass{held: true, reached: map[shelf]entry{closedFindings: {at: noon.Unix() + 5}}})).To(Equal(recheckInterval))
 	g.Expect(r.sleep(o, &pass{reached: map[shelf]entry{closedFindings: {at: noon.Unix() + 5}}})).To(BeZero())
 
 	p.note(closedFindings, entry{at: noon.Unix() + 5}, fateRetired)
@@ -469,7 +469,7 @@ func TestALookAtNothingDueCostsNothing(t *testing.T) {
 			f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(time.Duration(i+1) * time.Minute))
 		}))
 	}
-	r.leases.Store("x", sighting{at: noon.Add(time.Hour)}) // nor are the Leases due
+	r.leases.Store("x", snapshot{at: noon.Add(time.Hour)}) // nor are the Leases due
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "x"}})
 	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())

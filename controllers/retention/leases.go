@@ -24,7 +24,7 @@ const leaseIdle = time.Hour
 const (
 	// leasePage is how many Leases are in memory at once: 60 MB at most.
 	leasePage = 40
-	// mostLeases is how many Leases of a namespace are read in one look, so at most as many are kept in a sighting.
+	// mostLeases is how many Leases of a namespace are read at a time, so at most as many are kept in a snapshot.
 	mostLeases = 10_000
 )
 
@@ -35,18 +35,18 @@ const leaseKind = "Lease"
 // touched.
 var leasePrefixes = []string{"import-", "review-"}
 
-// sighting holds the Leases of imports as this process saw them at one time: resource versions by UID. A Lease is
+// snapshot holds the Leases of imports as this process saw them at one time: resource versions by UID. A Lease is
 // removed only if seen twice unchanged: the idle time is measured by this process's clock, so that clocks of two
 // machines are never compared.
-type sighting struct {
+type snapshot struct {
 	at       time.Time
 	versions map[types.UID]string
-	// due are the Leases that were unchanged since the sighting before and are still to be removed. They are not in
+	// due are the Leases that were unchanged since the previous snapshot and are still to be removed. They are not in
 	// versions.
 	due []seenLease
 }
 
-// seenLease is what a sighting keeps of a Lease, whose labels and annotations may be large.
+// seenLease is what a snapshot keeps of a Lease, whose labels and annotations may be large.
 type seenLease struct {
 	name    string
 	uid     types.UID
@@ -54,7 +54,7 @@ type seenLease struct {
 }
 
 // retireLeases removes a batch of the Leases of imports that were seen twice unchanged, and requeues for the next batch
-// or, if no more are due, for the next look. Imports leave a Lease behind per series of scans and per pull request.
+// or, if no more are due, for the next snapshot. Imports leave a Lease behind per series of scans and per pull request.
 func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	organization := s.Object
 	if organization.Status.Namespace == "" {
@@ -62,14 +62,14 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 		return nil
 	}
 	last, _ := r.leases.Load(organization.Name)
-	seen, _ := last.(sighting)
+	seen, _ := last.(snapshot)
 	if len(seen.due) == 0 {
 		if left := seen.at.Add(leaseIdle).Sub(r.Clock.Now()); left > 0 {
 			s.RequeueAfter(left)
 			return nil
 		}
 		var err error
-		if seen, err = r.look(ctx, organization.Status.Namespace, seen); err != nil {
+		if seen, err = r.listLeases(ctx, organization.Status.Namespace, seen); err != nil {
 			return err
 		}
 	}
@@ -92,10 +92,10 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// look reads the namespace's Leases: those of imports that are unchanged since the last sighting are due. It reads only
-// the first mostLeases by name; the others are read once enough of these are gone.
-func (r *Reconciler) look(ctx context.Context, namespace string, last sighting) (sighting, error) {
-	now, read := sighting{versions: map[types.UID]string{}}, 0
+// listLeases reads the namespace's Leases: those of imports that are unchanged since the last snapshot are due. It reads
+// only the first mostLeases by name; the others are read once enough of these are gone.
+func (r *Reconciler) listLeases(ctx context.Context, namespace string, last snapshot) (snapshot, error) {
+	now, read := snapshot{versions: map[types.UID]string{}}, 0
 	err := kube.Pages(func(token string) (next string, err error) {
 		page := &metav1.PartialObjectMetadataList{}
 		page.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind("LeaseList"))
@@ -112,14 +112,14 @@ func (r *Reconciler) look(ctx context.Context, namespace string, last sighting) 
 		return page.Continue, nil
 	})
 	if err != nil {
-		return sighting{}, fmt.Errorf("list the Leases of imports: %w", err)
+		return snapshot{}, fmt.Errorf("list the Leases of imports: %w", err)
 	}
-	now.at = r.Clock.Now() // the next look reads no Lease less than leaseIdle after this one
+	now.at = r.Clock.Now() // the next snapshot reads no Lease less than leaseIdle after this one
 	return now, nil
 }
 
-// note records a Lease, which is due if it is of an import and unchanged since the last sighting.
-func (s *sighting) note(lease *metav1.PartialObjectMetadata, last sighting) {
+// note records a Lease, which is due if it is of an import and unchanged since the last snapshot.
+func (s *snapshot) note(lease *metav1.PartialObjectMetadata, last snapshot) {
 	switch {
 	case !ofImport(lease.Name):
 	case last.versions[lease.UID] == lease.ResourceVersion:
@@ -140,7 +140,7 @@ func (r *Reconciler) retireLease(ctx context.Context, namespace string, seen see
 	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind(leaseKind))
 	outcome, err := r.remove(ctx, lease, leaseKind)
 	if outcome == fateRefused {
-		// It counts as unseen at the next look, so it is tried again two looks later.
+		// It counts as unseen in the next snapshot, so it is tried again two snapshots later.
 		ctrl.LoggerFrom(ctx).Error(err, "the removal of a Lease was refused, and is tried again later")
 		return nil
 	}

@@ -170,13 +170,13 @@ func (s *store) List(_ context.Context, into client.ObjectList, options ...clien
 }
 
 // twice returns what is seen in the second of two looks at the store.
-func twice(t *testing.T, leases *store) sighting {
+func twice(t *testing.T, leases *store) snapshot {
 	t.Helper()
 	r := newReconciler(nil, nil, Settings{Clock: clocktesting.NewFakePassiveClock(noon)})
 	r.Live = leases
-	first, err := r.look(t.Context(), "org-acme", sighting{})
+	first, err := r.listLeases(t.Context(), "org-acme", snapshot{})
 	harness.Must(t, err)
-	second, err := r.look(t.Context(), "org-acme", first)
+	second, err := r.listLeases(t.Context(), "org-acme", first)
 	harness.Must(t, err)
 	return second
 }
@@ -218,7 +218,7 @@ func TestALeaseWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	s := newScope()
 	s.Object = &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "refused-lease"}}
 	s.Object.Status.Namespace = ns
-	r.leases.Store("refused-lease", sighting{versions: map[types.UID]string{
+	r.leases.Store("refused-lease", snapshot{versions: map[types.UID]string{
 		kept.UID: kept.ResourceVersion, other.UID: other.ResourceVersion,
 	}})
 	harness.Must(t, r.retireLeases(t.Context(), s))

@@ -46,7 +46,7 @@ const (
 
 // work does one turn of the pass and reports whether the pass is complete.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
-	left, looks := r.batch, mostLooked
+	left, looks := r.batch, maxChecked
 	for _, t := range termsOf(organization.Spec.Retention) {
 		from := place{organization.Status.Namespace, t.shelf}
 		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), looks) {
@@ -104,7 +104,7 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 		client.UnsafeDisableDeepCopy); err != nil {
 		return fateGone, client.IgnoreNotFound(err)
 	}
-	if is, ok := entryOf(object); !ok || is != (standing{from, e}) {
+	if is, ok := entryOf(object); !ok || is != (position{from, e}) {
 		return fateGone, nil // the cache is ahead of the agenda, which will get the same event
 	}
 	if held, err := r.held(ctx, object); err != nil || held {

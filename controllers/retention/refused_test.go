@@ -37,5 +37,5 @@ func TestAnObjectWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	g.Expect(p.retired).To(Equal(map[shelf]int{closedFindings: 1}))
 	g.Expect(p.refused).To(Equal(1))
 	g.Expect(p.refusal).To(MatchError(ContainSubstring("a legal hold")))
-	g.Expect(r.sleep(o, p)).To(Equal(lookAgain))
+	g.Expect(r.sleep(o, p)).To(Equal(recheckInterval))
 }
