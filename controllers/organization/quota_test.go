@@ -208,7 +208,7 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 		"APIKey":          func(n string) client.Object { return builder.APIKey("x").In(n).Build() },
 		"WebhookDelivery": func(n string) client.Object { return builder.WebhookDelivery("x", at).In(n).Build() },
 	}
-	for _, kind := range ofValue {
+	for _, kind := range blockingKinds {
 		if values[kind] == nil {
 			t.Errorf("%s is of value and not tried", kind)
 		}

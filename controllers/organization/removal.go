@@ -17,9 +17,9 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 )
 
-// lookAgain is how often a removal checks whether the organization is empty: this controller does
+// recheckInterval is how often a removal checks whether the organization is empty: this controller does
 // not watch findings.
-const lookAgain = 15 * time.Second
+const recheckInterval = 15 * time.Second
 
 // remove deletes the organization's namespace and then releases the Organization. A namespace that
 // is not ours stays.
@@ -40,7 +40,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 			return err
 		}
 		if held != "" {
-			s.RequeueAfter(lookAgain)
+			s.RequeueAfter(recheckInterval)
 			s.conclude(notEmpty(s.namespace(), held))
 			return nil
 		}
@@ -57,9 +57,9 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// ofValue lists the kinds that block the removal of an organization. API keys, webhook deliveries
+// blockingKinds lists the kinds that block the removal of an organization. API keys, webhook deliveries
 // and the like are worthless without these, and are removed too.
-var ofValue = []string{"Repository", "Project", "Finding", "Scan", "Review", "ReviewIssue", "TriagePolicy", "WebhookEndpoint"}
+var blockingKinds = []string{"Repository", "Project", "Finding", "Scan", "Review", "ReviewIssue", "TriagePolicy", "WebhookEndpoint"}
 
 // holds describes the objects that block the removal; "" if there are none, or if the annotation
 // allows removing them. A list with limit 1 returns how many more objects there are.
@@ -68,7 +68,7 @@ func (r *Reconciler) holds(ctx context.Context, s *scope) (string, error) {
 		return "", nil
 	}
 	var held []string
-	for _, kind := range ofValue {
+	for _, kind := range blockingKinds {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
 		if err := r.Live.List(ctx, list, client.InNamespace(s.namespace()), client.Limit(1)); err != nil {
