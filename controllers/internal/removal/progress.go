@@ -9,8 +9,8 @@ import (
 // A removal takes one batch per second. Its progress is reported at a lower rate, since each report
 // is a write.
 const (
-	tellEvery = 10 * time.Second
-	tellStep  = 10 * batch
+	reportInterval = 10 * time.Second
+	reportStep     = 10 * batch
 )
 
 // Progress returns the progress to report for a removal with that many objects left. It returns
@@ -21,8 +21,8 @@ func Progress(before *v1alpha1.RemovalProgress, remaining int32, now time.Time) 
 		return &v1alpha1.RemovalProgress{ObservedAt: v1alpha1.NewTime(now), Total: remaining, Remaining: remaining}
 	}
 	change := before.Remaining - remaining
-	young := now.Sub(before.ObservedAt.Time) < tellEvery
-	if change == 0 || young && change < tellStep {
+	young := now.Sub(before.ObservedAt.Time) < reportInterval
+	if change == 0 || young && change < reportStep {
 		return before
 	}
 	return &v1alpha1.RemovalProgress{

@@ -22,9 +22,9 @@ func TestProgressIsToldAtALowRate(t *testing.T) {
 		{"the first look", nil, 50_000, 0, at(0, 50_000, 50_000)},
 		{"a batch later", at(0, 50_000, 50_000), 49_500, time.Second, at(0, 50_000, 50_000)},
 		{"ten batches later, however soon", at(0, 50_000, 50_000), 45_000, time.Second, at(time.Second, 45_000, 50_000)},
-		{"ten seconds later", at(0, 900, 50_000), 899, tellEvery, at(tellEvery, 899, 50_000)},
+		{"ten seconds later", at(0, 900, 50_000), 899, reportInterval, at(reportInterval, 899, 50_000)},
 		{"nothing has gone in an hour", at(0, 3, 50_000), 3, time.Hour, at(0, 3, 50_000)},
-		{"an import goes on meanwhile", at(0, 10, 10), 12_000, tellEvery, at(tellEvery, 12_000, 12_000)},
+		{"an import goes on meanwhile", at(0, 10, 10), 12_000, reportInterval, at(reportInterval, 12_000, 12_000)},
 		{"what is added does not count as gone", at(0, 10, 10), 12_000, time.Second, at(0, 10, 10)},
 	}
 	for _, c := range cases {
