@@ -50,40 +50,40 @@ Pull requests' issues, scans and webhook deliveries are as large as findings or 
 // report describes the required resources and how they were computed.
 func (o *sizeOptions) report() string {
 	p, out := message.NewPrinter(language.English), &strings.Builder{}
-	say := func(format string, values ...any) { out.WriteString(p.Sprintf(format, values...)) }
+	printf := func(format string, values ...any) { out.WriteString(p.Sprintf(format, values...)) }
 	planes, findings, organizations := planesFor(o.findings, o.organizations)
 	each := ""
 	if planes > 1 {
 		each = " for each control plane"
-		say("%d control planes, since Kubernetes recommends at most %d objects of a kind: divide the organizations among them.\n\n",
+		printf("%d control planes, since Kubernetes recommends at most %d objects of a kind: divide the organizations among them.\n\n",
 			planes, onePlane)
 	}
 	if findings > onePlane {
-		say("%d findings per control plane exceed the %d objects of a kind that Kubernetes recommends at most, and an\n"+
+		printf("%d findings per control plane exceed the %d objects of a kind that Kubernetes recommends at most, and an\n"+
 			"organization cannot be divided: let retention remove closed findings sooner, or make more organizations.\n\n",
 			findings, onePlane)
 	}
 	objects := objectsOf(findings, organizations)
-	some := "organizations"
+	noun := "organizations"
 	if organizations == 1 {
-		some = "organization"
+		noun = "organization"
 	}
-	say("%d findings and %d %s of %d objects: %d objects%s\n\n",
-		findings, organizations, some, organizationObjects, objects, each)
-	say("Memory of a process, in MB: %d x (base + objects x each)\n", underLoad)
+	printf("%d findings and %d %s of %d objects: %d objects%s\n\n",
+		findings, organizations, noun, organizationObjects, objects, each)
+	printf("Memory of a process, in MB: %d x (base + objects x each)\n", underLoad)
 	for _, f := range []footprint{sizedAPIServer, sizedEtcd, sizedControl, sizedREST} {
 		forUploads := ""
 		if f.uploads > 0 {
 			forUploads = p.Sprintf(" + %.0f for uploads", f.uploads/1e6)
 		}
-		say("  %-14s = %d x (%.0f + %d x %.4f)%s = %.0f\n",
+		printf("  %-14s = %d x (%.0f + %d x %.4f)%s = %.0f\n",
 			f.process, underLoad, f.base/1e6, objects, f.finding/1e6, forUploads, f.of(objects)/1e6)
 	}
-	say("Uploads take %d x --uploads-mib of the REST API, here the default of %d MiB.\n",
+	printf("Uploads take %d x --uploads-mib of the REST API, here the default of %d MiB.\n",
 		uploadCopies, uploads.DefaultLimits.Bytes>>20)
-	say("\netcd's --quota-backend-bytes, in MB: objects x %.4f x %d versions, at least %.0f\n  = %.0f\n",
+	printf("\netcd's --quota-backend-bytes, in MB: objects x %.4f x %d versions, at least %.0f\n  = %.0f\n",
 		storedBytes/1e6, versions, leastQuota/1e6, quotaFor(objects)/1e6)
-	say("\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 of them to survive the loss of one)\n"+
+	printf("\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 of them to survive the loss of one)\n"+
 		"  %d with %d GiB for a replica of the controllers and one of the REST API each\n"+
 		"Two cores in each take about 80 decisions a second; see docs/performance.md.\n",
 		each, machineFor(sizedAPIServer.of(objects)+sizedEtcd.of(objects)), o.replicas,
