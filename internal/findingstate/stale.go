@@ -100,9 +100,9 @@ func observeDecision(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus, no
 		return []v1alpha1.Transition{aboutDecision(finding, v1alpha1.TransitionFresh, "")}
 	}
 	condition := staleCondition(differences, finding.Generation, now)
-	told := before != nil && before.Message == condition.Message
+	known := before != nil && before.Message == condition.Message
 	v1alpha1.SetCondition(&next.Conditions, condition)
-	if told {
+	if known {
 		return nil
 	}
 	return []v1alpha1.Transition{aboutDecision(finding, v1alpha1.TransitionStale, describe(differences))}

@@ -30,7 +30,7 @@ func stateAt(f *v1alpha1.Finding, at time.Time) v1alpha1.FindingState {
 		p.undo(t)
 	}
 	for _, t := range f.Status.Transitions[:past] {
-		p.recall(t)
+		p.replay(t)
 	}
 	return p.state()
 }
@@ -74,9 +74,10 @@ func (p *parts) undo(t v1alpha1.Transition) {
 	}
 }
 
-// recall corrects what later transitions do not tell, by one before the time: TransitionSuppressed also reports another
-// reason to suppress, and a verdict that ends with a closure or a user's decision has no transition of its own.
-func (p *parts) recall(t v1alpha1.Transition) {
+// replay applies a transition before the time, since later ones do not record all of this: TransitionSuppressed also
+// reports another reason to suppress, and a verdict that ends with a closure or a user's decision has no transition of
+// its own.
+func (p *parts) replay(t v1alpha1.Transition) {
 	switch t.Type { //nolint:exhaustive // the others change neither
 	case v1alpha1.TransitionSuppressed, v1alpha1.TransitionUnsuppressed:
 		p.suppressed = t.Type == v1alpha1.TransitionSuppressed

@@ -191,8 +191,8 @@ func atLeast(row, counted *v1alpha1.FindingTrendDay) {
 
 // Put returns a copy of the rows with row inserted, or replacing the row of the same day.
 func Put(rows []v1alpha1.FindingTrendDay, row v1alpha1.FindingTrendDay) []v1alpha1.FindingTrendDay {
-	at, there := slices.BinarySearchFunc(rows, row.Day, byDay)
-	if there {
+	at, found := slices.BinarySearchFunc(rows, row.Day, byDay)
+	if found {
 		rows = slices.Clone(rows)
 		rows[at] = row
 		return rows
@@ -202,8 +202,8 @@ func Put(rows []v1alpha1.FindingTrendDay, row v1alpha1.FindingTrendDay) []v1alph
 
 // UpTo returns the rows that are not later than the day.
 func UpTo(rows []v1alpha1.FindingTrendDay, last v1alpha1.Day) []v1alpha1.FindingTrendDay {
-	at, there := slices.BinarySearchFunc(rows, last, byDay)
-	if there {
+	at, found := slices.BinarySearchFunc(rows, last, byDay)
+	if found {
 		at++
 	}
 	return rows[:at]

@@ -24,9 +24,9 @@ func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
 	if at == nil || EarlierPath(at.FilePath) == at.FilePath {
 		return nil
 	}
-	earlier, there := *facts, *at
-	there.FilePath = EarlierPath(at.FilePath)
-	earlier.Details.Location = &there
+	earlier, location := *facts, *at
+	location.FilePath = EarlierPath(at.FilePath)
+	earlier.Details.Location = &location
 	return Keys(&earlier)
 }
 

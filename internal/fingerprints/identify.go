@@ -67,7 +67,7 @@ func Identify(scope Scope, results []Result) []Identity {
 	groups := map[string][]int{} // by rule, path and content
 	for i := range results {
 		r := &results[i]
-		if _, there := firsts[r.ResultKey]; there {
+		if _, found := firsts[r.ResultKey]; found {
 			continue
 		}
 		firsts[r.ResultKey] = i

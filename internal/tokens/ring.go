@@ -75,12 +75,12 @@ func DecodeRing(data map[string][]byte) (Ring, error) {
 	if ring.Signer, err = decodeSigningKey(data, SigningKeyDataKey); err != nil {
 		return Ring{}, err
 	}
-	if _, there := data[NextKeyDataKey]; there {
+	if _, found := data[NextKeyDataKey]; found {
 		if ring.Next, err = decodeSigningKey(data, NextKeyDataKey); err != nil {
 			return Ring{}, err
 		}
 	}
-	if text, there := data[PreviousKeyDataKey]; there {
+	if text, found := data[PreviousKeyDataKey]; found {
 		public, err := parsePublicKey(text)
 		if err != nil {
 			return Ring{}, fmt.Errorf("data key %q: %w", PreviousKeyDataKey, err)

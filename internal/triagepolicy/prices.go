@@ -57,7 +57,7 @@ func (p prices) CallCost(function, _ string, arguments []ref.Val, _ ref.Val) *ui
 // costOfComparison returns the cost of comparing two lists, maps or texts; nil for other values. CEL would count all
 // characters of both texts to learn the price, even if one of them is empty.
 func costOfComparison(a, b ref.Val) *uint64 {
-	if one, other, are := texts(a, b); are {
+	if one, other, ok := texts(a, b); ok {
 		return new(units(min(len(one), len(other))))
 	}
 	one, sized := a.(traits.Sizer)
@@ -70,17 +70,17 @@ func costOfComparison(a, b ref.Val) *uint64 {
 
 // costOfSearch returns the cost of looking for a text in another one; nil for other values.
 func costOfSearch(a, b ref.Val) *uint64 {
-	text, part, are := texts(a, b)
-	if !are {
+	text, part, ok := texts(a, b)
+	if !ok {
 		return nil
 	}
 	return new(units(len(text)) * units(len(part)))
 }
 
-func texts(a, b ref.Val) (one, other types.String, are bool) {
-	one, is := a.(types.String)
-	other, are = b.(types.String)
-	return one, other, is && are
+func texts(a, b ref.Val) (one, other types.String, ok bool) {
+	one, isText := a.(types.String)
+	other, ok = b.(types.String)
+	return one, other, isText && ok
 }
 
 // units returns the cost of reading so many bytes, one unit at least.
