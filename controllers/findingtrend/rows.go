@@ -76,8 +76,8 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// awaitsStatuses requeues and reports true while a status is still to be recorded: only statuses tell on which day
-// something happened, and days before the last row are not counted again. After a while it reports false nevertheless,
+// awaitsStatuses requeues and reports true while a status is still to be recorded: only statuses record the day
+// of a change, and days before the last row are not counted again. After a while it reports false nevertheless,
 // so that one status that cannot be stored does not end the rows.
 func (r *Reconciler) awaitsStatuses(s *scope, findings []v1alpha1.Finding) bool {
 	project := client.ObjectKeyFromObject(s.Object)

@@ -79,7 +79,7 @@ func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 	}
 }
 
-// secretVerdict tells what is wrong with the Secret, and whether sending has stopped.
+// secretVerdict returns what is wrong with the Secret, and whether sending has stopped.
 func secretVerdict(f found, disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
 	verdict := problemOf(f)
 	if disabled != nil {

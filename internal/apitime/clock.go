@@ -1,4 +1,4 @@
-// Package apitime tells the API server's time, and is a clock that is not far ahead of it.
+// Package apitime returns the API server's time, and provides a clock that is never far ahead of it.
 package apitime
 
 import (

@@ -21,7 +21,7 @@ func IsRecorded(finding *v1alpha1.Finding) bool {
 	return finding.Status.ObservedGeneration == finding.Generation || !isStored(&finding.Status) && AsCreated(finding)
 }
 
-// isStored tells a status that the controllers have stored from the schema's default.
+// isStored reports whether the controllers have stored the status; the schema's default does not count.
 func isStored(status *v1alpha1.FindingStatus) bool {
 	return status.UpdatedAt != nil || len(status.Transitions) > 0
 }

@@ -2,8 +2,8 @@
 //
 // The API server records no such time. The closest is the time of each field manager's last write in
 // managedFields, which has three gaps: removing a field changes no time, an object without owned
-// fields has none, and a full replace can carry any time that the client chooses. What managedFields
-// do not tell, the controllers take from their clock and record in status; until then the REST facade
+// fields has none, and a full replace can carry any time that the client chooses. If managedFields do not
+// show the time, the controllers use their clock and record its time in status; until then the REST facade
 // shows what it knows.
 package lastwrite
 
@@ -38,8 +38,8 @@ type Observed struct {
 	UpdatedAt *v1alpha1.Time
 }
 
-// Covers reports whether nothing has changed since the last reconcile: then UpdatedAt is the
-// time, for everybody.
+// Covers reports whether nothing has changed since the last reconcile: then all readers
+// use UpdatedAt.
 func (o Observed) Covers(object metav1.Object) bool {
 	return o.UpdatedAt != nil && o.Generation >= object.GetGeneration()
 }
@@ -61,8 +61,8 @@ func UpdatedAt(object metav1.Object, observed Observed, now time.Time) v1alpha1.
 // Shown returns the time that the REST facade shows for an object, to the second, in UTC, and whether
 // it is recorded in status. A recorded time replaces whatever was shown before, so that all replicas
 // and kubectl agree. Before that it is the time that the controllers will record, as far as the
-// object tells it; if the caller has already shown a later time, it keeps showing that one. What the
-// object does not tell waits for the controllers.
+// object shows it; if the caller has already shown a later time, it keeps showing that one. Other times
+// are shown once the controllers have recorded them.
 //
 // now is never shown. It only bounds which times are trusted.
 func Shown(object metav1.Object, observed Observed, now time.Time) (at time.Time, recorded bool) {

@@ -139,7 +139,7 @@ func differ(k *kind, a, b *Facts) bool {
 	return false
 }
 
-// provider tells the type checker about the kinds, so that an expression with a misspelt member does not compile.
+// provider declares the kinds to the type checker, so that an expression with a misspelt member does not compile.
 type provider struct{ types.Provider }
 
 // FindStructType returns the type of that name.

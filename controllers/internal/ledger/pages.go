@@ -261,7 +261,7 @@ func (p *Pager) Endpoints() handler.EventHandler {
 			return nil // a decision about a single finding is not in a page
 		}
 		findings, err := p.findings(ctx, namespace, ofAny)
-		watch.LogError(ctx, err, "list what owes of each "+p.kind)
+		watch.LogError(ctx, err, "list the findings that owe transitions of a "+p.kind)
 		causes := sets.Set[reconcile.Request]{} // thousands may owe of the same one
 		for i := range findings {
 			causes.Insert(p.causes(&findings[i])...)
