@@ -92,8 +92,8 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// listLeases reads the namespace's Leases: those of imports that are unchanged since the last snapshot are due. It reads
-// only the first mostLeases by name; the others are read once enough of these are gone.
+// listLeases reads the namespace's Leases: those of imports that are unchanged since the last snapshot are due. It
+// reads only the first mostLeases by name; the others are read once enough of these are gone.
 func (r *Reconciler) listLeases(ctx context.Context, namespace string, last snapshot) (snapshot, error) {
 	now, read := snapshot{versions: map[types.UID]string{}}, 0
 	err := kube.Pages(func(token string) (next string, err error) {

@@ -28,10 +28,10 @@ func EachObject(object client.Object) string { return object.GetName() }
 // Find returns requests for the objects whose verdict differs since the given object has changed.
 type Find func(ctx context.Context, object client.Object) ([]ctrl.Request, error)
 
-// Rejudge enqueues the requests that find returns after an object has changed or an hour has passed (see Hourly), until the context
-// ends. It does so in a separate goroutine: evaluating a hundred policies over many findings takes long, and must not
-// delay the events of other organizations. An organization's subjects, of all handlers, are handled one after the
-// other. A change that gives the object another subject concerns the previous one too.
+// Rejudge enqueues the requests that find returns after an object has changed or an hour has passed (see Hourly), until
+// the context ends. It does so in a separate goroutine: evaluating a hundred policies over many findings takes long,
+// and must not delay the events of other organizations. An organization's subjects, of all handlers, are handled one
+// after the other. A change that gives the object another subject concerns the previous one too.
 func Rejudge(ctx context.Context, of watch.Subject, find Find) handler.EventHandler {
 	return evaluations.Handler(of, func(_ context.Context, change watch.Change, q watch.Queue) {
 		if rejudging.Acquire(ctx, 1) != nil {
