@@ -209,6 +209,37 @@ func TestRowsThatComeAfterAGapAreNotInDoubt(t *testing.T) {
 	p.sees("document.querySelector('.news')?.textContent === '1 new finding, show'")
 }
 
+// An answer for the list may be older than the rows that are shown.
+func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
+	o := newOrganization(t)
+	o.has(some(3)...)
+	p := loggedIn(t, o.key("ada"))
+	p.prepares(heldStream)
+	p.goes("/console/findings")
+	p.evaluates(`((send) => {
+		const released = new Promise((release) => { window.release = () => void release(); });
+		window.fetch = async (at, request) => {
+			const answer = await send(at, request);
+			const text = at === location.href && await answer.text();
+			if (!text) return answer;
+			window.asked = true;
+			await released;
+			return new Response(text);
+		};
+		const { dataset } = document.querySelector("#f-0000"); // as another replica has shown it
+		dataset.seen = "what is not known here";
+		dataset.updated = "9999-01-01T00:00:00Z";
+	})(window.fetch)`, nil)
+	o.decides(o.key("bob"), "f-0002", `{"user_status":"muted"}`)
+	p.tells("created", "f-none")
+	p.sees("window.asked")
+	p.presses("j", "j", "c")
+	p.reads("#f-0001 .state", "confirmed", "apikey/ada")
+	p.evaluates("release()", nil)
+	p.reads("#f-0002 .age", "changed")
+	p.sees("!document.querySelector('#f-0000.changed, #f-0001.changed')")
+}
+
 // A change that is heard and the check after a gap may find out at the same time.
 func TestTheFindingInThePanelIsMarkedOnce(t *testing.T) {
 	o := newOrganization(t)

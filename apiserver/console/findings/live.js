@@ -130,13 +130,16 @@ const addressOfList = () => location.href.split("#")[0];
 async function count() {
   const at = addressOfList();
   const createdBefore = [...created];
+  const rowsBefore = new Set(results.querySelectorAll(".row"));
   const before = gaps;
   try {
     const now = await askFragment(at);
     answered();
     if (addressOfList() === at) {
       showCounts(now);
-      for (const row of now.querySelectorAll(".row")) compare(/** @type {HTMLElement} */ (row), gaps === before);
+      for (const row of now.querySelectorAll(".row")) {
+        compare(/** @type {HTMLElement} */ (row), rowsBefore, gaps === before);
+      }
       await countNew(at, now, createdBefore);
     }
     if (before > checked) {
@@ -196,11 +199,13 @@ async function newest(at) {
 }
 
 /** Marks a row of the list that is shown otherwise than it would be now. What else of it changed, such as its title, is
- * heard of, unless changes were missed.
- * @param {HTMLElement} now @param {boolean} current Whether no changes were missed since it was asked for. */
-function compare(now, current) {
+ * heard of, unless changes were missed. A row that is newer than the answer stays: it shows one's own decision, or what an
+ * up-to-date replica has answered.
+ * @param {HTMLElement} now @param {Set<Element>} rowsBefore The rows that were shown when it was asked for.
+ * @param {boolean} current Whether no changes were missed since it was asked for. */
+function compare(now, rowsBefore, current) {
   const row = rowOf(now.id);
-  if (!row) return;
+  if (!row || !rowsBefore.has(row) || (row.dataset.updated ?? "") > (now.dataset.updated ?? "")) return;
   const doubted = unsure.has(row);
   if (current) unsure.delete(row);
   if (row.classList.contains("changed")) return;
