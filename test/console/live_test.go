@@ -209,7 +209,8 @@ func TestRowsThatComeAfterAGapAreNotInDoubt(t *testing.T) {
 	p.sees("document.querySelector('.news')?.textContent === '1 new finding, show'")
 }
 
-// An answer for the list may be older than the rows that are shown.
+// An answer for the list may be older than the rows that are shown, and the answer to a decision come when the list is
+// another one.
 func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(3)...)
@@ -238,6 +239,21 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 	p.evaluates("release()", nil)
 	p.reads("#f-0002 .age", "changed")
 	p.sees("!document.querySelector('#f-0000.changed, #f-0001.changed')")
+
+	p.evaluates(`((send) => {
+		const released = new Promise((release) => { window.release = () => void release(); });
+		window.fetch = async (at, request) => {
+			if (request.method === "POST") await released;
+			return send(at, request);
+		};
+	})(window.fetch)`, nil)
+	p.presses("o")
+	p.clicks(".facet a[href*='tool=semgrep']")
+	p.sees("!document.querySelector('#f-0000')")
+	p.reads("#f-0001 .state", "confirmed")
+	p.evaluates("release()", nil)
+	p.reads("#messages", "Decided: Finding number 1.")
+	p.reads("#f-0001 .state", "open")
 }
 
 // A change that is heard and the check after a gap may find out at the same time.

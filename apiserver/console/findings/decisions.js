@@ -141,11 +141,10 @@ function anticipate(id, status) {
  * @param {string} id @param {URLSearchParams} form @param {HTMLFormElement} [inPanel] The form if it is the panel's.
  * @returns {Promise<{changed?: boolean, undo?: Change, seen: string, row: string}>} `undo` is missing where it would do nothing. */
 async function send(id, form, inPanel) {
-  const row = rowOf(id);
   try {
     const answer = await (await ask(addressOf(id), { form })).json();
     made.set(id, answer.seen);
-    if (row) replaceRow(row, answer.row);
+    putRow(id, answer.row);
     refresh(id, inPanel?.isConnected ? null : undefined);
     return answer;
   } catch (error) {
@@ -156,7 +155,7 @@ async function send(id, form, inPanel) {
       throw new Error(`The service did not answer. ${next}`, { cause: error });
     }
     if (error.said.row) {
-      if (row) replaceRow(row, error.said.row);
+      putRow(id, error.said.row);
       refresh(id, inPanel?.isConnected ? form : undefined);
     }
     throw error;
@@ -167,6 +166,13 @@ async function send(id, form, inPanel) {
  * @param {string} id */
 async function look(id) {
   const now = await freshRow(id).catch(() => "");
+  if (now) putRow(id, now);
+}
+
+/** Puts a finding's row in the place of the one that the list has by now, if any: the list may be another one since the
+ * row was asked for.
+ * @param {string} id @param {string} html */
+function putRow(id, html) {
   const row = rowOf(id);
-  if (row && now) replaceRow(row, now);
+  if (row) replaceRow(row, html);
 }
