@@ -155,6 +155,12 @@ func TestAnAddressWithoutAPageLeadsOn(t *testing.T) {
 			t.Errorf("%s: %s\n%s", path, answer.Status, answer.text)
 		}
 	}
+	// A form that is shown again has the address to which it was sent.
+	for path, page := range map[string]string{
+		"/console/reviews/rv-1/issues/i-1?severity=high": "/console/reviews/rv-1?severity=high#i-1",
+	} {
+		harness.Same(t, path+" leads to", page, v.asks(path, nil).Header.Get("Location"))
+	}
 }
 
 func TestNoPageMayBeFramedOrRunWhatItHolds(t *testing.T) {

@@ -15,8 +15,7 @@ import (
 // decide stores a decision about an issue, unless another person has decided, or a scan has changed the facts, since
 // the issue was shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
-	view, err := viewOf(v)
-	if err != nil {
+	if _, err := viewOf(v); err != nil {
 		return page.Response{}, err
 	}
 	issue := v.Path("issue")
@@ -33,7 +32,14 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		s.Conflict = before.Conflict("issue", v.Form.Get("seen"))
 		return showWith(ctx, v, s, http.StatusConflict)
 	}
-	return page.SeeOther(page.Address(v.Resource(listPath), view) + "#" + url.PathEscape(issue)), nil
+	return showIssue(ctx, v)
+}
+
+// showIssue redirects to the issue on the page of its review. The page of a decision that was not stored has the issue's
+// address, to which a login leads back.
+func showIssue(_ context.Context, v *page.Visit) (page.Response, error) {
+	view, err := viewOf(v)
+	return page.SeeOther(page.Address(v.Resource(listPath), view) + "#" + url.PathEscape(v.Path("issue"))), err
 }
 
 // conflictElsewhere reports whether the page does not have the issue about which a decision was not stored: it is on

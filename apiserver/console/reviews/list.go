@@ -31,6 +31,7 @@ func Routes() []page.Route {
 	return []page.Route{
 		{Method: http.MethodGet, Path: "reviews", Serve: list},
 		{Method: http.MethodGet, Path: "reviews/:id", Serve: show},
+		{Method: http.MethodGet, Path: "reviews/:id/issues/:issue", Serve: showIssue},
 		{Method: http.MethodPost, Path: "reviews/:id/issues/:issue", Serve: decide},
 	}
 }
