@@ -131,7 +131,7 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 	if answer := v.asks("/console/findings/f-theirs", mute(token)); answer.StatusCode != http.StatusNotFound {
 		t.Errorf("to decide about another's finding gets %s", answer.Status)
 	}
-	operation := v.asks("/console/operations", url.Values{"token": {token}, "user_status": {"muted"}, "id": {"f-theirs"}})
+	operation := v.asks("/console/operations/_new", url.Values{"token": {token}, "user_status": {"muted"}, "id": {"f-theirs"}})
 	if operation.StatusCode == http.StatusSeeOther {
 		harness.Eventually(t, func(g Gomega) {
 			g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(ContainSubstring("nothing is decided yet"))
@@ -158,6 +158,7 @@ func TestAnAddressWithoutAPageLeadsOn(t *testing.T) {
 	// A form that is shown again has the address to which it was sent.
 	for path, page := range map[string]string{
 		"/console/reviews/rv-1/issues/i-1?severity=high": "/console/reviews/rv-1?severity=high#i-1",
+		"/console/operations/_new?severity=high":         "/console/findings?severity=high",
 	} {
 		harness.Same(t, path+" leads to", page, v.asks(path, nil).Header.Get("Location"))
 	}

@@ -132,13 +132,13 @@ func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
 	v.logsIn(o.key("reads", v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeWebhooksRead))
 	token := v.token()
 	draft := url.Values{"token": {token}, "match": {"true"}, "user_status": {"muted"}, "reason": {"duplicate"}, "do": {"yaml"}}
-	if got := v.asks("/console/policies", draft); got.StatusCode != http.StatusOK || !strings.Contains(got.text, "kind: TriagePolicy") ||
+	if got := v.asks("/console/policies/_new?tool=gosec", draft); got.StatusCode != http.StatusOK || !strings.Contains(got.text, "kind: TriagePolicy") ||
 		strings.Contains(got.text, `value="preview"`) {
 		t.Errorf("the draft answers %s", got.Status)
 	}
 	draft.Set("do", "preview")
 	for path, form := range map[string]url.Values{
-		"/console/policies": draft, "/console/policies/p-1": {"token": {token}, "mode": {"apply"}, "generation": {"1"}},
+		"/console/policies/_new": draft, "/console/policies/p-1": {"token": {token}, "mode": {"apply"}, "generation": {"1"}},
 		"/console/deliveries/d-1/redeliver": {"token": {token}},
 	} {
 		if got := v.asks(path, form); got.StatusCode != http.StatusForbidden || !strings.Contains(got.text, "lacks the scope") {
@@ -190,7 +190,7 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 		if drafted == nil {
 			t.Fatalf("%v: no expression", filters)
 		}
-		made := v.asks("/console/policies", url.Values{"token": {token}, "match": {html.UnescapeString(drafted[1])}, "user_status": {"muted"},
+		made := v.asks("/console/policies/_new", url.Values{"token": {token}, "match": {html.UnescapeString(drafted[1])}, "user_status": {"muted"},
 			"reason": {"duplicate"}, "do": {"preview"}})
 		if made.StatusCode != http.StatusSeeOther {
 			t.Errorf("%v: %s: %s", filters, made.Status, drafted[1])

@@ -26,6 +26,8 @@ const (
 	apiPath  = "/v2/findings"
 	// newPolicy is the form that creates a policy from filters.
 	newPolicy = "/console/policies/_new"
+	// No operation can have this name.
+	newOperation = "/console/operations/_new"
 	// pageRows is the number of rows per request.
 	pageRows = 100
 	// facetValues is how many values of a facet are shown at first, allFacetValues how many on request.

@@ -36,7 +36,8 @@ var (
 func Routes() []page.Route {
 	return []page.Route{
 		{Method: http.MethodGet, Path: "operations", Serve: list},
-		{Method: http.MethodPost, Path: "operations", Serve: create},
+		{Method: http.MethodGet, Path: "operations/_new", Serve: showFindingsList},
+		{Method: http.MethodPost, Path: "operations/_new", Serve: create},
 		{Method: http.MethodGet, Path: "operations/:id", Serve: show},
 		{Method: http.MethodGet, Path: "operations/:id/findings", Serve: showFindings},
 		{Method: http.MethodPost, Path: "operations/:id/commit", Serve: commit},
@@ -172,6 +173,12 @@ func requestOf(form url.Values) request {
 	}
 	r.Filters = findings.FiltersOf(form)
 	return r
+}
+
+// showFindingsList redirects to the list of findings whose form was sent to the address: a form that is shown again has
+// it, too, and a login leads back to it.
+func showFindingsList(_ context.Context, v *page.Visit) (page.Response, error) {
+	return page.SeeOther(page.Address("/console/findings", v.Query)), nil
 }
 
 // selection returns the fields of the form that select findings.

@@ -33,9 +33,8 @@ var (
 func Routes() []page.Route {
 	return []page.Route{
 		{Method: http.MethodGet, Path: "policies", Serve: list},
-		{Method: http.MethodPost, Path: "policies", Serve: create},
 		{Method: http.MethodGet, Path: "policies/_new", Serve: draftPage},
-		{Method: http.MethodPost, Path: "policies/_new", Serve: draftOfSelection},
+		{Method: http.MethodPost, Path: "policies/_new", Serve: draftOrCreate},
 		{Method: http.MethodGet, Path: "policies/:id", Serve: show},
 		{Method: http.MethodPost, Path: "policies/:id", Serve: change},
 	}
