@@ -7,7 +7,9 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
@@ -206,8 +208,22 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return response, err
 }
 
-// commit carries out the operation, for exactly the findings of its preview.
+// seen identifies the operation and the preview that a page shows: names are used again.
+func seen(o client.TriageOperation) string {
+	return o.CreatedAt.UTC().Format(time.RFC3339) + " " + strconv.Itoa(int(o.Matched))
+}
+
+// commit carries out the operation, for exactly the findings of its preview. One that was created under the same name
+// after the page was loaded is refused.
 func commit(ctx context.Context, v *page.Visit) (page.Response, error) {
+	var operation client.TriageOperation
+	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &operation); err != nil {
+		return page.Response{}, err
+	}
+	if v.Form.Get("seen") != seen(operation) {
+		const detail = "This operation is not the one that the page showed, so nothing was decided."
+		return page.Response{}, api.Failed(http.StatusPreconditionFailed, detail)
+	}
 	return send(ctx, v, v.Resource(apiPath)+"/commit", struct{}{})
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -53,16 +54,49 @@ func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
 }
 
 func TestAnOperationThatHasFailedIsShownOnItsPage(t *testing.T) {
-	fails := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	fails := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = w.Write([]byte("{}"))
+			return
+		}
 		w.Header().Set("Location", "/v2/triage-operations/op-failed")
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = w.Write([]byte("{}"))
 	})
-	form, id := url.Values{"id": {"f-1"}, "user_status": {"muted"}}, func(string) string { return "op-1" }
+	form, id := url.Values{"id": {"f-1"}, "user_status": {"muted"}, "seen": {seen(client.TriageOperation{})}}, func(string) string { return "op-1" }
 	for reason, sends := range map[string]page.Handle{"created": create, "committed": commit, "undone": undo} {
 		got, err := sends(t.Context(), &page.Visit{API: api.New(fails, "", ""), Form: form, Path: id})
 		harness.Must(t, err)
 		harness.Same(t, reason, page.SeeOther("/console/operations/op-failed"), got)
+	}
+}
+
+// Names are used again, and the page may be of the operation that had this one before.
+func TestOnlyTheOperationThatThePageShowsIsCommitted(t *testing.T) {
+	shown := client.TriageOperation{Id: "nightly", Phase: client.TriageOperationPhasePreview, Matched: 12, WouldChange: 12, CreatedAt: time.Now()}
+	text, err := page.Text(t.Context(), operationPage(shown, client.TriageOperation{}, "Mute", nil, "token", true))
+	harness.Must(t, err)
+	if !strings.Contains(text, `name="seen" value="`+seen(shown)+`"`) {
+		t.Errorf("the form does not hold what was seen:\n%s", text)
+	}
+	later, more := shown, shown
+	later.CreatedAt = shown.CreatedAt.Add(time.Hour)
+	more.Matched = 900
+	for reason, tc := range map[string]struct {
+		now  client.TriageOperation
+		sent int
+	}{"the same": {shown, 1}, "created later": {later, 0}, "about more": {more, 0}} {
+		sent := 0
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				sent++
+			}
+			_ = json.NewEncoder(w).Encode(tc.now)
+		})
+		v := &page.Visit{API: api.New(service, "", ""), Form: url.Values{"seen": {seen(shown)}}, Path: func(string) string { return "nightly" }}
+		_, err := commit(t.Context(), v)
+		harness.Same(t, reason, tc.sent, sent)
+		harness.Same(t, reason+" is refused", tc.sent == 0, api.Is(err, http.StatusPreconditionFailed))
 	}
 }
 
