@@ -91,37 +91,56 @@ func readUndone(ctx context.Context, v *page.Visit, all ...client.TriageOperatio
 	return undone, nil
 }
 
-// undosAsked bounds how many pages of undos are read.
-const undosAsked = 10
+const (
+	// undosAsked bounds how many pages of undos are read.
+	undosAsked = 10
+	// maxAsked bounds the ids that one request may have, with their commas.
+	maxAsked = 16_000
+)
 
 // readUndos reads the operations that undo these, and the operations that undo those in turn.
 func readUndos(ctx context.Context, v *page.Visit, of ...client.TriageOperation) ([]client.TriageOperation, error) {
 	var all []client.TriageOperation
+	var waiting []string
 	known := map[string]bool{}
-	asking := func(found []client.TriageOperation) url.Values {
-		var ids []string
+	wait := func(found []client.TriageOperation) {
 		for _, o := range found {
 			if !known[o.Id] {
 				known[o.Id] = true
-				ids = append(ids, o.Id)
+				waiting = append(waiting, o.Id)
 			}
 		}
-		return url.Values{"undo": {strings.Join(ids, ",")}, "size": {"100"}}
 	}
-	query, read := asking(of), 0
-	for i := 0; i < undosAsked && query.Get("undo") != ""; i++ {
+	wait(of)
+	query := url.Values{"size": {"100"}}
+	for i := 0; i < undosAsked && (len(waiting) > 0 || query.Has("cursor")); i++ {
+		if !query.Has("cursor") {
+			var ids string
+			ids, waiting = firstIDs(waiting)
+			query.Set("undo", ids)
+		}
 		var undos client.TriageOperationList
 		if _, err := v.API.Get(ctx, apiPath, query, &undos); err != nil {
 			return nil, err
 		}
 		all = append(all, undos.Items...)
+		wait(undos.Items)
+		query.Del("cursor")
 		if undos.HasMore {
 			query.Set("cursor", undos.NextCursor)
-			continue
 		}
-		query, read = asking(all[read:]), len(all)
 	}
 	return all, nil
+}
+
+// firstIDs joins as many ids as one request may have, and returns the rest.
+func firstIDs(ids []string) (first string, rest []string) {
+	n, length := 0, 0
+	for n < len(ids) && length+len(ids[n]) < maxAsked {
+		length += len(ids[n]) + 1
+		n++
+	}
+	return strings.Join(ids[:n], ","), ids[n:]
 }
 
 // show serves the page of an operation: what it would do, does, or has done.

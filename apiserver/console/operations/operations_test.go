@@ -2,6 +2,7 @@ package operations
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -69,6 +70,32 @@ func TestAnOperationThatHasFailedIsShownOnItsPage(t *testing.T) {
 		harness.Must(t, err)
 		harness.Same(t, reason, page.SeeOther("/console/operations/op-failed"), got)
 	}
+}
+
+// The service refuses a list of ids that is too long.
+func TestAnOperationWithManyUndosIsShown(t *testing.T) {
+	const undos = 100
+	asked := map[string]int{}
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ids := r.URL.Query().Get("undo")
+		if len(ids) > 16384 {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		var found client.TriageOperationList
+		for id := range strings.SplitSeq(ids, ",") {
+			asked[id]++
+			for i := range undos {
+				if id == "op-1" {
+					found.Items = append(found.Items, client.TriageOperation{Id: fmt.Sprintf("u-%0250d", i), Undo: id})
+				}
+			}
+		}
+		_ = json.NewEncoder(w).Encode(found)
+	})
+	got, err := readUndos(t.Context(), &page.Visit{API: api.New(service, "", "")}, client.TriageOperation{Id: "op-1"})
+	harness.Must(t, err)
+	harness.Same(t, "undos", undos, len(got))
+	harness.Same(t, "operations whose undos are asked for", undos+1, len(asked))
 }
 
 // Names are used again, and the page may be of the operation that had this one before.
