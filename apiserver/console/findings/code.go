@@ -2,16 +2,15 @@ package findings
 
 import (
 	"bytes"
-	"fmt"
 	"html"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/alecthomas/chroma/v2"
 	formatter "github.com/alecthomas/chroma/v2/formatters/html"
 	"github.com/alecthomas/chroma/v2/lexers"
 	chromastyles "github.com/alecthomas/chroma/v2/styles"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
 // The content of code determines how long a lexer's regular expressions take, and anybody may have written it. So only
@@ -23,7 +22,7 @@ var colouring = make(chan struct{}, 1)
 // highlighted returns the HTML of code, with classes for colours. It has no line numbers: a scanner may quote lines
 // before the finding's own, and nothing tells how many.
 func highlighted(path, code string) string {
-	code = visible(code)
+	code = ui.Visible(code)
 	tokens := coloured(lexers.Match(path), code)
 	if tokens == nil {
 		tokens = []chroma.Token{{Type: chroma.Text, Value: code}}
@@ -34,37 +33,6 @@ func highlighted(path, code string) string {
 		return "<pre>" + html.EscapeString(code) + "</pre>"
 	}
 	return out.String()
-}
-
-// Runes that join letters in scripts that need them, and have no other effect on the display.
-const (
-	zeroWidthNonJoiner = '\u200c'
-	zeroWidthJoiner    = '\u200d'
-)
-
-// visible returns code with its invisible characters as escapes. Those that reverse the reading direction would show
-// another order than compilers read, and others hide a text, end a line where the reader sees no end, or make two names
-// look alike.
-func visible(code string) string {
-	var b strings.Builder
-	for _, r := range code {
-		hidden := unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Variation_Selector,
-			unicode.Other_Default_Ignorable_Code_Point) ||
-			unicode.IsControl(r) && !strings.ContainsRune("\t\n\r", r)
-		if hidden && r != zeroWidthJoiner && r != zeroWidthNonJoiner {
-			fmt.Fprint(&b, escapeOf(r))
-		} else {
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
-}
-
-func escapeOf(r rune) string {
-	if r > 0xffff {
-		return fmt.Sprintf(`\U%08x`, r)
-	}
-	return fmt.Sprintf(`\u%04x`, r)
 }
 
 // coloured returns the tokens of the code, or nil if lexing takes too long.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/a-h/templ"
 	"github.com/alecthomas/chroma/v2"
 	"github.com/alecthomas/chroma/v2/lexers"
 	"golang.org/x/net/html"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -50,6 +52,27 @@ func TestCodeIsShownAsItIsWhateverItIs(t *testing.T) {
 			t.Fatalf("%q is shown as %q", code, got)
 		}
 	})
+}
+
+// A contributor chooses the names of folders, and a rule's author its title. Links select what is so named.
+func TestPathsAndTitlesShowInvisibleCharacters(t *testing.T) {
+	const path, title = "te\u200bsts/\u202ea.go", "Key in\u202e code"
+	var s shown
+	s.Details.Title, s.Details.Location.FilePath, s.Details.Location.LineNumber = title, path, 7
+	s.texts = new(ui.Texts)
+	chips := newView(url.Values{"file": {path}}).chips()
+	harness.Same(t, "chip", `te\u200bsts/\u202ea.go`, chips[0].Value)
+	parts := map[string]templ.Component{"row": item(&row{Title: title, Path: path, Line: 7}, true), "page": findingPage(s)}
+	for part, shows := range parts {
+		text, err := page.Text(t.Context(), shows)
+		harness.Must(t, err)
+		if strings.ContainsAny(text, "\u200b\u202e") || !strings.Contains(text, `te\u200bsts/\u202ea.go:7<`) ||
+			!strings.Contains(text, `>Key in\u202e code</`) {
+			t.Errorf("the %s shows\n%s", part, text)
+		}
+		link := url.Values{"file": {path}}.Encode()
+		harness.Same(t, part+" has a link with "+link, part == "page", strings.Contains(text, link))
+	}
 }
 
 func TestCodeShowsCharactersThatReverseIt(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -156,7 +157,7 @@ func (l *listing) readTitles(ctx context.Context, v *page.Visit, by filter) erro
 			}
 			_, err := v.API.Get(ctx, "/v2/full-findings", query, &found)
 			if len(found.Items) > 0 {
-				of.Title = title(found.Items[0])
+				of.Title = ui.Visible(title(found.Items[0]))
 			}
 			return err
 		})

@@ -84,13 +84,13 @@ func FiltersOf(form url.Values) map[string]string {
 	return filters
 }
 
-// word returns the name of a value.
+// word returns the name of a value for display.
 func (f filter) word(value string) string {
 	if word, ok := f.words[value]; ok {
 		return word
 	}
 	if !f.isTime() {
-		return value
+		return ui.Visible(value)
 	}
 	switch days, ok := daysAgo(value); {
 	case !ok:

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
 // leftOut is a filter of the list of findings, or a decision made there, that cannot be expressed in a policy.
@@ -150,7 +151,8 @@ func lowerASCII(r rune) rune {
 	return r
 }
 
-// quoted returns a text as a string literal of an expression.
+// quoted returns a text as a string literal of an expression. Its invisible characters become escapes, which mean the
+// same there.
 func quoted(text string) string {
 	var out strings.Builder
 	out.WriteByte('\'')
@@ -166,5 +168,5 @@ func quoted(text string) string {
 		}
 	}
 	out.WriteByte('\'')
-	return out.String()
+	return ui.Visible(out.String())
 }

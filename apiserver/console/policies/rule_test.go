@@ -22,6 +22,7 @@ func TestFiltersBecomeAnExpression(t *testing.T) {
 				"finding.class == 'CWE-89'", nil},
 		{"where it is", "repo_id=shop&project_id=web&owner=team", "repository.name == 'shop' &&\nproject.name == 'web' &&\nproject.owner == 'team'", nil},
 		{"a file", "file=test/a.go", "finding.path == 'test/a.go'", nil},
+		{"a file whose name is not what it seems", "file=te%E2%80%8Bst/%E2%80%AEa.go", `finding.path == 'te\u200bst/\u202ea.go'`, nil},
 		{"a folder", "file=test/", "finding.path.startsWith('test/')", nil},
 		{"a vulnerability, whatever the case", "vulnerability=cve-1",
 			"(finding.vulnerability.id.upperAscii() == 'CVE-1' || finding.vulnerability.aliases.exists(alias, alias.upperAscii() == 'CVE-1'))", nil},

@@ -100,8 +100,9 @@ const (
 	Doubt Tone = "doubt"
 )
 
-// Place formats a line of a file.
+// Place formats a line of a file for display.
 func Place[N int | int32](path string, line N) string {
+	path = Visible(path)
 	if line == 0 {
 		return path
 	}
@@ -111,13 +112,13 @@ func Place[N int | int32](path string, line N) string {
 // Severity shows a severity in words and in colour.
 var Severity = Fixed(severityBadge, "high", "medium", "low")
 
-// Text renders a string like an expression of a template, in half the time: templ formats the value of each expression
-// by fmt. Use it where there are many.
+// Text renders the Visible string like an expression of a template, in half the time: templ formats the value of each
+// expression by fmt. Use it where there are many.
 type Text string
 
 // Render implements templ.Component.
 func (t Text) Render(_ context.Context, w io.Writer) error {
-	_, err := io.WriteString(w, templ.EscapeString(t))
+	_, err := io.WriteString(w, templ.EscapeString(Visible(string(t))))
 	return err
 }
 
