@@ -125,23 +125,27 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	o.has(some(1)...)
 	p := loggedIn(t, o.key("ada"))
 	p.prepares("window.EventSource = class extends EventTarget { constructor(at) { super(); window.stream = this; this.at = at; } close() {} };")
-	p.goes("/console/findings")
-	p.sees(fmt.Sprintf("new URL(stream.at, location).searchParams.get('organization') === %s", quoted(o.name)))
-	p.evaluates(`((row, send) => {
-		window.looks = 0;
-		window.fetch = (at, request) => {
-			looks += at.endsWith("/row");
-			return send(at, request);
-		};
-		for (let i = 0; i < 99; i++) {
-			const copy = row.cloneNode(true);
-			copy.id = "f-copy-" + i;
-			row.after(copy);
-			const data = JSON.stringify({ change: "updated", id: copy.id, status: "open", user_status: "open", updated_at: "" });
-			stream.dispatchEvent(new MessageEvent("finding", { data }));
-		}
-	})(document.querySelector(".row"), window.fetch)`, nil)
-	p.sees("document.querySelectorAll('.row.changed').length === 99 && looks === 60")
+	for left, looks := range map[int]int{40: 60, 39: 1} { // of 120; the first answer says so
+		p.goes("/console/findings")
+		p.sees(fmt.Sprintf("new URL(stream.at, location).searchParams.get('organization') === %s", quoted(o.name)))
+		p.evaluates(fmt.Sprintf(`((row, send) => {
+			window.looks = 0;
+			window.fetch = async (at, request) => {
+				looks += at.endsWith("/row");
+				const answer = await send(at, request);
+				const headers = { "X-Ratelimit-Limit": "120", "X-Ratelimit-Remaining": "%d" };
+				return new Response(await answer.text(), { status: answer.status, headers });
+			};
+			for (let i = 0; i < 99; i++) {
+				const copy = row.cloneNode(true);
+				copy.id = "f-copy-" + i;
+				row.after(copy);
+				const data = JSON.stringify({ change: "updated", id: copy.id, status: "open", user_status: "open", updated_at: "" });
+				stream.dispatchEvent(new MessageEvent("finding", { data }));
+			}
+		})(document.querySelector(".row"), window.fetch)`, left), nil)
+		p.sees(fmt.Sprintf("document.querySelectorAll('.row.changed').length === 99 && looks === %d", looks))
+	}
 }
 
 // heldStream replaces the stream of changes by one in which the test dispatches them.

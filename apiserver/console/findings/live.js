@@ -1,7 +1,7 @@
 // Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown
 // anew, and for new findings there is a line above the list.
 import { answered, live, seldom } from "../ui/live.js";
-import { askFragment, button, fragment, Refusal, report, say } from "../ui/ui.js";
+import { askFragment, button, fragment, Refusal, report, requestsAreScarce, say } from "../ui/ui.js";
 import { markShown, shownId } from "./panel.js";
 import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
@@ -10,8 +10,8 @@ import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
 /** How often counts are asked for at most. */
 const countsPause = 3000;
 
-/** How many rows are looked at closer in a minute at most: each look counts against the key's limit, as decisions do.
- * What else changes is marked. */
+/** How many rows are looked at closer in a minute at most, and none while requests are scarce: each look counts against
+ * the key's limit, as decisions do. What else changes is marked. */
 const mostLooks = 60;
 
 /** How many were looked at in the last minute. */
@@ -90,7 +90,7 @@ async function markChanged() {
     if (!row || row.classList.contains("changed")) continue;
     const removed = change.change === "removed";
     if (!removed && row.dataset.updated === change.updated_at && row.dataset.stands === standsAt(change)) continue;
-    if (!removed && row.dataset.stands === standsAt(change) && looked < mostLooks && (await shows(row))) continue;
+    if (!removed && row.dataset.stands === standsAt(change) && mayLook() && (await shows(row))) continue;
     if (!row.isConnected) continue;
     mark(row, removed);
     marked++;
@@ -107,6 +107,8 @@ const standsAt = (change) => `${change.status} ${change.user_status}`;
 /** What a row says, but for the age: that changes by itself.
  * @param {ParentNode} row */
 const words = (row) => [...row.querySelectorAll(".severity, .what, .source, .state")].map((part) => part.textContent).join();
+
+const mayLook = () => looked < mostLooks && !requestsAreScarce();
 
 /** Reports whether a row shows what it would show now.
  * @param {HTMLElement} row */

@@ -32,6 +32,18 @@ const unreachable = "The service cannot be reached. What is shown is as it was; 
 /** How long to wait for an answer, and for all of it. */
 const answerTime = 30_000;
 
+/** Whether less than a third of what the key may ask for in a minute was left at the last answer. */
+let scarce = false;
+
+/** Whether requests have to be kept for what a person does. */
+export const requestsAreScarce = () => scarce;
+
+/** @param {Headers} headers */
+function noteRemaining(headers) {
+  const remaining = headers.get("X-Ratelimit-Remaining");
+  if (remaining !== null) scarce = Number(remaining) < Number(headers.get("X-Ratelimit-Limit")) / 3;
+}
+
 /** Asks the console for a part of a page, or for JSON.
  * @param {string} url
  * @param {{form?: URLSearchParams, signal?: AbortSignal}} [options] */
@@ -45,6 +57,7 @@ export async function ask(url, options = {}) {
     // The browser's words for a lost connection are not for people.
     throw error instanceof TypeError ? new Error(unreachable, { cause: error }) : error;
   });
+  noteRemaining(response.headers);
   if (response.status === 401) {
     throw new Refusal(response.status, {
       title: "Your session has ended", detail: "Nothing was changed.",
