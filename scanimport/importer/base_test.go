@@ -78,6 +78,13 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 		harness.Same(t, tc.reason+": warnings", tc.warnings, len(out.Warnings))
 	}
 
+	replaced := in("b/lock")
+	for i := range replaced {
+		replaced[i].Package.Name += "-api"
+	}
+	another := &Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: replaced}
+	harness.Same(t, "other packages in another file: known", 0, known(another, l.there()...))
+
 	// The file of b is renamed while that of a is alike.
 	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "b", Results: in("b/lock")}, func(int, string) {})
 	batch := &Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"b"}, Results: in("c/lock")}

@@ -188,7 +188,7 @@ func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 		return c.moved(r, k)
 	case by == Package:
 		return c.samePackage(r, &k.Evidence)
-	case r.Rule != k.Rule || differ(r.Resource, k.Resource):
+	case r.Rule != k.Rule || otherSubject(r, &k.Evidence):
 		return false
 	case r.Path != "" && equal(r.Snippet, k.Snippet), !k.Cut && c.ownFingerprint(r, &k.Evidence):
 		return true
@@ -202,7 +202,7 @@ func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 // moved reports whether a move to another path is certain: by a unique fingerprint that is known as a whole, by
 // fingerprint and code, by another file with the same rename, or because all other findings of the file moved with it.
 func (c *company) moved(r *Evidence, k *Known) bool {
-	if otherCode(r, &k.Evidence) {
+	if otherCode(r, &k.Evidence) || otherSubject(r, &k.Evidence) {
 		return false
 	}
 	paths := [2]string{k.Path, r.Path}
@@ -243,6 +243,12 @@ func (c *company) alone(part Evidence) bool { return c.results[part] < 2 && c.kn
 // equal and differ are true only if both values are known.
 func equal(a, b string) bool  { return a != "" && a == b }
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
+
+// otherSubject reports whether both name a resource or a package, and not the same one. A package's URL decides.
+func otherSubject(r, k *Evidence) bool {
+	return differ(r.Resource, k.Resource) || differ(r.PURL, k.PURL) ||
+		!equal(r.PURL, k.PURL) && differ(r.Package, k.Package)
+}
 
 // otherVulnerability reports whether both are vulnerabilities that do not name each other: one that names the id of the
 // other is enough, but not between two CVEs, because a CVE names what it completes or replaces. Any other id that both

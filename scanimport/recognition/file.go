@@ -8,10 +8,10 @@ import (
 )
 
 // fileMoved pairs the results of a new file with the findings of a missing one, if all of them agree in rule, line,
-// message and code. If several files agree with several others, the most frequent rename decides: a root, a folder, a
+// message and code, and none is about another resource or package. If several files agree with several others, the most frequent rename decides: a root, a folder, a
 // prefix.
 func fileMoved(m *matcher) {
-	candidates := possibleMoves(m.goneFiles(), m.newFiles())
+	candidates := possibleMoves(m.goneFiles(), m.newFiles(), m.otherSubjects)
 	renames := map[rename]int{}
 	for _, c := range candidates {
 		renames[c.by]++
@@ -34,8 +34,8 @@ const mostMoves = 16
 
 // possibleMoves returns the possible moves of files, the smallest groups of similar files first. If there are too many
 // pairs to compare all, only files at the same position in path order are compared: changing a root, a folder or a
-// prefix keeps the order.
-func possibleMoves(gone, come map[string][]*file) []*move {
+// prefix keeps the order. apart reports of two files with one signature that one cannot be the other.
+func possibleMoves(gone, come map[string][]*file, apart func(from, to *file) bool) []*move {
 	left := mostPairs
 	signatures := slices.Sorted(maps.Keys(come))
 	for signature, files := range gone {
@@ -45,6 +45,9 @@ func possibleMoves(gone, come map[string][]*file) []*move {
 	slices.SortStableFunc(signatures, func(a, b string) int { return each(a) - each(b) })
 	var out []*move
 	add := func(from, to *file, alone bool) {
+		if apart(from, to) {
+			return
+		}
 		c := &move{from: from, to: to, by: renamed(from.path, to.path), alone: alone}
 		from.moves, to.moves = append(from.moves, c), append(to.moves, c)
 		out = append(out, c)
@@ -178,6 +181,16 @@ func bySignature(files map[string]*file, without map[string]bool, of func(int) *
 		out[b.String()] = append(out[b.String()], f)
 	}
 	return out
+}
+
+// otherSubjects reports whether two files with one signature are about different resources or packages.
+func (m *matcher) otherSubjects(from, to *file) bool {
+	for i := range from.indexes {
+		if otherSubject(&m.results[to.indexes[i]], &m.known[from.indexes[i]].Evidence) {
+			return true
+		}
+	}
+	return false
 }
 
 func (m *matcher) pairFiles(c *move) {

@@ -26,6 +26,7 @@ func hash(s string) func(*Evidence)    { return func(e *Evidence) { e.Fingerprin
 func code(s string) func(*Evidence)    { return func(e *Evidence) { e.Snippet = s } }
 func message(s string) func(*Evidence) { return func(e *Evidence) { e.Message = s } }
 func in(s string) func(*Evidence)      { return func(e *Evidence) { e.Resource = s } }
+func purl(s string) func(*Evidence)    { return func(e *Evidence) { e.PURL = s } }
 func pkg(name, version string) func(*Evidence) {
 	return func(e *Evidence) { e.Vulnerability, e.Package, e.Version = "CVE-1", name, version }
 }
@@ -113,6 +114,28 @@ var cases = map[string]one{
 	"file renamed": {"no code, but rule, line and message of all results agree", File,
 		open(ev("R", "a", 5, message("m")), ev("S", "a", 9, message("n"))),
 		[]Evidence{ev("S", "b", 9, message("n")), ev("R", "b", 5, message("m"))}, nil, []int{1, 0}, 0},
+	"file of another resource": {"the first was deleted with its problems, and the other has the same", "",
+		open(ev("R", "a", 1, in("s3.a"), message("m")), ev("S", "a", 1, in("s3.a"), message("n"))),
+		[]Evidence{ev("R", "b", 1, in("s3.b"), message("m")), ev("S", "b", 1, in("s3.b"), message("n"))}, nil, []int{-1, -1}, 0},
+	"folder of other resources": {"nor do two files confirm each other", "",
+		open(ev("R", "a/x", 1, in("s3.a"), message("m")), ev("R", "a/y", 1, in("s3.b"), message("m"))),
+		[]Evidence{ev("R", "b/x", 1, in("s3.c"), message("m")), ev("R", "b/y", 1, in("s3.d"), message("m"))}, nil, []int{-1, -1}, 0},
+	"file of another package": {"one vulnerability of two packages, in two lock files", "",
+		open(ev("R", "a", 1, pkg("core", "1"), message("m")), ev("S", "a", 1, pkg("core", "1"), message("n"))),
+		[]Evidence{ev("R", "b", 1, pkg("api", "1"), message("m")), ev("S", "b", 1, pkg("api", "1"), message("n"))}, nil, []int{-1, -1}, 0},
+	"file of packages with other URLs": {"packages of two ecosystems have one name", "",
+		open(ev("R", "a", 1, purl("npm/a"), message("m")), ev("S", "a", 1, purl("npm/a"), message("n"))),
+		[]Evidence{ev("R", "b", 1, purl("pypi/a"), message("m")), ev("S", "b", 1, purl("pypi/a"), message("n"))}, nil, []int{-1, -1}, 0},
+	"file moved, and the resource was not stored": {"what is unknown is no other", "",
+		open(ev("R", "a", 1, message("m")), ev("S", "a", 1, message("n"))),
+		[]Evidence{ev("R", "b", 1, in("s3.b"), message("m")), ev("S", "b", 1, in("s3.b"), message("n"))}, nil, []int{0, 1}, 0},
+	"one fingerprint of another resource elsewhere": {"the scanner computed it without the resource", "",
+		open(ev("R", "a", 1, hash("h"), in("s3.a"), message("m"))), []Evidence{ev("R", "b", 1, hash("h"), in("s3.b"), message("m"))}, nil, []int{0}, 1},
+	"one code of another package": {"the code only shows that there are packages", "",
+		open(ev("R", "a", 1, code("x"), purl("npm/a"), message("m"))), []Evidence{ev("R", "a", 1, code("x"), purl("npm/b"), message("m"))}, nil, []int{0}, 1},
+	"one code of a package that is named differently": {"its URL is the same", "",
+		open(ev("R", "a", 1, code("x"), pkg("b:a", "1"), purl("maven/b/a"), message("m"))),
+		[]Evidence{ev("R", "a", 1, code("x"), pkg("a", "1"), purl("maven/b/a"), message("n"))}, nil, []int{0}, 0},
 	"root renamed": {"every file is like every other; the folders tell which is which", File,
 		open(ev("R", "old/a", 1, message("m")), ev("R", "old/b", 1, message("m"))),
 		[]Evidence{ev("R", "new/b", 1, message("m")), ev("R", "new/a", 1, message("m"))}, nil, []int{1, 0}, 0},
@@ -383,7 +406,7 @@ func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 		}
 	}
 	m := newMatcher(Scan{Results: after, Known: open(before...)})
-	if moves := len(possibleMoves(m.goneFiles(), m.newFiles())); moves > mostPairs+2*mostMoves*kinds*files {
+	if moves := len(possibleMoves(m.goneFiles(), m.newFiles(), m.otherSubjects)); moves > mostPairs+2*mostMoves*kinds*files {
 		t.Errorf("%d moves of %d files are looked at", moves, kinds*files)
 	}
 	for _, p := range Recognise(Scan{Results: after, Known: open(before...)}) {
