@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -319,6 +320,89 @@ func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *t
 				t.Errorf("%s, only %q is left, and %s has the doubt %+v", tc.reason, left.Message, f.Name, d)
 			}
 			l.wantOpen("one is left", 1)
+		}
+	}
+}
+
+// The second of two sources was repaired, and comes back when the first is repaired.
+func TestADecisionAboutASourceDoesNotPassToOneThatComesBack(t *testing.T) {
+	l := newLife(t)
+	first, second := flow(5, "c.js", 10), flow(5, "c.js", 20)
+	names := l.scans(first, second)
+	l.mute()
+	l.decideNothing(names[1])
+	l.scans(first)
+	l.scans(second)
+	if f := l.findings[names[0]]; f.Spec.Closed == nil && f.Spec.Doubt == nil {
+		t.Errorf("the decision passes to the second, without a doubt")
+	}
+}
+
+// flow returns a result about data that reaches a query, of a source in a file.
+func flow(line int32, file string, source int32) sarif.Result {
+	r := inFile("db.js", "query(x)", line)
+	r.Related = []sarif.Location{{Path: file, Line: source}}
+	return r
+}
+
+// Two sources reach one query, and somebody has decided about one of them. The results differ only in the source.
+func TestADecisionAboutOneOfSeveralSourcesStaysWithIt(t *testing.T) {
+	moved := func(path string, results ...sarif.Result) []sarif.Result {
+		for i := range results {
+			results[i].Location.Path = path
+		}
+		return results
+	}
+	first, second := flow(5, "c.js", 10), flow(5, "c.js", 20)
+	both := []sarif.Result{first, second}
+	for _, tc := range []struct {
+		reason      string
+		before, now []sarif.Result
+		// own are the indexes before of the results now; -1: it is new; nil: nobody knows.
+		own []int
+	}{
+		{"nothing changes", both, both, []int{0, 1}},
+		{"the first is repaired, and the query moves", both, []sarif.Result{flow(8, "c.js", 20)}, []int{1}},
+		{"the second is replaced", both, []sarif.Result{flow(5, "c.js", 30), first}, []int{1, 0}},
+		{"the query moves", both, []sarif.Result{flow(8, "c.js", 10), flow(8, "c.js", 20)}, []int{0, 1}},
+		{"the sources move", both, []sarif.Result{flow(5, "c.js", 11), flow(5, "c.js", 21)}, nil},
+		{"one source moves, the other is repaired", both, []sarif.Result{flow(5, "c.js", 15)}, nil},
+		{"query and sources move", []sarif.Result{flow(9, "db.js", 1), flow(9, "db.js", 2)}, []sarif.Result{flow(12, "db.js", 4), flow(12, "db.js", 5)}, []int{0, 1}},
+		{"the file is renamed", both, moved("lib.js", first, second), []int{0, 1}},
+		{"another comes", both[:1], []sarif.Result{flow(5, "c.js", 30), first}, []int{-1, 0}},
+		{"another comes, and the source moves", both[:1], []sarif.Result{flow(5, "c.js", 30), flow(5, "c.js", 11)}, nil},
+	} {
+		for i := range 8 {
+			backwards, closed, muted := i&1 > 0, i&2 > 0, i>>2
+			if muted >= len(tc.before) || closed && tc.now[0].Location.Path != first.Location.Path {
+				continue // a file of which all findings are closed is not looked for
+			}
+			reason := fmt.Sprintf("%s, muted: %d, backwards: %t, closed before: %t", tc.reason, muted, backwards, closed)
+			l := newLife(t)
+			names := l.scans(tc.before...)
+			l.mute()
+			if len(names) > 1 {
+				l.decideNothing(names[1-muted])
+			}
+			if closed {
+				l.scans()
+			}
+			now, own := slices.Clone(tc.now), slices.Clone(tc.own)
+			if backwards {
+				slices.Reverse(now)
+				slices.Reverse(own)
+			}
+			for i, name := range l.scans(now...) {
+				if own != nil && (own[i] >= 0 && name != names[own[i]] || own[i] < 0 && slices.Contains(names, name)) {
+					t.Errorf("%s: result %d is %s, want that of %d of %v", reason, i, name, own[i], names)
+				}
+				d := l.findings[name].Spec.Doubt
+				if d != nil && own != nil {
+					t.Errorf("%s: in doubt: %s", reason, d.Reason)
+				} else if d == nil && own == nil && name == names[muted] {
+					t.Errorf("%s: %s is not in doubt", reason, name)
+				}
+			}
 		}
 	}
 }

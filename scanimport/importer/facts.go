@@ -2,9 +2,7 @@ package importer
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,44 +31,55 @@ func addsLink(reported, there *v1alpha1.FindingSpec) bool {
 	return false
 }
 
-// saysTheSame returns a function that reports whether a result and a finding, given by index, have the same facts,
-// regardless of the tool's name and the analysis. It digests each once, since similar ones are compared many times.
-func saysTheSame(results []reported, there []v1alpha1.Finding) func(result, known int) bool {
-	type side struct {
-		known     bool
-		at        int
-		endpoints bool // whether the result has any; only then those of the finding are compared
-	}
-	digests := map[side][sha256.Size]byte{}
-	digest := func(s side, spec v1alpha1.FindingSpec, reported *v1alpha1.FindingSpec) [sha256.Size]byte {
-		d, done := digests[s]
-		if !done {
-			spec.Tool, spec.Analysis, spec.Agent = "", "", nil
-			spec.Evidence = "" // has been compared, and may contain the digest of an earlier version
-			d = sha256.Sum256(comparedFacts(&spec, reported))
-			digests[s] = d
+// factsOf returns functions that return digests of the facts of a result and of a finding, given by index: the same if
+// they state the same about their problems, regardless of who reports it, of the lines that their file gained or lost,
+// and of the ordinals of fingerprints. Each is digested once, since similar ones are compared many times.
+func factsOf(results []reported, there []v1alpha1.Finding) (ofResult, ofKnown func(index int) string) {
+	endpoints := &v1alpha1.FindingSpec{}
+	for i := range results {
+		if r := &results[i].spec; len(r.Details.EndpointLocations) > 0 {
+			endpoints = r // the tool reports endpoints; else no other client's are compared
+			break
 		}
-		return d
 	}
-	return func(r, k int) bool {
-		reported := &results[r].spec
-		endpoints := len(reported.Details.EndpointLocations) > 0
-		is := digest(side{false, r, endpoints}, *reported, reported)
-		return is == digest(side{true, k, endpoints}, there[k].Spec, reported)
+	return digests(endpoints, func(i int) *v1alpha1.FindingSpec { return &results[i].spec }),
+		digests(endpoints, func(i int) *v1alpha1.FindingSpec { return &there[i].Spec })
+}
+
+func digests(reported *v1alpha1.FindingSpec, of func(index int) *v1alpha1.FindingSpec) func(index int) string {
+	done := map[int]string{}
+	return func(i int) string {
+		digest, there := done[i]
+		if !there {
+			digest = factsDigest(of(i), reported)
+			done[i] = digest
+		}
+		return digest
 	}
 }
 
-// factsOf returns a digest of a finding's facts, with the tool's name, the analysis and the project. Findings that
-// differ only in these may be one problem that several jobs report. The digests of an earlier version and the ordinals
-// of fingerprints tell no findings apart.
-func factsOf(spec *v1alpha1.FindingSpec) string {
-	facts := *spec
-	facts.Evidence = ""
-	facts.Fingerprints = slices.Clone(spec.Fingerprints)
-	for i, f := range facts.Fingerprints {
-		facts.Fingerprints[i].Value = fingerprints.WithoutOrdinal(f.Name, f.Value)
+func factsDigest(of, reported *v1alpha1.FindingSpec) string {
+	spec := *of.DeepCopy()
+	spec.ProjectRef, spec.Tool, spec.Analysis, spec.Agent = v1alpha1.ProjectReference{}, "", "", nil
+	spec.Evidence = "" // has been compared, and may contain the digest of an earlier version
+	for i, f := range spec.Fingerprints {
+		spec.Fingerprints[i].Value = fingerprints.WithoutOrdinal(f.Name, f.Value)
 	}
-	return fingerprints.Hash(string(comparedFacts(&facts, &facts)))
+	if at := spec.Details.Location; at != nil {
+		for i, place := range spec.Details.SupportingFiles {
+			if place.FilePath == at.FilePath {
+				spec.Details.SupportingFiles[i].FilePath = ""
+				spec.Details.SupportingFiles[i].LineNumber -= at.LineNumber
+			}
+		}
+	}
+	spec.Details.Location = nil
+	return fingerprints.Hash(string(comparedFacts(&spec, reported)))
+}
+
+// jobOf returns a text that is the same for findings that one job reports: those of several jobs may be one problem.
+func jobOf(spec *v1alpha1.FindingSpec) string {
+	return strings.Join([]string{spec.Tool, spec.Analysis, string(spec.ProjectRef.Name)}, "\n")
 }
 
 // decisionOf returns a text that is the same for findings with the same decision, whoever made it, and the same doubt

@@ -44,6 +44,8 @@ type known struct {
 	unfinished history
 	// foreign reports whether a finding belongs to an analysis that the results do not contain; nil: none does.
 	foreign func(*v1alpha1.Finding) bool
+	// partial reports that the findings have only some of the facts, as issues do.
+	partial bool
 	// incomplete reports that this scan, or one since the last complete one of its series or of that whose findings it is
 	// the first to take over, has not looked at everything.
 	incomplete bool
@@ -91,10 +93,14 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 			before[i-len(results)].Aliases = aliases
 		}
 	}
+	resultFacts, knownFacts := factsOf(results, there)
+	if k.partial {
+		resultFacts = nil
+	}
 	out := make([]match, len(results))
 	for _, m := range recognition.Recognise(recognition.Scan{
-		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, Same: saysTheSame(results, there),
-		Facts: func(known int) string { return factsOf(&there[known].Spec) },
+		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, ResultFacts: resultFacts,
+		KnownFacts: knownFacts, Job: func(known int) string { return jobOf(&there[known].Spec) },
 	}) {
 		stored := ptr.Deref(there[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
 		_, repeats := k.unfinished[stored.ScanID]
@@ -115,7 +121,7 @@ func Certain(results []*Described, there []v1alpha1.Finding) (certain, doubtful 
 	for i, d := range results {
 		list[i] = reported{result: d.result, spec: d.Facts}
 	}
-	for i, m := range pair(list, &known{findings: there}, nil) {
+	for i, m := range pair(list, &known{findings: there, partial: true}, nil) {
 		switch {
 		case m.before == nil || m.was.Path != m.is.Path:
 		case m.doubt == "":

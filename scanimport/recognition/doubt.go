@@ -34,69 +34,6 @@ func (m *matcher) settleDoubts() {
 	m.doubtTwins()
 }
 
-// look is the evidence of a finding, and whether it is closed.
-type look struct {
-	Evidence
-	closed bool
-}
-
-func (m *matcher) look(known int) look {
-	k := m.known[known]
-	k.IDs = ""
-	return look{k.Evidence, k.Closed}
-}
-
-// doubtTwins marks the pairs whose finding nothing but a decision tells apart from one that has no result: the result
-// may be either.
-func (m *matcher) doubtTwins() {
-	left := map[look][]int{}
-	for k, result := range m.taken {
-		if result == none {
-			left[m.look(k)] = append(left[m.look(k)], k)
-		}
-	}
-	decisions := map[look]map[string]string{} // about those that are left, by their facts
-	for i := range m.ofResult {
-		p := &m.ofResult[i]
-		if p.Rung == "" || p.Doubt != "" {
-			continue
-		}
-		at := m.look(p.Known)
-		if len(left[at]) == 0 {
-			continue
-		}
-		if decisions[at] == nil {
-			decisions[at] = m.decisions(left[at])
-		}
-		if decision, twin := decisions[at][m.factsOf(p.Known)]; twin && decision != m.known[p.Known].Decision {
-			p.Doubt = DoubtCount
-		}
-	}
-}
-
-// several stands for different decisions.
-const several = "several"
-
-// decisions returns, by facts, the decision about the findings.
-func (m *matcher) decisions(known []int) map[string]string {
-	out := map[string]string{}
-	for _, k := range known {
-		facts, decision := m.factsOf(k), m.known[k].Decision
-		if other, there := out[facts]; there && other != decision {
-			decision = several
-		}
-		out[facts] = decision
-	}
-	return out
-}
-
-func (m *matcher) factsOf(known int) string {
-	if m.facts == nil {
-		return ""
-	}
-	return m.facts(known)
-}
-
 // company is the context of a pair: counts over the other results, findings and pairs.
 type company struct {
 	// results and known count the results and findings that agree in a part of the evidence.

@@ -92,12 +92,13 @@ type Scan struct {
 	// Incomplete reports that this scan, or one since the last complete one, has not looked at everything: a file without
 	// a result may still be there, and one without a finding may have been there before.
 	Incomplete bool
-	// Same reports whether a result and a finding also agree in facts that are not evidence, so that of several with
-	// equal evidence each keeps its own. nil: nothing distinguishes them.
-	Same func(result, known int) bool
-	// Facts returns a text that is the same for findings that agree in these facts too and were reported by the same job:
-	// they are different problems, and nothing but their decisions tells them apart. nil: all findings agree in them.
-	Facts func(known int) string
+	// ResultFacts and KnownFacts return a text that is the same for a result and a finding that also agree in facts that
+	// are not evidence, so that of several with equal evidence each keeps its own. ResultFacts may be nil: then nothing
+	// distinguishes these. KnownFacts may be nil too: then all findings agree in them.
+	ResultFacts, KnownFacts func(index int) string
+	// Job returns a text that is the same for findings that were reported by the same job: if they agree in all facts too,
+	// they are different problems, and nothing but their decisions tells them apart. It is needed with KnownFacts.
+	Job func(known int) string
 }
 
 // Recognise returns the pairs, at most one for each result and each finding, in the order of
@@ -112,6 +113,7 @@ func recognise(ladder []rung, s Scan) []Match {
 		}
 		m.rung = r.name
 		r.find(m)
+		m.keepOwn()
 	}
 	m.settleDoubts()
 	var out []Match
@@ -130,9 +132,11 @@ type matcher struct {
 	named   []Match
 	// incomplete: see Scan.
 	incomplete bool
-	same       func(result, known int) bool
-	facts      func(known int) string
-	rung       Rung
+	// resultFacts, knownFacts and job: see Scan.
+	resultFacts, knownFacts, job func(index int) string
+	rung                         Rung
+	// twins and copies list the findings, and the results, that look like another one.
+	twins, copies [][]int
 	// ofResult holds the pair of each result; its rung is empty if there is none yet.
 	ofResult []Match
 	// taken holds, per finding, the result it is paired with, or none.
@@ -149,7 +153,8 @@ const none = -1
 
 func newMatcher(s Scan) *matcher {
 	m := &matcher{
-		results: s.Results, known: s.Known, named: s.Named, incomplete: s.Incomplete, same: s.Same, facts: s.Facts,
+		results: s.Results, known: s.Known, named: s.Named, incomplete: s.Incomplete,
+		resultFacts: s.ResultFacts, knownFacts: s.KnownFacts, job: s.Job,
 		ofResult: make([]Match, len(s.Results)), taken: make([]int, len(s.Known)), left: len(s.Results),
 		reported: make(map[string]bool),
 	}
@@ -160,6 +165,8 @@ func newMatcher(s Scan) *matcher {
 	for i := range s.Results {
 		m.reported[s.Results[i].Path] = true
 	}
+	m.twins = alikes(len(s.Known), func(i int) *Evidence { return &s.Known[i].Evidence }, m.lookOfKnown)
+	m.copies = alikes(len(s.Results), func(i int) *Evidence { return &s.Results[i] }, m.lookOfResult)
 	return m
 }
 

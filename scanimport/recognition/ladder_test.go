@@ -5,6 +5,7 @@ import (
 	"math/rand"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -379,17 +380,34 @@ func TestResultsThatDifferInOneFactAreOrderedByIt(t *testing.T) {
 	}
 }
 
-// Unchanged results are recognised, whatever else is reported.
+// Unchanged results are recognised, whatever else is reported, and each keeps the finding that says the same.
 func TestTheSameScanIsRecognisedWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		results := rapid.SliceOfN(evidenceGen(), 0, 15).Draw(t, "results")
-		for _, m := range Recognise(Scan{Results: results, Known: open(results...)}) {
+		results := rapid.SliceOfN(evidenceGen(), 1, 15).Draw(t, "results")
+		scan := Scan{Results: results, Known: open(results...)}
+		for _, m := range Recognise(scan) {
 			if m.Rung != Unchanged || results[m.Result] != results[m.Known] {
 				t.Fatalf("%+v pairs %+v with %+v", m, results[m.Result], results[m.Known])
 			}
 		}
-		if n := len(Recognise(Scan{Results: results, Known: open(results...)})); n != len(results) {
-			t.Fatalf("%d of %d recognised", n, len(results))
+		var order []int
+		for i := range results {
+			order = append(order, i)
+		}
+		order = rapid.Permutation(order).Draw(t, "order")
+		for i, of := range order {
+			scan.Known[i] = Known{Evidence: results[of], Decision: rapid.SampledFrom([]string{"", "muted"}).Draw(t, "decision")}
+		}
+		scan.ResultFacts, scan.Job = strconv.Itoa, func(int) string { return "" }
+		scan.KnownFacts = func(known int) string { return strconv.Itoa(order[known]) }
+		matches := Recognise(scan)
+		for _, m := range matches {
+			if order[m.Known] != m.Result || m.Doubt != "" {
+				t.Fatalf("%+v is not its own finding, or in doubt", m)
+			}
+		}
+		if len(matches) != len(results) {
+			t.Fatalf("%d of %d recognised", len(matches), len(results))
 		}
 	})
 }

@@ -58,25 +58,11 @@ func (m *matcher) samePlaces(results, known []int) []Match {
 	for _, r := range results {
 		at := placeOf(&m.results[r])
 		if ks := places[at]; len(ks) > 0 {
-			own := m.own(r, ks)
-			pairs = append(pairs, Match{Result: r, Known: ks[own]})
-			copy(ks[1:], ks[:own]) // what is left keeps its order
+			pairs = append(pairs, Match{Result: r, Known: ks[0]})
 			places[at] = ks[1:]
 		}
 	}
 	return pairs
-}
-
-// mostSame bounds how many findings with equal evidence are compared with one result.
-const mostSame = 64
-
-// own returns the position of the finding that also agrees with the result in all other facts, or 0.
-func (m *matcher) own(result int, known []int) int {
-	if len(known) == 1 || m.same == nil {
-		return 0
-	}
-	at := slices.IndexFunc(known[:min(len(known), mostSame)], func(k int) bool { return m.same(result, k) })
-	return max(at, 0)
 }
 
 // without returns the results that are in none of the pairs; pairs are in the order of the results.

@@ -1,0 +1,245 @@
+package recognition
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// look is the evidence by which findings, or results, are told apart: all but the ids, which join nothing.
+type look struct {
+	Evidence
+	foreign bool
+}
+
+func (m *matcher) lookOfResult(result int) look {
+	e := m.results[result]
+	e.IDs = ""
+	return look{Evidence: e}
+}
+
+func (m *matcher) lookOfKnown(known int) look {
+	k := &m.known[known]
+	e := k.Evidence
+	e.IDs = ""
+	return look{e, k.Foreign}
+}
+
+// alikes lists, of n results or findings, those that look like another one.
+func alikes(n int, of func(i int) *Evidence, lookOf func(i int) look) [][]int {
+	type spot struct {
+		path string
+		place
+	}
+	spotOf := func(i int) spot { return spot{of(i).Path, placeOf(of(i))} }
+	spots, lists := make(map[spot]int, n), map[look][]int{}
+	for i := range n {
+		spots[spotOf(i)]++
+	}
+	for i := range n {
+		if spots[spotOf(i)] > 1 { // a look is large, and most are alone at their places
+			lists[lookOf(i)] = append(lists[lookOf(i)], i)
+		}
+	}
+	maps.DeleteFunc(lists, func(_ look, list []int) bool { return len(list) < 2 })
+	return slices.SortedFunc(maps.Values(lists), func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
+}
+
+// atHome reports whether the finding is paired with a result that has the same facts.
+func (m *matcher) atHome(known int) bool {
+	r := m.taken[known]
+	return r != none && m.resultFacts(r) == m.knownFacts(known)
+}
+
+// keepOwn exchanges findings that look alike among their results, and results that look alike among their findings, so
+// that of several with equal evidence each keeps its own.
+func (m *matcher) keepOwn() {
+	if m.resultFacts == nil {
+		return
+	}
+	for _, known := range m.twins {
+		m.keepFindings(known)
+	}
+	for _, results := range m.copies {
+		m.keepResults(results)
+	}
+}
+
+// keepFindings gives results their own findings.
+func (m *matcher) keepFindings(known []int) {
+	type state struct {
+		facts  string
+		closed bool
+	}
+	var results []int
+	away := map[state][]int{}
+	for _, k := range known {
+		if m.atHome(k) {
+			continue
+		}
+		is := state{m.knownFacts(k), m.known[k].Closed}
+		away[is] = append(away[is], k)
+		if m.taken[k] != none {
+			results = append(results, m.taken[k])
+		}
+	}
+	for _, r := range results {
+		is := state{m.resultFacts(r), m.known[m.ofResult[r].Known].Closed}
+		for len(away[is]) > 0 && !m.atHome(m.ofResult[r].Known) {
+			own := away[is][0]
+			away[is] = away[is][1:]
+			if !m.atHome(own) {
+				m.exchange(m.ofResult[r].Known, own)
+			}
+		}
+	}
+}
+
+// exchange exchanges two findings; the second may have no result.
+func (m *matcher) exchange(a, b int) {
+	m.taken[a], m.taken[b] = m.taken[b], m.taken[a]
+	for _, k := range []int{a, b} {
+		if r := m.taken[k]; r != none {
+			m.ofResult[r].Known = k
+		}
+	}
+}
+
+// keepResults gives findings their own results, of those that have no finding.
+func (m *matcher) keepResults(results []int) {
+	left := map[string][]int{} // by facts
+	for _, r := range m.freeOf(results) {
+		left[m.resultFacts(r)] = append(left[m.resultFacts(r)], r)
+	}
+	if len(left) == 0 {
+		return
+	}
+	for _, r := range results {
+		p := m.ofResult[r]
+		if m.free(r) || m.atHome(p.Known) {
+			continue
+		}
+		facts := m.knownFacts(p.Known)
+		if own := left[facts]; len(own) > 0 {
+			left[facts] = own[1:]
+			m.ofResult[r], p.Result = Match{}, own[0]
+			m.ofResult[own[0]], m.taken[p.Known] = p, own[0]
+		}
+	}
+}
+
+// doubtTwins marks the pairs whose finding nothing but a decision tells apart from one that has no result, and those of
+// which the facts that told several apart have changed: the result may be either.
+func (m *matcher) doubtTwins() {
+	for _, known := range m.twins {
+		m.doubtLeft(known)
+		if m.resultFacts != nil {
+			open, closed := m.byState(known)
+			m.doubtChanged(open)
+			m.doubtChanged(closed)
+		}
+	}
+	if m.resultFacts != nil {
+		for _, results := range m.copies {
+			m.doubtAdded(results)
+		}
+	}
+}
+
+func (m *matcher) byState(known []int) (open, closed []int) {
+	for _, k := range known {
+		if m.known[k].Closed {
+			closed = append(closed, k)
+		} else {
+			open = append(open, k)
+		}
+	}
+	return open, closed
+}
+
+// several stands for different decisions.
+const several = "several"
+
+// problem is the same for findings of one job that agree in all facts.
+type problem struct {
+	facts, job string
+	closed     bool
+}
+
+// doubtLeft marks the pairs of findings that have a twin without a result and with another decision. A closed one is a
+// twin of an open one if the result agrees with it, and not with the open one, in all facts.
+func (m *matcher) doubtLeft(known []int) {
+	problemOf := func(k int) problem {
+		p := problem{closed: m.known[k].Closed}
+		if m.knownFacts != nil {
+			p.facts, p.job = m.knownFacts(k), m.job(k)
+		}
+		return p
+	}
+	decisions := map[problem]string{}
+	for _, k := range known {
+		if m.taken[k] != none {
+			continue
+		}
+		twin, decision := problemOf(k), m.known[k].Decision
+		if other, there := decisions[twin]; there && other != decision {
+			decision = several
+		}
+		decisions[twin] = decision
+	}
+	for _, k := range known {
+		twins := []problem{problemOf(k)}
+		if r := m.taken[k]; r != none && m.resultFacts != nil && !m.atHome(k) {
+			twins = append(twins, problem{m.resultFacts(r), m.job(k), true})
+		}
+		for i, twin := range twins {
+			if decision, there := decisions[twin]; there && decision != m.known[k].Decision {
+				m.doubt(k, []Doubt{DoubtCount, DoubtPlace}[i])
+			}
+		}
+	}
+}
+
+// doubtChanged marks the pairs that do not agree in all facts, if another finding without its own result has other
+// facts and another decision.
+func (m *matcher) doubtChanged(known []int) {
+	away := slices.DeleteFunc(known, func(k int) bool { return m.known[k].Legacy || m.atHome(k) })
+	facts, decisions, both := map[string]int{}, map[string]int{}, map[[2]string]int{}
+	for _, k := range away {
+		is, decision := m.knownFacts(k), m.known[k].Decision
+		facts[is]++
+		decisions[decision]++
+		both[[2]string{is, decision}]++
+	}
+	for _, k := range away {
+		is, decision := m.knownFacts(k), m.known[k].Decision
+		if len(away)-facts[is]-decisions[decision]+both[[2]string{is, decision}] > 0 {
+			m.doubt(k, DoubtPlace)
+		}
+	}
+}
+
+// doubtAdded marks the pairs of decided findings that do not agree in all facts, if a result without a finding has other
+// facts than theirs.
+func (m *matcher) doubtAdded(results []int) {
+	left := map[string]bool{}
+	for _, r := range m.freeOf(results) {
+		left[m.resultFacts(r)] = true
+	}
+	for _, r := range results {
+		if len(left) == 0 || m.free(r) {
+			continue
+		}
+		k := m.ofResult[r].Known
+		if other := len(left) > 1 || !left[m.resultFacts(r)]; other && m.known[k].Decision != "" && !m.atHome(k) {
+			m.doubt(k, DoubtPlace)
+		}
+	}
+}
+
+// doubt marks the pair of the finding, if there is one that is not marked yet.
+func (m *matcher) doubt(known int, d Doubt) {
+	if r := m.taken[known]; r != none && m.ofResult[r].Doubt == "" {
+		m.ofResult[r].Doubt = d
+	}
+}
