@@ -8,8 +8,8 @@ import (
 )
 
 // fileMoved pairs the results of a new file with the findings of a missing one, if all of them agree in rule, line,
-// message and code, and none is about another resource or package. If several files agree with several others, the most frequent rename decides: a root, a folder, a
-// prefix.
+// message and code, and none is about another resource or package. If several files agree with several others, the most
+// frequent rename decides: a root, a folder, a prefix.
 func fileMoved(m *matcher) {
 	candidates := possibleMoves(m.goneFiles(), m.newFiles(), m.otherSubjects)
 	renames := map[rename]int{}

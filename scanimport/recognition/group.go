@@ -193,7 +193,7 @@ func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 			m.inOrder(results, known, pair)
 			return false
 		}
-		m.shifted(results, known, shift, votes, pair)
+		m.shifted(results, known, shift, pair)
 		results, known = m.withdraw(tally, results, known)
 		return true
 	})
@@ -256,26 +256,27 @@ func bestFirst(atMost map[int]int, left func(shift int) int, do func(shift, vote
 	}
 }
 
-// shifted pairs results and findings that are that many lines apart, by the nearest columns.
-func (m *matcher) shifted(results, known []int, shift, votes int, pair func(aligned)) {
+// shifted pairs results and findings that are that many lines apart, by the nearest columns. Their votes are the pairs:
+// one result and two findings of a line are one.
+func (m *matcher) shifted(results, known []int, shift int, pair func(aligned)) {
 	byLine := map[int][]int{}
 	for _, k := range known {
 		line := int(m.known[k].Line) + shift
 		byLine[line] = append(byLine[line], k)
 	}
+	var pairs []aligned
 	for _, r := range results {
 		line := int(m.results[r].Line)
 		if ks := byLine[line]; len(ks) > 0 {
-			at := 0
-			for i, k := range ks {
-				if m.known[k].Column == m.results[r].Column {
-					at = i
-					break
-				}
-			}
-			pair(aligned{r, ks[at], shift, votes})
+			sameColumn := func(k int) bool { return m.known[k].Column == m.results[r].Column }
+			at := max(0, slices.IndexFunc(ks, sameColumn))
+			pairs = append(pairs, aligned{result: r, known: ks[at], shift: shift})
 			byLine[line] = slices.Delete(slices.Clone(ks), at, at+1)
 		}
+	}
+	for _, p := range pairs {
+		p.votes = len(pairs)
+		pair(p)
 	}
 }
 

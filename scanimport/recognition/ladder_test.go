@@ -28,6 +28,7 @@ func code(s string) func(*Evidence)    { return func(e *Evidence) { e.Snippet = 
 func message(s string) func(*Evidence) { return func(e *Evidence) { e.Message = s } }
 func in(s string) func(*Evidence)      { return func(e *Evidence) { e.Resource = s } }
 func purl(s string) func(*Evidence)    { return func(e *Evidence) { e.PURL = s } }
+func column(n int32) func(*Evidence)   { return func(e *Evidence) { e.Column = n } }
 func pkg(name, version string) func(*Evidence) {
 	return func(e *Evidence) { e.Vulnerability, e.Package, e.Version = "CVE-1", name, version }
 }
@@ -231,6 +232,15 @@ var cases = map[string]one{
 	"one of alike goes": {"the lines tell which", "",
 		open(ev("R", "a", 5, code("x")), ev("R", "a", 9, code("x")), ev("R", "a", 12, code("x"))),
 		[]Evidence{ev("R", "a", 7, code("x")), ev("R", "a", 14, code("x"))}, nil, []int{0, 2}, 0},
+	"one of two on one line goes, and the other moves": {"two findings of a line are not two moves", "",
+		open(ev("R", "a", 5, code("x"), column(1)), ev("R", "a", 5, code("x"), column(20))), []Evidence{ev("R", "a", 300, code("x"))}, nil, []int{0}, 1},
+	"one moves, and another comes on its line": {"nor are two results", "",
+		open(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "a", 300, code("x"), column(7)), ev("R", "a", 300, code("x"), column(20))}, nil, []int{0, -1}, 1},
+	"one of two without code on one line goes, and the other moves": {"nor without code", "",
+		open(ev("R", "a", 5, message("m"), column(1)), ev("R", "a", 5, message("m"), column(20))), []Evidence{ev("R", "a", 300, message("m"))}, nil, []int{0}, 1},
+	"two on one line move": {"each confirms the other", "",
+		open(ev("R", "a", 5, code("x"), column(1)), ev("R", "a", 5, code("x"), column(20)), ev("R", "a", 90, code("x"))),
+		[]Evidence{ev("R", "a", 8, code("x"), column(20)), ev("R", "a", 8, code("x"), column(1))}, nil, []int{1, 0}, 0},
 	"lines inserted, and one was written before the scan was cut off": {"the others moved like the one that is in its place", "",
 		append(written(ev("R", "a", 9, code("x"))), open(ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")))...),
 		[]Evidence{ev("R", "a", 9, code("x")), ev("R", "a", 13, code("x")), ev("R", "a", 17, code("x"))}, nil, []int{0, 1, 2}, 0},
