@@ -115,8 +115,9 @@ func (m *matcher) settle(results, known []int) {
 // evidence. A place that is not a file is not enough by itself.
 func (m *matcher) settledDoubt(p aligned, results, known []int) Doubt {
 	r, k := &m.results[p.result], &m.known[p.known]
+	inOrder := len(results)+len(known) == 2 || apart(results, m.result) && apart(known, m.finding)
 	switch {
-	case len(results)+len(known) > 2 && !m.apart(results) && m.mixed(results, known):
+	case !inOrder && m.mixed(results, known):
 		return DoubtPlace
 	case m.rung == Resource && r.Path == "" && r.Message != k.Message && !r.hasCode():
 		return DoubtMessage

@@ -165,10 +165,13 @@ func newMatcher(s Scan) *matcher {
 	for i := range s.Results {
 		m.reported[s.Results[i].Path] = true
 	}
-	m.twins = alikes(len(s.Known), func(i int) *Evidence { return &s.Known[i].Evidence }, m.lookOfKnown)
-	m.copies = alikes(len(s.Results), func(i int) *Evidence { return &s.Results[i] }, m.lookOfResult)
+	m.twins = alikes(len(s.Known), m.finding, m.lookOfKnown)
+	m.copies = alikes(len(s.Results), m.result, m.lookOfResult)
 	return m
 }
+
+func (m *matcher) result(i int) *Evidence  { return &m.results[i] }
+func (m *matcher) finding(i int) *Evidence { return &m.known[i].Evidence }
 
 func (m *matcher) free(result int) bool { return m.ofResult[result].Rung == "" }
 

@@ -287,7 +287,7 @@ func (m *matcher) nearest(results, known, rivals []int) {
 
 // uniform reports whether there are as many results as findings, all the same number of lines apart.
 func (m *matcher) uniform(results, known []int) bool {
-	if len(results) != len(known) || len(results) < 2 || !m.apart(results) {
+	if len(results) != len(known) || len(results) < 2 || !apart(results, m.result) {
 		return false
 	}
 	for i := range results {
@@ -298,11 +298,11 @@ func (m *matcher) uniform(results, known []int) bool {
 	return abs(m.shift(results[0], known[0])) <= window
 }
 
-// apart reports whether no two sorted results are at the same line and column, so that their order is significant.
-func (m *matcher) apart(results []int) bool {
-	for i := 1; i < len(results); i++ {
-		a, b := &m.results[results[i-1]], &m.results[results[i]]
-		if a.Line == b.Line && a.Column == b.Column {
+// apart reports whether no two of the sorted results, or findings, are at the same line and column, so that their order
+// is significant.
+func apart(sorted []int, of func(index int) *Evidence) bool {
+	for i := 1; i < len(sorted); i++ {
+		if placeOf(of(sorted[i-1])) == placeOf(of(sorted[i])) {
 			return false
 		}
 	}
