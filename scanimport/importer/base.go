@@ -19,8 +19,10 @@ type Base struct {
 	Namespace string
 	// Project; empty: those of the repository that Scanned returns.
 	Project string
-	// Scanned returns the projects that the batches of a tool are about; nil: all projects of the repository.
-	Scanned func(batches []*Batch) map[string]bool
+	// Scanned returns the projects that the batches of a tool are about. all reports that others may have been scanned
+	// too: then all projects of the repository count, but a finding of such a project is known only in its own file.
+	// nil: any project may have been scanned.
+	Scanned func(batches []*Batch) (scanned map[string]bool, all bool)
 	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
 	// that was detected later cannot have been fixed by the pull request.
 	Since time.Time
@@ -84,19 +86,22 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 	return out, nil
 }
 
-// other returns a function that reports whether a project of the repository is not the base of the batches.
-func (b Base) other(batches []*Batch) func(project v1alpha1.ProjectReference) bool {
-	if b.Project != "" || b.Scanned == nil {
-		return func(v1alpha1.ProjectReference) bool { return false }
+// other returns a function that reports whether the batches are not about a project of the repository. all reports that
+// such a project belongs to the base nevertheless.
+func (b Base) other(batches []*Batch) (other func(project v1alpha1.ProjectReference) bool, all bool) {
+	scanned := map[string]bool{}
+	if b.Project == "" && b.Scanned != nil {
+		scanned, all = b.Scanned(batches)
 	}
-	scanned := b.Scanned(batches)
-	return func(p v1alpha1.ProjectReference) bool { return scanned != nil && !scanned[string(p.Name)] }
+	return func(p v1alpha1.ProjectReference) bool { return len(scanned) > 0 && !scanned[string(p.Name)] }, all
 }
 
 // read lists the scans of the batches' tool, under all its names, and the findings that the base has.
 func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Repository, batches []*Batch,
 	out *Compared) (history, []v1alpha1.Finding, error) {
-	past, other := history{}, b.other(batches)
+	past := history{}
+	unscanned, all := b.other(batches)
+	other := func(p v1alpha1.ProjectReference) bool { return !all && unscanned(p) }
 	var has []v1alpha1.Finding
 	for _, tool := range batches[0].names() {
 		terms := []fields.Selector{
@@ -155,8 +160,9 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	if b.Own != nil {
 		own = b.Own(batches[places[0]].Tool)
 	}
-	k := &known{findings: findings, foreign: foreignTo(batches, places)}
-	out.warnOfForeign(batches[places[0]], past, k)
+	otherAnalysis := otherAnalysisThan(batches, places)
+	k := &known{findings: findings, foreign: b.foreignTo(batches, places, otherAnalysis)}
+	out.warnOfForeign(batches[places[0]], past, findings, otherAnalysis)
 	results, of, matches := pairBase(results, of, k, own)
 	for i, m := range matches {
 		if m.before == nil {
@@ -286,11 +292,12 @@ func (b *Batch) analyses() []string {
 	return b.OfFiles
 }
 
-// warnOfForeign warns if the whole base is foreign: its scans may be the same under another name.
-func (out *Compared) warnOfForeign(b *Batch, past history, k *known) {
+// warnOfForeign warns if the whole base belongs to other analyses: its scans may be the same under another name.
+func (out *Compared) warnOfForeign(b *Batch, past history, findings []v1alpha1.Finding,
+	otherAnalysis func(*v1alpha1.Finding) bool) {
 	scanned := func(s pastScan) bool { return slices.Contains(b.analyses(), s.analysis) }
-	own := func(f v1alpha1.Finding) bool { return !k.foreign(&f) }
-	if len(k.findings) > 0 && !slices.ContainsFunc(k.findings, own) &&
+	own := func(f v1alpha1.Finding) bool { return !otherAnalysis(&f) }
+	if len(findings) > 0 && !slices.ContainsFunc(findings, own) &&
 		!slices.ContainsFunc(slices.Collect(maps.Values(past)), scanned) {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("The base has no scan of %s for the analysis %s: renamed files count as new. "+
 			"If its scans have another analysis, name that with --analysis, or over REST with analysis",
@@ -298,10 +305,22 @@ func (out *Compared) warnOfForeign(b *Batch, past history, k *known) {
 	}
 }
 
-// foreignTo returns a function that reports whether a finding belongs to an analysis that the files do not contain:
-// nobody knows whether it is gone from its file, so a result in another file is another problem. Files without an
-// analysis may be of any, and so may findings.
-func foreignTo(batches []*Batch, places []int) func(*v1alpha1.Finding) bool {
+// foreignTo returns a function that reports whether a finding belongs to an analysis that the files do not contain, or
+// to a project that they are not about: nobody knows whether it is gone from its file, so a result in another file is
+// another problem.
+func (b Base) foreignTo(batches []*Batch, places []int,
+	otherAnalysis func(*v1alpha1.Finding) bool) func(*v1alpha1.Finding) bool {
+	var ofTool []*Batch
+	for _, place := range places {
+		ofTool = append(ofTool, batches[place])
+	}
+	otherProject, _ := b.other(ofTool)
+	return func(f *v1alpha1.Finding) bool { return otherAnalysis(f) || otherProject(f.Spec.ProjectRef) }
+}
+
+// otherAnalysisThan returns a function that reports whether a finding belongs to an analysis that the files do not
+// contain. Files without an analysis may be of any, and so may findings.
+func otherAnalysisThan(batches []*Batch, places []int) func(*v1alpha1.Finding) bool {
 	named := map[string]bool{"": true}
 	for _, place := range places {
 		analyses := batches[place].analyses()

@@ -52,9 +52,10 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	}
 	l := newLife(t)
 	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "a", Results: in("a/lock")}, func(int, string) {})
+	base := Base{Since: time.Now().AddDate(1, 0, 0)}
 	compared := func(b *Batch, findings ...v1alpha1.Finding) *Compared {
 		b.Tool = "lint"
-		out, base := &Compared{Known: []map[int]bool{{}}}, Base{Since: time.Now().AddDate(1, 0, 0)}
+		out := &Compared{Known: []map[int]bool{{}}}
 		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, []*Batch{b}, []int{0}, l.memory.scans["lint"], findings))
 		return out
 	}
@@ -84,6 +85,15 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	}
 	another := &Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: replaced}
 	harness.Same(t, "other packages in another file: known", 0, known(another, l.there()...))
+
+	// The scanned projects do not include that of the findings, but a result belongs to none.
+	base.Scanned = func([]*Batch) (map[string]bool, bool) { return map[string]bool{"api": true}, true }
+	for path, want := range map[string]int{"b/lock": 0, "a/lock": 2} {
+		out := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: in(path)}, l.there()...)
+		harness.Same(t, path+" of another project: known", want, len(out.Known[0]))
+		harness.Same(t, path+" of another project: warnings", 0, len(out.Warnings))
+	}
+	base.Scanned = nil
 
 	// The file of b is renamed while that of a is alike.
 	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "b", Results: in("b/lock")}, func(int, string) {})

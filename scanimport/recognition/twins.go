@@ -219,8 +219,8 @@ func (m *matcher) doubtChanged(known []int) {
 	}
 }
 
-// doubtAdded marks the pairs of decided findings that do not agree in all facts, if a result without a finding has other
-// facts than theirs.
+// doubtAdded marks the pairs of decided findings that do not agree in all facts, if a result without a finding has
+// other facts than theirs.
 func (m *matcher) doubtAdded(results []int) {
 	left := map[string]bool{}
 	for _, r := range m.freeOf(results) {

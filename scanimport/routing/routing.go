@@ -84,14 +84,13 @@ func (t *Table) Of(file string) (project string, ok bool) {
 	return "", false
 }
 
-// Scanned returns the projects that the batches of one tool are about: those that hold a result or a scanned folder. It
-// is nil if that is unknown, because a result belongs to no project or nothing names a folder, and in a repository with
-// one project.
-func (t *Table) Scanned(batches []*importer.Batch) map[string]bool {
+// Scanned returns the projects that hold a result of the batches of one tool, or a folder that it scanned. all reports
+// whether any project may have been scanned: a result belongs to none, nothing names a folder, or there is one project.
+func (t *Table) Scanned(batches []*importer.Batch) (scanned map[string]bool, all bool) {
+	scanned = map[string]bool{}
 	if _, is := t.Only(); is {
-		return nil
+		return scanned, true
 	}
-	scanned := map[string]bool{}
 	add := func(file string) bool {
 		holding := t.Holding(file)
 		for _, project := range holding {
@@ -101,18 +100,13 @@ func (t *Table) Scanned(batches []*importer.Batch) map[string]bool {
 	}
 	for _, b := range batches {
 		for _, r := range b.All() {
-			if !add(r.Location.File()) {
-				return nil
-			}
+			all = !add(r.Location.File()) || all
 		}
 		for _, folder := range b.Scanned {
 			add(folder)
 		}
 	}
-	if len(scanned) == 0 {
-		return nil
-	}
-	return scanned
+	return scanned, all || len(scanned) == 0
 }
 
 func holds(folder, file string) bool {
