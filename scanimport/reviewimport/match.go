@@ -173,30 +173,41 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 	return names
 }
 
+// mostRounds bounds how often results are recognised again.
+const mostRounds = 8
+
 // recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
 // issue's result, or may be about another, that result alone is recognised again, among the issues that no result was
 // matched to. A decided issue at another line does not count as a match then: without its own issue, a result easily
-// resembles a similar problem elsewhere.
+// resembles a similar problem elsewhere. After some rounds it is no known issue.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
-	names, free := p.certain(results, existing), maps.Clone(existing)
-	var redo []int
-	var others []*found
-	for i, name := range names {
-		issue := existing[name]
-		if p.outgrown(issue, results[i]) || isDecided(issue) && p.mayBeUnreadable(issue, results[i]) {
-			redo, others = append(redo, i), append(others, results[i])
-		}
-		delete(free, name)
+	names, free := make([]string, len(results)), maps.Clone(existing)
+	own := make([][]*v1alpha1.ReviewIssue, len(results)) // the issues whose decisions do not cover a result
+	redo := make([]int, len(results))
+	for i := range redo {
+		redo[i] = i
 	}
-	if len(redo) == 0 {
-		return names
-	}
-	for k, name := range p.recognise(others, free) {
-		own, other := existing[names[redo[k]]], free[name]
-		if isDecided(other) && other.Spec.Line != own.Spec.Line {
-			name = ""
+	for range mostRounds {
+		if len(redo) == 0 {
+			break
 		}
-		names[redo[k]] = name
+		others := make([]*found, len(redo))
+		for k, i := range redo {
+			others[k] = results[i]
+		}
+		var again []int
+		for k, name := range p.certain(others, free) {
+			i, issue := redo[k], existing[name]
+			delete(free, name)
+			elsewhere := func(o *v1alpha1.ReviewIssue) bool { return o.Spec.Line != issue.Spec.Line }
+			switch {
+			case p.outgrown(issue, results[i]) || isDecided(issue) && p.mayBeUnreadable(issue, results[i]):
+				own[i], again = append(own[i], issue), append(again, i)
+			case !isDecided(issue) || !slices.ContainsFunc(own[i], elsewhere):
+				names[i] = name
+			}
+		}
+		redo = again
 	}
 	return names
 }

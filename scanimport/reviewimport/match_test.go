@@ -3,6 +3,7 @@ package reviewimport
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -133,6 +134,32 @@ func TestAResultIsTheIssueWhoseDecisionCoversIt(t *testing.T) {
 		c.importsResults(t, "c0", file, nil)
 	}
 	harness.Same(t, "one issue for each severity", 4, len(c.issues))
+}
+
+// Many issues are alike, and all are muted: how often the one that is left and got worse is looked for among them does
+// not depend on their number.
+func TestAResultIsLookedForAFewTimesAmongIssuesThatAreAlike(t *testing.T) {
+	const many = 300
+	places := slices.Repeat([]string{"10 eval:f(x)"}, many)
+	batch := batchOf("ESLint", places...)
+	for i := range batch.Results {
+		batch.Results[i].Location.Column, batch.Results[i].Severity = int32(i+1), v1alpha1.LevelLow
+	}
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", describedBy(batch), nil)
+	c.mute(10)
+	batch.Results = batch.Results[:1]
+	batch.Results[0].Severity = v1alpha1.LevelHigh
+	for _, reason := range []string{"worse", "the same once more"} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s := c.importsResults(t, "c1", describedBy(batch), nil)
+		runtime.ReadMemStats(&after)
+		harness.Same(t, reason+": open, issues", [2]int{1, many + 1}, [2]int{s.Open, len(c.issues)})
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 64<<20 {
+			t.Errorf("%s: %d MB are allocated", reason, allocated>>20)
+		}
+	}
 }
 
 // The problem at line 10 is rated higher. The decisions about the others neither pass to it nor leave theirs.
