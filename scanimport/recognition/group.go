@@ -2,18 +2,21 @@ package recognition
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
 // group holds the indexes of the results, open findings and closed findings that agree in a key.
 type group struct{ results, open, closed []int }
 
-// groups groups everything that is not paired yet by a key. Groups with only one side are left out.
-func (m *matcher) groups(k key) []*group {
-	byKey := make(map[Evidence]*group, m.left)
-	var keys []Evidence
-	for i := range m.results {
+// groups groups everything that is not paired yet by a key.
+func (m *matcher) groups(k key) []*group { return m.divide(k, m.allResults, m.allKnown) }
+
+// divide groups those of the results and findings that are not paired yet by a key. Groups with only one side are left
+// out.
+func (m *matcher) divide(k key, results, known []int) []*group {
+	byKey := make(map[Evidence]*group, min(m.left, len(results)))
+	var out []*group
+	for _, i := range results {
 		if !m.free(i) {
 			continue
 		}
@@ -24,23 +27,20 @@ func (m *matcher) groups(k key) []*group {
 		g := byKey[part]
 		if g == nil {
 			g = &group{}
-			byKey[part] = g
-			keys = append(keys, part)
+			byKey[part], out = g, append(out, g)
 		}
 		g.results = append(g.results, i)
 	}
-	if len(keys) == 0 {
+	if len(out) == 0 {
 		return nil
 	}
-	for i := range m.known {
+	for _, i := range known {
 		if m.taken[i] != none {
 			continue
 		}
-		part, ok := k(&m.known[i].Evidence)
-		if !ok {
+		if part, ok := k(&m.known[i].Evidence); !ok {
 			continue
-		}
-		if g := byKey[part]; g == nil {
+		} else if g := byKey[part]; g == nil {
 			continue
 		} else if m.known[i].Closed {
 			g.closed = append(g.closed, i)
@@ -48,13 +48,7 @@ func (m *matcher) groups(k key) []*group {
 			g.open = append(g.open, i)
 		}
 	}
-	out := make([]*group, 0, len(keys))
-	for _, part := range keys {
-		if g := byKey[part]; len(g.open)+len(g.closed) > 0 {
-			out = append(out, g)
-		}
-	}
-	return out
+	return slices.DeleteFunc(out, func(g *group) bool { return len(g.open)+len(g.closed) == 0 })
 }
 
 // rivals returns, by key, the results that were paired with findings that an import added before it was cut off.
@@ -99,15 +93,18 @@ var ties = []key{
 // settle pairs the two sides of a group that agree in strong evidence: by other evidence in which they agree, and
 // finally by their lines.
 func (m *matcher) settle(results, known []int) {
+	align := func(results, known []int) {
+		m.align(results, known, func(p aligned) Doubt { return m.settledDoubt(p, results, known) })
+	}
+	results, known = m.freeOf(results), m.untaken(known)
+	if len(results) == 1 && len(known) == 1 {
+		align(results, known) // the usual case: each tie gives this pair
+		return
+	}
 	for _, tie := range ties {
-		if results, known = m.freeOf(results), m.untaken(known); len(results) == 0 || len(known) == 0 {
-			return
+		for _, g := range m.divide(tie, results, known) {
+			align(g.results, slices.Concat(g.open, g.closed))
 		}
-		m.split(tie, results, known, func(r, k []int) {
-			m.align(r, k, func(p aligned) Doubt {
-				return m.settledDoubt(p, r, k)
-			})
-		})
 	}
 }
 
@@ -137,36 +134,6 @@ func (m *matcher) mixed(results, known []int) bool {
 	}
 	return slices.ContainsFunc(results, func(i int) bool { return differs(&m.results[i]) }) ||
 		slices.ContainsFunc(known, func(i int) bool { return differs(&m.known[i].Evidence) })
-}
-
-// split calls do for each part of a group that agrees in a tie, in a fixed order.
-func (m *matcher) split(tie key, results, known []int, do func(results, known []int)) {
-	if len(results) == 1 && len(known) == 1 {
-		r, _ := tie(&m.results[results[0]])
-		if k, _ := tie(&m.known[known[0]].Evidence); k == r {
-			do(results, known)
-		}
-		return
-	}
-	parts := map[Evidence]*group{}
-	for _, i := range results {
-		part, _ := tie(&m.results[i])
-		if parts[part] == nil {
-			parts[part] = &group{}
-		}
-		parts[part].results = append(parts[part].results, i)
-	}
-	for _, i := range known {
-		part, _ := tie(&m.known[i].Evidence)
-		if g := parts[part]; g != nil {
-			g.open = append(g.open, i)
-		}
-	}
-	for _, part := range slices.SortedFunc(maps.Keys(parts), func(a, b Evidence) int { return a.compare(&b) }) {
-		if g := parts[part]; len(g.open) > 0 {
-			do(g.results, g.open)
-		}
-	}
 }
 
 // aligned is a pair made by lines: how many lines apart, and how many pairs of the group have the same distance.

@@ -141,6 +141,8 @@ type matcher struct {
 	ofResult []Match
 	// taken holds, per finding, the result it is paired with, or none.
 	taken []int
+	// allResults and allKnown are the indexes of all results and findings.
+	allResults, allKnown []int
 	// left is the number of results without a pair.
 	left int
 	// reported are the paths that have a result.
@@ -159,10 +161,12 @@ func newMatcher(s Scan) *matcher {
 		reported: make(map[string]bool),
 	}
 	for i := range m.taken {
+		m.allKnown = append(m.allKnown, i)
 		m.taken[i] = none
 		m.unfinished = m.unfinished || s.Known[i].Unfinished > 0
 	}
 	for i := range s.Results {
+		m.allResults = append(m.allResults, i)
 		m.reported[s.Results[i].Path] = true
 	}
 	m.twins = alikes(len(s.Known), m.finding, m.lookOfKnown)
