@@ -192,3 +192,9 @@ func (m *matcher) pair(result, known int, doubt Doubt) {
 	m.taken[known] = result
 	m.left--
 }
+
+func (m *matcher) pairAll(pairs []Match) {
+	for _, p := range pairs {
+		m.pair(p.Result, p.Known, "")
+	}
+}

@@ -17,9 +17,8 @@ func unchanged(m *matcher) {
 		if len(pairs) < min(len(g.results), len(g.open)) {
 			continue
 		}
-		for _, p := range append(pairs, m.samePlaces(without(g.results, pairs), g.closed)...) {
-			m.pair(p.Result, p.Known, "")
-		}
+		m.pairAll(pairs)
+		m.pairAll(m.samePlaces(m.freeOf(g.results), g.closed))
 	}
 }
 
@@ -37,9 +36,7 @@ func (m *matcher) asWritten(g *group) {
 		if len(pairs) < len(written[by]) {
 			continue
 		}
-		for _, p := range pairs {
-			m.pair(p.Result, p.Known, "")
-		}
+		m.pairAll(pairs)
 	}
 	g.results, g.open = m.freeOf(g.results), m.untaken(g.open)
 }
@@ -65,25 +62,8 @@ func (m *matcher) samePlaces(results, known []int) []Match {
 	return pairs
 }
 
-// without returns the results that are in none of the pairs; pairs are in the order of the results.
-func without(results []int, pairs []Match) []int {
-	var out []int
-	for _, r := range results {
-		if len(pairs) > 0 && pairs[0].Result == r {
-			pairs = pairs[1:]
-			continue
-		}
-		out = append(out, r)
-	}
-	return out
-}
-
 // earlier takes over the pairs by name, for findings without stored evidence.
-func earlier(m *matcher) {
-	for _, p := range m.named {
-		m.pair(p.Result, p.Known, "")
-	}
-}
+func earlier(m *matcher) { m.pairAll(m.named) }
 
 // here pairs results and findings of the same file that agree in strong evidence.
 func here(keys ...key) func(*matcher) {
