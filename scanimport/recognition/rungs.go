@@ -71,7 +71,7 @@ func here(keys ...key) func(*matcher) {
 		for _, k := range keys {
 			for _, g := range m.groups(at(k)) {
 				m.settle(g.results, g.open)
-				m.settle(m.freeOf(g.results), g.closed)
+				m.settle(g.results, g.closed)
 			}
 		}
 	}
