@@ -56,7 +56,7 @@ func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
 	out := pair(results, k, namedEarlier(c, b, results, k.findings))
 	for i := range out {
 		if out[i].before == nil && results[i].spec.Suppression == nil {
-			nameNew(&namer{scope: c.scope(), batch: b, results: results}, out, k)
+			nameNew(b.identitiesOf(c.scope(), results), out, k) // a scan without new results needs none
 			break
 		}
 	}
@@ -133,24 +133,14 @@ func Certain(results []*Described, there []v1alpha1.Finding) (certain, doubtful 
 	return certain, doubtful
 }
 
-// namer computes the names of results on demand: a scan without new results needs none.
-type namer struct {
-	scope   fingerprints.Scope
-	batch   *Batch
-	results []reported
-	made    []fingerprints.Identity
-}
-
-// identities returns the identities in the order of the results.
-func (n *namer) identities() []fingerprints.Identity {
-	if n.made == nil {
-		all := n.batch.identities(n.scope)
-		n.made = make([]fingerprints.Identity, len(n.results))
-		for i := range n.results {
-			n.made[i] = all[n.results[i].index]
-		}
+// identitiesOf returns the identities in the order of the results.
+func (b *Batch) identitiesOf(scope fingerprints.Scope, results []reported) []fingerprints.Identity {
+	all := b.identities(scope)
+	out := make([]fingerprints.Identity, len(results))
+	for i := range results {
+		out[i] = all[results[i].index]
 	}
-	return n.made
+	return out
 }
 
 // namedEarlier recognises findings of an earlier version, which stored no evidence, as that version did: by their
@@ -168,13 +158,13 @@ func namedEarlier(c *scanContext, b *Batch, results []reported, there []v1alpha1
 	for _, tool := range slices.Sorted(maps.Keys(legacy)) {
 		scope := c.scope()
 		scope.Tool, scope.Analysis = tool, ""
-		out = append(out, named(&namer{scope: scope, batch: b, results: results}, results, there, legacy[tool])...)
+		out = append(out, named(b.identitiesOf(scope, results), results, there, legacy[tool])...)
 	}
 	return out
 }
 
-func named(n *namer, results []reported, there []v1alpha1.Finding, legacy map[string]int) []recognition.Match {
-	identities := n.identities()
+func named(identities []fingerprints.Identity, results []reported, there []v1alpha1.Finding,
+	legacy map[string]int) []recognition.Match {
 	order := make([]int, len(identities))
 	for i := range order {
 		order[i] = i
@@ -212,7 +202,7 @@ func sameLine(a, b *v1alpha1.FindingSpec) bool {
 // something else now; then the next free name is used, which is the same at every attempt. A result whose name belongs
 // to an unreadable finding gets none: that finding is probably its own, and under another name the result would lose
 // its triage.
-func nameNew(n *namer, matches []match, k *known) {
+func nameNew(identities []fingerprints.Identity, matches []match, k *known) {
 	taken := make(map[string]bool, len(k.findings)+len(k.others)+len(matches))
 	for _, findings := range [][]v1alpha1.Finding{k.findings, k.others} {
 		for i := range findings {
@@ -220,7 +210,7 @@ func nameNew(n *namer, matches []match, k *known) {
 		}
 	}
 	unreadable := maps.Clone(k.unreadable)
-	for i, identity := range n.identities() {
+	for i, identity := range identities {
 		if matches[i].before != nil || identity.Takes(unreadable) {
 			continue
 		}
