@@ -14,7 +14,7 @@ func (m *matcher) settleDoubts() {
 		if p.Rung == "" || p.Doubt != "" {
 			continue
 		}
-		r, k := &m.results[p.Result], &m.known[p.Known]
+		r, k := &m.Results[p.Result], &m.Known[p.Known]
 		switch {
 		case k.Closed && k.Presumed:
 			p.Doubt = DoubtFile
@@ -27,7 +27,7 @@ func (m *matcher) settleDoubts() {
 		if c == nil {
 			c = m.company()
 		}
-		if m.incomplete && r.Path != k.Path || !c.certain(p.Rung, r, k) {
+		if m.Incomplete && r.Path != k.Path || !c.certain(p.Rung, r, k) {
 			p.Doubt = m.weakness(p.Rung, r, k)
 		}
 	}
@@ -57,13 +57,13 @@ func (m *matcher) company() *company {
 		results: map[Evidence]int{}, known: map[Evidence]int{}, shifts: map[shifted]int{},
 		moves: map[[2]string]int{}, renames: map[rename]int{}, open: map[string]int{},
 	}
-	for i := range m.results {
-		r := &m.results[i]
+	for i := range m.Results {
+		r := &m.Results[i]
 		count(c.results, r)
 		c.results[likeEarlier(r, r.Message)]++
 	}
-	for i := range m.known {
-		k := &m.known[i]
+	for i := range m.Known {
+		k := &m.Known[i]
 		if k.Foreign && !m.reported[k.Path] {
 			continue // no result can be it
 		}
@@ -79,7 +79,7 @@ func (m *matcher) company() *company {
 		if p.Rung == "" {
 			continue
 		}
-		r, k := &m.results[p.Result], &m.known[p.Known]
+		r, k := &m.Results[p.Result], &m.Known[p.Known]
 		switch {
 		case r.Path == k.Path && r.Message == k.Message:
 			c.shifts[shifted{r.Path, r.Line - k.Line}]++
@@ -223,7 +223,7 @@ func (m *matcher) weakness(by Rung, r *Evidence, k *Known) Doubt {
 		return DoubtVulnerability
 	case r.Path != k.Path && m.reported[k.Path]:
 		return DoubtElsewhere
-	case r.Path != k.Path && m.incomplete:
+	case r.Path != k.Path && m.Incomplete:
 		return DoubtIncomplete
 	case r.Path != k.Path:
 		return DoubtFile

@@ -129,31 +129,31 @@ type file struct {
 // it was cut off count as new.
 func (m *matcher) newFiles() map[string][]*file {
 	files, old := map[string]*file{}, map[string]bool{"": true}
-	for i := range m.known {
-		if k := &m.known[i]; !k.Closed && (m.taken[i] == none || !k.Added) {
+	for i := range m.Known {
+		if k := &m.Known[i]; !k.Closed && (m.taken[i] == none || !k.Added) {
 			old[k.Path] = true
 		}
 	}
-	for i := range m.results {
-		path := m.results[i].Path
+	for i := range m.Results {
+		path := m.Results[i].Path
 		old[path] = old[path] || !m.free(i) && !m.held(i)
-		addTo(files, &m.results[i], i)
+		addTo(files, &m.Results[i], i)
 		files[path].held = files[path].held || m.held(i)
 	}
-	return bySignature(files, old, func(i int) *Evidence { return &m.results[i] })
+	return bySignature(files, old, func(i int) *Evidence { return &m.Results[i] })
 }
 
 // goneFiles returns the paths with open findings and without a result, by signature.
 func (m *matcher) goneFiles() map[string][]*file {
 	files, there := map[string]*file{}, maps.Clone(m.reported)
 	there[""] = true
-	for i := range m.known {
-		if !m.known[i].Closed && !m.known[i].Foreign {
-			there[m.known[i].Path] = there[m.known[i].Path] || m.taken[i] != none
-			addTo(files, &m.known[i].Evidence, i)
+	for i := range m.Known {
+		if !m.Known[i].Closed && !m.Known[i].Foreign {
+			there[m.Known[i].Path] = there[m.Known[i].Path] || m.taken[i] != none
+			addTo(files, &m.Known[i].Evidence, i)
 		}
 	}
-	return bySignature(files, there, func(i int) *Evidence { return &m.known[i].Evidence })
+	return bySignature(files, there, func(i int) *Evidence { return &m.Known[i].Evidence })
 }
 
 func addTo(files map[string]*file, e *Evidence, index int) {
@@ -186,7 +186,7 @@ func bySignature(files map[string]*file, without map[string]bool, of func(int) *
 // otherSubjects reports whether two files with one signature are about different resources or packages.
 func (m *matcher) otherSubjects(from, to *file) bool {
 	for i := range from.indexes {
-		if otherSubject(&m.results[to.indexes[i]], &m.known[from.indexes[i]].Evidence) {
+		if otherSubject(&m.Results[to.indexes[i]], &m.Known[from.indexes[i]].Evidence) {
 			return true
 		}
 	}

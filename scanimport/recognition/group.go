@@ -20,7 +20,7 @@ func (m *matcher) divide(k key, results, known []int) []*group {
 		if !m.free(i) {
 			continue
 		}
-		part, ok := k(&m.results[i])
+		part, ok := k(&m.Results[i])
 		if !ok {
 			continue
 		}
@@ -38,11 +38,11 @@ func (m *matcher) divide(k key, results, known []int) []*group {
 		if m.taken[i] != none {
 			continue
 		}
-		if part, ok := k(&m.known[i].Evidence); !ok {
+		if part, ok := k(&m.Known[i].Evidence); !ok {
 			continue
 		} else if g := byKey[part]; g == nil {
 			continue
-		} else if m.known[i].Closed {
+		} else if m.Known[i].Closed {
 			g.closed = append(g.closed, i)
 		} else {
 			g.open = append(g.open, i)
@@ -54,8 +54,8 @@ func (m *matcher) divide(k key, results, known []int) []*group {
 // rivals returns, by key, the results that were paired with findings that an import added before it was cut off.
 func (m *matcher) rivals(k key) map[Evidence][]int {
 	out := map[Evidence][]int{}
-	for i := range m.results {
-		if part, ok := k(&m.results[i]); ok && m.held(i) {
+	for i := range m.Results {
+		if part, ok := k(&m.Results[i]); ok && m.held(i) {
 			out[part] = append(out[part], i)
 		}
 	}
@@ -66,9 +66,9 @@ func (m *matcher) rivals(k key) map[Evidence][]int {
 // evidence, the one that an unfinished scan wrote last comes first: that scan closed nothing, so a finding that is gone
 // may be at the same place.
 func (m *matcher) sort(results, known []int) {
-	slices.SortStableFunc(results, func(a, b int) int { return m.results[a].compare(&m.results[b]) })
+	slices.SortStableFunc(results, func(a, b int) int { return m.Results[a].compare(&m.Results[b]) })
 	slices.SortStableFunc(known, func(a, b int) int {
-		return cmp.Or(m.known[a].compare(&m.known[b].Evidence), m.known[b].Unfinished-m.known[a].Unfinished)
+		return cmp.Or(m.Known[a].compare(&m.Known[b].Evidence), m.Known[b].Unfinished-m.Known[a].Unfinished)
 	})
 }
 
@@ -111,7 +111,7 @@ func (m *matcher) settle(results, known []int) {
 // settledDoubt returns the doubt about a settled pair. If several at one place have changed, their order is no
 // evidence. A place that is not a file is not enough by itself.
 func (m *matcher) settledDoubt(p aligned, results, known []int) Doubt {
-	r, k := &m.results[p.result], &m.known[p.known]
+	r, k := &m.Results[p.result], &m.Known[p.known]
 	inOrder := len(results)+len(known) == 2 || apart(results, m.result) && apart(known, m.finding)
 	switch {
 	case !inOrder && m.mixed(results, known):
@@ -127,13 +127,13 @@ func (m *matcher) settledDoubt(p aligned, results, known []int) Doubt {
 
 // mixed reports whether some of them differ in the best tie.
 func (m *matcher) mixed(results, known []int) bool {
-	first, _ := ties[0](&m.results[results[0]])
+	first, _ := ties[0](&m.Results[results[0]])
 	differs := func(e *Evidence) bool {
 		part, _ := ties[0](e)
 		return part != first
 	}
-	return slices.ContainsFunc(results, func(i int) bool { return differs(&m.results[i]) }) ||
-		slices.ContainsFunc(known, func(i int) bool { return differs(&m.known[i].Evidence) })
+	return slices.ContainsFunc(results, func(i int) bool { return differs(&m.Results[i]) }) ||
+		slices.ContainsFunc(known, func(i int) bool { return differs(&m.Known[i].Evidence) })
 }
 
 // aligned is a pair made by lines: how many lines apart, and how many pairs of the group have the same distance.
@@ -168,7 +168,7 @@ func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 }
 
 func (m *matcher) shift(result, known int) int {
-	return int(m.results[result].Line) - int(m.known[known].Line)
+	return int(m.Results[result].Line) - int(m.Known[known].Line)
 }
 
 // shifts counts the pairs by how many lines they are apart.
@@ -229,14 +229,14 @@ func bestFirst(atMost map[int]int, left func(shift int) int, do func(shift, vote
 func (m *matcher) shifted(results, known []int, shift int, pair func(aligned)) {
 	byLine := map[int][]int{}
 	for _, k := range known {
-		line := int(m.known[k].Line) + shift
+		line := int(m.Known[k].Line) + shift
 		byLine[line] = append(byLine[line], k)
 	}
 	var pairs []aligned
 	for _, r := range results {
-		line := int(m.results[r].Line)
+		line := int(m.Results[r].Line)
 		if ks := byLine[line]; len(ks) > 0 {
-			sameColumn := func(k int) bool { return m.known[k].Column == m.results[r].Column }
+			sameColumn := func(k int) bool { return m.Known[k].Column == m.Results[r].Column }
 			at := max(0, slices.IndexFunc(ks, sameColumn))
 			pairs = append(pairs, aligned{result: r, known: ks[at], shift: shift})
 			byLine[line] = slices.Delete(slices.Clone(ks), at, at+1)

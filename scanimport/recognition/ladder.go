@@ -127,14 +127,8 @@ func recognise(ladder []rung, s Scan) []Match {
 
 // matcher is the state of one run of the ladder.
 type matcher struct {
-	results []Evidence
-	known   []Known
-	named   []Match
-	// incomplete: see Scan.
-	incomplete bool
-	// resultFacts, knownFacts and job: see Scan.
-	resultFacts, knownFacts, job func(index int) string
-	rung                         Rung
+	Scan
+	rung Rung
 	// twins and copies list the findings, and the results, that look like another one.
 	twins, copies [][]int
 	// ofResult holds the pair of each result; its rung is empty if there is none yet.
@@ -155,8 +149,7 @@ const none = -1
 
 func newMatcher(s Scan) *matcher {
 	m := &matcher{
-		results: s.Results, known: s.Known, named: s.Named, incomplete: s.Incomplete,
-		resultFacts: s.ResultFacts, knownFacts: s.KnownFacts, job: s.Job,
+		Scan:     s,
 		ofResult: make([]Match, len(s.Results)), taken: make([]int, len(s.Known)), left: len(s.Results),
 		reported: make(map[string]bool),
 	}
@@ -174,14 +167,14 @@ func newMatcher(s Scan) *matcher {
 	return m
 }
 
-func (m *matcher) result(i int) *Evidence  { return &m.results[i] }
-func (m *matcher) finding(i int) *Evidence { return &m.known[i].Evidence }
+func (m *matcher) result(i int) *Evidence  { return &m.Results[i] }
+func (m *matcher) finding(i int) *Evidence { return &m.Known[i].Evidence }
 
 func (m *matcher) free(result int) bool { return m.ofResult[result].Rung == "" }
 
 // held reports whether the result is paired with a finding that an import added before it was cut off.
 func (m *matcher) held(result int) bool {
-	return !m.free(result) && m.known[m.ofResult[result].Known].Added
+	return !m.free(result) && m.Known[m.ofResult[result].Known].Added
 }
 
 func (m *matcher) pair(result, known int, doubt Doubt) {

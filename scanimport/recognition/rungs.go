@@ -27,7 +27,7 @@ func unchanged(m *matcher) {
 func (m *matcher) asWritten(g *group) {
 	written := map[int][]int{}
 	for _, k := range g.open {
-		if by := m.known[k].Unfinished; m.known[k].CutOff {
+		if by := m.Known[k].Unfinished; m.Known[k].CutOff {
 			written[by] = append(written[by], k)
 		}
 	}
@@ -48,12 +48,12 @@ func (m *matcher) samePlaces(results, known []int) []Match {
 	}
 	places := make(map[place][]int, len(known))
 	for _, k := range known {
-		at := placeOf(&m.known[k].Evidence)
+		at := placeOf(&m.Known[k].Evidence)
 		places[at] = append(places[at], k)
 	}
 	pairs := make([]Match, 0, len(results))
 	for _, r := range results {
-		at := placeOf(&m.results[r])
+		at := placeOf(&m.Results[r])
 		if ks := places[at]; len(ks) > 0 {
 			pairs = append(pairs, Match{Result: r, Known: ks[0]})
 			places[at] = ks[1:]
@@ -63,7 +63,7 @@ func (m *matcher) samePlaces(results, known []int) []Match {
 }
 
 // earlier takes over the pairs by name, for findings without stored evidence.
-func earlier(m *matcher) { m.pairAll(m.named) }
+func earlier(m *matcher) { m.pairAll(m.Named) }
 
 // here pairs results and findings of the same file that agree in strong evidence.
 func here(keys ...key) func(*matcher) {
@@ -83,17 +83,17 @@ func elsewhere(keys ...key) func(*matcher) {
 	return func(m *matcher) {
 		for _, k := range keys {
 			reported, open, closed := tally{}, tally{}, tally{}
-			for i := range m.results {
-				reported.add(k, &m.results[i], i)
+			for i := range m.Results {
+				reported.add(k, &m.Results[i], i)
 			}
-			for i := range m.known {
-				if m.known[i].Foreign {
+			for i := range m.Known {
+				if m.Known[i].Foreign {
 					continue
 				}
-				if m.known[i].Closed {
-					closed.add(k, &m.known[i].Evidence, i)
+				if m.Known[i].Closed {
+					closed.add(k, &m.Known[i].Evidence, i)
 				} else {
-					open.add(k, &m.known[i].Evidence, i)
+					open.add(k, &m.Known[i].Evidence, i)
 				}
 			}
 			for part, r := range reported {
@@ -111,7 +111,7 @@ func elsewhere(keys ...key) func(*matcher) {
 
 // movedDoubt returns the doubt about a move: a file that still has results has not moved; only its code may have.
 func (m *matcher) movedDoubt(known int) Doubt {
-	if m.reported[m.known[known].Path] {
+	if m.reported[m.Known[known].Path] {
 		return DoubtElsewhere
 	}
 	return ""
@@ -162,12 +162,12 @@ func (m *matcher) alikeApart(results, known []int) (apart map[int][][2]int, n ma
 	m.sort(results, known)
 	alikes := map[Evidence][]int{}
 	for _, k := range known {
-		part, _ := alike(&m.known[k].Evidence)
+		part, _ := alike(&m.Known[k].Evidence)
 		alikes[part] = append(alikes[part], k)
 	}
 	each := func(do func(r, k, shift int)) {
 		for _, r := range results {
-			part, _ := alike(&m.results[r])
+			part, _ := alike(&m.Results[r])
 			for _, k := range alikes[part] {
 				do(r, k, m.shift(r, k))
 			}
@@ -228,7 +228,7 @@ func nearestLine(m *matcher) {
 	for _, tie := range []key{sayTheSame, at(byRule)} {
 		rivals := m.rivals(tie)
 		for _, g := range m.groups(tie) {
-			part, _ := tie(&m.results[g.results[0]])
+			part, _ := tie(&m.Results[g.results[0]])
 			m.nearest(g.results, g.open, rivals[part])
 		}
 	}
@@ -297,7 +297,7 @@ const tooFar = 1 << 40
 
 // distance returns the distance in lines, or if the lines are equal in columns.
 func (m *matcher) distance(result, known int) int {
-	r, k := &m.results[result], &m.known[known]
+	r, k := &m.Results[result], &m.Known[known]
 	lines := abs(int(r.Line) - int(k.Line))
 	if lines > window {
 		return tooFar

@@ -13,13 +13,13 @@ type look struct {
 }
 
 func (m *matcher) lookOfResult(result int) look {
-	e := m.results[result]
+	e := m.Results[result]
 	e.IDs = ""
 	return look{Evidence: e}
 }
 
 func (m *matcher) lookOfKnown(known int) look {
-	k := &m.known[known]
+	k := &m.Known[known]
 	e := k.Evidence
 	e.IDs = ""
 	return look{e, k.Foreign}
@@ -48,13 +48,13 @@ func alikes(n int, of func(i int) *Evidence, lookOf func(i int) look) [][]int {
 // atHome reports whether the finding is paired with a result that has the same facts.
 func (m *matcher) atHome(known int) bool {
 	r := m.taken[known]
-	return r != none && m.resultFacts(r) == m.knownFacts(known)
+	return r != none && m.ResultFacts(r) == m.KnownFacts(known)
 }
 
 // keepOwn exchanges findings that look alike among their results, and results that look alike among their findings, so
 // that of several with equal evidence each keeps its own.
 func (m *matcher) keepOwn() {
-	if m.resultFacts == nil {
+	if m.ResultFacts == nil {
 		return
 	}
 	for _, known := range m.twins {
@@ -77,14 +77,14 @@ func (m *matcher) keepFindings(known []int) {
 		if m.atHome(k) {
 			continue
 		}
-		is := state{m.knownFacts(k), m.known[k].Closed}
+		is := state{m.KnownFacts(k), m.Known[k].Closed}
 		away[is] = append(away[is], k)
 		if m.taken[k] != none {
 			results = append(results, m.taken[k])
 		}
 	}
 	for _, r := range results {
-		is := state{m.resultFacts(r), m.known[m.ofResult[r].Known].Closed}
+		is := state{m.ResultFacts(r), m.Known[m.ofResult[r].Known].Closed}
 		for len(away[is]) > 0 && !m.atHome(m.ofResult[r].Known) {
 			own := away[is][0]
 			away[is] = away[is][1:]
@@ -109,7 +109,7 @@ func (m *matcher) exchange(a, b int) {
 func (m *matcher) keepResults(results []int) {
 	left := map[string][]int{} // by facts
 	for _, r := range m.freeOf(results) {
-		left[m.resultFacts(r)] = append(left[m.resultFacts(r)], r)
+		left[m.ResultFacts(r)] = append(left[m.ResultFacts(r)], r)
 	}
 	if len(left) == 0 {
 		return
@@ -119,7 +119,7 @@ func (m *matcher) keepResults(results []int) {
 		if m.free(r) || m.atHome(p.Known) {
 			continue
 		}
-		facts := m.knownFacts(p.Known)
+		facts := m.KnownFacts(p.Known)
 		if own := left[facts]; len(own) > 0 {
 			left[facts] = own[1:]
 			m.ofResult[r], p.Result = Match{}, own[0]
@@ -133,13 +133,13 @@ func (m *matcher) keepResults(results []int) {
 func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
 		m.doubtLeft(known)
-		if m.resultFacts != nil {
+		if m.ResultFacts != nil {
 			open, closed := m.byState(known)
 			m.doubtChanged(open)
 			m.doubtChanged(closed)
 		}
 	}
-	if m.resultFacts != nil {
+	if m.ResultFacts != nil {
 		for _, results := range m.copies {
 			m.doubtAdded(results)
 		}
@@ -148,7 +148,7 @@ func (m *matcher) doubtTwins() {
 
 func (m *matcher) byState(known []int) (open, closed []int) {
 	for _, k := range known {
-		if m.known[k].Closed {
+		if m.Known[k].Closed {
 			closed = append(closed, k)
 		} else {
 			open = append(open, k)
@@ -170,9 +170,9 @@ type problem struct {
 // twin of an open one if the result agrees with it, and not with the open one, in all facts.
 func (m *matcher) doubtLeft(known []int) {
 	problemOf := func(k int) problem {
-		p := problem{closed: m.known[k].Closed}
-		if m.knownFacts != nil {
-			p.facts, p.job = m.knownFacts(k), m.job(k)
+		p := problem{closed: m.Known[k].Closed}
+		if m.KnownFacts != nil {
+			p.facts, p.job = m.KnownFacts(k), m.Job(k)
 		}
 		return p
 	}
@@ -181,7 +181,7 @@ func (m *matcher) doubtLeft(known []int) {
 		if m.taken[k] != none {
 			continue
 		}
-		twin, decision := problemOf(k), m.known[k].Decision
+		twin, decision := problemOf(k), m.Known[k].Decision
 		if other, there := decisions[twin]; there && other != decision {
 			decision = several
 		}
@@ -189,11 +189,11 @@ func (m *matcher) doubtLeft(known []int) {
 	}
 	for _, k := range known {
 		twins := []problem{problemOf(k)}
-		if r := m.taken[k]; r != none && m.resultFacts != nil && !m.atHome(k) {
-			twins = append(twins, problem{m.resultFacts(r), m.job(k), true})
+		if r := m.taken[k]; r != none && m.ResultFacts != nil && !m.atHome(k) {
+			twins = append(twins, problem{m.ResultFacts(r), m.Job(k), true})
 		}
 		for i, twin := range twins {
-			if decision, there := decisions[twin]; there && decision != m.known[k].Decision {
+			if decision, there := decisions[twin]; there && decision != m.Known[k].Decision {
 				m.doubt(k, []Doubt{DoubtCount, DoubtPlace}[i])
 			}
 		}
@@ -203,16 +203,16 @@ func (m *matcher) doubtLeft(known []int) {
 // doubtChanged marks the pairs that do not agree in all facts, if another finding without its own result has other
 // facts and another decision.
 func (m *matcher) doubtChanged(known []int) {
-	away := slices.DeleteFunc(known, func(k int) bool { return m.known[k].Legacy || m.atHome(k) })
+	away := slices.DeleteFunc(known, func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
 	facts, decisions, both := map[string]int{}, map[string]int{}, map[[2]string]int{}
 	for _, k := range away {
-		is, decision := m.knownFacts(k), m.known[k].Decision
+		is, decision := m.KnownFacts(k), m.Known[k].Decision
 		facts[is]++
 		decisions[decision]++
 		both[[2]string{is, decision}]++
 	}
 	for _, k := range away {
-		is, decision := m.knownFacts(k), m.known[k].Decision
+		is, decision := m.KnownFacts(k), m.Known[k].Decision
 		if len(away)-facts[is]-decisions[decision]+both[[2]string{is, decision}] > 0 {
 			m.doubt(k, DoubtPlace)
 		}
@@ -224,14 +224,14 @@ func (m *matcher) doubtChanged(known []int) {
 func (m *matcher) doubtAdded(results []int) {
 	left := map[string]bool{}
 	for _, r := range m.freeOf(results) {
-		left[m.resultFacts(r)] = true
+		left[m.ResultFacts(r)] = true
 	}
 	for _, r := range results {
 		if len(left) == 0 || m.free(r) {
 			continue
 		}
 		k := m.ofResult[r].Known
-		if other := len(left) > 1 || !left[m.resultFacts(r)]; other && m.known[k].Decision != "" && !m.atHome(k) {
+		if other := len(left) > 1 || !left[m.ResultFacts(r)]; other && m.Known[k].Decision != "" && !m.atHome(k) {
 			m.doubt(k, DoubtPlace)
 		}
 	}
