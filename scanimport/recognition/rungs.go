@@ -142,7 +142,10 @@ func linesShifted(m *matcher) {
 		if len(g.results)*len(g.open) > mostPairs {
 			continue
 		}
-		apart, atMost := m.alikeApart(g.results, g.open)
+		apart, atMost := m.alikeApart(g.results, g.open), map[int]int{}
+		for shift, pairs := range apart {
+			atMost[shift] = len(pairs)
+		}
 		left := func(shift int) int { return len(m.oneToOne(apart[shift])) }
 		bestFirst(atMost, left, func(shift, votes int) (more bool) {
 			if votes < 2 {
@@ -157,31 +160,23 @@ func linesShifted(m *matcher) {
 }
 
 // alikeApart returns the results and findings that agree in everything but the line, by how many lines they are apart,
-// if that is so for two or more, and their number.
-func (m *matcher) alikeApart(results, known []int) (apart map[int][][2]int, n map[int]int) {
+// if that is so for two or more.
+func (m *matcher) alikeApart(results, known []int) map[int][][2]int {
 	m.sort(results, known)
 	alikes := map[Evidence][]int{}
 	for _, k := range known {
 		part, _ := alike(&m.Known[k].Evidence)
 		alikes[part] = append(alikes[part], k)
 	}
-	each := func(do func(r, k, shift int)) {
-		for _, r := range results {
-			part, _ := alike(&m.Results[r])
-			for _, k := range alikes[part] {
-				do(r, k, m.shift(r, k))
-			}
+	apart := map[int][][2]int{}
+	for _, r := range results {
+		part, _ := alike(&m.Results[r])
+		for _, k := range alikes[part] {
+			apart[m.shift(r, k)] = append(apart[m.shift(r, k)], [2]int{r, k})
 		}
 	}
-	apart, n = map[int][][2]int{}, map[int]int{}
-	each(func(_, _, shift int) { n[shift]++ })
-	maps.DeleteFunc(n, func(_, n int) bool { return n < 2 })
-	each(func(r, k, shift int) {
-		if n[shift] > 0 {
-			apart[shift] = append(apart[shift], [2]int{r, k})
-		}
-	})
-	return apart, n
+	maps.DeleteFunc(apart, func(_ int, pairs [][2]int) bool { return len(pairs) < 2 })
+	return apart
 }
 
 // oneToOne returns the pairs that can still be made together, in their order.
