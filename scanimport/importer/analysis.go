@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -140,14 +139,7 @@ func alikeAnalysis(h history, s series) string {
 	if !looksVolatile(s.analysis) || !h.first(s).IsZero() {
 		return ""
 	}
-	var at time.Time
-	var known string
-	for _, n := range slices.Sorted(maps.Keys(h)) {
-		scan := h[n]
-		if scan.succeeded && scan.category == s.category && scan.startedAt.After(at) &&
-			withoutRun(scan.analysis) == withoutRun(s.analysis) {
-			at, known = scan.startedAt, scan.analysis
-		}
-	}
-	return known
+	return h[h.newest(func(scan pastScan) bool {
+		return scan.succeeded && scan.category == s.category && withoutRun(scan.analysis) == withoutRun(s.analysis)
+	})].analysis
 }

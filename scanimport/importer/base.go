@@ -3,7 +3,6 @@ package importer
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -297,8 +296,7 @@ func (out *Compared) warnOfForeign(b *Batch, past history, findings []v1alpha1.F
 	otherAnalysis func(*v1alpha1.Finding) bool) {
 	scanned := func(s pastScan) bool { return slices.Contains(b.analyses(), s.analysis) }
 	own := func(f v1alpha1.Finding) bool { return !otherAnalysis(&f) }
-	if len(findings) > 0 && !slices.ContainsFunc(findings, own) &&
-		!slices.ContainsFunc(slices.Collect(maps.Values(past)), scanned) {
+	if len(findings) > 0 && !slices.ContainsFunc(findings, own) && !past.has(scanned) {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("The base has no scan of %s for the analysis %s: renamed files count as new. "+
 			"If its scans have another analysis, name that with --analysis, or over REST with analysis",
 			b.Tool, strings.Join(b.analyses(), ", ")))

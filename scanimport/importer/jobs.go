@@ -73,12 +73,28 @@ func (h history) add(scans []v1alpha1.Scan) {
 
 // last returns the start and the name of the most recent successful scan of the series.
 func (h history) last(s series) (at time.Time, name string) {
+	name = h.newest(func(scan pastScan) bool { return scan.series == s && scan.succeeded })
+	return h[name].startedAt, name
+}
+
+// newest returns the name of the scan that started last among those that match, or "".
+func (h history) newest(matches func(pastScan) bool) (name string) {
 	for _, n := range slices.Sorted(maps.Keys(h)) {
-		if scan := h[n]; scan.series == s && scan.succeeded && scan.startedAt.After(at) {
-			at, name = scan.startedAt, n
+		if scan := h[n]; matches(scan) && scan.startedAt.After(h[name].startedAt) {
+			name = n
 		}
 	}
-	return at, name
+	return name
+}
+
+// has reports whether any scan matches.
+func (h history) has(matches func(pastScan) bool) bool {
+	for _, scan := range h {
+		if matches(scan) {
+			return true
+		}
+	}
+	return false
 }
 
 // first returns when the oldest successful scan of the series started, or zero without one.
@@ -93,22 +109,14 @@ func (h history) first(s series) (at time.Time) {
 
 // succeeded reports whether any scan succeeded.
 func (h history) succeeded() bool {
-	for _, scan := range h {
-		if scan.succeeded {
-			return true
-		}
-	}
-	return false
+	return h.has(func(scan pastScan) bool { return scan.succeeded })
 }
 
 // shared reports whether jobs of several categories share the tool and this analysis.
 func (h history) shared(s series) bool {
-	for _, scan := range h {
-		if scan.analysis == s.analysis && scan.category != s.category && scan.succeeded {
-			return true
-		}
-	}
-	return false
+	return h.has(func(scan pastScan) bool {
+		return scan.analysis == s.analysis && scan.category != s.category && scan.succeeded
+	})
 }
 
 // adopts reports whether findings without an analysis date from before analyses were told apart, so that a scan of this
@@ -186,12 +194,9 @@ func (h history) hasIncomplete(s series, unfinished history) bool {
 	if h.adopts(s) && h.first(s).IsZero() {
 		adopted.analysis = ""
 	}
-	for _, scan := range unfinished {
-		if scan.incomplete && (scan.series == s || scan.series == adopted) {
-			return true
-		}
-	}
-	return false
+	return unfinished.has(func(scan pastScan) bool {
+		return scan.incomplete && (scan.series == s || scan.series == adopted)
+	})
 }
 
 // sort divides the tool's findings into those that a scan of the batch may touch and the others. If findings have
