@@ -274,11 +274,8 @@ func atLine(spec *v1alpha1.FindingSpec) problemAtLine {
 
 // report returns the facts that an import would write for the results of a batch.
 func (b Base) report(ctx context.Context, repository *v1alpha1.Repository, batch *Batch) ([]reported, error) {
-	results, _, err := report(ctx, &scanContext{
-		repository: repository.Name, project: b.Project, tool: batch.Tool, analysis: batch.Analysis,
-		category: batch.Category, uniform: batch.Uniform, commit: batch.Commit,
-		links: newPermalinks(&repository.Spec, batch.Commit),
-	}, batch)
+	c := batch.contextOf(repository, b.Project)
+	results, _, err := report(ctx, &c, batch)
 	return results, err
 }
 

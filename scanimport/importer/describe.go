@@ -27,8 +27,8 @@ type Described struct {
 // explains, for people, why the descriptions do not fit in memory.
 func Describe(b *Batch, repository *v1alpha1.Repository,
 	scope fingerprints.Scope) (out []Described, skipped []string, err error) {
-	c := &scanContext{repository: repository.Name, tool: b.Tool, analysis: b.Analysis, category: b.Category,
-		uniform: b.Uniform, links: newPermalinks(&repository.Spec, b.Commit)}
+	c := b.contextOf(repository, "")
+	c.commit = "" // it is no part of the description
 	scope.Repository, scope.Tool, scope.Category = repository.Name, b.Tool, string(b.Category)
 	reported := *b
 	reported.Suppressed = nil

@@ -110,11 +110,8 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 	summaries := make([]*Summary, len(batches))
 	for i, b := range batches {
 		summaries[i] = newSummary(b)
-		jobs[i] = &job{Batch: b, project: im.target.of(b), summary: summaries[i], lock: im.lock(b), context: scanContext{
-			repository: im.target.Repository, project: im.target.of(b),
-			tool: b.Tool, analysis: b.Analysis, category: b.Category, uniform: b.Uniform, commit: b.Commit,
-			links: newPermalinks(&repository.Spec, b.Commit),
-		}}
+		jobs[i] = &job{Batch: b, project: im.target.of(b), summary: summaries[i], lock: im.lock(b),
+			context: b.contextOf(repository, im.target.of(b))}
 	}
 	if len(summaries) > 0 {
 		summaries[0].Provisioned = im.options.Found.Provisioned

@@ -27,6 +27,14 @@ type scanContext struct {
 	rules map[*sarif.Rule]*ruleTexts
 }
 
+// contextOf returns what all findings of the batch in a project have in common, but for the scan.
+func (b *Batch) contextOf(repository *v1alpha1.Repository, project string) scanContext {
+	return scanContext{
+		repository: repository.Name, project: project, tool: b.Tool, analysis: b.Analysis, category: b.Category,
+		uniform: b.Uniform, commit: b.Commit, links: newPermalinks(&repository.Spec, b.Commit),
+	}
+}
+
 // categoryOf returns the category of a result's finding.
 func (c *scanContext) categoryOf(r *sarif.Result) v1alpha1.FindingCategory {
 	if c.uniform {
