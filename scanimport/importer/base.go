@@ -42,8 +42,8 @@ type Distances map[ResultIndex]int32
 
 // Compared reports which results of some batches the base already has.
 type Compared struct {
-	// Known holds, per batch, the indexes in its Results that the base has.
-	Known []map[int]bool
+	// Known holds the results of the batches' Results that the base has.
+	Known ResultSet
 	// InDoubt counts those that may be another problem of the same kind.
 	InDoubt int
 	// Fixed counts findings that are open in the base, belong to the analyses that are reviewed, and are not
@@ -59,26 +59,23 @@ type Compared struct {
 // Compare recognises the findings of the base among the results of the batches, as an import would.
 func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repository,
 	batches []*Batch) (*Compared, error) {
-	out := &Compared{Known: make([]map[int]bool, len(batches))}
-	for i := range batches {
-		out.Known[i] = map[int]bool{}
-	}
+	out := &Compared{Known: ResultSet{}}
 	for i, batch := range batches {
 		if slices.ContainsFunc(batches[:i], func(o *Batch) bool { return o.Tool == batch.Tool }) {
 			continue // handled with the first batch of its tool
 		}
-		var places []int
+		places := map[*Batch]int{}
 		var ofTool []*Batch
 		for k := i; k < len(batches); k++ {
 			if batches[k].Tool == batch.Tool {
-				places, ofTool = append(places, k), append(ofTool, batches[k])
+				places[batches[k]], ofTool = k, append(ofTool, batches[k])
 			}
 		}
 		past, findings, err := b.read(ctx, c, repository, ofTool, out)
 		if err != nil {
 			return nil, err
 		}
-		if err := out.compare(ctx, b, repository, batches, places, past, findings); err != nil {
+		if err := out.compare(ctx, b, repository, ofTool, places, past, findings); err != nil {
 			return nil, fmt.Errorf("%s: %w", batch.Name(), err)
 		}
 	}
@@ -131,11 +128,12 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 	return past, has, nil
 }
 
-// compare compares the batches of one tool, which share its findings: each finding matches at most one result.
+// compare compares the batches of one tool, which share its findings: each finding matches at most one result. places
+// are the indexes of the batches among all.
 func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.Repository, batches []*Batch,
-	places []int, past history, findings []v1alpha1.Finding) error {
-	for _, place := range places {
-		switch name := batches[place].Name(); {
+	places map[*Batch]int, past history, findings []v1alpha1.Finding) error {
+	for _, batch := range batches {
+		switch name := batch.Name(); {
 		case past.succeeded():
 		case len(findings) == 0:
 			out.Unscanned = append(out.Unscanned, name)
@@ -144,25 +142,26 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		}
 	}
 	var results []reported
-	var of []int // the index of each result's batch
-	for _, place := range places {
-		facts, err := b.report(ctx, repository, batches[place])
+	for _, batch := range batches {
+		facts, err := b.report(ctx, repository, batch)
 		if err != nil {
 			return err
 		}
+		for k := range facts {
+			facts[k].batch = places[batch]
+		}
 		results = append(results, facts...)
-		of = append(of, slices.Repeat([]int{place}, len(facts))...)
 	}
-	unreported := ofJobs(batches, places, past, findings)
+	unreported := ofJobs(batches, past, findings)
 	analyses := map[problemAtLine][]string{} // of the reported findings
 	var own func(known ResultSet) Distances
 	if b.Own != nil {
-		own = b.Own(batches[places[0]].Tool)
+		own = b.Own(batches[0].Tool)
 	}
-	otherAnalysis := otherAnalysisThan(batches, places)
-	k := &known{findings: findings, foreign: b.foreignTo(batches, places, otherAnalysis)}
-	out.warnOfForeign(batches[places[0]], past, findings, otherAnalysis)
-	results, of, matches := pairBase(results, of, k, own)
+	otherAnalysis := otherAnalysisThan(batches)
+	k := &known{findings: findings, foreign: b.foreignTo(batches, otherAnalysis)}
+	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
+	results, matches := pairBase(results, k, own)
 	for i, m := range matches {
 		if m.before == nil {
 			continue
@@ -170,9 +169,8 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		delete(unreported, m.before.Name)
 		problem := atLine(&m.before.Spec)
 		analyses[problem] = append(analyses[problem], m.before.Spec.Analysis)
-		// Results that the source suppresses follow the Results. They are not issues, known or not.
-		if at := results[i].index; at < len(batches[of[i]].Results) {
-			out.Known[of[i]][at] = true
+		if results[i].spec.Suppression == nil { // what the source suppresses is no issue, known or not
+			out.Known[results[i].at()] = true
 			if m.doubt != "" {
 				out.InDoubt++
 			}
@@ -189,34 +187,32 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	return nil
 }
 
-// pairBase matches the results with the findings, and returns the results that it has matched, with their batches. A
-// result that is an issue, or is at least as near to one, takes no finding in doubt. The findings are then matched
-// again without all results that stay issues: another result may be such a finding, but none of them may become it
-// because there are fewer. issues is what Base.Own returns for the tool, or nil.
-func pairBase(results []reported, of []int, k *known,
-	issues func(known ResultSet) Distances) ([]reported, []int, []match) {
+// pairBase matches the results with the findings, and returns the results that it has matched. A result that is an
+// issue, or is at least as near to one, takes no finding in doubt. The findings are then matched again without all
+// results that stay issues: another result may be such a finding, but none of them may become it because there are
+// fewer. issues is what Base.Own returns for the tool, or nil.
+func pairBase(results []reported, k *known, issues func(known ResultSet) Distances) ([]reported, []match) {
 	matches := pair(results, k, nil)
-	distances := ownOf(results, of, matches, issues)
+	distances := ownOf(results, matches, issues)
 	var others []reported
-	var ofOthers []int
 	inDoubt := false
 	for i, m := range matches {
-		lines, own := distances[ResultIndex{of[i], results[i].index}]
+		lines, own := distances[results[i].at()]
 		own = own && (!m.inDoubt() || lines <= m.lines())
 		inDoubt = inDoubt || own && m.inDoubt()
 		if !own || m.before != nil && m.doubt == "" {
-			others, ofOthers = append(others, results[i]), append(ofOthers, of[i])
+			others = append(others, results[i])
 		}
 	}
 	if !inDoubt {
-		return results, of, matches
+		return results, matches
 	}
-	return pairBase(others, ofOthers, k, issues)
+	return pairBase(others, k, issues)
 }
 
 // ownOf returns the results that are open issues of the pull request, or may be. Among results that are alike none is
 // certain, so those are left out that the base certainly has, and then those too that have the code of their finding.
-func ownOf(results []reported, of []int, matches []match, issues func(known ResultSet) Distances) Distances {
+func ownOf(results []reported, matches []match, issues func(known ResultSet) Distances) Distances {
 	if issues == nil || !slices.ContainsFunc(matches, func(m match) bool { return m.inDoubt() }) {
 		return nil
 	}
@@ -225,7 +221,7 @@ func ownOf(results []reported, of []int, matches []match, issues func(known Resu
 		if m.before == nil {
 			continue
 		}
-		result := ResultIndex{of[i], results[i].index}
+		result := results[i].at()
 		if m.doubt == "" {
 			certain[result] = true
 		}
@@ -303,22 +299,18 @@ func (out *Compared) warnOfForeign(b *Batch, past history, findings []v1alpha1.F
 // foreignTo returns a function that reports whether a finding belongs to an analysis that the files do not contain, or
 // to a project that they are not about: nobody knows whether it is gone from its file, so a result in another file is
 // another problem.
-func (b Base) foreignTo(batches []*Batch, places []int,
+func (b Base) foreignTo(batches []*Batch,
 	otherAnalysis func(*v1alpha1.Finding) bool) func(*v1alpha1.Finding) bool {
-	var ofTool []*Batch
-	for _, place := range places {
-		ofTool = append(ofTool, batches[place])
-	}
-	otherProject, _ := b.other(ofTool)
+	otherProject, _ := b.other(batches)
 	return func(f *v1alpha1.Finding) bool { return otherAnalysis(f) || otherProject(f.Spec.ProjectRef) }
 }
 
 // otherAnalysisThan returns a function that reports whether a finding belongs to an analysis that the files do not
 // contain. Files without an analysis may be of any, and so may findings.
-func otherAnalysisThan(batches []*Batch, places []int) func(*v1alpha1.Finding) bool {
+func otherAnalysisThan(batches []*Batch) func(*v1alpha1.Finding) bool {
 	named := map[string]bool{"": true}
-	for _, place := range places {
-		analyses := batches[place].analyses()
+	for _, batch := range batches {
+		analyses := batch.analyses()
 		if slices.Contains(analyses, "") {
 			return func(*v1alpha1.Finding) bool { return false }
 		}
@@ -330,10 +322,9 @@ func otherAnalysisThan(batches []*Batch, places []int) func(*v1alpha1.Finding) b
 }
 
 // ofJobs returns the names of the findings that the scan jobs of the batches would close if they are not reported.
-func ofJobs(batches []*Batch, places []int, past history, findings []v1alpha1.Finding) map[string]bool {
+func ofJobs(batches []*Batch, past history, findings []v1alpha1.Finding) map[string]bool {
 	names := map[string]bool{}
-	for _, place := range places {
-		batch := batches[place]
+	for _, batch := range batches {
 		for _, analysis := range past.distinct(append(slices.Clone(batch.analyses()), batch.Analysis), findings) {
 			own, _ := past.ofJob(series{batch.Category, analysis}, findings)
 			for i := range own {

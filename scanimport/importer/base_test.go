@@ -27,9 +27,9 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 		{"another succeeded", history{"s-1": {wrote: true}, "s-2": {succeeded: true}}, findings, 0, 0},
 		{"its scans are deleted", history{}, findings, 0, 0},
 	} {
-		out := &Compared{Known: []map[int]bool{{}}}
+		out := &Compared{Known: ResultSet{}}
 		batches := []*Batch{{Tool: "lint", Category: v1alpha1.CategoryCode}}
-		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, batches, []int{0}, tc.past, tc.findings))
+		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, batches, nil, tc.past, tc.findings))
 		harness.Same(t, tc.reason, []int{tc.unscanned, tc.warned}, []int{len(out.Unscanned), len(out.Warnings)})
 		for _, warning := range out.Warnings {
 			if !strings.Contains(warning, "No scan of the base with lint (Code) has succeeded yet") {
@@ -55,11 +55,11 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	base := Base{Since: time.Now().AddDate(1, 0, 0)}
 	compared := func(b *Batch, findings ...v1alpha1.Finding) *Compared {
 		b.Tool = "lint"
-		out := &Compared{Known: []map[int]bool{{}}}
-		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, []*Batch{b}, []int{0}, l.memory.scans["lint"], findings))
+		out := &Compared{Known: ResultSet{}}
+		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, []*Batch{b}, nil, l.memory.scans["lint"], findings))
 		return out
 	}
-	known := func(b *Batch, findings ...v1alpha1.Finding) int { return len(compared(b, findings...).Known[0]) }
+	known := func(b *Batch, findings ...v1alpha1.Finding) int { return len(compared(b, findings...).Known) }
 	for _, tc := range []struct {
 		reason, analysis, chosen, path string
 		category                       v1alpha1.FindingCategory
@@ -75,7 +75,7 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	} {
 		batch := &Batch{Category: tc.category, Analysis: tc.chosen, OfFiles: []string{tc.analysis}, Results: in(tc.path)}
 		out := compared(batch, l.there()...)
-		harness.Same(t, tc.reason+": known", tc.known, len(out.Known[0]))
+		harness.Same(t, tc.reason+": known", tc.known, len(out.Known))
 		harness.Same(t, tc.reason+": warnings", tc.warnings, len(out.Warnings))
 	}
 
@@ -90,7 +90,7 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	base.Scanned = func([]*Batch) (map[string]bool, bool) { return map[string]bool{"api": true}, true }
 	for path, want := range map[string]int{"b/lock": 0, "a/lock": 2} {
 		out := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: in(path)}, l.there()...)
-		harness.Same(t, path+" of another project: known", want, len(out.Known[0]))
+		harness.Same(t, path+" of another project: known", want, len(out.Known))
 		harness.Same(t, path+" of another project: warnings", 0, len(out.Warnings))
 	}
 	base.Scanned = nil
@@ -130,7 +130,7 @@ func TestIssuesAreLookedForAgainOnlyWithoutMoreResults(t *testing.T) {
 		{"none is in doubt", match{before: &v1alpha1.Finding{}}, 0},
 	} {
 		looked := 0
-		ownOf([]reported{{}}, []int{0}, []match{tc.match}, func(ResultSet) Distances {
+		ownOf([]reported{{}}, []match{tc.match}, func(ResultSet) Distances {
 			looked++
 			return Distances{}
 		})

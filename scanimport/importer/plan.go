@@ -83,9 +83,11 @@ type overlap struct {
 type reported struct {
 	result *sarif.Result
 	spec   v1alpha1.FindingSpec
-	// index in the batch.
-	index int
+	// index in the batch, and that of the batch.
+	index, batch int
 }
+
+func (r *reported) at() ResultIndex { return ResultIndex{r.batch, r.index} }
 
 // report converts the results of a batch to facts; suppressed ones come last. It returns exact duplicates separately.
 // The error explains, for people, why the facts do not fit in memory, or is the context's.

@@ -243,7 +243,7 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 // divide returns the results that the base does not have, and those that it has, which it counts.
 func (s *Summary) divide(all []found, base *importer.Compared) (out, known []found) {
 	for _, f := range all {
-		if base.Known[f.batch][f.Index] {
+		if base.Known[f.at()] {
 			s.know(f.batch)
 			known = append(known, f)
 		} else {
