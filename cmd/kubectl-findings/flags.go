@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/version"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
@@ -127,7 +126,7 @@ func checkSourceRoot(root string) error {
 
 // checkFolder refuses a folder that is outside the repository: without its first part it would be another one.
 func checkFolder(folder string) error {
-	if slash := path.Clean(strings.ReplaceAll(folder, `\`, "/")); slash == ".." || strings.HasPrefix(slash, "../") {
+	if provision.Leaves(folder) {
 		return fmt.Errorf("--project-path is %q and must be a folder in the repository, for example services/api", folder)
 	}
 	return nil

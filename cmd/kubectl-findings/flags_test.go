@@ -32,6 +32,8 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"import --repository r --project p":  "give at least one SARIF file, or - for standard input",
 		"review absent.sarif --repository r --pr 1 --commit 0123abc --opened-at today": `--opened-at: "today" is not a time like`,
 		"import x.sarif --repository r --project p --project-path a/../../x":           `--project-path is "a/../../x" and must be a folder in the`,
+		"import x.sarif --repository r --project p --project-path /../x":               `--project-path is "/../x" and must be a folder in the`,
+		`import x.sarif --repository r --project p --project-path \..\x`:               `--project-path is "\\..\\x" and must be a folder in the`,
 		"review x --repository r --pr 1 --commit 0123abc --format markdown -o json":    "--format markdown and --output exclude each other",
 		"review x --repository r --pr 1 --commit 0123abc --format html":                `--format is "html" and must be markdown`,
 		"list --field-selector status.state=opened":                                    `status.state is "opened" and must be open, open_muted or closed`,

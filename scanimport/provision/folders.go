@@ -110,6 +110,12 @@ func covered(there map[string]Patterns, folder, file string) bool {
 }
 
 // Clean returns a path relative to the root of the repository, which it never leaves: "" for the root itself.
-func Clean(p string) string {
-	return strings.TrimPrefix(path.Clean("/"+strings.ReplaceAll(strings.TrimSpace(p), `\`, "/")), "/")
+func Clean(p string) string { return strings.TrimPrefix(path.Clean("/"+slashed(p)), "/") }
+
+// Leaves reports whether a path leads out of the repository. Clean would make it another path.
+func Leaves(p string) bool {
+	relative := path.Clean(strings.TrimLeft(slashed(p), "/"))
+	return relative == ".." || strings.HasPrefix(relative, "../")
 }
+
+func slashed(p string) string { return strings.ReplaceAll(strings.TrimSpace(p), `\`, "/") }
