@@ -150,7 +150,7 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, 
 		return nil
 	})
 	switch {
-	case err != nil && ctx.Err() != nil: // the client library calls it a fault of the API server
+	case errors.Is(err, context.Canceled):
 		return nil, errInterrupted
 	case apierrors.IsBadRequest(err) && o.fields != "":
 		return nil, fmt.Errorf("%w\n%s", err, selectedBy("Deliveries", selectableOfDeliveries))

@@ -137,16 +137,38 @@ func TestARequestThatIsRemovedDuringAWaitIsNoticed(t *testing.T) {
 	}
 }
 
-func TestAnInterruptedSelectionBlamesNoAPIServer(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			cancel()
+func TestAnInterruptBlamesNoAPIServer(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		try  func(context.Context, *session) error
+		want error
+	}{
+		"a selection": {func(ctx context.Context, s *session) error {
+			_, err := (&redeliverOptions{failed: true}).choose(ctx, s)
+			return err
+		}, errInterrupted},
+		"a list": {func(ctx context.Context, s *session) error {
+			_, err := s.all(ctx, need{kind: "APIKey"})
+			return err
+		}, context.Canceled},
+		"one object": {func(ctx context.Context, s *session) error {
+			return s.get(ctx, "f-1", &v1alpha1.Finding{})
+		}, context.Canceled},
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		interrupted := func() error {
+			interrupt()
 			return errors.New("unexpected error when reading response body. Please retry")
-		},
-	}).Build()
-	_, err := (&redeliverOptions{failed: true}).choose(ctx, &session{client: c, namespace: "org-acme"})
-	if !errors.Is(err, errInterrupted) {
-		t.Errorf("it ends with %v", err)
+		}
+		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return interrupted()
+			},
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return interrupted()
+			},
+		}).Build()
+		if err := tc.try(ctx, &session{client: c, namespace: "org-acme"}); !errors.Is(err, tc.want) {
+			t.Errorf("%s: it ends with %v", reason, err)
+		}
 	}
 }

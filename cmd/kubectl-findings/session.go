@@ -86,9 +86,18 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 
 // get reads one object of the session's namespace.
 func (s *session) get(ctx context.Context, name string, into client.Object) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	reading, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return s.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, into)
+	return unlessInterrupted(ctx, s.client.Get(reading, client.ObjectKey{Namespace: s.namespace, Name: name}, into))
+}
+
+// unlessInterrupted returns the error of a read, or why ctx was cancelled before it: if that happens while the client
+// library reads an answer, it calls it a fault of the API server.
+func unlessInterrupted(ctx context.Context, err error) error {
+	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // create sends one write, which completes like patch even if the command is interrupted.
@@ -134,7 +143,7 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
 		listing, cancel := context.WithTimeout(ctx, callTimeout)
 		defer cancel()
-		if err := s.client.List(listing, list, &options); err != nil {
+		if err := unlessInterrupted(ctx, s.client.List(listing, list, &options)); err != nil {
 			return "", err
 		}
 		if err := visit(list.Items); err != nil {
