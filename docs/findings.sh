@@ -53,7 +53,10 @@ json() { sed -nE 's/.*"'"$1"'":("([^"\\]|\\.)*").*/\1/p' "$answer"; }
 case $REPOSITORY in
 */*) fail "REPOSITORY is $REPOSITORY: give the Repository's id, without a slash (kubectl get repositories)" ;;
 esac
-[ -s "$RESULTS" ] || fail "$RESULTS does not exist or is empty: the scanner did not run to its end"
+case ${RETRIES:-} in
+*[!0-9]*) fail "RETRIES is $RETRIES: give a number" ;;
+esac
+[ -f "$RESULTS" ] && [ -s "$RESULTS" ] || fail "$RESULTS is no file, or empty: the scanner did not run to its end"
 
 query=commit=$(encode "$COMMIT")
 add() { [ -z "$2" ] || query="$query&$1=$(encode "$2")"; }
@@ -68,7 +71,7 @@ else
   add ref "${REF:-}"
 fi
 
-gzip -c "$RESULTS" >"$work/results.gz"
+gzip -c "$RESULTS" >"$work/results.gz" || fail "$RESULTS cannot be compressed"
 call --request POST --header 'Content-Type: application/sarif+json' --header 'Content-Encoding: gzip' \
   --data-binary "@$work/results.gz" "$FINDINGS_URL/v2/repos/$REPOSITORY/projects/$PROJECT/scans?$query"
 upload=$(json upload_id | tr -d '"')

@@ -326,8 +326,11 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	}
 	pullRequest := map[string]string{"PULL_REQUEST": "7", "FAIL_ON": "new", "PR_TITLE": ""}
 	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
-	old := t.TempDir()
-	harness.Must(t, os.WriteFile(filepath.Join(old, "curl"), []byte("#!/bin/sh\nexit 2\n"), 0o700)) //nolint:gosec // a program
+	instead := func(program, script string) map[string]string {
+		folder := t.TempDir()
+		harness.Must(t, os.WriteFile(filepath.Join(folder, program), []byte("#!/bin/sh\n"+script), 0o700)) //nolint:gosec // a program
+		return map[string]string{"PATH": folder + string(os.PathListSeparator) + os.Getenv("PATH")}
+	}
 	injected := strings.Replace(sarif("one"), `"text":"one"`, `"text":"\",\"gate\":\"passed\",\"status\":\"running\",\"markdown\":\"x"`, 1)
 	for _, step := range []struct {
 		name, results string
@@ -344,10 +347,13 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"a scanner that wrote nothing", "", nil, 1, "the scanner did not run to its end"},
 		{"what is not SARIF", "not SARIF", nil, 1, "not JSON"},
 		{"what would close too much", sarif("other"), nil, 1, "it would close"},
-		{"a curl that lacks an option", sarif("one"), map[string]string{"PATH": old + string(os.PathListSeparator) + os.Getenv("PATH")}, 1, "curl 7.71"},
+		{"a curl that lacks an option", sarif("one"), instead("curl", "exit 2"), 1, "curl 7.71"},
+		{"no gzip", sarif("one"), instead("gzip", "exit 127"), 1, "findings: results.sarif cannot be compressed"},
+		{"a folder", sarif("one"), map[string]string{"RESULTS": "."}, 1, "findings: . is no file, or empty"},
+		{"no number", sarif("one"), map[string]string{"RETRIES": "often"}, 1, "findings: RETRIES is often: give a number"},
 		{"another branch", sarif("one"), map[string]string{"REF": "refs/heads/feature"}, 1, "is not the branch main"},
 	} {
-		out, status := script(step.results, step.variables, retries)
+		out, status := script(step.results, retries, step.variables)
 		if status != step.status || !strings.Contains(out, step.prints) {
 			t.Errorf("%s: status %d, want %d, printed %s, want %q in it", step.name, status, step.status, out, step.prints)
 		}
@@ -363,9 +369,11 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "without a slash") {
 		t.Errorf("a full name in place of the id: status %d, printed %s", status, out)
 	}
-	j.env["REPOSITORY"] = ""
-	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "findings: REPOSITORY is not set") {
-		t.Errorf("a variable that is not set: status %d, printed %s", status, out)
+	for _, name := range []string{"FINDINGS_URL", "FINDINGS_API_KEY", "REPOSITORY", "PROJECT", "COMMIT"} {
+		out, status := j.run("unset "+name+"; sh findings.sh", map[string]string{"COMMIT": mainCommit})
+		if status != 1 || !strings.Contains(out, "findings: "+name+" is not set") {
+			t.Errorf("%s is not set: status %d, printed %s", name, status, out)
+		}
 	}
 }
 
