@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 const keyLong = `Create, list and rotate the API keys of an organization.
@@ -37,17 +38,40 @@ func newKeyCommand(c cli) *cobra.Command {
 	return cmd
 }
 
-// issuance is what key create and rotate-key have in common: waiting for a token and showing it.
+// issuance is what key create and rotate-key have in common: the end of a key, waiting for a token and showing it.
 type issuance struct {
 	cli
+	expiresIn time.Duration
 	showToken bool
 	timeout   time.Duration
 }
 
-func (i *issuance) addFlags(cmd *cobra.Command) {
+const flagExpiresIn = "expires-in"
+
+// addFlags adds the flags; expiresIn describes --expires-in.
+func (i *issuance) addFlags(cmd *cobra.Command, expiresIn string) {
+	cmd.Flags().DurationVar(&i.expiresIn, flagExpiresIn, 0, expiresIn)
 	cmd.Flags().BoolVar(&i.showToken, "show-token", false,
 		"print only the token to standard output; this reads the key's Secret")
 	cmd.Flags().DurationVar(&i.timeout, "timeout", time.Minute, "how long to wait for the token")
+}
+
+// check checks the flags; given reports whether a flag is set.
+func (i *issuance) check(given func(flag string) bool) error {
+	var err error
+	if given(flagExpiresIn) && i.expiresIn <= 0 {
+		err = fmt.Errorf("--expires-in is %s and must be greater than 0", i.expiresIn)
+	}
+	return errors.Join(err, checkTimeout(i.timeout))
+}
+
+// expiresAt returns the end that --expires-in gives the key from now on; nil without the flag.
+func (i *issuance) expiresAt() *v1alpha1.Time {
+	if i.expiresIn == 0 {
+		return nil
+	}
+	at := v1alpha1.NewTime(apitime.Clock{}.Now().Add(i.expiresIn))
+	return &at
 }
 
 // untilIssued waits until the token that the key's spec asks for has been issued.

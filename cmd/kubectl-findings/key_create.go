@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -34,7 +33,6 @@ type keyCreateOptions struct {
 	issuance
 
 	description       string
-	expiresIn         time.Duration
 	scopes            []string
 	requestsPerMinute int32
 }
@@ -52,9 +50,8 @@ func newKeyCreateCommand(c cli) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	o.addFlags(cmd)
+	o.addFlags(cmd, "how long the key is valid, for example 720h")
 	cmd.Flags().StringVar(&o.description, "description", "", "who uses the key and for what")
-	cmd.Flags().DurationVar(&o.expiresIn, "expires-in", 0, "how long the key is valid, for example 720h")
 	cmd.Flags().StringSliceVar(&o.scopes, "scope", nil, "what the key may do: "+alternatives(scopes)+" (can be repeated)")
 	cmd.Flags().Int32Var(&o.requestsPerMinute, "requests-per-minute", 0,
 		"rate limit of the key; default: the organization's")
@@ -65,7 +62,7 @@ func newKeyCreateCommand(c cli) *cobra.Command {
 var scopes = words(v1alpha1.Scopes()...)
 
 func (o *keyCreateOptions) run(ctx context.Context, name string, given func(flag string) bool) error {
-	spec, err := o.spec(time.Now(), given)
+	spec, err := o.spec(given)
 	if err != nil {
 		return err
 	}
@@ -110,16 +107,9 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 }
 
 // spec reads the flags; given reports whether a flag is set.
-func (o *keyCreateOptions) spec(now time.Time, given func(flag string) bool) (v1alpha1.APIKeySpec, error) {
-	spec := v1alpha1.APIKeySpec{Description: o.description}
-	var errs []error
-	switch expires := given("expires-in"); {
-	case expires && o.expiresIn <= 0:
-		errs = append(errs, fmt.Errorf("--expires-in is %s and must be greater than 0", o.expiresIn))
-	case expires:
-		at := v1alpha1.NewTime(now.Add(o.expiresIn))
-		spec.ExpiresAt = &at
-	}
+func (o *keyCreateOptions) spec(given func(flag string) bool) (v1alpha1.APIKeySpec, error) {
+	spec := v1alpha1.APIKeySpec{Description: o.description, ExpiresAt: o.expiresAt()}
+	errs := []error{o.check(given)}
 	switch limited := given("requests-per-minute"); {
 	case limited && o.requestsPerMinute < 1:
 		errs = append(errs, fmt.Errorf("--requests-per-minute is %d and must be from 1", o.requestsPerMinute))
@@ -134,5 +124,5 @@ func (o *keyCreateOptions) spec(now time.Time, given func(flag string) bool) (v1
 			spec.Scopes = append(spec.Scopes, v1alpha1.Scope(scope))
 		}
 	}
-	return spec, errors.Join(append(errs, checkTimeout(o.timeout))...)
+	return spec, errors.Join(errs...)
 }

@@ -31,7 +31,7 @@ const mostOverlap = 720 * time.Hour
 type rotateOptions struct {
 	issuance
 
-	overlap, expiresIn time.Duration
+	overlap time.Duration
 }
 
 // newRotateKeyCommand returns the command for both `rotate-key` and `key rotate`.
@@ -55,26 +55,21 @@ func newRotateKeyCommand(use string, c cli) *cobra.Command {
   kubectl findings %[1]s dashboard --overlap 24h --expires-in 720h`, command),
 		Args: flagerror.Arguments(cobra.ExactArgs(1), "give the name of one key"),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			if cmd.Flags().Changed("expires-in") && o.expiresIn <= 0 {
-				return fmt.Errorf("--expires-in is %s and must be greater than 0", o.expiresIn)
+			if err := o.check(cmd.Flags().Changed); err != nil {
+				return err
 			}
 			return o.run(cmd.Context(), bare("APIKey", names...)[0])
 		},
 		ValidArgsFunction: completeOneName(c, "APIKey", keyDescription),
 	}
-	o.addFlags(cmd)
+	o.addFlags(cmd, "how long the key is valid from now on, for example 720h; default: its end stays as it is")
 	cmd.Flags().DurationVar(&o.overlap, "overlap", 0, "how long the previous token stays valid, at most 720h")
-	cmd.Flags().DurationVar(&o.expiresIn, "expires-in", 0,
-		"how long the key is valid from now on, for example 720h; default: its end stays as it is")
 	return cmd
 }
 
 func (o *rotateOptions) run(ctx context.Context, name string) error {
 	if o.overlap < 0 || o.overlap > mostOverlap {
 		return fmt.Errorf("--overlap is %s and must be from 0s to %s", o.overlap, mostOverlap)
-	}
-	if err := checkTimeout(o.timeout); err != nil {
-		return err
 	}
 	session, err := o.open()
 	if err != nil {
@@ -123,15 +118,6 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 			name, err, unanswered.Serial, printSerial("spec.rotation.serial", name, s.namespace))
 	}
 	return err
-}
-
-// expiresAt returns the end that the key gets; nil: it keeps the one that it has.
-func (o *rotateOptions) expiresAt() *v1alpha1.Time {
-	if o.expiresIn == 0 {
-		return nil
-	}
-	at := v1alpha1.NewTime(apitime.Clock{}.Now().Add(o.expiresIn))
-	return &at
 }
 
 // nextRotation returns the rotation to one more token than the spec asks for, so that two concurrent rotations make two
