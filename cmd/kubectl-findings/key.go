@@ -65,12 +65,13 @@ func (i *issuance) check(given func(flag string) bool) error {
 	return errors.Join(err, checkTimeout(i.timeout))
 }
 
-// expiresAt returns the end that --expires-in gives the key from now on; nil without the flag.
+// expiresAt returns the end that --expires-in gives the key from now on; nil without the flag. Now is by the API
+// server's clock once a response has told it: the controllers' clocks decide when the key ends.
 func (i *issuance) expiresAt() *v1alpha1.Time {
 	if i.expiresIn == 0 {
 		return nil
 	}
-	at := v1alpha1.NewTime(apitime.Clock{}.Now().Add(i.expiresIn))
+	at := v1alpha1.NewTime(apitime.Now().Add(i.expiresIn))
 	return &at
 }
 

@@ -89,7 +89,7 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 // that nobody has received yet, and end the current one without its overlap.
 func (o *rotateOptions) request(ctx context.Context, s *session, name string, key *v1alpha1.APIKey) error {
 	var unanswered *v1alpha1.APIKeyRotation
-	expiresAt := o.expiresAt()
+	var expiresAt *v1alpha1.Time
 	err := withRetries(ctx, func() error {
 		*key = v1alpha1.APIKey{} // decoding would keep an overlap that the answer does not contain
 		if err := s.get(ctx, name, key); err != nil {
@@ -98,7 +98,10 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 		if unanswered != nil && reflect.DeepEqual(key.Spec.Rotation, unanswered) {
 			return nil // written by an earlier attempt
 		}
-		if end := key.Spec.ExpiresAt; expiresAt == nil && end != nil && !end.After(apitime.Clock{}.Now()) {
+		if expiresAt == nil {
+			expiresAt = o.expiresAt()
+		}
+		if end := key.Spec.ExpiresAt; expiresAt == nil && end != nil && !end.After(apitime.Now()) {
 			return fmt.Errorf("API key %s ended at %s (spec.expiresAt), and with it every token of it: "+
 				"give it another end with --expires-in", name, instant(end))
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // A script that gets no token rotates again, and that ends the token which its clients use.
@@ -50,5 +53,24 @@ func TestATokenThatWasIssuedIsHandedOver(t *testing.T) {
 			}
 		}
 		t.Run(reason, func(t *testing.T) { synctest.Test(t, check) })
+	}
+}
+
+// The clock of this machine is behind: by it the new end would be over already, and end the token that clients use.
+func TestTheNewEndOfAKeyIsByTheTimeOfTheAPIServer(t *testing.T) {
+	ahead := 2 * time.Hour
+	testenv.SetServerTime(t, time.Now())
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(builder.APIKey("ci").In("org-acme").Build()).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+				testenv.SetServerTime(t, time.Now().Add(ahead))
+				return c.Get(ctx, key, o, options...)
+			},
+		}).Build()
+	o := &rotateOptions{issuance: issuance{expiresIn: time.Hour}}
+	key := &v1alpha1.APIKey{}
+	harness.Must(t, o.request(t.Context(), &session{client: c, namespace: "org-acme"}, "ci", key))
+	if until := time.Until(key.Spec.ExpiresAt.Time); until < ahead {
+		t.Errorf("it ends in %s by the clock of this machine, want in 3h", until)
 	}
 }
