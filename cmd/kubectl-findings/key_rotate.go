@@ -23,7 +23,8 @@ The previous token stays valid for the time given with --overlap. Without it the
 refused at once: use that for a leaked token; other clients would be interrupted.
 
 A key that was created with --expires-in ends when that time is over, whichever token it has by then:
---expires-in gives it another end, from now on.`
+--expires-in gives it another end, from now on. Other keys need no such flag: each new token is
+valid for 90 days. With it they get a fixed end, which later rotations do not move.`
 
 // mostOverlap is the longest overlap that the API server accepts.
 const mostOverlap = 720 * time.Hour

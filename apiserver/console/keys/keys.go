@@ -41,6 +41,9 @@ type standing struct {
 	next string
 }
 
+// withNewEnd is about keys with a spec.expiresAt. In others the flag would set one, which no later rotation moves.
+const withNewEnd = " If it was created with --expires-in, give that flag again: a new token alone does not move its end."
+
 func standingOf(k client.APIKey, now time.Time) standing {
 	switch {
 	case k.Disabled:
@@ -48,9 +51,9 @@ func standingOf(k client.APIKey, now time.Time) standing {
 	case k.ExpiresAt == nil:
 		return standing{"not issued", ui.Doubt, cmp.Or(notReady(k), "The controllers have yet to issue its token.")}
 	case !now.Before(*k.ExpiresAt):
-		return standing{"ended", ui.Bad, "It is refused. Rotate it with --expires-in, or delete it."}
+		return standing{"ended", ui.Bad, "It is refused. Delete it, or rotate it with the command above." + withNewEnd}
 	case k.ExpiresAt.Sub(now) < soon:
-		return standing{"ends soon", ui.Doubt, "Rotate it with --expires-in before it ends."}
+		return standing{"ends soon", ui.Doubt, "Rotate it with the command above before it ends." + withNewEnd}
 	}
 	if why := notReady(k); why != "" {
 		return standing{"not ready", ui.Doubt, why}

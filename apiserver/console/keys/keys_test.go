@@ -16,8 +16,8 @@ func TestAKeySaysHowItStands(t *testing.T) {
 		word, next string
 	}{
 		{client.APIKey{ExpiresAt: in(soon)}, "valid", ""},
-		{client.APIKey{ExpiresAt: in(soon - time.Second)}, "ends soon", "Rotate it with --expires-in before it ends."},
-		{client.APIKey{ExpiresAt: in(0)}, "ended", "It is refused. Rotate it with --expires-in, or delete it."},
+		{client.APIKey{ExpiresAt: in(soon - time.Second)}, "ends soon", "Rotate it with the command above before it ends." + withNewEnd},
+		{client.APIKey{ExpiresAt: in(0)}, "ended", "It is refused. Delete it, or rotate it with the command above." + withNewEnd},
 		{client.APIKey{ExpiresAt: in(-time.Hour), Disabled: true}, "disabled", "It is refused until somebody enables it again."},
 		{client.APIKey{}, "not issued", "The controllers have yet to issue its token."},
 		{client.APIKey{Conditions: refused}, "not issued", "A Secret of its name exists."},
