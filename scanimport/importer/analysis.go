@@ -105,7 +105,7 @@ func guardAnalysis(b *Batch, h history, p *plan, results int) error {
 	}
 	if known := alikeAnalysis(h, b.series()); known != "" {
 		return &RefusedError{fmt.Sprintf("automationDetails.id names the analysis %q, which is new, and %q is known: it seems to change with each run, and then each scan would leave the findings of the last one open. "+
-			"Use --analysis %q in every import; if this is a separate analysis, import it once with --analysis %q or --force", b.Analysis, known, known, b.Analysis)}
+			"Use --analysis %q (over REST analysis) in every import; if this is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", b.Analysis, known, known, b.Analysis)}
 	}
 	for _, known := range slices.Sorted(maps.Keys(p.elsewhere)) {
 		if h.runsBeside(b.series(), series{b.Category, known}) {
@@ -113,7 +113,7 @@ func guardAnalysis(b *Batch, h history, p *plan, results int) error {
 		}
 		if of := p.elsewhere[known]; of.n*2 > results && (of.decided || of.n >= guardFrom) {
 			return &RefusedError{fmt.Sprintf("%d of %d results are new in %s and are open findings in %s: it seems to be another name of the same scan. "+
-				"Use --analysis %q in every import; if it is a separate analysis, import it once with --analysis %q or --force", of.n, results, analysisName(b.Analysis), analysisName(known), known, b.Analysis)}
+				"Use --analysis %q (over REST analysis) in every import; if it is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", of.n, results, analysisName(b.Analysis), analysisName(known), known, b.Analysis)}
 		}
 	}
 	return nil

@@ -291,7 +291,7 @@ func (out *Compared) warnOfForeign(b *Batch, past history, findings []v1alpha1.F
 	own := func(f v1alpha1.Finding) bool { return !otherAnalysis(&f) }
 	if len(findings) > 0 && !slices.ContainsFunc(findings, own) && !past.has(scanned) {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("The base has no scan of %s for the analysis %s: renamed files count as new. "+
-			"If its scans have another analysis, name that with --analysis, or over REST with analysis",
+			"If its scans have another analysis, name that with --analysis (over REST analysis)",
 			b.Tool, strings.Join(b.analyses(), ", ")))
 	}
 }

@@ -97,7 +97,7 @@ func RequireReviewed(ctx context.Context, c client.Client, key client.ObjectKey,
 		return err
 	case !found:
 		return &RefusedError{missing("project", key) + "; a review creates no project: import a scan of the branch first, " +
-			"or review without --project"}
+			"or review without --project (over REST by the route of GitHub)"}
 	}
 	return checkBond(project, repository)
 }

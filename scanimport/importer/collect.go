@@ -116,7 +116,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 			where := fmt.Sprintf("%s, run %d", file.Name, i)
 			tool := OneLine(sarif.FirstOf(choices.Tool, run.Tool, choices.NamelessTool), maxTool)
 			if tool == "" {
-				return nil, fmt.Errorf("%s: it names no tool (tool.driver.name): name it with --tool", where)
+				return nil, fmt.Errorf("%s: it names no tool (tool.driver.name): name it with --tool (over REST tool)", where)
 			}
 			k := key{fingerprints.CurrentName(tool), choices.series(tool, run.AutomationID)}
 			batch := batches[k]

@@ -19,7 +19,7 @@ func guardClosing(open, toClose int) error {
 	if open < guardFrom || toClose*2 <= open {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: use --dry-run (over REST dry_run=true) to see which ones, check that the scanner covered everything, then use --force (force=true)", toClose, open)}
+	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: use --dry-run (over REST dry_run=true) to see which ones, check that the scanner covered everything, then use --force (over REST force=true)", toClose, open)}
 }
 
 // guardAge refuses a scan that is older than the last completed one: it would reopen findings that were repaired since
@@ -28,7 +28,7 @@ func guardAge(startedAt, last time.Time, lastName string) error {
 	if !startedAt.Before(last) {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("the scan started at %s, before the last completed one (scan %s of %s): import a newer one, give its real start with --started-at, or use --force (over REST started_at, force=true)",
+	return &RefusedError{fmt.Sprintf("the scan started at %s, before the last completed one (scan %s of %s): import a newer one, give its real start with --started-at (over REST started_at), or use --force (over REST force=true)",
 		startedAt.UTC().Format(time.RFC3339), lastName, last.UTC().Format(time.RFC3339))}
 }
 
@@ -40,5 +40,5 @@ func guardRefusals(refused, unchanged int, first error) error {
 		return nil
 	}
 	return &RefusedError{fmt.Sprintf("the API server refuses every change, and nothing of this scan was written: "+
-		"have the cause removed, such as a policy of the cluster, then import again, or use --force, over REST force=true (%v)", first)}
+		"have the cause removed, such as a policy of the cluster, then import again, or use --force (over REST force=true): %v", first)}
 }

@@ -36,7 +36,7 @@ func TestGuardClosing(t *testing.T) {
 			if err := guardClosing(tc.open, tc.toClose); (err != nil) != tc.refused {
 				t.Errorf("guardClosing(%d, %d) = %v, want refused %v: %s", tc.open, tc.toClose, err, tc.refused, tc.reason)
 			} else if err != nil {
-				harness.ErrorContains(t, "the parameter of an upload", err, "use --force (force=true)")
+				harness.ErrorContains(t, "the parameter of an upload", err, "use --force (over REST force=true)")
 			}
 		})
 	}

@@ -307,7 +307,7 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 	if facts.FullName == "" {
 		return refuseUndescribed("repository", p.key(p.place.Repository),
 			"neither the files (versionControlProvenance) nor the request name the repository that was scanned: "+
-				"name it OWNER/NAME with --repository, or over REST pass the repository's URL as source_root")
+				"name it OWNER/NAME with --repository (over REST give the repository's URL as source_root)")
 	}
 	found, err := p.byFacts(ctx, facts)
 	if err != nil || found == nil {

@@ -94,7 +94,7 @@ func newSummary(b *Batch) *Summary {
 	s.Warnings = slices.Clone(b.Warnings)
 	if !b.ChosenAnalysis && looksVolatile(b.Analysis) {
 		s.Warnings = append(s.Warnings,
-			fmt.Sprintf("the analysis %q, from automationDetails.id, looks as if it changes with each run: then name it with --analysis, the same at each import", b.Analysis))
+			fmt.Sprintf("the analysis %q, from automationDetails.id, looks as if it changes with each run: then name it with --analysis (over REST analysis), the same at each import", b.Analysis))
 	}
 	return s
 }

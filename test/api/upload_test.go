@@ -152,7 +152,7 @@ func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
 		"not JSON":               {body: "<sarif/>", want: "not JSON"},
 		"another version":        {body: `{"version":"1.0.0","runs":[]}`, want: `version is \"1.0.0\"`},
 		"cut off":                {body: sarif("one")[:80], want: "the file ends too early"},
-		"no tool":                {body: `{"version":"2.1.0","runs":[{"results":[]}]}`, want: "it names no tool"},
+		"no tool":                {body: `{"version":"2.1.0","runs":[{"results":[]}]}`, want: "it names no tool (tool.driver.name): name it with --tool (over REST tool)"},
 		"not compressed":         {body: sarif(), changes: []change{header("Content-Encoding", "gzip")}, want: "not gzip"},
 		"compressed and cut off": {body: apiclient.Gzip(sarif("one"))[:40], changes: []change{header("Content-Encoding", "gzip")}, want: "damaged"},
 		"its checksum cut off":   {body: apiclient.Gzip(sarif("one"))[:len(apiclient.Gzip(sarif("one")))-4], changes: []change{header("Content-Encoding", "gzip")}, want: `"field":"content-encoding"`},

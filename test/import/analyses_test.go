@@ -116,12 +116,12 @@ func TestAnAnalysisThatChangesWithEachRunIsRefused(t *testing.T) {
 	p := newProject(t)
 	day := func(id string) string { return inAnalysis(id, document(numbered(3)...)) }
 	s := p.imports(day("nightly/2026-11-21/"), commitA)
-	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "--analysis") {
+	if len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], "--analysis (over REST analysis)") {
 		t.Errorf("warnings %v, want one that names --analysis", s.Warnings)
 	}
 	before := p.versions()
 	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, day("nightly/2026-11-22/")))
-	p.wantRefused(err, `"nightly/2026-11-22"`, `--analysis "nightly/2026-11-21"`)
+	p.wantRefused(err, `"nightly/2026-11-22"`, `--analysis "nightly/2026-11-21" (over REST analysis)`)
 	stable := "nightly/2026-11-21"
 	s = p.importsAll(importer.Options{}, collect(t, importer.Choices{Analysis: &stable}, day("nightly/2026-11-23/")))[0]
 	if s.Unchanged != 3 || len(s.Warnings) != 0 || fmt.Sprint(before) != fmt.Sprint(p.versions()) {
@@ -137,7 +137,7 @@ func TestARenamedAnalysisIsRefusedWhereSomebodyHasDecided(t *testing.T) {
 	renamed := inAnalysis("store/", document(numbered(3)...))
 	for _, other := range []string{renamed, document(numbered(3)...)} {
 		_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, other))
-		p.wantRefused(err, "3 of 3 results", `--analysis "shop"`, "--force")
+		p.wantRefused(err, "3 of 3 results", `--analysis "shop" (over REST analysis)`, "--force (over REST force=true)")
 	}
 	p.wantState("refused", 3, 0, 3)
 	forced := p.importsAll(importer.Options{Force: true}, collect(t, importer.Choices{}, renamed))

@@ -249,7 +249,7 @@ func TestAnOlderScanIsRefused(t *testing.T) {
 	before, scans := p.versions(), len(p.scans())
 
 	_, err := p.tryImport(importer.Options{}, at(now.Add(-time.Second), numbered(1)...))
-	p.wantRefused(err, "before the last completed one", "--force")
+	p.wantRefused(err, "before the last completed one", "--started-at (over REST started_at)", "--force (over REST force=true)")
 	if d := cmp.Diff(before, p.versions()); d != "" || len(p.scans()) != scans {
 		t.Errorf("a refused import wrote: %d scans, before %d; findings (-before +after):\n%s", len(p.scans()), scans, d)
 	}

@@ -16,12 +16,15 @@ func scan(status client.ScanStatus, message string) client.Scan {
 // Messages of the importer about scans that it refused or gave up.
 const (
 	closing = "the import failed: it would close 40 of 60 open findings, which is more than half: use --dry-run " +
-		"(over REST dry_run=true) to see which ones, check that the scanner covered everything, then use --force (force=true)"
+		"(over REST dry_run=true) to see which ones, check that the scanner covered everything, then use --force (over REST force=true)"
 	old = "the import failed: the scan started at 2026-03-01T12:00:00Z, before the last completed one (scan s-1 of " +
-		"2026-03-02T12:00:00Z): import a newer one, give its real start with --started-at, or use --force (over REST started_at, force=true)"
+		"2026-03-02T12:00:00Z): import a newer one, give its real start with --started-at (over REST started_at), " +
+		"or use --force (over REST force=true)"
 	renamed = "the import failed: automationDetails.id names the analysis \"run-7\", which is new, and \"run-6\" is " +
-		"known. Use --analysis \"run-6\" in every import; if this is a separate analysis, import it " +
-		"once with --analysis \"run-7\" or --force"
+		"known. Use --analysis \"run-6\" (over REST analysis) in every import; if this is a separate analysis, import it " +
+		"once with --analysis \"run-7\" or --force (over REST force=true)"
+	refusing = "the import failed: the API server refuses every change, and nothing of this scan was written: have the " +
+		"cause removed, such as a policy of the cluster, then import again, or use --force (over REST force=true): a legal hold"
 	missing = "the import failed: the repository shop has no project: create one"
 	stopped = "the import failed: stopped before its end (context canceled): import again, what is already " +
 		"written is kept"
@@ -38,6 +41,7 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 		{"most findings would be closed", closing, "covered everything", "refused"},
 		{"a newer scan is there", old, "nothing to do", "refused"},
 		{"another name of an analysis", renamed, "the same analysis", "refused"},
+		{"a policy of the cluster refuses it", refusing, "the cause removed", "refused"},
 		{"something does not exist", missing, "Fix what the message names", "failed"},
 		{"the import was stopped", stopped, "Import the same file again", "failed"},
 		{"the import was killed", killed, "Import the same file again", "failed"},
@@ -57,21 +61,13 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 	}
 }
 
-// A person who uploads has parameters, not flags.
-func TestFlagsOfAnUploadAreGivenAsParameters(t *testing.T) {
-	s := scan(client.ScanStatusFailed, closing)
-	if steps := next(s); strings.Contains(strings.Join(steps, " "), "REST") {
-		t.Errorf("a scan that was not uploaded: %q", steps)
-	}
-	s.UploadId = "u-1"
-	want := "The scan was uploaded over REST: there, give the parameter dry_run=true for --dry-run, force=true for " +
-		"--force."
-	if steps := next(s); steps[len(steps)-1] != want {
-		t.Errorf("got %q", steps)
-	}
-	s.Message = missing
-	if steps := next(s); len(steps) != 2 {
-		t.Errorf("where no flag helps: %q", steps)
+// A person who uploads has parameters, not flags. Messages of scans that were stored earlier name only flags.
+func TestStepsNameTheParameterBesideEachFlag(t *testing.T) {
+	for _, message := range []string{"which is more than half", "before the last completed one", "Use --analysis", "refuses every change"} {
+		steps := strings.Join(next(scan(client.ScanStatusFailed, message)), " ")
+		if flags := strings.Count(steps, "--"); flags == 0 || flags != strings.Count(steps, " (over REST ") {
+			t.Errorf("%s: %q", message, steps)
+		}
 	}
 }
 
