@@ -47,6 +47,9 @@ const (
 
 var selectableOfDeliveries = []string{fieldEndpoint, "spec.event.type", "spec.event.subject.name", fieldPhase}
 
+var phaseChoice = choice{field: fieldPhase,
+	values: words(v1alpha1.WebhookDeliveryPending, v1alpha1.WebhookDeliveryDelivered, v1alpha1.WebhookDeliveryFailed)}
+
 type redeliverOptions struct {
 	cli
 
@@ -136,6 +139,9 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, 
 		terms = append(terms, fields.OneTermEqualSelector(fieldPhase, string(v1alpha1.WebhookDeliveryFailed)))
 	}
 	options, err := selectors(s.namespace, o.labels, o.fields, terms...)
+	if err == nil {
+		err = checkChoices(options.FieldSelector, phaseChoice)
+	}
 	if err != nil {
 		return nil, err
 	}

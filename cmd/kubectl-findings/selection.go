@@ -188,7 +188,7 @@ func (f *filter) read() error {
 		checkEnd("--updated-until", selection.UpdatedUntil, findingquery.CheckUntil))
 	options, err := selectors("", selection.LabelSelector, selection.FieldSelector)
 	if err == nil {
-		err = checkChoices(options.FieldSelector)
+		err = checkChoices(options.FieldSelector, severityChoice, stateChoice, userStatusChoice, categoryChoice)
 	}
 	// What is wrong here would be refused once more below, under names that nobody has typed.
 	if err = errors.Join(append(errs, err)...); err != nil {
@@ -200,11 +200,11 @@ func (f *filter) read() error {
 	return err
 }
 
-// checkChoices returns an error for a value that a field never has: nothing would match, or everything.
-func checkChoices(selector fields.Selector) error {
+// checkChoices returns an error for a value that one of the fields never has: nothing would match, or everything.
+func checkChoices(selector fields.Selector, choices ...choice) error {
 	var errs []error
 	for _, term := range selector.Requirements() {
-		for _, c := range []choice{severityChoice, stateChoice, userStatusChoice, categoryChoice} {
+		for _, c := range choices {
 			if c.field == term.Field && term.Value != "" && !slices.Contains(c.values, term.Value) {
 				errs = append(errs, fmt.Errorf("--field-selector: %s is %q and must be %s", c.field, term.Value,
 					alternatives(c.values)))
