@@ -78,8 +78,8 @@ func require(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// connect returns a session, which explains errors, and a client for imports. It refuses a namespace that belongs to no
-// organization.
+// connect returns a session, which explains errors, and a client for imports. It refuses a namespace that, by its name,
+// belongs to no organization.
 func (c cli) connect(ctx context.Context) (*session, *importer.Client, error) {
 	session, err := c.open()
 	if err != nil {

@@ -48,9 +48,9 @@ func (s *session) checkPlace(ctx context.Context) error {
 	return missing
 }
 
-// checkOrganization returns an error before something is created in a namespace that belongs to no organization: REST,
-// the console and the counts would not show it, and the controllers may write no findings there. If the API server
-// knows no findings, the error says so: no other namespace would help.
+// checkOrganization returns an error before something is created in a namespace that, by its name, belongs to no
+// organization: REST, the console and the counts would not show it, and the controllers may write no findings there. If
+// the API server knows no findings, the error says so: no other namespace would help.
 func (s *session) checkOrganization(ctx context.Context) error {
 	outside := s.outsideOrganizations()
 	if outside == nil {
