@@ -29,10 +29,7 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 	if isNotRotated(endpoint) {
 		rotation = notRotated
 	}
-	entries, unmatched := conditions.Shortened(strings.Join(webhooks.Unmatched(endpoint.Spec.Events), ", ")), ""
-	if entries != "" {
-		unmatched = fmt.Sprintf(" No event matches these entries of spec.events: %s.", entries)
-	}
+	entries := conditions.Shortened(strings.Join(webhooks.Unmatched(endpoint.Spec.Events), ", "))
 	switch {
 	case !served:
 		return conditions.Verdict{
@@ -52,6 +49,10 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 	case endpoint.DisabledByControllers() != nil:
 		return disabledVerdict(endpoint.DisabledByControllers())
 	case failing(endpoint.Status):
+		unmatched := ""
+		if entries != "" {
+			unmatched = fmt.Sprintf(" No event matches these entries of spec.events: %s.", entries)
+		}
 		return conditions.Verdict{
 			Reason:  v1alpha1.ReasonDeliveryFailing,
 			Message: "The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why." + rotation + unmatched,

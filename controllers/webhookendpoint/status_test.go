@@ -35,7 +35,8 @@ func TestEntriesThatMatchNoEventAreNamed(t *testing.T) {
 		}
 		endpoint.Status.ConsecutiveFailures = 1
 		verdict = judge(endpoint, true, found{name: "team-webhook"})
-		if verdict.Reason != v1alpha1.ReasonDeliveryFailing || !strings.Contains(verdict.Message, c.named) {
+		named := strings.Contains(verdict.Message, "No event matches")
+		if verdict.Reason != v1alpha1.ReasonDeliveryFailing || !strings.Contains(verdict.Message, c.named) || named != (c.named != "") {
 			t.Errorf("%v, while deliveries fail: %+v", c.events, verdict)
 		}
 	}
