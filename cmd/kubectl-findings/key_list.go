@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -30,7 +31,9 @@ func newKeyListCommand(c cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listAll(cmd.Context(), c, output, listed[v1alpha1.APIKey]{
 				need: need{what: "list API keys", role: roleViewer, kind: "APIKey"}, columns: keyColumns, row: keyRow,
-				none: "there are no API keys in %s; create one with: kubectl findings key create NAME\n",
+				none: func(place string) string {
+					return fmt.Sprintf("there are no API keys in %s; create one with: kubectl findings key create NAME", place)
+				},
 			})
 		},
 	}

@@ -71,7 +71,7 @@ func refuseTwice(cmd *cobra.Command) {
 	eachFlag(cmd, wrap)
 }
 
-// allowTwice undoes refuseTwice: cobra parses the arguments twice to complete them.
+// allowTwice lets flags of one value be given again: cobra parses the arguments twice to complete them.
 func allowTwice(cmd *cobra.Command) {
 	eachFlag(cmd, func(flag *pflag.Flag) {
 		if value, is := flag.Value.(*once); is {

@@ -80,8 +80,8 @@ type listed[T any] struct {
 	need
 	// order of the objects; nil: by name.
 	order func(a, b unstructured.Unstructured) int
-	// none is a format for the place that has no objects.
-	none    string
+	// none returns what to print about a place that has no objects.
+	none    func(place string) string
 	columns []column
 	row     func(*T, time.Time) row
 }
@@ -106,7 +106,7 @@ func listAll[T any](ctx context.Context, c cli, output *output, l listed[T]) err
 		return output.objects(c.streams.Out, items)
 	}
 	if len(items) == 0 {
-		fmt.Fprintf(c.streams.ErrOut, l.none, place(session.namespace))
+		fmt.Fprintln(c.streams.ErrOut, l.none(place(session.namespace)))
 		return nil
 	}
 	var rows []row
