@@ -2,12 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -113,6 +113,8 @@ type bulkSummary struct {
 
 	// what names the objects, in the plural; resource is their name in `kubectl -o name`.
 	what, resource string
+	// first is why the first object failed.
+	first error
 }
 
 // count groups the objects by their outcome.
@@ -122,6 +124,7 @@ func (s *bulkSummary) count(names []string, outcomes []outcome) {
 		case !e.tried:
 			s.NotTried = append(s.NotTried, names[i])
 		case e.err != nil:
+			s.first = cmp.Or(s.first, e.err)
 			s.Failed = append(s.Failed, failure{names[i], e.err.Error()})
 		case e.changed:
 			s.Done = append(s.Done, names[i])
@@ -144,20 +147,17 @@ func (s *bulkSummary) err() error {
 	return nil
 }
 
-// conclude prints the summary of the outcomes. It returns the error of the whole command, with what to do about the
-// first object that failed.
-func (s *bulkSummary) conclude(ctx context.Context, session *session, names []string, outcomes []outcome, to io.Writer,
-	format string, n need) error {
-	s.count(names, outcomes)
+// conclude prints the summary. It returns the error of the whole command, with what to do about the first object that
+// failed.
+func (s *bulkSummary) conclude(ctx context.Context, in *session, to io.Writer, format string, n need) error {
 	err := s.print(to, format)
-	first := slices.IndexFunc(outcomes, func(e outcome) bool { return e.err != nil })
-	if first < 0 {
+	if s.first == nil {
 		return errors.Join(err, s.err())
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), suggestTimeout)
 	defer cancel()
-	n.name = names[first]
-	return errors.Join(err, fmt.Errorf("%w: %w", s.err(), session.notFound(ctx, outcomes[first].err, n)))
+	n.name = s.Failed[0].Name
+	return errors.Join(err, fmt.Errorf("%w: %w", s.err(), in.notFound(ctx, s.first, n)))
 }
 
 // print writes the summary in the requested format.

@@ -22,7 +22,8 @@ func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []str
 		return t.decideAboutFinding(ctx, names[i])
 	})
 	progress.finish()
-	return summary.conclude(ctx, t.session, names, outcomes, o.streams.Out, o.output,
+	summary.count(names, outcomes)
+	return summary.conclude(ctx, t.session, o.streams.Out, o.output,
 		need{what: "triage findings", role: roleTriager, kind: "Finding"})
 }
 

@@ -213,7 +213,8 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 		summary.Action = "delivered"
 		o.await(ctx, s, names, outcomes, value)
 	}
-	return summary.conclude(ctx, s, names, outcomes, o.streams.Out, o.output,
+	summary.count(names, outcomes)
+	return summary.conclude(ctx, s, o.streams.Out, o.output,
 		need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery"})
 }
 

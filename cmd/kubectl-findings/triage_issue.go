@@ -75,7 +75,8 @@ func (o *triageIssueOptions) run(ctx context.Context, names []string) error {
 		return t.decideAboutIssue(ctx, names[i])
 	})
 	summary := &bulkSummary{Action: d.past(), Namespace: s.namespace, what: "issues", resource: "reviewissue.appsec.dev"}
-	return summary.conclude(ctx, s, names, outcomes, o.streams.Out, o.output,
+	summary.count(names, outcomes)
+	return summary.conclude(ctx, s, o.streams.Out, o.output,
 		need{what: "triage issues of pull requests", role: roleTriager, kind: "ReviewIssue"})
 }
 
