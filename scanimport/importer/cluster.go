@@ -88,8 +88,8 @@ func RequireProject(ctx context.Context, c client.Client, key client.ObjectKey, 
 	return checkBond(project, repository)
 }
 
-// RequireReviewed is RequireProject for the project that a review names, which a review does not create.
-func RequireReviewed(ctx context.Context, c client.Client, key client.ObjectKey, repository string) error {
+// RequireProjectOfReview is RequireProject for the project that a review names, which a review does not create.
+func RequireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey, repository string) error {
 	project := &v1alpha1.Project{}
 	found, err := find(ctx, c, "project", key, project)
 	switch {

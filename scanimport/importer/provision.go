@@ -247,8 +247,9 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		repository.Spec.LastCommit.Link = CommitPage(&repository.Spec, facts.Commit)
 	}
 	switch {
+	case p.place.OfPullRequest && p.place.Project == "":
 	case p.place.OfPullRequest:
-		if err := p.checkReviewed(ctx, name); err != nil {
+		if err := RequireProjectOfReview(ctx, p.client, p.key(p.place.Project), name); err != nil {
 			return err
 		}
 	case !p.place.DryRun: // else the projects are tried next
@@ -288,14 +289,6 @@ func (p *provisioner) rehearse(ctx context.Context, repository *v1alpha1.Reposit
 		return err
 	}
 	return trial.projects(ctx, batches)
-}
-
-// checkReviewed refuses a project that a review names and that the repository does not have.
-func (p *provisioner) checkReviewed(ctx context.Context, repository string) error {
-	if p.place.Project == "" {
-		return nil
-	}
-	return RequireReviewed(ctx, p.client, p.key(p.place.Project), repository)
 }
 
 // mayBeNew refuses an invalid name, one for a repository that the organization already has under another name, and one
