@@ -241,7 +241,7 @@ func (o *reviewOptions) text(s *reviewimport.Summary) []byte {
 	}
 	if s.Commit == "" {
 		review := "review"
-		if s.New { // a mistyped number looks like success
+		if s.NewReview { // a mistyped number looks like success
 			review = "new review"
 		}
 		fmt.Fprintf(&b, "%s: %s %s\n", head, review, s.Review)

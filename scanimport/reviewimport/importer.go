@@ -130,7 +130,7 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	if err != nil {
 		return err
 	}
-	s.PRStatus, s.New = next.PRStatus, review == nil
+	s.PRStatus, s.NewReview = next.PRStatus, review == nil
 	if commit != nil {
 		s.Commit = commit.SHA
 		if review, err = im.recordIssues(ctx, repository, review, &next, commit, batches, s); err != nil {

@@ -20,8 +20,8 @@ type Summary struct {
 	PRNumber   int32                      `json:"prNumber"`
 	PRStatus   v1alpha1.PullRequestStatus `json:"prStatus"`
 	Commit     string                     `json:"commit,omitempty"`
-	// New reports that the pull request had no review before.
-	New bool `json:"new,omitempty"`
+	// NewReview reports that the pull request had no review before.
+	NewReview bool `json:"newReview,omitempty"`
 	// Results that were read.
 	Results   int `json:"results"`
 	Created   int `json:"created"`
