@@ -257,7 +257,7 @@ func awaitShown(ctx context.Context, f *bench.Fixture, path string, shown []byte
 	return nil
 }
 
-// histogram holds the buckets of a Prometheus histogram in ascending order.
+// histogram holds the buckets of a Prometheus histogram in ascending order. It has some, and the same in all scrapes.
 type histogram []bucket
 
 // bucket counts the values up to a bound in seconds.
