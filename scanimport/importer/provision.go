@@ -314,7 +314,8 @@ func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error
 func checkName(kind string, key client.ObjectKey) error {
 	if !kube.IsName(key.Name) {
 		return &RefusedError{fmt.Sprintf("there is no %s %q in namespace %q, and none can have that name: it must consist of "+
-			"lower-case letters, digits, - and ., and begin and end with a letter or a digit", kind, key.Name, key.Namespace)}
+			"at most 253 lower-case letters, digits, - and ., and each part between dots must begin and end with a letter or "+
+			"a digit", kind, key.Name, key.Namespace)}
 	}
 	return nil
 }

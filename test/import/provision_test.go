@@ -183,6 +183,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 		"spec.relativePath": {"--repository", "acme/late", "--project", "late", "--project-path", strings.Repeat("x", 2000)},
 		"project payments belongs to repository " + there[0].Name:                                     {"--repository", "acme/paymnts", "--project", "payments"},
 		`there is no project "Shop" in namespace "` + tn.namespace + `", and none can have that name`: {"--repository", "acme/shop", "--project", "Shop"},
+		"and each part between dots must begin and end with a letter or a digit":                      {"--repository", "acme/shop", "--project", "shop..web"},
 	} {
 		out, err = tn.kubectl(file, arguments...)
 		if err == nil || !strings.Contains(out, want) || len(tn.repositories()) != 1 {
