@@ -13,7 +13,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 )
 
@@ -57,15 +56,8 @@ type List struct {
 type Codec struct {
 	// folder of the keys; empty for a random key.
 	folder string
-	keys   atomic.Pointer[keySet]
-}
-
-// keySet holds the keys that are in use.
-type keySet struct {
-	// verifying are the keys that verify, the newest first.
-	verifying [][]byte
-	// derived holds the results of Derive by purpose.
-	derived sync.Map
+	// keys are the keys that verify, the newest first.
+	keys atomic.Pointer[[][]byte]
 }
 
 // Encode returns the cursor that continues list after position. It returns an error if the position is too

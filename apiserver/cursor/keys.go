@@ -32,7 +32,7 @@ func NewRandom() *Codec {
 	key := make([]byte, minKeySize)
 	rand.Read(key) //nolint:errcheck // never fails: it ends the process instead
 	c := &Codec{}
-	c.keys.Store(&keySet{verifying: [][]byte{key}})
+	c.keys.Store(&[][]byte{key})
 	return c
 }
 
@@ -47,7 +47,7 @@ func Load(folder string) (*Codec, error) {
 		return nil, err
 	}
 	c := &Codec{folder: folder}
-	c.keys.Store(&keySet{verifying: keys})
+	c.keys.Store(&keys)
 	return c, nil
 }
 
@@ -82,12 +82,12 @@ func (c *Codec) Reload() (changed bool, err error) {
 	if len(keys) == 0 {
 		return false, err
 	}
-	before := c.keys.Swap(&keySet{verifying: keys})
-	return !slices.EqualFunc(before.verifying, keys, bytes.Equal), err
+	before := c.keys.Swap(&keys)
+	return !slices.EqualFunc(*before, keys, bytes.Equal), err
 }
 
 // verifying returns the keys that verify, the newest first, which signs.
-func (c *Codec) verifying() [][]byte { return c.keys.Load().verifying }
+func (c *Codec) verifying() [][]byte { return *c.keys.Load() }
 
 // readKeys returns the newest keys, and an error about newer files that are no keys: a replica that starts must accept
 // the same keys as those that run. There is an error if there is no key.
@@ -136,20 +136,15 @@ func readKey(path string) ([]byte, error) {
 }
 
 // Derive returns keys of 32 bytes for another purpose, one per verifying key, the newest first. They reveal
-// nothing about the cursors' keys. They change with Reload, so do not keep them: further calls are cheap. Purposes must
-// be few.
+// nothing about the cursors' keys. They change with Reload, so do not keep them.
 func (c *Codec) Derive(purpose string) [][]byte {
-	held := c.keys.Load()
-	if known, ok := held.derived.Load(purpose); ok {
-		return known.([][]byte)
-	}
-	derived := make([][]byte, len(held.verifying))
-	for i, key := range held.verifying {
+	keys := c.verifying()
+	derived := make([][]byte, len(keys))
+	for i, key := range keys {
 		var err error
 		if derived[i], err = hkdf.Key(sha256.New, key, nil, purpose, sha256.Size); err != nil {
 			panic(err) // the length is allowed
 		}
 	}
-	held.derived.Store(purpose, derived)
 	return derived
 }
