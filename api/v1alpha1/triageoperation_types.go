@@ -170,7 +170,7 @@ type FindingSelection struct {
 	// +optional
 	CreatedSince *Time `json:"createdSince,omitempty"`
 	// createdUntil selects findings detected before this time. The operation fails unless it is before
-	// "9999-12-31T00:00:00Z".
+	// "9999-12-30T00:00:00Z".
 	// +optional
 	CreatedUntil *Time `json:"createdUntil,omitempty"`
 	// updatedSince selects findings last changed at this time or later. The operation fails unless it is after
@@ -178,7 +178,7 @@ type FindingSelection struct {
 	// +optional
 	UpdatedSince *Time `json:"updatedSince,omitempty"`
 	// updatedUntil selects findings last changed before this time. The operation fails unless it is before
-	// "9999-12-31T00:00:00Z".
+	// "9999-12-30T00:00:00Z".
 	// +optional
 	UpdatedUntil *Time `json:"updatedUntil,omitempty"`
 	// minScore is the lowest score, from "0.0" to "10.0". Findings without a score do not match.

@@ -88,16 +88,17 @@ func CheckSince(member string, since time.Time) error {
 	return fmt.Errorf("%s is not after 1970-01-01T00:00:00Z and selects everything: leave it out", member)
 }
 
-// endless is a time on the last day that a time can name.
-var endless = time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC)
+// leastEndless: times from here on mean that there is no end. It is a day before the last day that a time can name,
+// because the last day may be given with an offset.
+var leastEndless = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
 
 // CheckUntil returns an error for a time that selects everything. Programs send the last time that they know for one
 // that is not set, also with an offset.
 func CheckUntil(member string, until time.Time) error {
-	if until.Before(endless) {
+	if until.Before(leastEndless) {
 		return nil
 	}
-	return fmt.Errorf("%s is not before %s and selects everything: leave it out", member, endless.Format(time.RFC3339))
+	return fmt.Errorf("%s is not before %s and selects everything: leave it out", member, leastEndless.Format(time.RFC3339))
 }
 
 func readFields(text string) (fields.Selector, error) {

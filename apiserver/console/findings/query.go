@@ -217,7 +217,7 @@ func selectsAll(name, value string) bool {
 		return err == nil && !at.After(time.Unix(0, 0))
 	case "created_until", "updated_until":
 		at, err := time.Parse(time.RFC3339, value)
-		return err == nil && !at.Before(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))
+		return err == nil && !at.Before(time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC))
 	}
 	return false
 }
