@@ -19,7 +19,7 @@ func guardClosing(open, toClose int) error {
 	if open < guardFrom || toClose*2 <= open {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: use --dry-run (over REST dry_run=true) to see which ones, check that the scanner covered everything, then use --force (over REST force=true)", toClose, open)}
+	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: use --dry-run (over REST dry_run=true, with a key that has findings:read) to see which ones, check that the scanner covered everything, then use --force (over REST force=true)", toClose, open)}
 }
 
 // guardAge refuses a scan that is older than the last completed one: it would reopen findings that were repaired since

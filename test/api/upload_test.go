@@ -169,7 +169,8 @@ func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
 func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
 	o, c := uploader(t)
 	c.upload("", sarif(numbered(30)...)).wants(http.StatusOK, "the first")
-	c.upload("", sarif("other")).wants(http.StatusConflict, "most would be closed").says("it would close 30 of 30 open findings")
+	c.upload("", sarif("other")).wants(http.StatusConflict, "most would be closed").
+		says("it would close 30 of 30 open findings").says("with a key that has findings:read")
 	o.eventually(func(g Gomega) {
 		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
 		g.Expect(failed).To(HaveLen(1))

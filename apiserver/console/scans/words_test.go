@@ -16,7 +16,8 @@ func scan(status client.ScanStatus, message string) client.Scan {
 // Messages of the importer about scans that it refused or gave up.
 const (
 	closing = "the import failed: it would close 40 of 60 open findings, which is more than half: use --dry-run " +
-		"(over REST dry_run=true) to see which ones, check that the scanner covered everything, then use --force (over REST force=true)"
+		"(over REST dry_run=true, with a key that has findings:read) to see which ones, check that the scanner " +
+		"covered everything, then use --force (over REST force=true)"
 	old = "the import failed: the scan started at 2026-03-01T12:00:00Z, before the last completed one (scan s-1 of " +
 		"2026-03-02T12:00:00Z): import a newer one, give its real start with --started-at (over REST started_at), " +
 		"or use --force (over REST force=true)"
