@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
 // mostNamed bounds the repositories that are read by a full name. Repositories on several hosts may share one.
@@ -25,4 +26,14 @@ func (c *Client) RepositoriesNamed(ctx context.Context, namespace, fullName stri
 	})
 	slices.Sort(ids)
 	return ids, err
+}
+
+// IsRepositoryNamed reports whether the repository is stored with the full name now, in any case of letters.
+func (c *Client) IsRepositoryNamed(ctx context.Context, namespace, name, fullName string) (is bool, err error) {
+	one := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
+	err = selected(ctx, c, namespace, "repository", one, func(repository *v1alpha1.Repository) error {
+		is = provision.SameName(repository.Spec.FullName, fullName)
+		return nil
+	})
+	return is, err
 }

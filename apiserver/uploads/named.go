@@ -26,9 +26,11 @@ func pick(ctx context.Context, c *importer.Client, j *job) error {
 	if err != nil {
 		return err
 	}
-	repositories, err := named(ctx, c, j)
+	// The ids in the request may lack a repository that was created or got the name a moment ago. All are listed,
+	// because the API server's selectors compare the case of letters.
+	repositories, _, err := importer.List[v1alpha1.Repository](ctx, c, j.Namespace, fields.Everything())
 	if err != nil {
-		return err
+		return fmt.Errorf("list repositories: %w", err)
 	}
 	found, err := provision.Find(repositories, facts)
 	switch {
@@ -37,36 +39,20 @@ func pick(ctx context.Context, c *importer.Client, j *job) error {
 			"versionControlProvenance of the file or in checkout_uri, or upload to /v2/repos/{id}/projects/{project_id}/scans"}
 	case found != nil:
 		j.Repository = found.Name
-	case j.Imports != nil:
-		return nil
-	case len(repositories) == 0: // removed or renamed since the request was checked
-		return problem.NotFound("repository")
-	default:
-		return &importer.RefusedError{Reason: fmt.Sprintf("the file belongs to %s, but the repository %s with that full name has another URL: "+
-			"correct its spec.url, or create the other repository", cmp.Or(facts.URL, facts.FullName), repositories[0].Name)}
+	case j.Imports == nil:
+		return notFound(j.Repository, facts, repositories)
 	}
 	return nil
 }
 
-// named returns the repositories that are stored with the full name in the request now. One that was created a moment
-// ago, which the request's ids may lack, is found only if its name has the same case.
-func named(ctx context.Context, c *importer.Client, j *job) ([]v1alpha1.Repository, error) {
-	repositories, _, err := importer.List[v1alpha1.Repository](ctx, c, j.Namespace,
-		fields.OneTermEqualSelector("spec.fullName", j.Repository))
-	if err != nil {
-		return nil, fmt.Errorf("list repositories: %w", err)
+// notFound returns why none of the repositories is the one with the full name that the facts describe.
+func notFound(fullName string, facts provision.Facts, repositories []v1alpha1.Repository) error {
+	elsewhere := slices.IndexFunc(repositories, func(r v1alpha1.Repository) bool {
+		return provision.SameName(r.Spec.FullName, fullName)
+	})
+	if elsewhere < 0 { // removed or renamed since the request was checked
+		return problem.NotFound("repository")
 	}
-	for _, id := range j.Named {
-		if slices.ContainsFunc(repositories, func(r v1alpha1.Repository) bool { return r.Name == id }) {
-			continue
-		}
-		repository, _, err := importer.Read[v1alpha1.Repository](ctx, c, j.Namespace, id)
-		if err != nil {
-			return nil, fmt.Errorf("read repository %s: %w", id, err)
-		}
-		if repository != nil && provision.SameName(repository.Spec.FullName, j.Repository) {
-			repositories = append(repositories, *repository)
-		}
-	}
-	return repositories, nil
+	return &importer.RefusedError{Reason: fmt.Sprintf("the file belongs to %s, but the repository %s with that full name has another URL: "+
+		"correct its spec.url, or create the other repository", cmp.Or(facts.URL, facts.FullName), repositories[elsewhere].Name)}
 }

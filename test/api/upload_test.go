@@ -231,11 +231,12 @@ func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 	behind.wantsComplete(behind.follow(submit("acme/late").wants(http.StatusAccepted, "the late repository")))
 
 	twin := builder.Repository("twin").In(o.namespace).Build()
-	twin.Spec.DefaultBranch, twin.Spec.FullName, twin.Spec.URL = "main", "acme/repo", "https://ghe.example.com/acme/repo"
+	twin.Spec.DefaultBranch, twin.Spec.FullName, twin.Spec.URL = "main", "Acme/Repo", "https://ghe.example.com/Acme/Repo"
 	o.create(twin)
 	o.create(builder.Project("theirs").In(o.namespace).Repository("twin").Build())
 	submit("acme/repo").wants(http.StatusConflict, "one of two with the name").says("repo, twin")
-	submit("acme/repo", `"checkout_uri":"`+twin.Spec.URL+`"`).wants(http.StatusAccepted, "the late one by its host")
+	behind.wantsComplete(behind.follow(submit("acme/repo", `"checkout_uri":"`+twin.Spec.URL+`"`).
+		wants(http.StatusAccepted, "the late one by its host")))
 	env.Patch(t, builder.Repository("repo").In(o.namespace).Build(), `{"spec":{"fullName":"acme/renamed","url":"https://github.com/acme/renamed"}}`)
 	behind.wantsComplete(behind.follow(submit("acme/repo").wants(http.StatusAccepted, "the only one with the name")))
 	harness.Same(t, "open findings", map[string]int{"late": 1, "whole": 1, "theirs": 1}, o.open())
