@@ -28,7 +28,7 @@ func pick(ctx context.Context, c *importer.Client, j *job) error {
 	}
 	// The ids in the request may lack a repository that was created or got the name a moment ago. All are listed,
 	// because the API server's selectors compare the case of letters.
-	repositories, _, err := importer.List[v1alpha1.Repository](ctx, c, j.Namespace, fields.Everything())
+	repositories, unreadable, err := importer.List[v1alpha1.Repository](ctx, c, j.Namespace, fields.Everything())
 	if err != nil {
 		return fmt.Errorf("list repositories: %w", err)
 	}
@@ -40,17 +40,21 @@ func pick(ctx context.Context, c *importer.Client, j *job) error {
 	case found != nil:
 		j.Repository = found.Name
 	case j.Imports == nil:
-		return notFound(j.Repository, facts, repositories)
+		return notFound(j.Repository, facts, repositories, unreadable)
 	}
 	return nil
 }
 
 // notFound returns why none of the repositories is the one with the full name that the facts describe.
-func notFound(fullName string, facts provision.Facts, repositories []v1alpha1.Repository) error {
+func notFound(fullName string, facts provision.Facts, repositories []v1alpha1.Repository, unreadable []string) error {
 	elsewhere := slices.IndexFunc(repositories, func(r v1alpha1.Repository) bool {
 		return provision.SameName(r.Spec.FullName, fullName)
 	})
-	if elsewhere < 0 { // removed or renamed since the request was checked
+	switch {
+	case len(unreadable) > 0:
+		return &importer.RefusedError{Reason: fmt.Sprintf("repository %s cannot be read, and the file may belong to it: correct it with kubectl",
+			unreadable[0])}
+	case elsewhere < 0: // removed or renamed since the request was checked
 		return problem.NotFound("repository")
 	}
 	return &importer.RefusedError{Reason: fmt.Sprintf("the file belongs to %s, but the repository %s with that full name has another URL: "+

@@ -240,6 +240,10 @@ func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 	env.Patch(t, builder.Repository("repo").In(o.namespace).Build(), `{"spec":{"fullName":"acme/renamed","url":"https://github.com/acme/renamed"}}`)
 	behind.wantsComplete(behind.follow(submit("acme/repo").wants(http.StatusAccepted, "the only one with the name")))
 	harness.Same(t, "open findings", map[string]int{"late": 1, "whole": 1, "theirs": 1}, o.open())
+	odd := fmt.Sprintf(`{"apiVersion":"%s","kind":"Repository","metadata":{"name":"twin","namespace":"%s","uid":"%s",`+
+		`"creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"fullName":7}}`, v1alpha1.GroupVersion, o.namespace, twin.UID)
+	harness.Must(t, env.PutIntoEtcd(t.Context(), "repositories", o.namespace, "twin", []byte(odd)))
+	submit("acme/repo").wants(http.StatusConflict, "one that cannot be read").says("repository twin cannot be read")
 	o.remove(twin)
 	submit("acme/repo").wants(http.StatusNotFound, "none has the name")
 }
