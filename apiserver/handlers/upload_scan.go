@@ -31,8 +31,9 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 		SourceRoot: request.Query.Get("source_root"), Ref: request.Query.Get("ref"),
 		PullRequest: pullRequest(request.Query),
 		DryRun:      request.Query.Get("dry_run") == "true", Force: request.Query.Get("force") == "true",
-		Allows: request.Key.Allows,
-		Body:   request.Stream.Body, Gzip: request.Stream.Gzip, Readmit: request.Stream.Readmit,
+		ReadsFindings: request.Key.Allows(v1alpha1.ScopeFindingsRead),
+		ReadsReviews:  request.Key.Allows(v1alpha1.ScopeReviewsRead),
+		Body:          request.Stream.Body, Gzip: request.Stream.Gzip, Readmit: request.Stream.Readmit,
 	})
 	if err != nil {
 		return Response{}, err

@@ -105,8 +105,8 @@ type Request struct {
 	// reviewed instead of imported.
 	PullRequest   PullRequest
 	DryRun, Force bool
-	// Allows reports whether the key has a scope. It must be set for a dry run.
-	Allows func(v1alpha1.Scope) bool
+	// ReadsFindings and ReadsReviews report whether the key may read them: a dry run lists changes accordingly.
+	ReadsFindings, ReadsReviews bool
 	// Settings returns Choices, SourceRoot and Ref if they are known only after Body has been read to its end;
 	// nil otherwise.
 	Settings func() (Settings, error)
