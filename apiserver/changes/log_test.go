@@ -238,6 +238,42 @@ func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 	}
 }
 
+func TestARestartMakesRoomAndWakesReaders(t *testing.T) {
+	l := New(Limits{Changes: 100, Bytes: 3 * (fixedBytes + 2), Total: 100}, standing)
+	l.Own(acme)
+	kinds := Set(0).With(Findings).With(Scans)
+	slow, waiting := l.Read(acme, kinds, nil), l.Read(acme, kinds, nil)
+	put(l, acme, Scans, 10)
+	put(l, acme, Findings, 11)
+	put(l, acme, Findings, 12)
+	wake := waiting.Next(10).Wake
+	l.Restart(Findings, 13)
+	select {
+	case <-wake:
+	default:
+		t.Error("a waiting reader does not hear of the restart")
+	}
+	put(l, acme, Findings, 14)
+	put(l, acme, Scans, 15)
+	put(l, acme, Findings, 16)
+	harness.Same(t, "held changes", 3, l.Held())
+	harness.Same(t, "their bytes", 3*(fixedBytes+2), l.feeds[acme].bytes)
+
+	b := slow.Next(1)
+	if !b.Reset || len(b.Changes) != 1 || b.Changes[0].Version != 14 {
+		t.Fatalf("a reader that lacks a change and is reset gets %+v", b)
+	}
+	rest := l.Read(acme, kinds, &b.After[0]).Next(10)
+	if rest.Reset || len(rest.Changes) != 2 {
+		t.Errorf("it resumes with %+v, want the changes 15 and 16", rest)
+	}
+	l.Restart(Findings, 5) // the store was restored
+	put(l, acme, Findings, 6)
+	if b := waiting.Next(10); !b.Reset || len(b.Changes) != 2 || b.Changes[1].Version != 6 {
+		t.Errorf("a reader that was ahead of the restored store gets %+v, want a reset, 15 and 6", b)
+	}
+}
+
 func TestOnlyTheKindsAskedForAreTold(t *testing.T) {
 	l := New(DefaultLimits, standing)
 	l.Own(acme)
