@@ -228,7 +228,7 @@ type Batch struct {
 	// At is the position after all of them.
 	At Position
 	// Ended reports that no more changes will follow: the organization is gone, or the reader was so slow that
-	// changes it had not read were dropped.
+	// changes of its kinds that it had not read were dropped.
 	Ended bool
 	// Wake is closed once there are more changes; nil if there may be more already.
 	Wake <-chan struct{}
@@ -243,8 +243,12 @@ func (r *Reader) Next(most int) Batch {
 		return Batch{Ended: true, At: r.at}
 	}
 	var b Batch
-	if b.Reset = r.reset(); !b.Reset && r.next < f.first {
-		return Batch{Ended: true, At: r.at}
+	b.Reset = r.reset()
+	if r.next < f.first {
+		if !r.at.reaches(r.kinds, &f.base) {
+			return Batch{Ended: true, At: r.at}
+		}
+		r.next = f.first // only changes of other kinds, or known ones, were dropped
 	}
 	from := sort.Search(len(f.changes), func(i int) bool { return f.changes[i].number >= r.next })
 	for i := from; i < len(f.changes) && len(b.Changes) < most; i++ {

@@ -220,6 +220,7 @@ func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 	l := New(Limits{Changes: 3, Bytes: 1 << 20, Total: 100}, standing)
 	l.Own(acme)
 	slow, gone := l.Read(acme, allKinds, nil), l.Read(acme, allKinds, nil)
+	ofFindings := l.Read(acme, Set(0).With(Findings), nil)
 	if b := slow.Next(10); b.Wake == nil || len(b.Changes) > 0 {
 		t.Fatalf("got %+v", b)
 	}
@@ -228,6 +229,10 @@ func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 	}
 	if b := slow.Next(10); !b.Ended {
 		t.Errorf("a reader that lacks a change goes on: %+v", b)
+	}
+	put(l, acme, Findings, 5)
+	if b := ofFindings.Next(10); b.Reset || b.Ended || len(b.Changes) != 1 {
+		t.Errorf("a reader that lacks only changes of other kinds gets %+v, want the change 5", b)
 	}
 	l.Disown(acme)
 	if b := gone.Next(10); !b.Ended {
