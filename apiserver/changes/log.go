@@ -41,8 +41,8 @@ type Log struct {
 // feed holds the last changes of an organization.
 type feed struct {
 	changes []numbered
-	// first is the number after that of the last change that was dropped for want of room, next that of the next change.
-	// The numbers are local to this replica.
+	// Changes with a lower number than first may have been dropped for lack of room. next is the number of the next
+	// change. The numbers are local to this replica.
 	first, next uint64
 	bytes       int
 	// base is where the feed begins: all later changes are held.

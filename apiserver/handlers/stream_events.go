@@ -126,7 +126,7 @@ const placePurpose = "findings-operator event id 1"
 // places encodes the ids of one organization's events. They are encrypted: the versions in them would reveal
 // how much is written for all organizations together.
 type places struct {
-	// keys returns the keys of now: a stream may be older than the keys, and its ids must outlive it.
+	// keys returns the current keys: a stream may be older than the keys, and its ids must outlive it.
 	keys  func() [][]byte
 	bound string
 }

@@ -45,8 +45,8 @@ func previewReview(upload *openapi.Upload, j *job) {
 	upload.UnlistedChanges += int32(all - len(j.reviewed.Changes)) //nolint:gosec // bounded by sarif.Limits
 }
 
-// ofReported are the actions on what the file reports.
-var ofReported = []importer.Action{
+// reportedActions are the actions on what the file reports.
+var reportedActions = []importer.Action{
 	importer.ActionCreate, importer.ActionUpdate, importer.ActionReopen, reviewimport.ActionSee,
 }
 
@@ -54,7 +54,7 @@ var ofReported = []importer.Action{
 // those of what its file reports: an empty file would show it all open findings otherwise.
 func previewChanges(upload *openapi.Upload, tool string, changes []importer.Change, mayRead bool) {
 	for _, change := range changes {
-		if !mayRead && !slices.Contains(ofReported, change.Action) {
+		if !mayRead && !slices.Contains(reportedActions, change.Action) {
 			upload.UnlistedChanges++
 			continue
 		}

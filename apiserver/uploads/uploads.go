@@ -91,8 +91,8 @@ type Request struct {
 	// Repository and Project are the ids of the scanned ones. If Project is empty, the file determines for each
 	// result which of the repository's projects it belongs to.
 	Repository, Project string
-	// Named are the ids of the repositories with the full name in Repository, which contains a slash. nil if
-	// Repository is an id, or if Imports lets the repository be created.
+	// Named are the ids that the replica knows for the full name in Repository; they may be stale. Empty if Repository is
+	// an id, or if none is known and Imports lets the repository be created.
 	Named []string
 	// Imports is what the organization lets imports create; nil for nothing. If set, repository and project
 	// need not exist.
