@@ -5795,8 +5795,9 @@ type ClientInterface interface {
 	// later. A key receives events only for the kinds that its scopes let it read.
 	//
 	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
-	// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
-	// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
+	// scopes, with the process, for a client that does not read, and when the replica has heard nothing about a kind for
+	// `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the last `id` in `last-event-id`, to any
+	// replica: no event is lost or repeated. A replica that does not remember all that came after the id, of the kinds asked for, sends
 	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
@@ -6531,8 +6532,9 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // later. A key receives events only for the kinds that its scopes let it read.
 //
 // The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
-// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
-// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
+// scopes, with the process, for a client that does not read, and when the replica has heard nothing about a kind for
+// `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the last `id` in `last-event-id`, to any
+// replica: no event is lost or repeated. A replica that does not remember all that came after the id, of the kinds asked for, sends
 // one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 // of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 // comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
@@ -12564,8 +12566,9 @@ type ClientWithResponsesInterface interface {
 	// later. A key receives events only for the kinds that its scopes let it read.
 	//
 	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
-	// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
-	// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
+	// scopes, with the process, for a client that does not read, and when the replica has heard nothing about a kind for
+	// `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the last `id` in `last-event-id`, to any
+	// replica: no event is lost or repeated. A replica that does not remember all that came after the id, of the kinds asked for, sends
 	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
@@ -17364,8 +17367,9 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // later. A key receives events only for the kinds that its scopes let it read.
 //
 // The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
-// scopes, with the process, and for a client that does not read. Connect again with the last `id` in `last-event-id`, to any
-// replica: no event is lost or repeated. A replica that does not remember all that came after the id sends
+// scopes, with the process, for a client that does not read, and when the replica has heard nothing about a kind for
+// `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the last `id` in `last-event-id`, to any
+// replica: no event is lost or repeated. A replica that does not remember all that came after the id, of the kinds asked for, sends
 // one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
 // of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
 // comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
