@@ -4057,6 +4057,7 @@ type TriagePolicyRequest struct {
 type Upload struct {
 	// Changes What would change, in the answer to a dry run; of each scan at most 100 of each action. Findings that the file does
 	// not report are listed if the key has `findings:read`, and issues of a pull request if it has `reviews:read`.
+	// `reviews` show the open issues of the commit, also those from other files, to every key that may import.
 	Changes []UploadChange `json:"changes"`
 
 	// DryRun Whether this is the answer to a dry run, which stores nothing.
