@@ -59,7 +59,8 @@ func TestPathsAndTitlesShowInvisibleCharacters(t *testing.T) {
 	const path, title = "te\u200bsts/\u202ea.go", "Key in\u202e code"
 	var s shown
 	s.Details.Title, s.Details.Location.FilePath, s.Details.Location.LineNumber = title, path, 7
-	s.texts = new(ui.Texts)
+	s.Repo.Name, s.Project.Name, s.texts = "shop\u202e", path, new(ui.Texts)
+	s.Similar = similar{Others: 1, Rows: []row{{Repo: "shop\u202e"}}}
 	chips := newView(url.Values{"file": {path}}).chips()
 	harness.Same(t, "chip", `te\u200bsts/\u202ea.go`, chips[0].Value)
 	parts := map[string]templ.Component{"row": item(&row{Title: title, Path: path, Line: 7}, true), "page": findingPage(s)}

@@ -3,6 +3,7 @@ package reviews
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -148,8 +149,13 @@ func TestAReviewPageShowsWhichIssuesThereAre(t *testing.T) {
 	} {
 		s := shown{open: tc.open, view: url.Values{"severity": {tc.severity}}, texts: new(ui.Texts)}
 		s.LastReviewAt, s.OpenIssueCount = tc.reviewedAt, tc.count
+		s.RepoName, s.PrAuthor, s.open.Items = "shop\u202e", "eve\u202e", slices.Clone(tc.open.Items)
+		for i := range s.open.Items {
+			s.open.Items[i].PackageVersion = "1.0\u202e"
+		}
 		var out strings.Builder
 		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
+		harness.Same(t, tc.reason+": invisible characters", false, strings.Contains(out.String(), "\u202e"))
 		var got []string
 		for _, text := range []string{unreviewed, none, filtered, title} {
 			if strings.Contains(out.String(), text) {

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/a-h/templ"
+
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -32,6 +35,17 @@ const (
 	killed  = "The import has died: it no longer renews its Lease \"import-1\". Run the same import again to finish it."
 	overdue = "No end was recorded within an hour of the start: the import has died. Scan again."
 )
+
+func TestAScannersWordsShowInvisibleCharacters(t *testing.T) {
+	s := client.Scan{Tool: "semgrep\u202e", Analysis: "nightly\u202e"}
+	for name, shows := range map[string]templ.Component{"list": cells(s), "page": scanPage(s)} {
+		text, err := page.Text(t.Context(), shows)
+		harness.Must(t, err)
+		if strings.Contains(text, "\u202e") || !strings.Contains(text, `semgrep\u202e`) || !strings.Contains(text, `nightly\u202e`) {
+			t.Errorf("the %s shows\n%s", name, text)
+		}
+	}
+}
 
 func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 	for _, tc := range []struct {
