@@ -74,21 +74,26 @@ func TestAnOperationThatHasFailedIsShownOnItsPage(t *testing.T) {
 
 // The service refuses a list of ids that is too long.
 func TestAnOperationWithManyUndosIsShown(t *testing.T) {
-	const undos = 100
-	asked := map[string]int{}
+	const undos, size = 100, 60
+	asked, cursors := map[string]int{}, map[string]string{}
 	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ids := r.URL.Query().Get("undo")
-		if len(ids) > 16384 {
+		ids, cursor := r.URL.Query().Get("undo"), r.URL.Query().Get("cursor")
+		if len(ids) > 16384 || cursors[cursor] != ids && cursor != "" {
 			w.WriteHeader(http.StatusBadRequest)
+			return
 		}
 		var found client.TriageOperationList
-		for id := range strings.SplitSeq(ids, ",") {
-			asked[id]++
-			for i := range undos {
-				if id == "op-1" {
-					found.Items = append(found.Items, client.TriageOperation{Id: fmt.Sprintf("u-%0250d", i), Undo: id})
-				}
+		for i := range undos {
+			if (i < size) == (cursor == "") && ids == "op-1" {
+				found.Items = append(found.Items, client.TriageOperation{Id: fmt.Sprintf("u-%0250d", i), Undo: ids})
 			}
+		}
+		if cursor == "" {
+			for id := range strings.SplitSeq(ids, ",") {
+				asked[id]++
+			}
+			found.HasMore, found.NextCursor = true, "after "+ids
+			cursors[found.NextCursor] = ids
 		}
 		_ = json.NewEncoder(w).Encode(found)
 	})
@@ -96,6 +101,9 @@ func TestAnOperationWithManyUndosIsShown(t *testing.T) {
 	harness.Must(t, err)
 	harness.Same(t, "undos", undos, len(got))
 	harness.Same(t, "operations whose undos are asked for", undos+1, len(asked))
+	for id, times := range asked {
+		harness.Same(t, id, 1, times)
+	}
 }
 
 // Names are used again, and the page may be of the operation that had this one before.
