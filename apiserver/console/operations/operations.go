@@ -235,6 +235,10 @@ func seen(o client.TriageOperation) string {
 // commit carries out the operation, for exactly the findings of its preview. One that was created under the same name
 // after the page was loaded is refused.
 func commit(ctx context.Context, v *page.Visit) (page.Response, error) {
+	if !v.Form.Has("seen") {
+		const detail = "The page is older than the service, so nothing was decided."
+		return page.Response{}, api.Failed(http.StatusPreconditionFailed, detail)
+	}
 	var operation client.TriageOperation
 	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &operation); err != nil {
 		return page.Response{}, err

@@ -128,6 +128,9 @@ func TestWhatAModuleIsToldNamesTimeAndRequest(t *testing.T) {
 		"the request id r-1.":      {Status: http.StatusInternalServerError, RequestID: "r-1"},
 		"the request id r-2.":      {Status: http.StatusInternalServerError, RequestID: "r-2", Change: true},
 		"with that scope":          {Status: http.StatusForbidden, MissingScope: true},
+		"is out of date":           {Status: http.StatusPreconditionFailed, Change: true},
+		"what it is about now":     {Status: http.StatusPreconditionFailed, Change: true},
+		"Nothing was changed.":     {Status: http.StatusMethodNotAllowed, Change: true},
 	} {
 		said, err := json.Marshal(p.Said())
 		if err != nil || !strings.Contains(string(said), want) || strings.Contains(string(said), "below") {

@@ -71,8 +71,12 @@ func (p Problem) Title() string {
 		return "Not allowed"
 	case http.StatusNotFound:
 		return "Not found"
-	case http.StatusConflict, http.StatusPreconditionFailed:
+	case http.StatusMethodNotAllowed:
+		return "Not possible at this address"
+	case http.StatusConflict:
 		return "Changed by somebody else"
+	case http.StatusPreconditionFailed:
+		return "The page is out of date"
 	case http.StatusTooManyRequests:
 		return "Too many requests"
 	}
@@ -100,8 +104,13 @@ func (p Problem) next(requestID, again string) string {
 		return p.forbidden()
 	case http.StatusNotFound:
 		return "Check the address, or look in the list: what it names may have been removed, or belong to another organization."
-	case http.StatusConflict, http.StatusPreconditionFailed:
+	case http.StatusMethodNotAllowed:
+		return "Nothing was changed. The page may be of another version of the service: go back, copy what you typed, load the " +
+			"page again, then send the form from there."
+	case http.StatusConflict:
 		return "Load the page with the form again to see what was decided, then decide again."
+	case http.StatusPreconditionFailed:
+		return "Load the page with the form again, look at what it is about now, then decide again."
 	case http.StatusTooManyRequests:
 		if p.Busy {
 			return "Your organization has too many such requests at once." + again
