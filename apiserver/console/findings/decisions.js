@@ -1,7 +1,7 @@
 // Decisions about one finding: sent one after the other, each undone by u.
-import { ask, fragment, message, Refusal, report } from "../ui/ui.js";
+import { ask, message, Refusal, report } from "../ui/ui.js";
 import { about, panel, refresh } from "./panel.js";
-import { addressOf, freshRow, replaceRow, rowOf, titleOf } from "./rows.js";
+import { addressOf, freshRow, replaceRow, rowIn, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
@@ -78,8 +78,8 @@ function reportAbout(title, error, options) {
 /** The row of a finding after a refusal: as the list shows it, or else as the refusal did.
  * @param {string} id @param {unknown} error */
 function rowAfter(id, error) {
-  const said = error instanceof Refusal && error.said.row ? fragment(error.said.row).firstElementChild : null;
-  return rowOf(id) ?? (said instanceof HTMLElement ? said : undefined);
+  const said = error instanceof Refusal && error.said.row ? rowIn(error.said.row) : undefined;
+  return rowOf(id) ?? said;
 }
 
 /** Puts back what the last decision has changed. It waits for decisions that are on their way. */
@@ -144,7 +144,7 @@ async function send(id, form, inPanel) {
   try {
     const answer = await (await ask(addressOf(id), { form })).json();
     made.set(id, answer.seen);
-    putRow(id, answer.row);
+    putRow(id, rowIn(answer.row));
     refresh(id, inPanel?.isConnected ? null : undefined);
     return answer;
   } catch (error) {
@@ -155,7 +155,7 @@ async function send(id, form, inPanel) {
       throw new Error(`The service did not answer. ${next}`, { cause: error });
     }
     if (error.said.row) {
-      putRow(id, error.said.row);
+      putRow(id, rowIn(error.said.row));
       refresh(id, inPanel?.isConnected ? form : undefined);
     }
     throw error;
@@ -165,14 +165,14 @@ async function send(id, form, inPanel) {
 /** Shows a row as it is now, where nobody knows what became of a decision. What to do if this fails too has been said.
  * @param {string} id */
 async function look(id) {
-  const now = await freshRow(id).catch(() => "");
+  const now = await freshRow(id).catch(() => undefined);
   if (now) putRow(id, now);
 }
 
 /** Puts a finding's row in the place of the one that the list has by now, if any: the list may be another one since the
  * row was asked for.
- * @param {string} id @param {string} html */
-function putRow(id, html) {
+ * @param {string} id @param {HTMLElement} fresh */
+function putRow(id, fresh) {
   const row = rowOf(id);
-  if (row) replaceRow(row, html);
+  if (row) replaceRow(row, fresh);
 }

@@ -1,7 +1,7 @@
 // Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown
 // anew, and for new findings there is a line above the list.
 import { answered, live, seldom } from "../ui/live.js";
-import { askFragment, button, fragment, Refusal, report, requestsAreScarce, say } from "../ui/ui.js";
+import { askFragment, button, Refusal, report, requestsAreScarce, say } from "../ui/ui.js";
 import { markShown, shownId } from "./panel.js";
 import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
@@ -116,7 +116,7 @@ async function shows(row) {
   looked++;
   setTimeout(() => looked--, 60_000);
   try {
-    const now = /** @type {HTMLElement} */ (fragment(await freshRow(row.id)).firstElementChild);
+    const now = await freshRow(row.id);
     if (now.dataset.seen !== row.dataset.seen || words(now) !== words(row)) return false;
     row.dataset.updated = now.dataset.updated;
     return true;

@@ -46,10 +46,13 @@ results.addEventListener("focusin", (event) => {
   if (row) stand(row);
 });
 
+/** Returns the row that the console has sent.
+ * @param {string} html */
+export const rowIn = (html) => /** @type {HTMLElement} */ (fragment(html).firstElementChild);
+
 /** Puts a row as the console now shows it in the place of the one before.
- * @param {HTMLElement} row @param {string} html */
-export function replaceRow(row, html) {
-  const fresh = /** @type {HTMLElement} */ (fragment(html).firstElementChild);
+ * @param {HTMLElement} row @param {HTMLElement} fresh */
+export function replaceRow(row, fresh) {
   const wasAt = row === standing();
   const focused = row.contains(document.activeElement);
   const box = /** @type {HTMLInputElement | null} */ (fresh.querySelector('input[name="id"]'));
@@ -63,9 +66,9 @@ export function replaceRow(row, html) {
  * @param {string} id */
 export const addressOf = (id) => `/console/findings/${encodeURIComponent(id)}`;
 
-/** @param {string} id @returns {Promise<string>} The finding's row as it is now. */
+/** @param {string} id The id of a finding. @returns Its row as it is now. */
 export async function freshRow(id) {
-  return (await (await ask(`${addressOf(id)}/row`)).json()).row;
+  return rowIn((await (await ask(`${addressOf(id)}/row`)).json()).row);
 }
 
 /** Puts the next rows in the place of the link to them.
