@@ -125,7 +125,11 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	o.has(some(1)...)
 	p := loggedIn(t, o.key("ada"))
 	p.prepares("window.EventSource = class extends EventTarget { constructor(at) { super(); window.stream = this; this.at = at; } close() {} };")
-	for left, looks := range map[int]int{40: 60, 39: 1} { // of 120; the first answer says so
+	for _, tc := range []struct{ left, reset, looks int }{
+		{40, 50, 60},
+		{39, 50, 1}, // less than a third of 120, as the first answer says
+		{39, 0, 60}, // all are left again
+	} {
 		p.goes("/console/findings")
 		p.sees(fmt.Sprintf("new URL(stream.at, location).searchParams.get('organization') === %s", quoted(o.name)))
 		p.evaluates(fmt.Sprintf(`((row, send) => {
@@ -133,7 +137,7 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 			window.fetch = async (at, request) => {
 				looks += at.endsWith("/row");
 				const answer = await send(at, request);
-				const headers = { "X-Ratelimit-Limit": "120", "X-Ratelimit-Remaining": "%d" };
+				const headers = { "X-Ratelimit-Limit": "120", "X-Ratelimit-Remaining": "%d", "X-Ratelimit-Reset": "%d" };
 				return new Response(await answer.text(), { status: answer.status, headers });
 			};
 			for (let i = 0; i < 99; i++) {
@@ -143,8 +147,8 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 				const data = JSON.stringify({ change: "updated", id: copy.id, status: "open", user_status: "open", updated_at: "" });
 				stream.dispatchEvent(new MessageEvent("finding", { data }));
 			}
-		})(document.querySelector(".row"), window.fetch)`, left), nil)
-		p.sees(fmt.Sprintf("document.querySelectorAll('.row.changed').length === 99 && looks === %d", looks))
+		})(document.querySelector(".row"), window.fetch)`, tc.left, tc.reset), nil)
+		p.sees(fmt.Sprintf("document.querySelectorAll('.row.changed').length === 99 && looks === %d", tc.looks))
 	}
 }
 

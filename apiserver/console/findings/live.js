@@ -1,7 +1,7 @@
 // Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown
 // anew, and for new findings there is a line above the list.
 import { answered, live, seldom } from "../ui/live.js";
-import { askFragment, button, Refusal, report, requestsAreScarce, say } from "../ui/ui.js";
+import { askFragment, button, Refusal, report, say, scarceFor } from "../ui/ui.js";
 import { markShown, shownId } from "./panel.js";
 import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
@@ -108,7 +108,7 @@ const standsAt = (change) => `${change.status} ${change.user_status}`;
  * @param {ParentNode} row */
 const words = (row) => [...row.querySelectorAll(".severity, .what, .source, .state")].map((part) => part.textContent).join();
 
-const mayLook = () => looked < mostLooks && !requestsAreScarce();
+const mayLook = () => looked < mostLooks && scarceFor() === 0;
 
 /** Reports whether a row shows what it would show now.
  * @param {HTMLElement} row */

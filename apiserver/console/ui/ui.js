@@ -32,16 +32,18 @@ const unreachable = "The service cannot be reached. What is shown is as it was; 
 /** How long to wait for an answer, and for all of it. */
 const answerTime = 30_000;
 
-/** Whether less than a third of what the key may ask for in a minute was left at the last answer. */
-let scarce = false;
+/** When there are enough requests again, if less than a third of the key's limit was left at the last answer. */
+let scarceUntil = 0;
 
-/** Whether requests have to be kept for what a person does. */
-export const requestsAreScarce = () => scarce;
+/** For how many milliseconds requests have to be kept for what a person does: 0 if there are enough. */
+export const scarceFor = () => Math.max(0, scarceUntil - Date.now());
 
 /** @param {Headers} headers */
 function noteRemaining(headers) {
   const remaining = headers.get("X-Ratelimit-Remaining");
-  if (remaining !== null) scarce = Number(remaining) < Number(headers.get("X-Ratelimit-Limit")) / 3;
+  if (remaining === null) return;
+  const scarce = Number(remaining) < Number(headers.get("X-Ratelimit-Limit")) / 3;
+  scarceUntil = scarce ? Date.now() + 1000 * Number(headers.get("X-Ratelimit-Reset")) : 0;
 }
 
 /** Asks the console for a part of a page, or for JSON.
