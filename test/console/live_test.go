@@ -262,6 +262,11 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 	p.evaluates("release()", nil)
 	p.reads("#messages", "Decided: Finding number 1.")
 	p.reads("#f-0001 .state", "open")
+
+	// What a replica answers that has yet to hear of a change proves nothing about it.
+	p.evaluates(`void stream.dispatchEvent(new MessageEvent("finding", { data: JSON.stringify(
+		{ change: "updated", id: "f-0001", status: "open", user_status: "open", updated_at: "9999-01-01T00:00:00Z" }) }))`, nil)
+	p.reads("#f-0001 .age", "changed")
 }
 
 // A change that is heard and the check after a gap may find out at the same time.

@@ -90,7 +90,7 @@ async function markChanged() {
     if (!row || row.classList.contains("changed")) continue;
     const removed = change.change === "removed";
     if (!removed && row.dataset.updated === change.updated_at && row.dataset.stands === standsAt(change)) continue;
-    if (!removed && row.dataset.stands === standsAt(change) && mayLook() && (await shows(row))) continue;
+    if (!removed && row.dataset.stands === standsAt(change) && mayLook() && (await shows(row, change))) continue;
     if (!row.isConnected) continue;
     mark(row, removed);
     marked++;
@@ -110,13 +110,15 @@ const words = (row) => [...row.querySelectorAll(".severity, .what, .source, .sta
 
 const mayLook = () => looked < mostLooks && scarceFor() === 0;
 
-/** Reports whether a row shows what it would show now.
- * @param {HTMLElement} row */
-async function shows(row) {
+/** Reports whether a row shows what it would show now. The answer of a replica that has yet to hear of the change proves
+ * nothing.
+ * @param {HTMLElement} row @param {Change} change */
+async function shows(row, change) {
   looked++;
   setTimeout(() => looked--, 60_000);
   try {
     const now = await freshRow(row.id);
+    if ((now.dataset.updated ?? "") < (change.updated_at ?? "")) return false;
     if (now.dataset.seen !== row.dataset.seen || words(now) !== words(row)) return false;
     row.dataset.updated = now.dataset.updated;
     return true;
