@@ -3,7 +3,7 @@
 import { answered, live, seldom } from "../ui/live.js";
 import { askFragment, button, Refusal, report, say, scarceFor } from "../ui/ui.js";
 import { markShown, shownId } from "./panel.js";
-import { freshRow, replaceRow, results, rowOf, titleOf } from "./rows.js";
+import { freshRow, isOlder, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
 
@@ -204,12 +204,12 @@ async function newest(at) {
 
 /** Marks a row of the list that is shown otherwise than it would be now. What else of it changed, such as its title, is
  * heard of, unless changes were missed. A row that is newer than the answer stays: it shows one's own decision, or what an
- * up-to-date replica has answered.
+ * up-to-date replica has answered. If it was in doubt, it is until the next count.
  * @param {HTMLElement} now @param {Set<Element>} rowsBefore The rows that were shown when it was asked for.
  * @param {boolean} current Whether no changes were missed since it was asked for. */
 function compare(now, rowsBefore, current) {
   const row = rowOf(now.id);
-  if (!row || !rowsBefore.has(row) || (row.dataset.updated ?? "") > (now.dataset.updated ?? "")) return;
+  if (!row || !rowsBefore.has(row) || isOlder(now, row)) return;
   const doubted = unsure.has(row);
   if (current) unsure.delete(row);
   if (row.classList.contains("changed")) return;

@@ -50,6 +50,10 @@ results.addEventListener("focusin", (event) => {
  * @param {string} html */
 export const rowIn = (html) => /** @type {HTMLElement} */ (fragment(html).firstElementChild);
 
+/** Reports whether a row is older than another of the same finding: replicas may be behind, and answers may be late.
+ * @param {HTMLElement} row @param {HTMLElement} than */
+export const isOlder = (row, than) => (row.dataset.updated ?? "") < (than.dataset.updated ?? "");
+
 /** Puts a row as the console now shows it in the place of the one before.
  * @param {HTMLElement} row @param {HTMLElement} fresh */
 export function replaceRow(row, fresh) {
