@@ -7,7 +7,7 @@ import { freshRow, isOlder, replaceRow, results, rowOf, titleOf } from "./rows.j
 
 /** @typedef {import("../ui/live.js").Change} Change */
 
-/** How often counts are asked for at most. */
+/** How often counts are asked for at most, and while requests are scarce once until there are enough again. */
 const countsPause = 3000;
 
 /** How many rows are looked at closer in a minute at most, and none while requests are scarce: each look counts against
@@ -172,7 +172,12 @@ function showCounts(now) {
  * @param {string} at @param {DocumentFragment} now The list at that address as it is now.
  * @param {string[]} createdBefore What had come before the list was asked for now. */
 async function countNew(at, now, createdBefore) {
-  const page = createdBefore.length === 0 || isNewestFirst(at) ? now : await newest(at);
+  const isHere = createdBefore.length === 0 || isNewestFirst(at);
+  if (!isHere && scarceFor() > 0) {
+    countSoon();
+    return;
+  }
+  const page = isHere ? now : await newest(at);
   if (addressOfList() !== at) return;
   const rows = [...page.querySelectorAll(".row")];
   const ids = new Set(rows.map((row) => row.id));
@@ -250,8 +255,8 @@ async function checkPanel() {
   if (await markShown(id, false).catch(removed)) say(panelChanged);
 }
 
-const markSoon = seldom(markChanged, 1000);
-const countSoon = seldom(count, countsPause);
+const markSoon = seldom(markChanged, () => 1000);
+const countSoon = seldom(count, () => Math.max(countsPause, scarceFor()));
 
 /** Whether changes are heard of. */
 let heard = true;

@@ -94,7 +94,7 @@ function show(before, page) {
   if (inside && !now.contains(document.activeElement)) document.querySelector("main")?.focus({ preventScroll: true });
 }
 
-const soon = seldom(again, livePause);
+const soon = seldom(again, () => livePause);
 const kinds = part()?.dataset.kinds?.split(",");
 if (kinds) {
   live(kinds, {

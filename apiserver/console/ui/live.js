@@ -80,7 +80,7 @@ export function answered(error) {
 }
 
 /** Returns a function that runs the task a moment after it was called, and at most once in the pause.
- * @param {() => unknown} task @param {number} pause */
+ * @param {() => unknown} task @param {() => number} pause How long, from the end of a run, in milliseconds. */
 export function seldom(task, pause) {
   const moment = 300;
   let due = 0;
@@ -95,7 +95,7 @@ export function seldom(task, pause) {
         await task();
       } finally {
         timer = 0;
-        due = Date.now() + pause;
+        due = Date.now() + pause();
         if (asked) call();
       }
     }, Math.max(moment, due - Date.now()));
