@@ -26,7 +26,7 @@ const (
 	apiPath  = "/v2/findings"
 	// newPolicy is the form that creates a policy from filters.
 	newPolicy = "/console/policies/_new"
-	// No operation can have this name.
+	// newOperation previews an operation about the selection. Its name is no valid id of an operation.
 	newOperation = "/console/operations/_new"
 	// pageRows is the number of rows per request.
 	pageRows = 100

@@ -35,8 +35,8 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return showIssue(ctx, v)
 }
 
-// showIssue redirects to the issue on the page of its review. The page of a decision that was not stored has the issue's
-// address, to which a login leads back.
+// showIssue redirects to the issue on the page of its review. After a refused decision the browser is at the issue's
+// address; a reload or a login requests it with GET.
 func showIssue(_ context.Context, v *page.Visit) (page.Response, error) {
 	view, err := viewOf(v)
 	return page.SeeOther(page.Address(v.Resource(listPath), view) + "#" + url.PathEscape(v.Path("issue"))), err
