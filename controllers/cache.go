@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -125,10 +126,18 @@ func keepIdentity(in any) (any, error) {
 	if label, labelled := object.Labels[v1alpha1.ManagedByLabel]; labelled {
 		kept.Labels = map[string]string{v1alpha1.ManagedByLabel: label}
 	}
-	if controller := metav1.GetControllerOf(object); controller != nil {
+	if controller := metav1.GetControllerOf(object); controller != nil && mayBeOurs(controller) {
 		kept.OwnerReferences = []metav1.OwnerReference{*controller}
 	}
 	return kept, nil
+}
+
+// mayBeOurs reports whether the reference can name an object of this operator. An API server checks no length in it.
+func mayBeOurs(owner *metav1.OwnerReference) bool {
+	return owner.APIVersion == v1alpha1.GroupVersion.String() &&
+		len(owner.Kind) <= validation.DNS1123LabelMaxLength &&
+		len(owner.Name) <= validation.DNS1123SubdomainMaxLength &&
+		len(owner.UID) <= validation.DNS1123LabelMaxLength
 }
 
 // recentComments is how many different comments are kept to be shared: 40 kB each at most.

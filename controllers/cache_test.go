@@ -77,6 +77,10 @@ func TestCacheHoldsOnlyWhoseASecretIs(t *testing.T) {
 		if full.Annotations == nil {
 			t.Error("an object that may be in the cache already was written to, while others may read it")
 		}
+		want.OwnerReferences, full.OwnerReferences[0].Name = nil, strings.Repeat("x", 1<<20)
+		got, err = transformFor(CacheOptions(), kind)(full)
+		harness.Must(t, err)
+		harness.Same(t, fmt.Sprintf("%T with an owner that cannot exist", kind), want, got)
 	}
 }
 
