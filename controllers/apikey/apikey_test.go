@@ -439,17 +439,28 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 // People delete the Secret of a token that has leaked.
 func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
 	start(t)
-	key := newKey(t, "full")
-	_, lost := waitUntilIssued(t, key)
-	quota := env.UseUp(t, "count/secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "probe"}})
-	harness.Must(t, env.Client.Delete(t.Context(), tokenSecret(key)))
-	testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
-	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
-	if key.Status.KeyID != "" || !strings.Contains(ready.Message, "exceeded quota") {
-		t.Errorf("the key has token %q and says %q", key.Status.KeyID, ready.Message)
+	for name, lose := range map[string]func(secret *corev1.Secret) error{
+		"deleted": func(secret *corev1.Secret) error { return env.Client.Delete(t.Context(), secret) },
+		// It holds nothing in use, so it makes room for the new one.
+		"frozen": func(secret *corev1.Secret) error {
+			secret.Data, secret.Immutable = nil, new(true)
+			return env.Client.Update(t.Context(), secret)
+		},
+	} {
+		key := newKey(t, name)
+		_, lost := waitUntilIssued(t, key)
+		secret := testenv.Get(t, NewWithT(t), env, tokenSecret(key))
+		quota := env.UseUp(t, "count/secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "probe"}})
+		harness.Must(t, lose(secret))
+		testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
+		ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
+		if key.Status.KeyID != "" || !strings.Contains(ready.Message, "exceeded quota") {
+			t.Errorf("%s: the key has token %q and says %q", name, key.Status.KeyID, ready.Message)
+		}
+		env.AwaitGone(t, secret)
+		harness.Must(t, env.Client.Delete(t.Context(), quota))
+		waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(lost.ID)) })
 	}
-	harness.Must(t, env.Client.Delete(t.Context(), quota))
-	waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(lost.ID)) })
 }
 
 // A Secret of this type must hold more than a token.

@@ -158,12 +158,14 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 func (r *Reconciler) ensureSecret(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
 	have *issued) (*issued, error) {
 	if order, needed := decide(s, have); needed {
-		order.claims.ID = uuid.NewString()
+		order.claims.ID, order.inUse = uuid.NewString(), have != nil
 		return r.issue(ctx, s, signer, secret, order)
 	}
 	if have != nil && have.signedBy != signer.ID() {
 		// The claims stay the same: both copies are valid while both keys are published.
-		return r.issue(ctx, s, signer, secret, order{claims: have.claims, serial: have.serial, replaces: have.replaces})
+		return r.issue(ctx, s, signer, secret, order{
+			claims: have.claims, serial: have.serial, replaces: have.replaces, inUse: true,
+		})
 	}
 	if secret == nil {
 		return have, nil

@@ -76,6 +76,8 @@ type order struct {
 	claims   tokens.Claims
 	serial   int64
 	replaces string
+	// inUse means that the Secret holds a valid token.
+	inUse bool
 }
 
 // decide reports whether a new token is needed, and returns its order. The caller sets the

@@ -34,7 +34,7 @@ func (r *Reconciler) issue(ctx context.Context, s *scope, signer tokens.SigningK
 		secret.Annotations[replacesAnnotation] = o.replaces
 	}
 	secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}
-	if err := r.secrets.Put(ctx, s.Object, secret); err != nil {
+	if err := r.secrets.Put(ctx, s.Object, secret, o.inUse); err != nil {
 		return nil, err
 	}
 	return &issued{claims: o.claims, signedBy: signer.ID(), serial: o.serial, replaces: o.replaces}, nil

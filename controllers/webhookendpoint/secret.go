@@ -120,7 +120,7 @@ func (r *Reconciler) putSecret(ctx context.Context, s *scope, f found, secret *c
 	if f.serial = s.Object.Spec.Rotation.WantedSerial(); f.serial > 0 {
 		ownsecret.SetSerial(secret, f.serial)
 	}
-	if err := r.secrets.Put(ctx, s.Object, secret); err != nil {
+	if err := r.secrets.Put(ctx, s.Object, secret, f.usable()); err != nil {
 		return f, err
 	}
 	f.secrets, f.problem = signatures.ParseSecrets(data)

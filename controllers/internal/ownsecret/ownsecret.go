@@ -84,8 +84,9 @@ func New(owner client.Object, name string) *corev1.Secret {
 // Put stores the Secret: it updates a Secret that was read, and creates a new one. It fails with a conflict if
 // the name was taken meanwhile, so that the next reconcile handles that. An immutable Secret is deleted and
 // recreated, so its content must be replaceable; Put fails with AlreadyExists if it has a finalizer, which would
-// keep it.
-func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secret) error {
+// keep it. inUse means that the stored Secret holds what is still valid: an immutable one is then deleted only if the
+// API server would accept the new one, for which a quota that is exactly full has no room.
+func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secret, inUse bool) error {
 	var old *corev1.Secret
 	if Frozen(secret) {
 		if len(secret.Finalizers) > 0 {
@@ -102,7 +103,7 @@ func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secr
 		return s.update(ctx, secret)
 	}
 	if old != nil {
-		if err := s.makeRoom(ctx, old, secret); err != nil {
+		if err := s.makeRoom(ctx, old, secret, inUse); err != nil {
 			return err
 		}
 	}
@@ -116,12 +117,14 @@ func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secr
 	return nil
 }
 
-// makeRoom deletes the old Secret, unless the API server would refuse the new one, as a policy or a full quota does:
-// the old one may hold the only copy of a token in use. Admission comes before the check whether the name is taken.
-func (s Store) makeRoom(ctx context.Context, old, replacement *corev1.Secret) error {
-	err := s.client.Create(ctx, replacement.DeepCopy(), client.DryRunAll)
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create secret %s: %w", old.Name, err)
+// makeRoom deletes the old Secret. It keeps one in use if the API server would refuse the new one, as a policy or a full
+// quota does: it may hold the only copy of a token. Admission comes before the check whether the name is taken.
+func (s Store) makeRoom(ctx context.Context, old, replacement *corev1.Secret, inUse bool) error {
+	if inUse {
+		err := s.client.Create(ctx, replacement.DeepCopy(), client.DryRunAll)
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create secret %s: %w", old.Name, err)
+		}
 	}
 	return s.Delete(ctx, old)
 }
