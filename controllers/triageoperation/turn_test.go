@@ -365,8 +365,16 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	}
 }
 
-// An interrupted part leaves alone what a scan has changed since the selection. One refusal must not lead to that.
+// An interrupted part leaves alone what a scan has changed since the selection. An error about one finding must not lead to that.
 func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
+	for _, code := range []int{http.StatusForbidden, http.StatusConflict, http.StatusTooManyRequests, http.StatusInternalServerError} {
+		t.Run(http.StatusText(code), func(t *testing.T) { othersAreDecided(t, code) })
+	}
+}
+
+// othersAreDecided lets the API server answer with the code to all writes of an operation's first run but the last.
+func othersAreDecided(t *testing.T, code int) {
+	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
 	operation.Status.Parts = 1
@@ -389,7 +397,7 @@ func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 			switch {
 			case err != nil:
 			case path.Base(q.URL.Path) != name:
-				answer.WriteHeader(http.StatusForbidden)
+				answer.WriteHeader(code)
 			case q.Method == http.MethodPatch:
 				err = errors.Join(c.Patch(q.Context(), last, decision), json.NewEncoder(answer).Encode(last))
 			default:
@@ -401,8 +409,10 @@ func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 	r := &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c}, local: clock, as: func(string) (rest.Interface, error) {
 		return writer, nil
 	}}
-	if err := r.workThroughPart(t.Context(), reconcile.NewScope(operation)); !apierrors.IsForbidden(err) {
-		t.Errorf("got %v, want a refusal: it may be that of a starting API server", err)
+	for _, code = range []int{code, http.StatusForbidden} {
+		if err := r.workThroughPart(t.Context(), reconcile.NewScope(operation)); err == nil {
+			t.Errorf("no error after %d: it may be that of a starting API server", code)
+		}
 	}
 	clock.Step(refusalPatience + time.Second)
 	s := reconcile.NewScope(operation)

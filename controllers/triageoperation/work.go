@@ -78,7 +78,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 }
 
 // perform decides about each of the entries. begun means that an earlier run may have decided about some. The first run
-// goes on after a refusal: later runs skip what has changed since the selection.
+// goes on after each error that the API server answers with: later runs skip what has changed since the selection.
 func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
 	results []result, begun bool) error {
 	writer, err := r.as(operation.Namespace)
@@ -87,17 +87,17 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxAtOnce)
-	refusals := make([]error, len(entries))
+	failures := make([]error, len(entries))
 	for i := range entries {
 		group.Go(safely.Func(func() (err error) {
 			results[i], err = r.decide(ctx, writer, operation, &entries[i], begun)
-			if !begun && apierrors.IsForbidden(err) {
-				refusals[i], err = err, nil
+			if answer := apierrors.APIStatus(nil); !begun && errors.As(err, &answer) {
+				failures[i], err = err, nil
 			}
 			return err
 		}))
 	}
-	return cmp.Or(group.Wait(), cmp.Or(refusals...))
+	return cmp.Or(group.Wait(), cmp.Or(failures...))
 }
 
 // errOutdated means that the finding differs from what was selected, maybe only because the cache is behind: the set of
