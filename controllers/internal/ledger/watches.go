@@ -76,9 +76,14 @@ func (l *Ledger) ScansGone() handler.EventHandler { return l.causesGone(scanKind
 func (l *Ledger) OperationsGone() handler.EventHandler { return l.causesGone(operationKind) }
 
 func (l *Ledger) causesGone(kind string) handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
-		watch.AddChanged(q, l.owing(ctx, e.Object.GetNamespace(), owesForCause+cause{kind, e.Object.GetName()}.String()))
-	}}
+	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
+		gone := change.Before
+		// Between two events it may have been deleted and created again.
+		if gone == nil || change.After != nil && change.After.GetUID() == gone.GetUID() {
+			return
+		}
+		watch.AddChanged(q, l.owing(ctx, gone.GetNamespace(), owesForCause+cause{kind, gone.GetName()}.String()))
+	})
 }
 
 func (l *Ledger) owing(ctx context.Context, namespace, value string) []reconcile.Request {

@@ -49,6 +49,12 @@ func TestWhatManyObjectsOweIsMadeLast(t *testing.T) {
 				gone := builder.Scan("s", time.Now()).In("org-a").Build()
 				l.ScansGone().Delete(t.Context(), event.DeleteEvent{Object: gone}, q)
 			},
+			"operation made again while the watch was down": func(q watch.Queue) {
+				gone := builder.TriageOperation("o", "G1").In("org-a").Build()
+				again := gone.DeepCopy()
+				again.UID, again.ResourceVersion = "another", "2"
+				l.OperationsGone().Update(t.Context(), event.UpdateEvent{ObjectOld: gone, ObjectNew: again}, q)
+			},
 		} {
 			q := priorityqueue.New[reconcile.Request]("owing")
 			change(q)
