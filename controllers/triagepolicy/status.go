@@ -195,6 +195,10 @@ func (s *scope) explain() {
 	case v1alpha1.ReasonTooMany:
 		because = "More findings match the present spec than spec.maxFindings or, once it was stopped, more than nine " +
 			"tenths of it: narrow spec.match, or raise the limit."
+		if s.counted.matched <= rules.Limit(&s.Object.Spec, s.counted.stopped) {
+			because += " Whether fewer match by now is unknown, because counting takes too long: it is counted again " +
+				"every ten minutes."
+		}
 	case v1alpha1.ReasonTooCostly:
 		because = "Evaluating the current spec over all findings takes too long: begin spec.match with a short " +
 			"comparison that rules most of them out. It is counted again every ten minutes, and comes into force by itself " +

@@ -1,6 +1,7 @@
 package triagepolicy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -42,6 +43,14 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 		{"until now", with(func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &past }), tally{full: true}, v1alpha1.ReasonPolicyExpired},
 	} {
 		harness.Same(t, c.name, c.want, why(&c.spec, &c.counted, now))
+	}
+	for matched, unknown := range map[int32]bool{9: true, 10: false} {
+		s := newScope()
+		s.Object.Spec, s.counted = apply, tally{matched: matched, stopped: true, costly: true}
+		s.explain()
+		if strings.Contains(s.because, "every ten minutes") != unknown {
+			t.Errorf("%d of 10 were counted to match: %s", matched, s.because)
+		}
 	}
 }
 
