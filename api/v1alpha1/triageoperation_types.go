@@ -285,7 +285,8 @@ type TriageOperationStatus struct {
 	// +optional
 	Unchanged int32 `json:"unchanged"`
 	// conflicted is the number of findings that were skipped because somebody decided about them after they were
-	// selected or, if the operation was interrupted, because anything changed them.
+	// selected or, if the operation was interrupted by a restart or by a write that failed, because anything changed
+	// them.
 	// +optional
 	Conflicted int32 `json:"conflicted"`
 	// failed is the number of findings that could not be changed.

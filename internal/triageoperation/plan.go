@@ -56,7 +56,7 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 		return Step{Outcome: Unchanged}
 	}
 	if begun && finding.Generation != entry.Generation { // a user may have reverted the operation's change
-		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and the operation was interrupted"}
+		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and an earlier try may have decided about it"}
 	}
 	changes["by"] = author
 	return Step{Triage: changes, Outcome: Changed}
