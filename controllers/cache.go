@@ -24,8 +24,9 @@ import (
 // object is managedFields, and there may be 100,000 findings. The annotation last-applied-configuration may be as large
 // as the object.
 //
-// Never Update an object read from this cache: that would wipe its managedFields, and with them the
-// field ownership, and that annotation. Patches are safe.
+// Never Update an object read from this cache: that would wipe what it does not show: managedFields, and with them the
+// field ownership, that annotation, and of a Secret or ServiceAccount labels, finalizers and owners. Patches are safe,
+// except merge patches that replace a list that the cache does not show whole: the finalizers or owners of those two.
 func CacheOptions() cache.Options {
 	whoAndWhen := cache.ByObject{Transform: dropFieldSets}
 	// The cluster may have many objects of these kinds that are not ours, some of them secret.

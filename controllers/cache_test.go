@@ -60,7 +60,7 @@ func TestCacheDropsWhatKubectlApplyWroteDown(t *testing.T) {
 }
 
 // Whoever may create a Secret in any namespace can give it our label, and megabytes of metadata.
-func TestCacheHoldsOnlyWhoseASecretIs(t *testing.T) {
+func TestCacheHoldsOnlyTheOwnerOfASecret(t *testing.T) {
 	owner := metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "APIKey", Name: "ci", UID: "u-1", Controller: new(true)}
 	for _, kind := range []client.Object{&corev1.Secret{}, &corev1.ServiceAccount{}} {
 		want := kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -106,10 +106,10 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 		return false, nil // Any text may be the ID of a scan, and no object can have this name.
 	}
 	// The watch of causes may lag behind that of findings, so ask the API server before concluding that a cause does not
-	// exist, or has not begun.
+	// exist, or is not committed.
 	key, found := client.ObjectKey{Namespace: object.GetNamespace(), Name: c.name}, c.empty()
 	err := l.client.Get(ctx, key, found, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && !hasBegun(found) {
+	if apierrors.IsNotFound(err) || err == nil && !isCommitted(found) {
 		found = c.empty()
 		err = kube.Get(ctx, l.own, key.Namespace, key.Name, found)
 	}
@@ -119,12 +119,12 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 	case err != nil:
 		return false, fmt.Errorf("look up %s %q: %w", c.kind, c.name, err)
 	}
-	return hasBegun(found), nil
+	return isCommitted(found), nil
 }
 
-// hasBegun reports whether the cause may have changed findings. An operation that nobody has committed has changed
-// none: what its name signs is an earlier operation's.
-func hasBegun(cause client.Object) bool {
+// isCommitted reports whether the cause may have changed findings, as each scan may. An operation that nobody has
+// committed has changed none: what its name signs is an earlier operation's.
+func isCommitted(cause client.Object) bool {
 	operation, is := cause.(*v1alpha1.TriageOperation)
 	return !is || operation.Spec.Commit
 }
