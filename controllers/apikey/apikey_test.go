@@ -487,8 +487,13 @@ func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
 		stop()
 		hinder(t, testenv.Get(t, NewWithT(t), env, tokenSecret(key)))
 		stop = start(t)
-		change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
+		disabled := name == "typed"
+		change(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled, s.Rotation = disabled, &v1alpha1.APIKeyRotation{Serial: 1} })
 		testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
+		ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
+		if strings.Contains(ready.Message, "refused while spec.disabled is set") != disabled {
+			t.Errorf("%s: the message is %q", name, ready.Message)
+		}
 		if key.Status.KeyID != claims.ID || key.Status.RotationSerial != 0 {
 			t.Errorf("%s: the key has token %s of serial %d, want the one in the Secret", name, key.Status.KeyID, key.Status.RotationSerial)
 		}

@@ -14,6 +14,9 @@ import (
 const notRotated = " Nothing is rotated, because spec.rotation.serial is lower than status.rotationSerial: raise it " +
 	"above that for a new token."
 
+// refusedWhileDisabled is added to the message of a disabled key whose reason is another.
+const refusedWhileDisabled = " Requests with this key are refused while spec.disabled is set."
+
 // isNotRotated reports whether the spec asks for an earlier rotation than the last one.
 func isNotRotated(s *scope) bool {
 	return s.Object.Spec.Rotation != nil && s.Object.Spec.Rotation.Serial < s.Status.RotationSerial
@@ -88,14 +91,17 @@ func organizationNotFound(namespace string) conditions.Verdict {
 }
 
 func secretNotWritten(s *scope, err error) conditions.Verdict {
-	consequence := "so the key has no token"
+	consequence, disabled := "so the key has no token", ""
+	if s.Object.Spec.Disabled {
+		disabled = refusedWhileDisabled
+	}
 	if s.Status.KeyID != "" {
 		consequence = "but its token stays valid until it expires or its signing key is withdrawn; delete the Secret to revoke it"
 	}
 	return conditions.Verdict{
 		Reason: v1alpha1.ReasonSecretNotWritten,
 		Message: fmt.Sprintf("Secret %q could not be written, %s. The controller keeps retrying. Last error: %q.", SecretName(s.Object.Name),
-			consequence, conditions.Shortened(err.Error())),
+			consequence, conditions.Shortened(err.Error())) + disabled,
 	}
 }
 
@@ -112,7 +118,7 @@ func secretConflict(name string) conditions.Verdict {
 func secretFrozen(key *v1alpha1.APIKey) conditions.Verdict {
 	disabled := ""
 	if key.Spec.Disabled {
-		disabled = " Requests with this key are refused while spec.disabled is set."
+		disabled = refusedWhileDisabled
 	}
 	return conditions.Verdict{
 		Stalled: true,
