@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"testing"
 	"time"
 
@@ -320,7 +321,7 @@ func TestARefusalIsShownAndStopsNoCount(t *testing.T) {
 func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 	terminating := &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}}
 	forbids := func(details *metav1.StatusDetails) error {
-		return &apierrors.StatusError{ErrStatus: metav1.Status{Reason: metav1.StatusReasonForbidden, Details: details}}
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Details: details}}
 	}
 	for reason, c := range map[string]struct {
 		err   error

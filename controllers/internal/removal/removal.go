@@ -6,7 +6,9 @@ package removal
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,9 +38,18 @@ const (
 const RefusedRetry = 15 * time.Second
 
 // IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of
-// a cluster's own admission policy: the same request would be refused again.
+// a cluster's own admission policy: the same request would be refused again. A policy or webhook chooses the code.
 func IsRefusal(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+	answer := apierrors.APIStatus(nil)
+	if !errors.As(err, &answer) {
+		return false
+	}
+	switch code := answer.Status().Code; code {
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
+		return false
+	default:
+		return code >= http.StatusBadRequest && code < http.StatusInternalServerError
+	}
 }
 
 // Remover removes children in batches.

@@ -5,6 +5,7 @@ package removal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -161,4 +162,14 @@ func TestARefusalIsReportedWhateverElseHappens(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// A cluster's own policy or webhook chooses the code of its refusal.
+func TestIsRefusal(t *testing.T) {
+	for code, want := range map[int32]bool{400: true, 401: true, 403: true, 404: false, 408: false, 409: false, 410: false,
+		413: true, 422: true, 429: false, 451: true, 500: false} {
+		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}}
+		harness.Same(t, fmt.Sprintf("%d is a refusal", code), want, IsRefusal(fmt.Errorf("remove it: %w", err)))
+	}
+	harness.Same(t, "an outage is a refusal", false, IsRefusal(errors.New("connection refused")))
 }
