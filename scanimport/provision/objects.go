@@ -87,7 +87,7 @@ func Project(repository *v1alpha1.Repository, name, folder string, beside Patter
 func ExistingOf(project *v1alpha1.Project) Existing {
 	existing := Existing{Folder: project.Spec.RelativePath}
 	if beside := project.Annotations[v1alpha1.BesideAnnotation]; beside != "" {
-		patterns := strings.Split(beside, "\n")
+		patterns := strings.FieldsFunc(beside, func(r rune) bool { return r == '\n' }) // without empty lines
 		existing.Beside = patterns[:min(len(patterns), mostPatterns)]
 	}
 	return existing

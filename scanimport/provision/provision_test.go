@@ -2,12 +2,15 @@ package provision
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -301,7 +304,16 @@ func TestMissing(t *testing.T) {
 		t.Error("one import creates any number of projects")
 	}
 	many := Project(repository("shop", "github", "acme/shop"), "shop", "", slices.Repeat(monorepo, 1000))
-	harness.Same(t, "patterns that an annotation of any length holds", 32, len(ExistingOf(many).Beside))
+	harness.Same(t, "patterns that an annotation of any length holds", mostPatterns, len(ExistingOf(many).Beside))
+	many.Annotations[v1alpha1.BesideAnnotation] = strings.Repeat("\n", mostPatterns) + "services/*\n\nweb\n"
+	harness.Same(t, "patterns between empty lines", Patterns{"services/*", "web"}, ExistingOf(many).Beside)
+
+	manifest, err := os.ReadFile("../../config/crd/bases/appsec.dev_organizations.yaml")
+	harness.Must(t, err)
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	harness.Must(t, yaml.Unmarshal(manifest, crd))
+	imports := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["imports"]
+	harness.Same(t, "the schema's bound", int64(mostPatterns), *imports.Properties["projects"].MaxItems)
 }
 
 // Once the missing projects exist, none are missing, whatever the order of the files.
