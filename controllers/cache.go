@@ -38,6 +38,8 @@ func CacheOptions() cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:         metadataOfOurs,
 			&corev1.ServiceAccount{}: metadataOfOurs,
+			// Whole: ensureRoleBinding and the quota's watch compare most of these two. Who may create them in a
+			// namespace is an administrator of it, unlike who may create a Secret.
 			&rbacv1.RoleBinding{}:    madeByUs,
 			&corev1.ResourceQuota{}:  madeByUs,
 			// updatedAt and the end of a scan are derived from the times in managedFields.
