@@ -338,6 +338,22 @@ func TestADecisionAboutASourceDoesNotPassToOneThatComesBack(t *testing.T) {
 	}
 }
 
+// The second of two sources was repaired. When a third comes, the first keeps its decision, in whichever order they are.
+func TestADecisionAboutASourceStaysWithItWhenAnotherIsClosed(t *testing.T) {
+	first, second, third := flow(5, "c.js", 10), flow(5, "c.js", 20), flow(5, "c.js", 30)
+	for undecided := range 2 {
+		for at, now := range [][]sarif.Result{{first, third}, {third, first}} {
+			l := newLife(t)
+			names := l.scans(first, second)
+			l.mute()
+			l.decideNothing(names[undecided])
+			l.scans(first)
+			got := l.scans(now...)
+			harness.Same(t, fmt.Sprintf("undecided: %d, the first comes at %d", undecided, at), names[0], got[at])
+		}
+	}
+}
+
 // flow returns a result about data that reaches a query, of a source in a file.
 func flow(line int32, file string, source int32) sarif.Result {
 	r := inFile("db.js", "query(x)", line)

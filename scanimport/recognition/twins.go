@@ -105,25 +105,36 @@ func (m *matcher) exchange(a, b int) {
 	}
 }
 
-// keepResults gives findings their own results, of those that have no finding.
+// keepResults gives findings their own results.
 func (m *matcher) keepResults(results []int) {
-	left := map[string][]int{} // by facts
-	for _, r := range m.freeOf(results) {
-		left[m.ResultFacts(r)] = append(left[m.ResultFacts(r)], r)
-	}
-	if len(left) == 0 {
-		return
+	home := func(r int) bool { return !m.free(r) && m.atHome(m.ofResult[r].Known) }
+	away := map[string][]int{} // by facts
+	for _, r := range results {
+		if !home(r) {
+			away[m.ResultFacts(r)] = append(away[m.ResultFacts(r)], r)
+		}
 	}
 	for _, r := range results {
-		p := m.ofResult[r]
-		if m.free(r) || m.atHome(p.Known) {
-			continue
+		for !m.free(r) && !home(r) {
+			facts := m.KnownFacts(m.ofResult[r].Known)
+			if len(away[facts]) == 0 {
+				break
+			}
+			own := away[facts][0]
+			away[facts] = away[facts][1:]
+			if !home(own) {
+				m.exchangeResults(r, own)
+			}
 		}
-		facts := m.KnownFacts(p.Known)
-		if own := left[facts]; len(own) > 0 {
-			left[facts] = own[1:]
-			m.ofResult[r], p.Result = Match{}, own[0]
-			m.ofResult[own[0]], m.taken[p.Known] = p, own[0]
+	}
+}
+
+// exchangeResults exchanges two results; the second may have no finding.
+func (m *matcher) exchangeResults(a, b int) {
+	m.ofResult[a], m.ofResult[b] = m.ofResult[b], m.ofResult[a]
+	for _, r := range []int{a, b} {
+		if p := &m.ofResult[r]; !m.free(r) {
+			p.Result, m.taken[p.Known] = r, r
 		}
 	}
 }
