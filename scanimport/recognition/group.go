@@ -3,6 +3,7 @@ package recognition
 import (
 	"cmp"
 	"slices"
+	"sync"
 )
 
 // group holds the indexes of the results, open findings and closed findings that agree in a key.
@@ -94,7 +95,12 @@ var ties = []key{
 // finally by their lines.
 func (m *matcher) settle(results, known []int) {
 	align := func(results, known []int) {
-		m.align(results, known, func(p aligned) Doubt { return m.settledDoubt(p, results, known) })
+		changed := sync.OnceValue(func() bool { // once: a group may be large
+			inOrder := len(results)+len(known) == 2 || apart(results, m.result) && apart(known, m.finding)
+			return !inOrder && m.mixed(results, known)
+		})
+		asMany := len(results) == len(known)
+		m.align(results, known, func(p aligned) Doubt { return m.settledDoubt(p, asMany, changed) })
 	}
 	results, known = m.freeOf(results), m.untaken(known)
 	if len(results) == 1 && len(known) == 1 {
@@ -108,17 +114,16 @@ func (m *matcher) settle(results, known []int) {
 	}
 }
 
-// settledDoubt returns the doubt about a settled pair. If several at one place have changed, their order is no
-// evidence. A place that is not a file is not enough by itself.
-func (m *matcher) settledDoubt(p aligned, results, known []int) Doubt {
+// settledDoubt returns the doubt about a settled pair of a group: asMany reports that it has as many results as
+// findings, changed that several are at one place and have changed, so that their order is no evidence. A place that is not a file is not enough by itself.
+func (m *matcher) settledDoubt(p aligned, asMany bool, changed func() bool) Doubt {
 	r, k := &m.Results[p.result], &m.Known[p.known]
-	inOrder := len(results)+len(known) == 2 || apart(results, m.result) && apart(known, m.finding)
 	switch {
-	case !inOrder && m.mixed(results, known):
+	case changed():
 		return DoubtPlace
 	case m.rung == Resource && r.Path == "" && r.Message != k.Message && !r.hasCode():
 		return DoubtMessage
-	case len(results) == len(known) || p.shift == 0 || p.votes > 1:
+	case asMany || p.shift == 0 || p.votes > 1:
 		return ""
 	default:
 		return DoubtCount

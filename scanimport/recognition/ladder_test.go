@@ -490,6 +490,23 @@ func TestManyResultsAlikeThatMovedDifferentlyCostTheirPairsOnce(t *testing.T) {
 	}
 }
 
+// Whether several at one place have changed is the same for all of them, and is found out once.
+func TestManyResultsAtOnePlaceThatMovedAreComparedOnce(t *testing.T) {
+	const many = 300
+	best, compared := ties[0], 0
+	t.Cleanup(func() { ties[0] = best })
+	ties[0] = func(e *Evidence) (Evidence, bool) {
+		compared++
+		return best(e)
+	}
+	known := slices.Repeat([]Evidence{ev("R", "a", 5, code("x"))}, many)
+	now := slices.Repeat([]Evidence{ev("R", "a", 9, code("x"))}, many)
+	harness.Same(t, "recognised", many, len(Recognise(Scan{Results: now, Known: open(known...)})))
+	if compared > 10*many {
+		t.Errorf("%d results are compared %d times", many, compared)
+	}
+}
+
 // A vulnerability may be reported under another of its ids.
 func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
 	ids := map[string]string{"CVE-1": "CVE-1\nGHSA-1", "CVE-3": "CVE-3\nXRAY-1", "GHSA-2": "GHSA-2\nXRAY-1"}
