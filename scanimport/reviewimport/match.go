@@ -179,7 +179,7 @@ const mostRounds = 8
 // recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
 // issue's result, or may be about another, that result alone is recognised again, among the issues that no result was
 // matched to. A decided issue at another line does not count as a match then: without its own issue, a result easily
-// resembles a similar problem elsewhere. After some rounds it is no known issue.
+// resembles a similar problem elsewhere. The last round leaves out the issues whose decisions cover none of the results.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names, free := make([]string, len(results)), maps.Clone(existing)
 	own := make([][]*v1alpha1.ReviewIssue, len(results)) // the issues whose decisions do not cover a result
@@ -187,9 +187,15 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 	for i := range redo {
 		redo[i] = i
 	}
-	for range mostRounds {
+	for round := range mostRounds {
 		if len(redo) == 0 {
 			break
+		}
+		if round == mostRounds-1 {
+			maps.DeleteFunc(free, func(_ string, issue *v1alpha1.ReviewIssue) bool {
+				covers := func(i int) bool { return !p.outgrown(issue, results[i]) }
+				return !slices.ContainsFunc(redo, covers)
+			})
 		}
 		others := make([]*found, len(redo))
 		for k, i := range redo {

@@ -162,6 +162,27 @@ func TestAResultIsLookedForAFewTimesAmongIssuesThatAreAlike(t *testing.T) {
 	}
 }
 
+// Of several at one place, all muted, one is rated higher. Once decided, its issue is found again, however many muted
+// ones are alike.
+func TestADecisionAboutTheWorseOfManyAlikeStaysWithItsIssue(t *testing.T) {
+	const many = mostRounds + 4
+	batch := batchOf("ESLint", slices.Repeat([]string{"10 eval:f(x)"}, many)...)
+	for i := range batch.Results {
+		batch.Results[i].Severity = v1alpha1.LevelLow
+		batch.Results[i].Related = []sarif.Location{{Path: "c.js", Line: int32(i + 1)}}
+	}
+	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c.importsResults(t, "c0", describedBy(batch), nil)
+	c.mute(10)
+	batch.Results = batch.Results[:1]
+	batch.Results[0].Severity = v1alpha1.LevelHigh
+	c.importsResults(t, "worse", describedBy(batch), nil)
+	c.mute(10)
+	c.importsResults(t, "gone", nil, nil)
+	c.importsResults(t, "back", describedBy(batch), nil)
+	harness.Same(t, "issues", many+1, len(c.issues))
+}
+
 // The problem at line 10 is rated higher. The decisions about the others neither pass to it nor leave theirs.
 func TestADecisionDoesNotPassToAProblemElsewhereThatGotWorse(t *testing.T) {
 	for _, tc := range []struct {
