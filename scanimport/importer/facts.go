@@ -6,8 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 )
 
 // sameFacts reports whether a finding already has the reported facts. Fields that depend only on the scan, and so
@@ -31,10 +34,9 @@ func addsLink(reported, there *v1alpha1.FindingSpec) bool {
 	return false
 }
 
-// factsOf returns functions that return digests of the facts of a result and of a finding, given by index: the same if
-// they state the same about their problems, regardless of who reports it, of the lines that their file gained or lost,
-// and of the ordinals of fingerprints. Each is digested once, since similar ones are compared many times.
-func factsOf(results []reported, there []v1alpha1.Finding) (ofResult, ofKnown func(index int) string) {
+// factsOf returns functions that return the facts of a result and of a finding, given by index: regardless of who
+// reports it and of the ordinals of fingerprints. Each is digested once, since similar ones are compared many times.
+func factsOf(results []reported, there []v1alpha1.Finding) (ofResult, ofKnown func(index int) recognition.Facts) {
 	endpoints := &v1alpha1.FindingSpec{}
 	for i := range results {
 		if r := &results[i].spec; len(r.Details.EndpointLocations) > 0 {
@@ -46,35 +48,43 @@ func factsOf(results []reported, there []v1alpha1.Finding) (ofResult, ofKnown fu
 		digests(endpoints, func(i int) *v1alpha1.FindingSpec { return &there[i].Spec })
 }
 
-func digests(reported *v1alpha1.FindingSpec, of func(index int) *v1alpha1.FindingSpec) func(index int) string {
-	done := map[int]string{}
-	return func(i int) string {
-		digest, there := done[i]
+func digests(reported *v1alpha1.FindingSpec,
+	of func(index int) *v1alpha1.FindingSpec) func(index int) recognition.Facts {
+	done := map[int]recognition.Facts{}
+	return func(i int) recognition.Facts {
+		facts, there := done[i]
 		if !there {
-			digest = factsDigest(of(i), reported)
-			done[i] = digest
+			facts = factsDigest(of(i), reported)
+			done[i] = facts
 		}
-		return digest
+		return facts
 	}
 }
 
-func factsDigest(of, reported *v1alpha1.FindingSpec) string {
+func factsDigest(of, reported *v1alpha1.FindingSpec) recognition.Facts {
 	spec := *of.DeepCopy()
 	spec.ProjectRef, spec.Tool, spec.Analysis, spec.Agent = v1alpha1.ProjectReference{}, "", "", nil
 	spec.Evidence = "" // has been compared, and may contain the digest of an earlier version
 	for i, f := range spec.Fingerprints {
 		spec.Fingerprints[i].Value = fingerprints.WithoutOrdinal(f.Name, f.Value)
 	}
-	if at := spec.Details.Location; at != nil {
-		for i, place := range spec.Details.SupportingFiles {
-			if place.FilePath == at.FilePath {
-				spec.Details.SupportingFiles[i].FilePath = ""
-				spec.Details.SupportingFiles[i].LineNumber -= at.LineNumber
-			}
+	at := ptr.Deref(spec.Details.Location, v1alpha1.FileLocation{})
+	spec.Details.Location = nil
+	var own []*v1alpha1.FileLocation
+	for i := range spec.Details.SupportingFiles {
+		if place := &spec.Details.SupportingFiles[i]; at.FilePath != "" && place.FilePath == at.FilePath {
+			place.FilePath, own = "", append(own, place)
 		}
 	}
-	spec.Details.Location = nil
-	return fingerprints.Hash(string(comparedFacts(&spec, reported)))
+	digest := func() string { return fingerprints.Hash(string(comparedFacts(&spec, reported))) }
+	lines := digest()
+	if len(own) == 0 {
+		return recognition.Facts{Lines: lines, Distances: lines}
+	}
+	for _, place := range own {
+		place.LineNumber -= at.LineNumber
+	}
+	return recognition.Facts{Lines: lines, Distances: "distances " + digest()}
 }
 
 // jobOf returns a text that is the same for findings that one job reports: those of several jobs may be one problem.

@@ -92,10 +92,10 @@ type Scan struct {
 	// Incomplete reports that this scan, or one since the last complete one, has not looked at everything: a file without
 	// a result may still be there, and one without a finding may have been there before.
 	Incomplete bool
-	// ResultFacts and KnownFacts return a text that is the same for a result and a finding that also agree in facts that
-	// are not evidence, so that of several with equal evidence each keeps its own. ResultFacts may be nil: then nothing
-	// distinguishes these. KnownFacts may be nil too: then all findings agree in them.
-	ResultFacts, KnownFacts func(index int) string
+	// ResultFacts and KnownFacts return the facts of a result and of a finding that are not evidence, so that of several
+	// with equal evidence each keeps its own. ResultFacts may be nil: then nothing distinguishes these. KnownFacts may be
+	// nil too: then all findings agree in them.
+	ResultFacts, KnownFacts func(index int) Facts
 	// Job returns a text that is the same for findings that were reported by the same job: if they agree in all facts too,
 	// they are different problems, and nothing but their decisions tells them apart. It is needed with KnownFacts.
 	Job func(known int) string
@@ -135,6 +135,8 @@ type matcher struct {
 	ofResult []Match
 	// taken holds, per finding, the result it is paired with, or none.
 	taken []int
+	// places holds the facts at each place, once they are asked for.
+	places *places
 	// allResults and allKnown are the indexes of all results and findings.
 	allResults, allKnown []int
 	// left is the number of results without a pair.

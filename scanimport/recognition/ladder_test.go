@@ -426,8 +426,9 @@ func TestTheSameScanIsRecognisedWhole(t *testing.T) {
 		for i, of := range order {
 			scan.Known[i] = Known{Evidence: results[of], Decision: rapid.SampledFrom([]string{"", "muted"}).Draw(t, "decision")}
 		}
-		scan.ResultFacts, scan.Job = strconv.Itoa, func(int) string { return "" }
-		scan.KnownFacts = func(known int) string { return strconv.Itoa(order[known]) }
+		factsOf := func(i int) Facts { return Facts{Lines: strconv.Itoa(i), Distances: strconv.Itoa(i)} }
+		scan.ResultFacts, scan.Job = factsOf, func(int) string { return "" }
+		scan.KnownFacts = func(known int) Facts { return factsOf(order[known]) }
 		matches := Recognise(scan)
 		for _, m := range matches {
 			if order[m.Known] != m.Result || m.Doubt != "" {

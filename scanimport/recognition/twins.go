@@ -25,19 +25,22 @@ func (m *matcher) lookOfKnown(known int) look {
 	return look{e, k.Foreign}
 }
 
+// spot is a place in a file.
+type spot struct {
+	path string
+	place
+}
+
+func spotOf(e *Evidence) spot { return spot{e.Path, placeOf(e)} }
+
 // alikes lists, of n results or findings, those that look like another one.
 func alikes(n int, of func(i int) *Evidence, lookOf func(i int) look) [][]int {
-	type spot struct {
-		path string
-		place
-	}
-	spotOf := func(i int) spot { return spot{of(i).Path, placeOf(of(i))} }
 	spots, lists := make(map[spot]int, n), map[look][]int{}
 	for i := range n {
-		spots[spotOf(i)]++
+		spots[spotOf(of(i))]++
 	}
 	for i := range n {
-		if spots[spotOf(i)] > 1 { // a look is large, and most are alone at their places
+		if spots[spotOf(of(i))] > 1 { // a look is large, and most are alone at their places
 			lists[lookOf(i)] = append(lists[lookOf(i)], i)
 		}
 	}
@@ -45,10 +48,10 @@ func alikes(n int, of func(i int) *Evidence, lookOf func(i int) look) [][]int {
 	return slices.SortedFunc(maps.Values(lists), func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
 }
 
-// atHome reports whether the finding is paired with a result that has the same facts.
+// atHome reports whether the finding is paired with a result that has the same facts: its own. Others are away.
 func (m *matcher) atHome(known int) bool {
 	r := m.taken[known]
-	return r != none && m.ResultFacts(r) == m.KnownFacts(known)
+	return r != none && m.agree(r, known)
 }
 
 // keepOwn exchanges findings that look alike among their results, and results that look alike among their findings, so
@@ -67,32 +70,38 @@ func (m *matcher) keepOwn() {
 
 // keepFindings gives results their own findings.
 func (m *matcher) keepFindings(known []int) {
-	type state struct {
-		facts  string
-		closed bool
-	}
 	var results []int
-	away := map[state][]int{}
+	away := [2]map[string][]int{{}, {}} // by whether they are closed, and facts
 	for _, k := range known {
 		if m.atHome(k) {
 			continue
 		}
-		is := state{m.KnownFacts(k), m.Known[k].Closed}
-		away[is] = append(away[is], k)
+		m.KnownFacts(k).add(away[closedIndex(&m.Known[k])], k)
 		if m.taken[k] != none {
 			results = append(results, m.taken[k])
 		}
 	}
 	for _, r := range results {
-		is := state{m.ResultFacts(r), m.Known[m.ofResult[r].Known].Closed}
-		for len(away[is]) > 0 && !m.atHome(m.ofResult[r].Known) {
-			own := away[is][0]
-			away[is] = away[is][1:]
-			if !m.atHome(own) {
-				m.exchange(m.ofResult[r].Known, own)
+		state := closedIndex(&m.Known[m.ofResult[r].Known])
+		for _, facts := range m.ResultFacts(r).distinct() {
+			for !m.atHome(m.ofResult[r].Known) {
+				own := next(away[state], facts, func(k int) bool { return m.agree(r, k) })
+				if own == none {
+					break
+				}
+				if !m.atHome(own) {
+					m.exchange(m.ofResult[r].Known, own)
+				}
 			}
 		}
 	}
+}
+
+func closedIndex(k *Known) int {
+	if k.Closed {
+		return 1
+	}
+	return 0
 }
 
 // exchange exchanges two findings; the second may have no result.
@@ -111,17 +120,20 @@ func (m *matcher) keepResults(results []int) {
 	away := map[string][]int{} // by facts
 	for _, r := range results {
 		if !home(r) {
-			away[m.ResultFacts(r)] = append(away[m.ResultFacts(r)], r)
+			m.ResultFacts(r).add(away, r)
 		}
 	}
 	for _, r := range results {
 		for !m.free(r) && !home(r) {
-			facts := m.KnownFacts(m.ofResult[r].Known)
-			if len(away[facts]) == 0 {
+			k, own := m.ofResult[r].Known, none
+			for _, facts := range m.KnownFacts(k).distinct() {
+				if own == none {
+					own = next(away, facts, func(r int) bool { return m.agree(r, k) })
+				}
+			}
+			if own == none {
 				break
 			}
-			own := away[facts][0]
-			away[facts] = away[facts][1:]
 			if !home(own) {
 				m.exchangeResults(r, own)
 			}
@@ -180,32 +192,36 @@ type problem struct {
 // doubtLeft marks the pairs of findings that have a twin without a result and with another decision. A closed one is a
 // twin of an open one if the result agrees with it, and not with the open one, in all facts.
 func (m *matcher) doubtLeft(known []int) {
-	problemOf := func(k int) problem {
-		p := problem{closed: m.Known[k].Closed}
-		if m.KnownFacts != nil {
-			p.facts, p.job = m.KnownFacts(k), m.Job(k)
-		}
-		return p
+	factsOf, jobOf := func(int) Facts { return Facts{} }, func(int) string { return "" }
+	if m.KnownFacts != nil {
+		factsOf, jobOf = m.KnownFacts, m.Job
 	}
 	decisions := map[problem]string{}
 	for _, k := range known {
 		if m.taken[k] != none {
 			continue
 		}
-		twin, decision := problemOf(k), m.Known[k].Decision
-		if other, there := decisions[twin]; there && other != decision {
-			decision = several
+		for _, facts := range factsOf(k).distinct() {
+			twin, decision := problem{facts, jobOf(k), m.Known[k].Closed}, m.Known[k].Decision
+			if other, there := decisions[twin]; there && other != decision {
+				decision = several
+			}
+			decisions[twin] = decision
 		}
-		decisions[twin] = decision
+	}
+	otherDecision := func(k int, twin problem) bool {
+		decision, there := decisions[twin]
+		return there && decision != m.Known[k].Decision
 	}
 	for _, k := range known {
-		twins := []problem{problemOf(k)}
-		if r := m.taken[k]; r != none && m.ResultFacts != nil && !m.atHome(k) {
-			twins = append(twins, problem{m.ResultFacts(r), m.Job(k), true})
+		if otherDecision(k, problem{factsOf(k).Lines, jobOf(k), m.Known[k].Closed}) {
+			m.doubt(k, DoubtCount)
 		}
-		for i, twin := range twins {
-			if decision, there := decisions[twin]; there && decision != m.Known[k].Decision {
-				m.doubt(k, []Doubt{DoubtCount, DoubtPlace}[i])
+		if r := m.taken[k]; r != none && m.ResultFacts != nil && !m.atHome(k) {
+			for _, facts := range m.ResultFacts(r).distinct() {
+				if otherDecision(k, problem{facts, jobOf(k), true}) {
+					m.doubt(k, DoubtPlace)
+				}
 			}
 		}
 	}
@@ -217,13 +233,13 @@ func (m *matcher) doubtChanged(known []int) {
 	away := slices.DeleteFunc(known, func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
 	facts, decisions, both := map[string]int{}, map[string]int{}, map[[2]string]int{}
 	for _, k := range away {
-		is, decision := m.KnownFacts(k), m.Known[k].Decision
+		is, decision := m.KnownFacts(k).Lines, m.Known[k].Decision
 		facts[is]++
 		decisions[decision]++
 		both[[2]string{is, decision}]++
 	}
 	for _, k := range away {
-		is, decision := m.KnownFacts(k), m.Known[k].Decision
+		is, decision := m.KnownFacts(k).Lines, m.Known[k].Decision
 		if len(away)-facts[is]-decisions[decision]+both[[2]string{is, decision}] > 0 {
 			m.doubt(k, DoubtPlace)
 		}
@@ -235,14 +251,14 @@ func (m *matcher) doubtChanged(known []int) {
 func (m *matcher) doubtAdded(results []int) {
 	left := map[string]bool{}
 	for _, r := range m.freeOf(results) {
-		left[m.ResultFacts(r)] = true
+		left[m.ResultFacts(r).Lines] = true
 	}
 	for _, r := range results {
 		if len(left) == 0 || m.free(r) {
 			continue
 		}
 		k := m.ofResult[r].Known
-		if other := len(left) > 1 || !left[m.ResultFacts(r)]; other && m.Known[k].Decision != "" && !m.atHome(k) {
+		if other := len(left) > 1 || !left[m.ResultFacts(r).Lines]; other && m.Known[k].Decision != "" && !m.atHome(k) {
 			m.doubt(k, DoubtPlace)
 		}
 	}
