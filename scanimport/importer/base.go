@@ -159,7 +159,8 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		own = b.Own(batches[0].Tool)
 	}
 	otherAnalysis := otherAnalysisThan(batches)
-	k := &known{findings: findings, foreign: b.foreignTo(batches, otherAnalysis)}
+	// A match in doubt is known all the same, so another resource or package would pass a gate unseen.
+	k := &known{findings: findings, foreign: b.foreignTo(batches, otherAnalysis), sameSubject: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
 	results, matches := pairBase(results, k, own)
 	for i, m := range matches {

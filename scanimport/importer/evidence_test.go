@@ -338,6 +338,32 @@ func TestADecisionAboutASourceDoesNotPassToOneThatComesBack(t *testing.T) {
 	}
 }
 
+// A module is renamed with its file: the decisions stay, in doubt. The results may also be those of another resource, so
+// a review counts them as new.
+func TestAFileThatIsRenamedWithItsModuleKeepsItsDecisions(t *testing.T) {
+	for _, code := range [][2]string{{"", ""}, {"x()", "y()"}} {
+		of := func(path, module string) []sarif.Result {
+			out := []sarif.Result{inFile(path, code[0], 3), inFile(path, code[1], 9)}
+			for i := range out {
+				out[i].Index, out[i].Logical = i, []sarif.Logical{{Kind: "module", Name: module}}
+			}
+			return out
+		}
+		l := newLife(t)
+		names := l.scans(of("shop/cart.py", "shop.cart")...)
+		l.mute()
+		renamed := of("shop/basket.py", "shop.basket")
+		out := &Compared{Known: ResultSet{}}
+		batch := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: renamed}
+		harness.Must(t, out.compare(t.Context(), Base{Since: time.Now()}, &v1alpha1.Repository{}, []*Batch{batch}, nil, nil, l.there()))
+		harness.Same(t, "known in a review, code "+code[0], 0, len(out.Known))
+		l.want("code "+code[0], l.scans(renamed...), names...)
+		for _, name := range names {
+			harness.Same(t, "in doubt, code "+code[0], true, l.findings[name].Spec.Doubt != nil)
+		}
+	}
+}
+
 // The second of two sources was repaired. When a third comes, the first keeps its decision, in whichever order they are.
 func TestADecisionAboutASourceStaysWithItWhenAnotherIsClosed(t *testing.T) {
 	first, second, third := flow(5, "c.js", 10), flow(5, "c.js", 20), flow(5, "c.js", 30)

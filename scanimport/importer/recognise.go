@@ -44,6 +44,8 @@ type known struct {
 	unfinished history
 	// foreign reports whether a finding belongs to an analysis that the results do not contain; nil: none does.
 	foreign func(*v1alpha1.Finding) bool
+	// sameSubject: what is in another file and about another resource or package is no finding of these.
+	sameSubject bool
 	// partial reports that the findings have only some of the facts, as issues do.
 	partial bool
 	// incomplete reports that this scan, or one since the last complete one of its series or of that whose findings it is
@@ -99,8 +101,8 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 	}
 	out := make([]match, len(results))
 	for _, m := range recognition.Recognise(recognition.Scan{
-		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, ResultFacts: resultFacts,
-		KnownFacts: knownFacts, Job: func(known int) string { return jobOf(&there[known].Spec) },
+		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, SameSubject: k.sameSubject,
+		ResultFacts: resultFacts, KnownFacts: knownFacts, Job: func(known int) string { return jobOf(&there[known].Spec) },
 	}) {
 		stored := ptr.Deref(there[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
 		_, repeats := k.unfinished[stored.ScanID]

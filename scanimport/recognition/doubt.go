@@ -181,10 +181,12 @@ func (c *company) alone(part Evidence) bool { return c.results[part] < 2 && c.kn
 func equal(a, b string) bool  { return a != "" && a == b }
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// otherSubject reports whether both name a resource or a package, and not the same one. A package's URL decides.
-func otherSubject(r, k *Evidence) bool {
-	return differ(r.Resource, k.Resource) || differ(r.PURL, k.PURL) ||
-		!equal(r.PURL, k.PURL) && differ(r.Package, k.Package)
+// otherSubject reports whether both name a resource or a package, and not the same one.
+func otherSubject(r, k *Evidence) bool { return differ(r.Resource, k.Resource) || otherPackage(r, k) }
+
+// otherPackage reports whether both name a package, and not the same one. Its URL decides.
+func otherPackage(r, k *Evidence) bool {
+	return differ(r.PURL, k.PURL) || !equal(r.PURL, k.PURL) && differ(r.Package, k.Package)
 }
 
 // otherVulnerability reports whether both are vulnerabilities that do not name each other: one that names the id of the

@@ -1,9 +1,9 @@
 package recognition
 
 // Facts are two texts about the facts of a result or a finding that are not evidence. Related places in its own file
-// stand in Lines with their lines, in Distances with how many lines they are from it. Two that agree in one of the texts
-// state the same about their problems: lines may have been added between the places, or above all of them. Without such
-// places both texts are the same.
+// are in Lines with their lines, in Distances with how many lines they are from it. Two that agree in one of the texts
+// state the same about their problems: lines may have been added between the places, or above all of them. Without
+// such places both texts are the same.
 type Facts struct {
 	Lines, Distances string
 }
@@ -58,8 +58,8 @@ func factsAt(n int, of func(int) *Evidence, facts func(int) Facts) map[spot]*spo
 	return out
 }
 
-// agree reports whether a result and a finding agree in all facts. If both texts make pairs at their places, and not the
-// same, the one that makes more pairs counts; if both make as many, such a pair may be either.
+// agree reports whether a result and a finding agree in all facts. Of the two texts the one that makes more pairs at
+// their places counts. If both make as many, a pair counts unless the other text pairs one of both otherwise.
 func (m *matcher) agree(result, known int) bool {
 	r, k := m.ResultFacts(result), m.KnownFacts(known)
 	lines, distances := r.Lines == k.Lines, r.Distances == k.Distances

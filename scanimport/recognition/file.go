@@ -8,10 +8,20 @@ import (
 )
 
 // fileMoved pairs the results of a new file with the findings of a missing one, if all of them agree in rule, line,
-// message and code, and none is about another resource or package. If several files agree with several others, the most
-// frequent rename decides: a root, a folder, a prefix.
+// message and code, and none is about another package: first if none is about another resource either. A resource may
+// be named after its file and renamed with it, so pairs with another one are in doubt. If several files agree with
+// several others, the most frequent rename decides: a root, a folder, a prefix.
 func fileMoved(m *matcher) {
-	candidates := possibleMoves(m.goneFiles(), m.newFiles(), m.otherSubjects)
+	m.filesMoved(otherSubject)
+	if !m.SameSubject {
+		m.filesMoved(otherPackage)
+	}
+}
+
+// filesMoved pairs files of which no result and its finding are apart.
+func (m *matcher) filesMoved(apart func(r, k *Evidence) bool) {
+	filesApart := func(from, to *file) bool { return m.anyPair(from, to, apart) }
+	candidates := possibleMoves(m.goneFiles(), m.newFiles(), filesApart)
 	renames := map[rename]int{}
 	for _, c := range candidates {
 		renames[c.by]++
@@ -183,10 +193,10 @@ func bySignature(files map[string]*file, without map[string]bool, of func(int) *
 	return out
 }
 
-// otherSubjects reports whether two files with one signature are about different resources or packages.
-func (m *matcher) otherSubjects(from, to *file) bool {
+// anyPair reports whether any pair of two files with one signature is apart.
+func (m *matcher) anyPair(from, to *file, apart func(r, k *Evidence) bool) bool {
 	for i := range from.indexes {
-		if otherSubject(&m.Results[to.indexes[i]], &m.Known[from.indexes[i]].Evidence) {
+		if apart(&m.Results[to.indexes[i]], &m.Known[from.indexes[i]].Evidence) {
 			return true
 		}
 	}
@@ -194,7 +204,11 @@ func (m *matcher) otherSubjects(from, to *file) bool {
 }
 
 func (m *matcher) pairFiles(c *move) {
-	for i := range c.from.indexes {
-		m.pair(c.to.indexes[i], c.from.indexes[i], "")
+	for i, result := range c.to.indexes {
+		known, doubt := c.from.indexes[i], Doubt("")
+		if otherSubject(&m.Results[result], &m.Known[known].Evidence) {
+			doubt = DoubtFile
+		}
+		m.pair(result, known, doubt)
 	}
 }

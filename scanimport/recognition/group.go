@@ -115,7 +115,8 @@ func (m *matcher) settle(results, known []int) {
 }
 
 // settledDoubt returns the doubt about a settled pair of a group: asMany reports that it has as many results as
-// findings, changed that several are at one place and have changed, so that their order is no evidence. A place that is not a file is not enough by itself.
+// findings, changed that several are at one place and have changed, so that their order is no evidence. A place that
+// is not a file is not enough by itself.
 func (m *matcher) settledDoubt(p aligned, asMany bool, changed func() bool) Doubt {
 	r, k := &m.Results[p.result], &m.Known[p.known]
 	switch {

@@ -92,6 +92,9 @@ type Scan struct {
 	// Incomplete reports that this scan, or one since the last complete one, has not looked at everything: a file without
 	// a result may still be there, and one without a finding may have been there before.
 	Incomplete bool
+	// SameSubject: a result in another file about another resource or package is another problem. Else it may be the
+	// finding, in doubt.
+	SameSubject bool
 	// ResultFacts and KnownFacts return the facts of a result and of a finding that are not evidence, so that of several
 	// with equal evidence each keeps its own. ResultFacts may be nil: then nothing distinguishes these. KnownFacts may be
 	// nil too: then all findings agree in them.

@@ -116,12 +116,15 @@ var cases = map[string]one{
 	"file renamed": {"no code, but rule, line and message of all results agree", File,
 		open(ev("R", "a", 5, message("m")), ev("S", "a", 9, message("n"))),
 		[]Evidence{ev("S", "b", 9, message("n")), ev("R", "b", 5, message("m"))}, nil, []int{1, 0}, 0},
-	"file of another resource": {"the first was deleted with its problems, and the other has the same", "",
+	"file of another resource": {"the first was deleted with its problems, or a module is named after its file", File,
 		open(ev("R", "a", 1, in("s3.a"), message("m")), ev("S", "a", 1, in("s3.a"), message("n"))),
-		[]Evidence{ev("R", "b", 1, in("s3.b"), message("m")), ev("S", "b", 1, in("s3.b"), message("n"))}, nil, []int{-1, -1}, 0},
+		[]Evidence{ev("R", "b", 1, in("s3.b"), message("m")), ev("S", "b", 1, in("s3.b"), message("n"))}, nil, []int{0, 1}, 2},
+	"file with another name of one resource": {"the others do not lose their decisions", File,
+		open(ev("R", "a", 1, in("s3.a"), message("m")), ev("S", "a", 2, in("s3.b"), message("n")), ev("T", "a", 3, message("n"))),
+		[]Evidence{ev("R", "b", 1, in("s3.a"), message("m")), ev("S", "b", 2, in("s3.c"), message("n")), ev("T", "b", 3, message("n"))}, nil, []int{0, 1, 2}, 3},
 	"folder of other resources": {"nor do two files confirm each other", "",
 		open(ev("R", "a/x", 1, in("s3.a"), message("m")), ev("R", "a/y", 1, in("s3.b"), message("m"))),
-		[]Evidence{ev("R", "b/x", 1, in("s3.c"), message("m")), ev("R", "b/y", 1, in("s3.d"), message("m"))}, nil, []int{-1, -1}, 0},
+		[]Evidence{ev("R", "b/x", 1, in("s3.c"), message("m")), ev("R", "b/y", 1, in("s3.d"), message("m"))}, nil, []int{0, 1}, 2},
 	"file of another package": {"one vulnerability of two packages, in two lock files", "",
 		open(ev("R", "a", 1, pkg("core", "1"), message("m")), ev("S", "a", 1, pkg("core", "1"), message("n"))),
 		[]Evidence{ev("R", "b", 1, pkg("api", "1"), message("m")), ev("S", "b", 1, pkg("api", "1"), message("n"))}, nil, []int{-1, -1}, 0},
@@ -453,7 +456,7 @@ func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 		}
 	}
 	m := newMatcher(Scan{Results: after, Known: open(before...)})
-	if moves := len(possibleMoves(m.goneFiles(), m.newFiles(), m.otherSubjects)); moves > mostPairs+2*mostMoves*kinds*files {
+	if moves := len(possibleMoves(m.goneFiles(), m.newFiles(), func(_, _ *file) bool { return false })); moves > mostPairs+2*mostMoves*kinds*files {
 		t.Errorf("%d moves of %d files are looked at", moves, kinds*files)
 	}
 	for _, p := range Recognise(Scan{Results: after, Known: open(before...)}) {

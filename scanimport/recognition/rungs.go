@@ -101,7 +101,7 @@ func elsewhere(keys ...key) func(*matcher) {
 				if !there {
 					f, there = closed[part]
 				}
-				if there && f.once && r.once {
+				if there && f.once && r.once && !(m.SameSubject && otherSubject(m.result(r.index), m.finding(f.index))) {
 					m.pair(r.index, f.index, m.movedDoubt(f.index))
 				}
 			}
