@@ -42,7 +42,8 @@ type known struct {
 	closesRest bool
 	// unfinished are the scans that did not complete, and that no later one has repeated.
 	unfinished history
-	// foreign reports whether a finding belongs to an analysis that the results do not contain; nil: none does.
+	// foreign reports whether a finding belongs to an analysis that the results do not contain, or to a project that was
+	// not scanned; nil: none does.
 	foreign func(*v1alpha1.Finding) bool
 	// sameSubject: what is in another file and about another resource or package is no finding of these.
 	sameSubject bool

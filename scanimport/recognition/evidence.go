@@ -46,7 +46,8 @@ type Known struct {
 	// Added reports that such an import created the finding because nothing was recognised. When it is repeated, the
 	// finding's result still counts when evidence is checked for ambiguity, because it took part in the first decision.
 	Added bool
-	// Foreign findings belong to an analysis that the scan does not contain: a result in another file is not one of them.
+	// Foreign findings belong to an analysis that the scan does not contain, or to a project that was not scanned: a
+	// result in another file is not one of them.
 	Foreign bool
 	// Legacy findings were stored by a version that stored no evidence, so little is known about them.
 	Legacy bool

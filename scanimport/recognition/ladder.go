@@ -41,7 +41,7 @@ const (
 	DoubtLine Doubt = "line moved, and no code to compare"
 	// DoubtPlace: several are at one place, and the evidence that distinguished them has changed.
 	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
-	// DoubtMessage: the place is the same, but the message, the code or the resource differs.
+	// DoubtMessage: the place is the same, but the message, the code, the resource or the package differs.
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
 	// DoubtFingerprint: the finding was stored before whole fingerprints were known, there is no code to compare, and it
 	// was closed, or message and lines do not make the pair certain.
@@ -52,7 +52,8 @@ const (
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
 	// DoubtIncomplete: another file, and nobody knows whether the old one is gone or the new one was there before.
 	DoubtIncomplete Doubt = "found in another file, and a scan was incomplete"
-	// DoubtFile: another file, and neither a fingerprint nor a second move confirms it.
+	// DoubtFile: another file, and neither a fingerprint nor a second move confirms it, or the resource or the package
+	// differs.
 	DoubtFile Doubt = "found in another file, and nothing confirms the move"
 )
 
