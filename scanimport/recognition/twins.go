@@ -167,6 +167,7 @@ func (m *matcher) doubtTwins() {
 			m.doubtAdded(results)
 		}
 	}
+	m.doubtReturned()
 }
 
 func (m *matcher) byState(known []int) (open, closed []int) {
@@ -189,41 +190,80 @@ type problem struct {
 	closed     bool
 }
 
-// doubtLeft marks the pairs of findings that have a twin without a result and with another decision. A closed one is a
-// twin of an open one if the result agrees with it, and not with the open one, in all facts.
-func (m *matcher) doubtLeft(known []int) {
-	factsOf, jobOf := func(int) Facts { return Facts{} }, func(int) string { return "" }
-	if m.KnownFacts != nil {
-		factsOf, jobOf = m.KnownFacts, m.Job
+// facts returns the texts about a finding and its job; empty ones if nobody compares them.
+func (m *matcher) facts(known int) (Facts, string) {
+	if m.KnownFacts == nil {
+		return Facts{}, ""
 	}
+	return m.KnownFacts(known), m.Job(known)
+}
+
+// decisionsLeft returns the decisions about those of the findings that have no result.
+func (m *matcher) decisionsLeft(known []int) map[problem]string {
 	decisions := map[problem]string{}
-	for _, k := range known {
-		if m.taken[k] != none {
-			continue
-		}
-		for _, facts := range factsOf(k).distinct() {
-			twin, decision := problem{facts, jobOf(k), m.Known[k].Closed}, m.Known[k].Decision
+	for _, k := range m.untaken(known) {
+		facts, job := m.facts(k)
+		for _, text := range facts.distinct() {
+			twin, decision := problem{text, job, m.Known[k].Closed}, m.Known[k].Decision
 			if other, there := decisions[twin]; there && other != decision {
 				decision = several
 			}
 			decisions[twin] = decision
 		}
 	}
-	otherDecision := func(k int, twin problem) bool {
-		decision, there := decisions[twin]
-		return there && decision != m.Known[k].Decision
-	}
+	return decisions
+}
+
+// doubtLeft marks the pairs of findings that have a twin without a result and with another decision. A closed one is a
+// twin of an open one if the result agrees with it, and not with the open one, in all facts.
+func (m *matcher) doubtLeft(known []int) {
+	decisions := m.decisionsLeft(known)
 	for _, k := range known {
-		if otherDecision(k, problem{factsOf(k).Lines, jobOf(k), m.Known[k].Closed}) {
+		facts, job := m.facts(k)
+		decision, there := decisions[problem{facts.Lines, job, m.Known[k].Closed}]
+		if there && decision != m.Known[k].Decision {
 			m.doubt(k, DoubtCount)
 		}
-		if r := m.taken[k]; r != none && m.ResultFacts != nil && !m.atHome(k) {
-			for _, facts := range m.ResultFacts(r).distinct() {
-				if otherDecision(k, problem{facts, jobOf(k), true}) {
-					m.doubt(k, DoubtPlace)
-				}
-			}
+		m.doubtIfOther(k, decisions, true)
+	}
+}
+
+// doubtIfOther marks the pair of a finding that does not agree in all facts, if the result agrees with an open, or a
+// closed, finding without a result that has another decision.
+func (m *matcher) doubtIfOther(known int, decisions map[problem]string, closed bool) {
+	r := m.taken[known]
+	if r == none || len(decisions) == 0 || m.ResultFacts == nil || m.atHome(known) {
+		return
+	}
+	for _, text := range m.ResultFacts(r).distinct() {
+		decision, there := decisions[problem{text, m.Job(known), closed}]
+		if there && decision != m.Known[known].Decision {
+			m.doubt(known, DoubtPlace)
 		}
+	}
+}
+
+// doubtReturned does the same for decided findings whose twin stayed at another line when the code moved.
+func (m *matcher) doubtReturned() {
+	if m.ResultFacts == nil {
+		return
+	}
+	left := map[Evidence][]int{}
+	for _, k := range m.untaken(m.allKnown) {
+		part, _ := alike(m.finding(k))
+		left[part] = append(left[part], k)
+	}
+	decisions := map[Evidence]map[problem]string{}
+	for r, p := range m.ofResult {
+		if len(left) == 0 || m.free(r) || p.Doubt != "" || m.Known[p.Known].Decision == "" {
+			continue
+		}
+		part, _ := alike(m.result(r))
+		if len(left[part]) > 0 && decisions[part] == nil && !m.atHome(p.Known) {
+			decisions[part] = m.decisionsLeft(left[part])
+		}
+		m.doubtIfOther(p.Known, decisions[part], false)
+		m.doubtIfOther(p.Known, decisions[part], true)
 	}
 }
 
