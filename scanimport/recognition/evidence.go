@@ -70,13 +70,14 @@ type place struct{ line, column int32 }
 
 func placeOf(e *Evidence) place { return place{e.Line, e.Column} }
 
-// compare orders by place and then by everything else, so that the order does not depend on the file.
+// compare orders by place and then by everything else, so that the order does not depend on the file. A fingerprint may
+// contain the path, and so comes after what a rename leaves.
 func (e *Evidence) compare(o *Evidence) int {
 	return cmp.Or(cmp.Compare(e.Line, o.Line), cmp.Compare(e.Column, o.Column),
 		cmp.Compare(e.Version, o.Version), cmp.Compare(e.Message, o.Message), cmp.Compare(e.Snippet, o.Snippet),
-		cmp.Compare(e.Fingerprint, o.Fingerprint), cmp.Compare(e.Resource, o.Resource),
-		cmp.Compare(e.Rule, o.Rule), cmp.Compare(e.Path, o.Path), cmp.Compare(e.Package, o.Package),
-		cmp.Compare(e.PURL, o.PURL), cmp.Compare(e.Vulnerability, o.Vulnerability), cmp.Compare(e.Aliases, o.Aliases),
+		cmp.Compare(e.Rule, o.Rule), cmp.Compare(e.Resource, o.Resource), cmp.Compare(e.PURL, o.PURL),
+		cmp.Compare(e.Package, o.Package), cmp.Compare(e.Fingerprint, o.Fingerprint), cmp.Compare(e.Path, o.Path),
+		cmp.Compare(e.Vulnerability, o.Vulnerability), cmp.Compare(e.Aliases, o.Aliases),
 		cmp.Compare(e.IDs, o.IDs))
 }
 
