@@ -124,7 +124,7 @@ func (m *matcher) settledDoubt(p aligned, asMany bool, changed func() bool) Doub
 		return DoubtPlace
 	case m.rung == Resource && r.Path == "" && r.Message != k.Message && !r.hasCode():
 		return DoubtMessage
-	case asMany || p.shift == 0 || p.votes > 1:
+	case asMany || placeOf(r) == placeOf(&k.Evidence) || p.shift != 0 && p.votes > 1:
 		return ""
 	default:
 		return DoubtCount
@@ -230,7 +230,7 @@ func bestFirst(atMost map[int]int, left func(shift int) int, do func(shift, vote
 	}
 }
 
-// shifted pairs results and findings that are that many lines apart, by the nearest columns. Their votes are the pairs:
+// shifted pairs results and findings that are that many lines apart, by equal columns, else in order. Their votes are the pairs:
 // one result and two findings of a line are one.
 func (m *matcher) shifted(results, known []int, shift int, pair func(aligned)) {
 	byLine := map[int][]int{}
