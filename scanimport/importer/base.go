@@ -159,8 +159,9 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		own = b.Own(batches[0].Tool)
 	}
 	otherAnalysis := otherAnalysisThan(batches)
+	unscanned, _ := b.other(batches)
 	// A match in doubt is known all the same, so another resource or package would pass a gate unseen.
-	k := &known{findings: findings, foreign: b.foreignTo(batches, otherAnalysis), sameSubject: true}
+	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, unscanned), sameSubject: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
 	results, matches := pairBase(results, k, own)
 	for i, m := range matches {
@@ -178,10 +179,12 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		}
 	}
 	for i := range findings {
-		// A finding of another analysis is not fixed either: the results of all analyses are merged.
+		// A finding of another analysis is not fixed either: the results of all analyses are merged. Nor is one of a
+		// project that nobody has scanned.
 		spec := &findings[i].Spec
 		other := func(analysis string) bool { return analysis != spec.Analysis }
-		if unreported[findings[i].Name] && !slices.ContainsFunc(analyses[atLine(spec)], other) {
+		gone := unreported[findings[i].Name] && !unscanned(spec.ProjectRef)
+		if gone && !slices.ContainsFunc(analyses[atLine(spec)], other) {
 			out.fixed(b, &findings[i])
 		}
 	}
@@ -300,10 +303,9 @@ func (out *Compared) warnOfForeign(b *Batch, past history, findings []v1alpha1.F
 // foreignTo returns a function that reports whether a finding belongs to an analysis that the files do not contain, or
 // to a project that they are not about: nobody knows whether it is gone from its file, so a result in another file is
 // another problem.
-func (b Base) foreignTo(batches []*Batch,
-	otherAnalysis func(*v1alpha1.Finding) bool) func(*v1alpha1.Finding) bool {
-	otherProject, _ := b.other(batches)
-	return func(f *v1alpha1.Finding) bool { return otherAnalysis(f) || otherProject(f.Spec.ProjectRef) }
+func foreignTo(otherAnalysis func(*v1alpha1.Finding) bool,
+	unscanned func(v1alpha1.ProjectReference) bool) func(*v1alpha1.Finding) bool {
+	return func(f *v1alpha1.Finding) bool { return otherAnalysis(f) || unscanned(f.Spec.ProjectRef) }
 }
 
 // otherAnalysisThan returns a function that reports whether a finding belongs to an analysis that the files do not

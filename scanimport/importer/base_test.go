@@ -91,6 +91,7 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	for path, want := range map[string]int{"b/lock": 0, "a/lock": 2} {
 		out := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: in(path)}, l.there()...)
 		harness.Same(t, path+" of another project: known", want, len(out.Known))
+		harness.Same(t, path+" of another project: fixed", 0, out.Fixed)
 		harness.Same(t, path+" of another project: warnings", 0, len(out.Warnings))
 	}
 	base.Scanned = nil
