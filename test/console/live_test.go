@@ -281,13 +281,6 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 	p.evaluates(`void stream.dispatchEvent(new MessageEvent("finding", { data: JSON.stringify(
 		{ change: "updated", id: "f-0001", status: "open", user_status: "open", updated_at: "9999-01-01T00:00:00Z" }) }))`, nil)
 	p.reads("#f-0001 .age", "changed")
-
-	// The answer to a decision may be older than what the list shows by then.
-	p.evaluates(`void document.querySelector("#messages").replaceChildren()`, nil)
-	p.evaluates(`document.querySelector("#f-0001").dataset.updated = "9999-01-01T00:00:00Z"`, nil)
-	p.presses("j", "c")
-	p.reads("#messages", "Decided: Finding number 1.")
-	p.sees("!document.querySelector('#f-0001 .state').textContent.includes('apikey/ada')")
 }
 
 // A change that is heard and the check after a gap may find out at the same time.

@@ -1,7 +1,7 @@
 // Decisions about one finding: sent one after the other, each undone by u.
 import { ask, message, Refusal, report } from "../ui/ui.js";
 import { about, panel, refresh } from "./panel.js";
-import { addressOf, freshRow, isOlder, replaceRow, rowIn, rowOf, titleOf } from "./rows.js";
+import { addressOf, freshRow, replaceRow, rowIn, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
@@ -170,9 +170,9 @@ async function look(id) {
 }
 
 /** Puts a finding's row in the place of the one that the list has by now, if any: the list may be another one since the
- * row was asked for. A newer row stays.
+ * row was asked for.
  * @param {string} id @param {HTMLElement} fresh */
 function putRow(id, fresh) {
   const row = rowOf(id);
-  if (row && !isOlder(fresh, row)) replaceRow(row, fresh);
+  if (row) replaceRow(row, fresh);
 }
