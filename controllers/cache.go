@@ -40,8 +40,8 @@ func CacheOptions() cache.Options {
 			&corev1.ServiceAccount{}: metadataOfOurs,
 			// Whole: ensureRoleBinding and the quota's watch compare most of these two. Who may create them in a
 			// namespace is an administrator of it, unlike who may create a Secret.
-			&rbacv1.RoleBinding{}:    madeByUs,
-			&corev1.ResourceQuota{}:  madeByUs,
+			&rbacv1.RoleBinding{}:   madeByUs,
+			&corev1.ResourceQuota{}: madeByUs,
 			// updatedAt and the end of a scan are derived from the times in managedFields.
 			&v1alpha1.Finding{}:     {Transform: shareComments(lru.New(recentComments))},
 			&v1alpha1.Project{}:     whoAndWhen,

@@ -230,8 +230,8 @@ func bestFirst(atMost map[int]int, left func(shift int) int, do func(shift, vote
 	}
 }
 
-// shifted pairs results and findings that are that many lines apart, by equal columns, else in order. Their votes are the pairs:
-// one result and two findings of a line are one.
+// shifted pairs results and findings that are that many lines apart, by equal columns, else in order. Their votes are
+// the pairs: one result and two findings of a line are one.
 func (m *matcher) shifted(results, known []int, shift int, pair func(aligned)) {
 	byLine := map[int][]int{}
 	for _, k := range known {

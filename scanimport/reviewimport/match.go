@@ -179,7 +179,8 @@ const mostRounds = 8
 // recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
 // issue's result, or may be about another, that result alone is recognised again, among the issues that no result was
 // matched to. A decided issue at another line does not count as a match then: without its own issue, a result easily
-// resembles a similar problem elsewhere. The last round leaves out the issues whose decisions cover none of the results.
+// resembles a similar problem elsewhere. The last round leaves out the issues whose decisions cover none of the
+// results.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names, free := make([]string, len(results)), maps.Clone(existing)
 	own := make([][]*v1alpha1.ReviewIssue, len(results)) // the issues whose decisions do not cover a result

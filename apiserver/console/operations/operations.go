@@ -196,8 +196,8 @@ func requestOf(form url.Values) request {
 	return r
 }
 
-// showFindingsList redirects to the list of findings whose form was sent to the address. After a refused form the browser
-// is at this address; a reload or a login requests it with GET.
+// showFindingsList redirects to the list of findings whose form was sent to the address. After a refused form the
+// browser is at this address; a reload or a login requests it with GET.
 func showFindingsList(_ context.Context, v *page.Visit) (page.Response, error) {
 	return page.SeeOther(page.Address("/console/findings", v.Query)), nil
 }

@@ -117,8 +117,8 @@ func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secr
 	return nil
 }
 
-// makeRoom deletes the old Secret. It keeps one in use if the API server would refuse the new one, as a policy or a full
-// quota does: it may hold the only copy of a token. Admission comes before the check whether the name is taken.
+// makeRoom deletes the old Secret. It keeps one in use if the API server would refuse the new one, as a policy or a
+// full quota does: it may hold the only copy of a token. Admission comes before the check whether the name is taken.
 func (s Store) makeRoom(ctx context.Context, old, replacement *corev1.Secret, inUse bool) error {
 	if inUse {
 		err := s.client.Create(ctx, replacement.DeepCopy(), client.DryRunAll)
