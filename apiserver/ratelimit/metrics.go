@@ -13,6 +13,12 @@ const (
 	inMemory place = "memory"
 )
 
+// The outcomes of a request.
+const (
+	allowed = "allowed"
+	blocked = "blocked"
+)
+
 type metrics struct {
 	requests    *prometheus.CounterVec
 	redisErrors prometheus.Counter
@@ -21,7 +27,7 @@ type metrics struct {
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	factory := promauto.With(registerer)
-	return &metrics{
+	m := &metrics{
 		requests: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_ratelimit_requests_total",
 			Help: "Requests counted against a rate limit, by outcome (allowed, blocked) and by where they were counted (redis, memory).",
@@ -35,12 +41,18 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 			Help: "1 if the last request was counted in Redis, or if there was none and Redis is configured; 0 if in memory.",
 		}),
 	}
+	for _, outcome := range []string{allowed, blocked} {
+		for _, where := range []place{inRedis, inMemory} {
+			m.requests.WithLabelValues(outcome, string(where)) // rate() misses the first increment of a new series
+		}
+	}
+	return m
 }
 
 func (m *metrics) record(decision Decision, where place) {
-	outcome := "allowed"
+	outcome := allowed
 	if !decision.Allowed {
-		outcome = "blocked"
+		outcome = blocked
 	}
 	m.requests.WithLabelValues(outcome, string(where)).Inc()
 	inUse := 0.0

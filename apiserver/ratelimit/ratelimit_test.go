@@ -322,7 +322,9 @@ findings_ratelimit_redis_in_use 0
 # HELP findings_ratelimit_requests_total Requests counted against a rate limit, by outcome (allowed, blocked) and by where they were counted (redis, memory).
 # TYPE findings_ratelimit_requests_total counter
 findings_ratelimit_requests_total{outcome="allowed",store="memory"} 2
+findings_ratelimit_requests_total{outcome="allowed",store="redis"} 0
 findings_ratelimit_requests_total{outcome="blocked",store="memory"} 1
+findings_ratelimit_requests_total{outcome="blocked",store="redis"} 0
 `
 	err = testutil.GatherAndCompare(registry, strings.NewReader(want), "findings_ratelimit_requests_total", "findings_ratelimit_redis_in_use")
 	harness.NoError(t, "metrics", err)
