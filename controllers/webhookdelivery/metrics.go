@@ -25,7 +25,7 @@ func newAttemptsCounter(registry prometheus.Registerer) attemptsCounter {
 	for _, outcome := range []v1alpha1.WebhookAttemptOutcome{
 		v1alpha1.WebhookAttemptSucceeded, v1alpha1.WebhookAttemptFailed, v1alpha1.WebhookAttemptUnknown,
 	} {
-		c.WithLabelValues(label(outcome)) // export 0 rather than nothing
+		c.WithLabelValues(label(outcome)) // rate() misses the first increment of a new series
 	}
 	return c
 }
