@@ -55,7 +55,7 @@ func compareStart(a, b *v1alpha1.Scan) int {
 	)
 }
 
-// compareEnd compares scans that have succeeded.
+// compareEnd compares scans that have succeeded by their completion, then as compareStart does.
 func compareEnd(a, b *v1alpha1.Scan) int {
 	return cmp.Or(a.Spec.CompletedAt.Compare(b.Spec.CompletedAt.Time), compareStart(a, b))
 }
@@ -76,22 +76,22 @@ func LastSuccess(scans []v1alpha1.Scan) *v1alpha1.Time {
 // scan, the last started successful scan, or the last scan to succeed. While these are kept,
 // removing other scans changes neither LastStarted nor LastSuccess.
 func IsLast(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
-	return isLast(scan, list, every, compareStart) || isLast(scan, list, succeeded, compareStart) ||
-		isLast(scan, list, succeeded, compareEnd)
+	return isGreatest(scan, list, every, compareStart) || isGreatest(scan, list, succeeded, compareStart) ||
+		isGreatest(scan, list, succeeded, compareEnd)
 }
 
 // IsLastToWrite reports whether the scan is the last started one that got as far as writing findings.
 func IsLastToWrite(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
-	return isLast(scan, list, (*v1alpha1.Scan).WroteFindings, compareStart)
+	return isGreatest(scan, list, (*v1alpha1.Scan).WroteFindings, compareStart)
 }
 
 // IsFirstSuccess reports whether the scan is the successful one that started first.
 func IsFirstSuccess(scan *v1alpha1.Scan, list []v1alpha1.Scan) bool {
-	return isLast(scan, list, succeeded, func(a, b *v1alpha1.Scan) int { return compareStart(b, a) })
+	return isGreatest(scan, list, succeeded, func(a, b *v1alpha1.Scan) int { return compareStart(b, a) })
 }
 
-// isLast reports whether the scan matches and no other matching scan compares greater.
-func isLast(scan *v1alpha1.Scan, list []v1alpha1.Scan, matches func(*v1alpha1.Scan) bool,
+// isGreatest reports whether the scan matches and no other matching scan compares greater.
+func isGreatest(scan *v1alpha1.Scan, list []v1alpha1.Scan, matches func(*v1alpha1.Scan) bool,
 	compare func(a, b *v1alpha1.Scan) int) bool {
 	if !matches(scan) {
 		return false
