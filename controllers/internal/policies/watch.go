@@ -43,8 +43,8 @@ var (
 	RepositoryFactsDiffer = predicate.And(watch.NewSinceStart, watch.Updates(triagepolicy.RepositoryFactsDiffer))
 )
 
-// Hourly triggers a new evaluation for namespaces with policies that depend on the time: it calls the handler with one
-// policy per such namespace.
+// Hourly triggers a new evaluation for namespaces with policies that depend on the time: at each NowInterval it calls
+// the handler with one policy per such namespace. It runs with its controller, so on the leader alone.
 func Hourly(cache client.Reader, clock clock.WithTicker, to handler.EventHandler) source.Source {
 	return source.Func(func(ctx context.Context, q watch.Queue) error {
 		go func() {
