@@ -26,12 +26,12 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) error {
 	if !settles(s.Object, s.Before) {
 		return nil
 	}
-	current, err := r.cacheIsCurrent(ctx, s.Object, s.Now)
+	current, err := r.cacheIsCurrent(ctx, s.Object)
 	if err != nil {
 		return err
 	}
 	pending := true
-	if current {
+	if current || waitedLong(s.Object, s.Now) {
 		if pending, err = r.pager.MoreToCome(ctx, s.Object.Namespace, webhooks.CauseOfScan(s.Object)); err != nil {
 			return err
 		}
@@ -62,25 +62,25 @@ func settles(scan *v1alpha1.Scan, before *v1alpha1.ScanStatus) bool {
 
 // cacheIsCurrent reports whether the cache shows everything that the import wrote. Changes arrive in the order in which
 // they were made, so it is enough to see the last one.
-func (r *Reconciler) cacheIsCurrent(ctx context.Context, scan *v1alpha1.Scan, now time.Time) (bool, error) {
+func (r *Reconciler) cacheIsCurrent(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
 	last := scan.Spec.LastChange
 	if last == nil {
-		return changedNothing(scan.Spec.Counts) || waitedLong(scan, now), nil
+		return changedNothing(scan.Spec.Counts), nil
 	}
 	finding := &v1alpha1.Finding{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: scan.Namespace, Name: last.Finding}, finding,
 		client.UnsafeDisableDeepCopy)
 	if apierrors.IsNotFound(err) {
-		return waitedLong(scan, now), nil
+		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
 	order, err := resourceversion.CompareResourceVersion(finding.ResourceVersion, last.ResourceVersion)
 	if err != nil {
-		return waitedLong(scan, now), nil //nolint:nilerr // whoever wrote the scan named no version
+		return false, nil //nolint:nilerr // whoever wrote the scan named no version
 	}
-	return order >= 0 || waitedLong(scan, now), nil
+	return order >= 0, nil
 }
 
 func changedNothing(c *v1alpha1.ScanCounts) bool {
