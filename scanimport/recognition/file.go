@@ -54,11 +54,11 @@ func possibleMoves(gone, come map[string][]*file, apart func(from, to *file) boo
 	each := func(signature string) int { return len(come[signature]) * len(gone[signature]) }
 	slices.SortStableFunc(signatures, func(a, b string) int { return each(a) - each(b) })
 	var out []*move
-	add := func(from, to *file, alone bool) {
+	add := func(from, to *file) {
 		if apart(from, to) {
 			return
 		}
-		c := &move{from: from, to: to, by: renamed(from.path, to.path), alone: alone}
+		c := &move{from: from, to: to, by: renamed(from.path, to.path)}
 		from.moves, to.moves = append(from.moves, c), append(to.moves, c)
 		out = append(out, c)
 	}
@@ -66,14 +66,18 @@ func possibleMoves(gone, come map[string][]*file, apart func(from, to *file) boo
 		tos, froms := come[signature], gone[signature]
 		if left -= each(signature); left < 0 {
 			for i := range min(len(tos), len(froms)) {
-				add(froms[i], tos[i], false)
+				add(froms[i], tos[i])
 			}
 			continue
 		}
+		first := len(out)
 		for _, to := range tos {
 			for _, from := range froms {
-				add(from, to, each(signature) == 1)
+				add(from, to)
 			}
+		}
+		for _, c := range out[first:] {
+			c.alone = len(c.from.moves) == 1 && len(c.to.moves) == 1
 		}
 	}
 	return out
@@ -83,7 +87,7 @@ func possibleMoves(gone, come map[string][]*file, apart func(from, to *file) boo
 type move struct {
 	from, to *file
 	by       rename
-	// votes counts the moves with the same rename; alone reports that no other file has this signature.
+	// votes counts the moves with the same rename; alone reports that neither file has another one.
 	votes int
 	alone bool
 }
