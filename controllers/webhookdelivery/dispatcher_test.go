@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/safely"
@@ -219,17 +220,27 @@ func TestAPanicFailsItsDeliveryAlone(t *testing.T) {
 	}
 }
 
+// pauseQueue records the last pause.
+type pauseQueue struct {
+	watch.Queue
+	pause time.Duration
+}
+
+func (q *pauseQueue) AddAfter(_ reconcile.Request, pause time.Duration) { q.pause = pause }
+
 func TestOnlyAPanicIsLoggedWithAStack(t *testing.T) {
 	panicked := safely.Func(func() error { panic("no such payload") })()
-	for failed, want := range map[error]bool{panicked: true, errors.New("no such endpoint"): false} {
+	for failed, want := range map[error]bool{panicked: true, errors.New("no such endpoint"): false, nil: false} {
 		var logged string
 		ctx := logf.IntoContext(t.Context(), funcr.New(func(_, line string) { logged = line }, funcr.Options{}))
-		r, q := &Reconciler{dispatcher: newDispatcher(roomy, clock.RealClock{})}, watch.NewFairQueue("ended", nil)
-		defer q.ShutDown()
+		r, q := &Reconciler{dispatcher: newDispatcher(roomy, clock.RealClock{})}, &pauseQueue{}
 		harness.Must(t, r.enqueueEnded(ctx, q))
 		r.dispatcher.done(ctx, types.NamespacedName{Name: "a"}, failed)
 		if got := strings.Contains(logged, `"stack"`); got != want {
 			t.Errorf("logged %s", logged)
+		}
+		if long := q.pause >= troubleDelay; long != (failed != nil) || q.pause < settleDelay {
+			t.Errorf("after %v it is enqueued in %s", failed, q.pause)
 		}
 	}
 }
