@@ -71,12 +71,14 @@ func (r *Reconciler) checkHeartbeat(ctx context.Context, scan *v1alpha1.Scan) (l
 		r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
 		return liveness{checkIn: next.checkAt.Sub(now)}, nil
 	}
-	lease := &coordinationv1.Lease{}
-	err := r.Live.Get(ctx, name, lease)
-	if apierrors.IsNotFound(err) || !kube.IsName(name.Name) {
-		lease = nil // Any text may be the name, and the client refuses one that no object can have.
-	} else if err != nil {
-		return liveness{}, fmt.Errorf("read the Lease of the import: %w", err)
+	var lease *coordinationv1.Lease
+	if kube.IsName(name.Name) { // Any text may be the name, and no object can have any other.
+		found := &coordinationv1.Lease{}
+		if err := r.Live.Get(ctx, name, found); err == nil {
+			lease = found
+		} else if !apierrors.IsNotFound(err) {
+			return liveness{}, fmt.Errorf("read the Lease of the import: %w", err)
+		}
 	}
 	read := time.Now()
 	next, p := last.observe(lease, scan.Spec.Lease, now, read)

@@ -147,9 +147,18 @@ func TestAScanThatHasEndedIsNotGivenUpThoughTheCacheIsBehind(t *testing.T) {
 
 // An error would leave the scan running for good: its age says nothing, as it names a Lease.
 func TestALeaseOfANameThatNoObjectCanHaveDoesNotExist(t *testing.T) {
-	scan, _ := importing(t)
-	scan.Spec.Lease.Name = "ci/1234"
-	r := &Reconciler{Base: reconcile.Base{Live: env.Client}}
+	scan := builder.Scan("s-1", time.Now()).Mutate(func(scan *v1alpha1.Scan) {
+		scan.UID, scan.Spec.Lease = "s-1", &v1alpha1.ScanLease{Name: "CI-1234", Holder: "runner-1"}
+	}).Build()
+	r := &Reconciler{Base: reconcile.Base{Live: interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			if key.Name != scan.Name {
+				t.Errorf("%s was read", key)
+			}
+			into.SetUID(scan.UID)
+			return nil
+		},
+	})}}
 	if got, err := r.checkHeartbeat(t.Context(), scan); err != nil || got.dead == nil {
 		t.Errorf("%+v, error %v; want that the Lease is missed", got, err)
 	}
