@@ -1,7 +1,6 @@
 package finding
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -82,16 +81,14 @@ func TestTheEndOfADecisionIsAnEvent(t *testing.T) {
 	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted","reason":"used-in-tests","expiresAt":"`+end+`"}}}`)
 	by := finding.Spec.Triage.By
 	harness.Eventually(t, func(g Gomega) {
-		var got webhooks.FindingData
+		var payload string
 		list := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(ns))
 		for _, delivery := range list.Items {
 			if delivery.Spec.Event.Type == webhooks.FindingEvent(v1alpha1.TransitionExpired) {
-				payload := struct{ Data *webhooks.FindingData }{&got}
-				g.Expect(json.Unmarshal([]byte(delivery.Spec.Payload), &payload)).To(Succeed())
+				payload = delivery.Spec.Payload
 			}
 		}
-		g.Expect(got.UserStatus).To(Equal(&webhooks.Change{From: "muted", To: "open"}))
-		g.Expect(got.ExpiresAt).NotTo(BeNil())
-		g.Expect([]string{got.By, string(got.Reason), got.ExpiresAt.UTC().Format(time.RFC3339)}).To(Equal([]string{by, "used-in-tests", end}))
+		g.Expect(payload).To(HaveSuffix(`"by":"` + by + `","reason":"used-in-tests","expires_at":"` + end +
+			`","user_status":{"from":"muted","to":"open"}}}`))
 	})
 }

@@ -3,12 +3,18 @@ package webhooks
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
+
+// endElsewhere returns the end of a decision as somebody in another zone may write it.
+func endElsewhere() *v1alpha1.Time {
+	return &v1alpha1.Time{Time: time.Date(2026, 12, 31, 2, 0, 0, 500_000_000, time.FixedZone("", 2*60*60))}
+}
 
 // The payloads for kinds other than findings, byte for byte: identifiers and what has changed, but
 // no titles, descriptions or files.
@@ -39,6 +45,8 @@ func TestTheDataOfReviewsIssuesAndScans(t *testing.T) {
 			`{"issue_id":"a","uid":"u-1","seq":1,"review_id":"shop-412","severity":"high","state":{"to":"open"}}`},
 		{"and resolved", DataOfReviewIssue(issue, v1alpha1.Transition{Seq: 2, Type: "resolved", From: "open", To: "resolved", By: "1c2d"}),
 			`{"issue_id":"a","uid":"u-1","seq":2,"review_id":"shop-412","severity":"high","state":{"from":"open","to":"resolved"},"resolved_by":"1c2d"}`},
+		{"the end of a decision, in UTC with whole seconds", DataOfReviewIssue(issue, v1alpha1.Transition{Seq: 3, Type: "expired", From: "muted", To: "open", By: "ann", ExpiresAt: endElsewhere()}),
+			`{"issue_id":"a","uid":"u-1","seq":3,"review_id":"shop-412","severity":"high","user_status":{"from":"muted","to":"open"},"by":"ann","expires_at":"2026-12-31T00:00:00Z"}`},
 		{"a scan's end", DataOfScan(scan, v1alpha1.Transition{Seq: 1, Type: "completed", To: "Succeeded", By: "scanner/gosec"}),
 			`{"scan_id":"a","uid":"u-1","seq":1,"repository_id":"shop","project_id":"api","tool":"gosec","category":"Code","outcome":{"to":"Succeeded"},"abandoned":false,"counts":{"created":3,"updated":0,"closed":0,"reopened":0,"unchanged":0,"skipped":0}}`},
 		{"a scan that was given up, told of once its end has come", DataOfScan(scan, v1alpha1.Transition{Seq: 1, Type: "completed", To: "Failed", By: v1alpha1.ControllerFieldManager}),
