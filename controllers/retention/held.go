@@ -167,9 +167,9 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 }
 
 // recordsOwed reports whether the delivery, a page if it has entries, contains a transition that the object owes.
-func recordsOwed(delivery *v1alpha1.WebhookDelivery, entries []webhooks.PageEntry, object client.Object) bool {
+func recordsOwed(delivery *v1alpha1.WebhookDelivery, entries []webhooks.EntryKey, object client.Object) bool {
 	history, uid, endpoint := ledger.HistoryOf(object), object.GetUID(), types.UID(delivery.Spec.EndpointRef.UID)
-	return slices.ContainsFunc(entries, func(e webhooks.PageEntry) bool {
+	return slices.ContainsFunc(entries, func(e webhooks.EntryKey) bool {
 		return e.UID == string(uid) && e.Seq > history.EmittedSeq
 	}) || slices.ContainsFunc(history.Owed(), func(t v1alpha1.Transition) bool {
 		return delivery.Name == webhooks.DeliveryName(uid, t.Seq, endpoint)
@@ -193,7 +193,7 @@ func (r *Reconciler) unrecorded(ctx context.Context, object client.Object) (*v1a
 }
 
 // subjectsOf returns the delivery's subject and, for a page, each finding in it.
-func subjectsOf(delivery *v1alpha1.WebhookDelivery, entries []webhooks.PageEntry) []v1alpha1.WebhookEventSubject {
+func subjectsOf(delivery *v1alpha1.WebhookDelivery, entries []webhooks.EntryKey) []v1alpha1.WebhookEventSubject {
 	out := []v1alpha1.WebhookEventSubject{delivery.Spec.Event.Subject}
 	for _, entry := range entries {
 		out = append(out, v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(entry.FindingID)})

@@ -163,13 +163,23 @@ func pageName(cause string, first PageEntry, endpoint types.UID) string {
 	return hashName(cause, "page", first.UID, strconv.FormatInt(first.Seq, 10), string(endpoint))
 }
 
-// Covered returns the transitions that the delivery contains, if it is a page.
-func Covered(delivery *v1alpha1.WebhookDelivery) []PageEntry {
+// EntryKey identifies the transition of a page's entry.
+type EntryKey struct {
+	FindingID string `json:"finding_id"`
+	UID       string `json:"uid"`
+	Seq       int64  `json:"seq"`
+}
+
+// Covered returns the transitions that the delivery contains, if it is a page. Every page in the cache is read again
+// whenever it changes, so it reads nothing else of them.
+func Covered(delivery *v1alpha1.WebhookDelivery) []EntryKey {
 	if delivery.Spec.Event.Type != EventFindingBatch {
 		return nil
 	}
 	var content struct {
-		Data pageData `json:"data"`
+		Data struct {
+			Findings []EntryKey `json:"findings"`
+		} `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(delivery.Spec.Payload), &content); err != nil {
 		return nil // Not a page of ours: these are JSON.
