@@ -460,24 +460,6 @@ func TestADecisionAboutOneOfSeveralSourcesStaysWithIt(t *testing.T) {
 	}
 }
 
-// No import could settle the difference.
-func TestEndpointsThatAnotherClientAddedLeaveNoDoubt(t *testing.T) {
-	l := newLife(t)
-	other := inFile("", "", 0)
-	other.RuleID, other.Endpoints = "S", []sarif.Endpoint{{Method: "GET", Path: "/login"}}
-	results := []sarif.Result{flow(5, "c.js", 10), flow(5, "c.js", 20), other}
-	names := l.scans(results...)
-	l.mute()
-	l.decideNothing(names[0])
-	for _, name := range names[:2] {
-		f := l.findings[name]
-		f.Spec.Details.EndpointLocations = []v1alpha1.EndpointLocation{{Type: v1alpha1.EndpointGRPC, Path: "x"}}
-		l.findings[name] = f
-	}
-	l.want("the same again", l.scans(results...), names...)
-	harness.Same(t, "in doubt", 0, l.plan.doubtful)
-}
-
 func TestDecisionsAreTheSameWhoeverMadeThem(t *testing.T) {
 	for _, tc := range []struct {
 		reason string

@@ -35,26 +35,33 @@ func addsLink(reported, there *v1alpha1.FindingSpec) bool {
 }
 
 // factsOf returns functions that return the facts of a result and of a finding, given by index: regardless of who
-// reports it, of the ordinals of fingerprints, and of endpoints, which another client may have added (the first is
-// evidence). Each is digested once, since similar ones are compared many times.
+// reports it and of the ordinals of fingerprints. Each is digested once, since similar ones are compared many times.
 func factsOf(results []reported, there []v1alpha1.Finding) (ofResult, ofKnown func(index int) recognition.Facts) {
-	return digests(func(i int) *v1alpha1.FindingSpec { return &results[i].spec }),
-		digests(func(i int) *v1alpha1.FindingSpec { return &there[i].Spec })
+	endpoints := &v1alpha1.FindingSpec{}
+	for i := range results {
+		if r := &results[i].spec; len(r.Details.EndpointLocations) > 0 {
+			endpoints = r // the tool reports endpoints; else no other client's are compared
+			break
+		}
+	}
+	return digests(endpoints, func(i int) *v1alpha1.FindingSpec { return &results[i].spec }),
+		digests(endpoints, func(i int) *v1alpha1.FindingSpec { return &there[i].Spec })
 }
 
-func digests(of func(index int) *v1alpha1.FindingSpec) func(index int) recognition.Facts {
+func digests(reported *v1alpha1.FindingSpec,
+	of func(index int) *v1alpha1.FindingSpec) func(index int) recognition.Facts {
 	done := map[int]recognition.Facts{}
 	return func(i int) recognition.Facts {
 		facts, there := done[i]
 		if !there {
-			facts = factsDigest(of(i))
+			facts = factsDigest(of(i), reported)
 			done[i] = facts
 		}
 		return facts
 	}
 }
 
-func factsDigest(of *v1alpha1.FindingSpec) recognition.Facts {
+func factsDigest(of, reported *v1alpha1.FindingSpec) recognition.Facts {
 	spec := *of.DeepCopy()
 	spec.ProjectRef, spec.Tool, spec.Analysis, spec.Agent = v1alpha1.ProjectReference{}, "", "", nil
 	spec.Evidence = "" // has been compared, and may contain the digest of an earlier version
@@ -62,14 +69,14 @@ func factsDigest(of *v1alpha1.FindingSpec) recognition.Facts {
 		spec.Fingerprints[i].Value = fingerprints.WithoutOrdinal(f.Name, f.Value)
 	}
 	at := ptr.Deref(spec.Details.Location, v1alpha1.FileLocation{})
-	spec.Details.Location, spec.Details.EndpointLocations = nil, nil
+	spec.Details.Location = nil
 	var own []*v1alpha1.FileLocation
 	for i := range spec.Details.SupportingFiles {
 		if place := &spec.Details.SupportingFiles[i]; at.FilePath != "" && place.FilePath == at.FilePath {
 			place.FilePath, own = "", append(own, place)
 		}
 	}
-	digest := func() string { return fingerprints.Hash(string(comparedFacts(&spec, &spec))) }
+	digest := func() string { return fingerprints.Hash(string(comparedFacts(&spec, reported))) }
 	lines := digest()
 	if len(own) == 0 {
 		return recognition.Facts{Lines: lines, Distances: lines}
