@@ -14,7 +14,34 @@ import (
 func fileMoved(m *matcher) {
 	m.filesMoved(otherSubject)
 	if !m.SameSubject {
-		m.filesMoved(otherPackage)
+		elsewhere := m.reportedElsewhere()
+		m.filesMoved(func(r, k *Evidence) bool {
+			return otherPackage(r, k) || otherSubject(r, k) && elsewhere(k, r.Path)
+		})
+	}
+}
+
+// reportedElsewhere returns a function that reports whether a result without a finding, in another file than path, has
+// the finding's fingerprint or resource: a file about another resource is not the finding's then.
+func (m *matcher) reportedElsewhere() func(k *Evidence, path string) bool {
+	keys := []key{byFingerprint, byResource}
+	paths := map[Evidence]map[string]bool{}
+	for _, r := range m.freeOf(m.allResults) {
+		for _, by := range keys {
+			if part, ok := by(m.result(r)); ok {
+				if paths[part] == nil {
+					paths[part] = map[string]bool{}
+				}
+				paths[part][m.result(r).Path] = true
+			}
+		}
+	}
+	return func(k *Evidence, path string) bool {
+		return slices.ContainsFunc(keys, func(by key) bool {
+			part, ok := by(k)
+			in := paths[part]
+			return ok && (len(in) > 1 || len(in) == 1 && !in[path])
+		})
 	}
 }
 
@@ -22,7 +49,7 @@ func fileMoved(m *matcher) {
 func (m *matcher) filesMoved(apart func(r, k *Evidence) bool) {
 	filesApart := func(from, to *file) bool { return m.anyPair(from, to, apart) }
 	candidates := possibleMoves(m.goneFiles(), m.newFiles(), filesApart)
-	renames := map[rename]int{}
+	renames := m.renamesMade()
 	for _, c := range candidates {
 		renames[c.by]++
 	}
@@ -36,6 +63,23 @@ func (m *matcher) filesMoved(apart func(r, k *Evidence) bool) {
 			m.pairFiles(c)
 		}
 	}
+}
+
+// renamesMade counts the renames of the files that are paired already.
+func (m *matcher) renamesMade() map[rename]int {
+	type files struct{ from, to string }
+	made, renames := map[files]bool{}, map[rename]int{}
+	for r := range m.ofResult {
+		p := &m.ofResult[r]
+		if m.free(r) || p.Rung != File {
+			continue
+		}
+		if pair := (files{m.Known[p.Known].Path, m.result(r).Path}); !made[pair] {
+			made[pair] = true
+			renames[renamed(pair.from, pair.to)]++
+		}
+	}
+	return renames
 }
 
 // mostMoves bounds the moves that are considered per file, beyond mostPairs in total: memory and time grow with the
