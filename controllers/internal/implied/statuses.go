@@ -56,8 +56,10 @@ func (s *Statuses) of(object client.Object) entry {
 	return entry{}
 }
 
-// change changes what is known of the finding.
-func (s *Statuses) change(finding *v1alpha1.Finding, change func(*entry)) {
+// update applies the change to what is known of the finding, under the lock. It discards what is known of another
+// finding with the same name, even of a later one: Request and Lose are called with what was read earlier. That one is
+// reconciled again.
+func (s *Statuses) update(finding *v1alpha1.Finding, apply func(*entry)) {
 	if s == nil {
 		return
 	}
@@ -72,7 +74,7 @@ func (s *Statuses) change(finding *v1alpha1.Finding, change func(*entry)) {
 	if e.finding != finding.UID {
 		e = entry{finding: finding.UID}
 	}
-	change(&e)
+	apply(&e)
 	findings[finding.Name] = e
 }
 
@@ -80,7 +82,7 @@ func (s *Statuses) change(finding *v1alpha1.Finding, change func(*entry)) {
 // creation to an endpoint with a backlog.
 func (s *Statuses) Leave(finding *v1alpha1.Finding, owes bool) {
 	creation := findingstate.CreationOf(&finding.Status)
-	s.change(finding, func(e *entry) { e.creation, e.owes = creation, owes })
+	s.update(finding, func(e *entry) { e.creation, e.owes = creation, owes })
 }
 
 // Owes reports whether the object is a finding that was left without a status and owes a delivery.
@@ -137,8 +139,8 @@ func (s *Statuses) OnRequest(enqueue func(types.NamespacedName)) {
 
 // Request asks for the finding's status to be stored, before the deliveries that record its creation go.
 func (s *Statuses) Request(finding *v1alpha1.Finding) {
-	var enqueue func(types.NamespacedName)
-	s.change(finding, func(e *entry) { e.requested, enqueue = true, s.enqueue })
+	var enqueue func(types.NamespacedName) // read under the lock as well
+	s.update(finding, func(e *entry) { e.requested, enqueue = true, s.enqueue })
 	if enqueue != nil {
 		enqueue(client.ObjectKeyFromObject(finding))
 	}
@@ -147,7 +149,7 @@ func (s *Statuses) Request(finding *v1alpha1.Finding) {
 // Lose requests the status of a finding because a delivery that recorded its creation is gone. The caller has the
 // finding reconciled.
 func (s *Statuses) Lose(finding *v1alpha1.Finding, delivery string) {
-	s.change(finding, func(e *entry) { e.requested, e.lost = true, append(e.lost, delivery) })
+	s.update(finding, func(e *entry) { e.requested, e.lost = true, append(e.lost, delivery) })
 }
 
 // IsRequested reports whether the finding's status is to be stored although it follows from its creation.
