@@ -192,7 +192,7 @@ func TestCountingWakesNobodyWhileThereIsRoom(t *testing.T) {
 	}
 }
 
-func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
+func TestEachBlockingKindHoldsAnOrganization(t *testing.T) {
 	r := &Reconciler{Base: reconcile.Base{Live: env.AsController(t)}}
 	at := time.Now().Truncate(time.Second)
 	values := map[string]func(namespace string) client.Object{
@@ -210,7 +210,7 @@ func TestEachKindOfValueHoldsAnOrganization(t *testing.T) {
 	}
 	for _, kind := range blockingKinds {
 		if values[kind] == nil {
-			t.Errorf("%s is of value and not tried", kind)
+			t.Errorf("%s blocks a removal and is not tried", kind)
 		}
 	}
 	for kind, value := range values {

@@ -104,7 +104,7 @@ func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 			}
 		}
 		from := place{"org-x", closedFindings}
-		want := lookAt(there, noon)
+		want := dueIn(there, noon)
 		var got []string
 		for last := first; ; { // in pages of two
 			page := a.due(from, last, noon, 2)
@@ -121,7 +121,7 @@ func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 		}
 		reached := entry{at: noon.Unix() + 1} // before everything that finished later
 		next, found := a.next(from, reached)
-		later := lookAt(there, noon.Add(100*time.Hour))[len(want):]
+		later := dueIn(there, noon.Add(100*time.Hour))[len(want):]
 		if found != (len(later) > 0) || found && !next.Equal(there[later[0]].Spec.Closed.At.Time) {
 			t.Fatalf("next at %s (%t), want that of %v", next, found, later)
 		}
@@ -134,8 +134,8 @@ func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 	})
 }
 
-// lookAt returns the names of all due objects, oldest first.
-func lookAt(there map[string]*v1alpha1.Finding, cutoff time.Time) []string {
+// dueIn returns the names of all due objects, oldest first.
+func dueIn(there map[string]*v1alpha1.Finding, cutoff time.Time) []string {
 	var due []position
 	for _, f := range there {
 		if is, ok := entryOf(client.Object(f)); ok && is.entry.at <= cutoff.Unix() {

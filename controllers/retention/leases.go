@@ -24,8 +24,8 @@ const leaseIdle = time.Hour
 const (
 	// leasePage is how many Leases are in memory at once: 60 MB at most.
 	leasePage = 40
-	// mostLeases is how many Leases of a namespace are read at a time, so at most as many are kept in a snapshot.
-	mostLeases = 10_000
+	// maxLeases is how many Leases of a namespace are read at a time, so at most as many are kept in a snapshot.
+	maxLeases = 10_000
 )
 
 // leaseKind is the kind in the metric's label.
@@ -93,7 +93,7 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 }
 
 // listLeases reads the namespace's Leases: those of imports that are unchanged since the last snapshot are due. It
-// reads only the first mostLeases by name; the others are read once enough of these are gone.
+// reads only the first maxLeases by name; the others are read once enough of these are gone.
 func (r *Reconciler) listLeases(ctx context.Context, namespace string, last snapshot) (snapshot, error) {
 	now, read := snapshot{versions: map[types.UID]string{}}, 0
 	err := kube.Pages(func(token string) (next string, err error) {
@@ -106,7 +106,7 @@ func (r *Reconciler) listLeases(ctx context.Context, namespace string, last snap
 		for i := range page.Items {
 			now.note(&page.Items[i], last)
 		}
-		if read += len(page.Items); read >= mostLeases {
+		if read += len(page.Items); read >= maxLeases {
 			return "", nil
 		}
 		return page.Continue, nil

@@ -75,7 +75,7 @@ func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
 	g.Expect(left()).To(ConsistOf("another"), "once it is not renewed any more")
 }
 
-// A round of removals may take longer than the time between two looks.
+// A round of removals may take longer than the time between two checks.
 func TestAllIdleLeasesGoBeforeTheNextLook(t *testing.T) {
 	ns := env.Organization(t, "many-leases")
 	clock := clocktesting.NewFakePassiveClock(noon)
@@ -169,7 +169,7 @@ func (s *store) List(_ context.Context, into client.ObjectList, options ...clien
 	return nil
 }
 
-// twice returns what is seen in the second of two looks at the store.
+// twice returns what is seen in the second of two lists of the store.
 func twice(t *testing.T, leases *store) snapshot {
 	t.Helper()
 	r := newReconciler(nil, nil, Settings{Clock: clocktesting.NewFakePassiveClock(noon)})
@@ -186,7 +186,7 @@ func TestLeasesAreReadInSmallPagesAndTheirAnnotationsAreNotKept(t *testing.T) {
 	leases := storeOf(2*leasePage+1, "large")
 	seen := twice(t, leases)
 	harness.Same(t, "due Leases", len(leases.leases), len(seen.due))
-	harness.Same(t, "limits of the requests of both looks", slices.Repeat([]int64{leasePage}, 6), leases.limits)
+	harness.Same(t, "limits of the requests of both lists", slices.Repeat([]int64{leasePage}, 6), leases.limits)
 	if kept := fmt.Sprintf("%+v", seen); strings.Contains(kept, "large") {
 		t.Errorf("the annotations are kept: %s", kept)
 	}
@@ -200,10 +200,10 @@ func TestALookAtLeasesOutlastsAnExpiredToken(t *testing.T) {
 }
 
 func TestTheLeasesOfOneLookAreBounded(t *testing.T) {
-	leases := storeOf(mostLeases+1, "")
+	leases := storeOf(maxLeases+1, "")
 	seen := twice(t, leases)
-	harness.Same(t, "due Leases", mostLeases, len(seen.due))
-	leases.leases = leases.leases[mostLeases:]
+	harness.Same(t, "due Leases", maxLeases, len(seen.due))
+	leases.leases = leases.leases[maxLeases:]
 	harness.Same(t, "due Leases once these are gone", 1, len(twice(t, leases).due))
 }
 

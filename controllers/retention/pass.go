@@ -46,10 +46,10 @@ const (
 
 // work does one turn of the pass and reports whether the pass is complete.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
-	left, looks := r.batch, maxChecked
+	left, checks := r.batch, maxChecked
 	for _, t := range termsOf(organization.Spec.Retention) {
 		from := place{organization.Status.Namespace, t.shelf}
-		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), looks) {
+		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), checks) {
 			if left == 0 {
 				return false, nil
 			}
@@ -61,12 +61,12 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				return false, err
 			}
 			p.note(t.shelf, e, outcome)
-			looks--
+			checks--
 			if outcome == fateRetired || outcome == fateRequested || outcome == fateRefused {
 				left--
 			}
 		}
-		if looks == 0 {
+		if checks == 0 {
 			return false, nil
 		}
 	}

@@ -83,8 +83,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // observe records the progress of the scan. An import whose heartbeat cannot be read does not count
 // as dead.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
-	importer, err := r.checkHeartbeat(ctx, s.Object)
-	p := progressOf(s.Object, importer, s.Now)
+	health, err := r.checkHeartbeat(ctx, s.Object)
+	p := progressOf(s.Object, health, s.Now)
 	observe(s.Object, p, s.Now)
 	// No event enqueues a scan whose importer has died.
 	s.RequeueAfter(p.changesIn)

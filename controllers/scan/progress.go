@@ -18,7 +18,7 @@ type progress struct {
 
 // progressOf derives the progress from what the importer recorded, its heartbeat and the time. An end
 // that is recorded late still counts: it replaces the verdict that the scan was abandoned.
-func progressOf(scan *v1alpha1.Scan, importer liveness, now time.Time) progress {
+func progressOf(scan *v1alpha1.Scan, health liveness, now time.Time) progress {
 	switch scan.Spec.Outcome {
 	case v1alpha1.ScanSucceeded:
 		return progress{phase: v1alpha1.ScanPhaseCompleted, verdict: conditions.Ready("The scan succeeded.")}
@@ -33,7 +33,7 @@ func progressOf(scan *v1alpha1.Scan, importer liveness, now time.Time) progress 
 		verdict.Message = v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady).Message
 		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: *verdict}
 	}
-	verdict, changesIn := importer.dead, importer.checkIn
+	verdict, changesIn := health.dead, health.checkIn
 	if scan.Spec.Lease == nil {
 		verdict, changesIn = overdue(scan, now)
 	}

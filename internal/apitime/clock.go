@@ -1,4 +1,4 @@
-// Package apitime returns the API server's time, and provides a clock that is never far ahead of it.
+// Package apitime returns the API server's time, and provides a clock that is never more than MostAhead ahead of it.
 package apitime
 
 import (

@@ -40,7 +40,7 @@ type Secret struct {
 // NewSecret returns a new random secret, and its text, which is all that a receiver needs.
 func NewSecret() (Secret, string) {
 	key := make([]byte, newKeyLength)
-	_, _ = rand.Read(key) // never fails: crypto/rand ends the program rather
+	_, _ = rand.Read(key) // crypto/rand never returns an error: it ends the program
 	return newSecret(key), SecretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 

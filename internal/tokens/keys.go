@@ -47,7 +47,7 @@ type SigningKey struct {
 // GenerateSigningKey makes a new key from the system's randomness.
 func GenerateSigningKey() SigningKey {
 	seed := make([]byte, ed25519.SeedSize)
-	_, _ = rand.Read(seed) // never fails: crypto/rand ends the program rather
+	_, _ = rand.Read(seed) // crypto/rand never returns an error: it ends the program
 	return newSigningKey(ed25519.NewKeyFromSeed(seed))
 }
 
