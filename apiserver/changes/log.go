@@ -41,10 +41,9 @@ type Log struct {
 // feed holds the last changes of an organization.
 type feed struct {
 	changes []numbered
-	// Changes with a lower number than first may have been dropped for lack of room. next is the number of the next
-	// change. The numbers are local to this replica.
-	first, next uint64
-	bytes       int
+	// next is the number of the next change. The numbers are local to this replica.
+	next  uint64
+	bytes int
 	// base is where the feed begins: all later changes are held.
 	base Position
 	// resets counts, for each kind, how often it restarted with a gap.
@@ -128,7 +127,6 @@ func (l *Log) forget(f *feed, n int) {
 	if n == 0 {
 		return
 	}
-	f.first = f.changes[n-1].number + 1
 	for i := range f.changes[:n] {
 		c := &f.changes[i]
 		f.base[c.Kind] = c.Version
@@ -194,7 +192,7 @@ func (l *Log) Read(organization string, kinds Set, after *Position) *Reader {
 	}
 	r := &Reader{log: l, feed: f, kinds: kinds, began: l.clock.Now(), resets: f.resets}
 	if after != nil && after.reaches(kinds, &f.base) { // all later changes are held
-		r.next, r.at = f.first, *after
+		r.at = *after
 		return r
 	}
 	r.next, r.at, r.owed = f.next, l.heads, after != nil
@@ -244,11 +242,8 @@ func (r *Reader) Next(most int) Batch {
 	}
 	var b Batch
 	b.Reset = r.reset()
-	if r.next < f.first {
-		if !r.at.reaches(r.kinds, &f.base) {
-			return Batch{Ended: true, At: r.at}
-		}
-		r.next = f.first // only changes of other kinds, or known ones, were dropped
+	if !r.at.reaches(r.kinds, &f.base) {
+		return Batch{Ended: true, At: r.at}
 	}
 	from := sort.Search(len(f.changes), func(i int) bool { return f.changes[i].number >= r.next })
 	for i := from; i < len(f.changes) && len(b.Changes) < most; i++ {
@@ -286,8 +281,8 @@ func (r *Reader) reset() bool {
 	if r.isLost() {
 		r.next, r.at, gap = f.next, r.log.heads, true
 	}
-	if gap && r.next < f.first { // the reset stands for the changes that were dropped too
-		r.next, r.at = f.first, r.at.later(f.base)
+	if gap { // the reset stands for the changes that were dropped too
+		r.at = r.at.later(f.base)
 	}
 	return gap
 }
