@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -152,6 +153,10 @@ func TestAnInterruptBlamesNoAPIServer(t *testing.T) {
 		}, context.Canceled},
 		"one object": {func(ctx context.Context, s *session) error {
 			return s.get(ctx, "f-1", &v1alpha1.Finding{})
+		}, context.Canceled},
+		"an import": {func(ctx context.Context, s *session) error {
+			key := client.ObjectKey{Namespace: s.namespace, Name: "r"}
+			return importer.Require(ctx, s.client, "repository", key, &v1alpha1.Repository{})
 		}, context.Canceled},
 	} {
 		ctx, interrupt := context.WithCancel(t.Context())

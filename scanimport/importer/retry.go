@@ -25,6 +25,9 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
 		err := request(attempt)
 		cancel()
+		if err != nil && errors.Is(ctx.Err(), context.Canceled) { // client-go's text asks to retry
+			return context.Cause(ctx)
+		}
 		if err == nil || ctx.Err() != nil || backoff.Steps <= 1 || !kube.IsTemporary(err) {
 			return err
 		}
