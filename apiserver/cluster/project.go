@@ -20,10 +20,11 @@ func (c *Client) Project(ctx context.Context, namespace, name string) (stored *v
 		return nil, problem.NotFound(projectNoun)
 	}
 	named := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()}
-	err = selected(ctx, c, namespace, projectNoun, named, func(project *v1alpha1.Project) error {
+	keep := readable(func(project *v1alpha1.Project) error {
 		stored = project
 		return nil
 	})
+	err = selected[*v1alpha1.Project](ctx, c, namespace, projectNoun, named, keep)
 	if err == nil && stored == nil {
 		err = problem.NotFound(projectNoun)
 	}

@@ -102,28 +102,32 @@ func countOf[T kube.Object](ctx context.Context, c *Client, namespace string) (i
 	return count + ptr.Deref(list.RemainingItemCount, 0), err
 }
 
-// listOf calls each with every object of a kind in a namespace as they are stored now. Unreadable objects are left out.
-// An error of each ends it, and is returned as it is. One list at a time is read per namespace and kind: it may take
-// tens of megabytes.
+// listOf is listAll for the objects that can be read.
 func listOf[T kube.Object](ctx context.Context, c *Client, namespace, noun string, each func(T) error) error {
+	return listAll[T](ctx, c, namespace, noun, readable(each))
+}
+
+// listAll calls each with every object of a kind in a namespace as they are stored now: a T, or an Unreadable. An error
+// of each ends it, and is returned as it is. One list at a time is read per namespace and kind: it may take tens of
+// megabytes.
+func listAll[T kube.Object](ctx context.Context, c *Client, namespace, noun string,
+	each func(runtime.Object) error) error {
 	leave, err := enterList[T](ctx, c, namespace, noun)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	return selected(ctx, c, namespace, noun, metav1.ListOptions{}, each)
+	return selected[T](ctx, c, namespace, noun, metav1.ListOptions{}, each)
 }
 
-// selected is listOf for the objects that the options select, without a turn: they must be few.
+// selected is listAll for the objects that the options select, without a turn: they must be few.
 func selected[T kube.Object](ctx context.Context, c *Client, namespace, noun string, options metav1.ListOptions,
-	each func(T) error) error {
+	each func(runtime.Object) error) error {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	var failed error
 	_, err := sourceOf[T](c, namespace).List(ctx, options, func(object runtime.Object) error {
-		if one, readable := object.(T); readable {
-			failed = each(one)
-		}
+		failed = each(object)
 		return failed
 	})
 	switch {
@@ -133,6 +137,16 @@ func selected[T kube.Object](ctx context.Context, c *Client, namespace, noun str
 		return problem.TryAgain("the "+noun+" could not be read", err)
 	}
 	return nil
+}
+
+// readable calls each only with objects that can be read.
+func readable[T kube.Object](each func(T) error) func(runtime.Object) error {
+	return func(object runtime.Object) error {
+		if one, is := object.(T); is {
+			return each(one)
+		}
+		return nil
+	}
 }
 
 // enterList waits for the turn to read objects of a kind in a namespace. The caller calls leave at its end.

@@ -23,9 +23,9 @@ func (b *Backend) GetSarif(ctx context.Context, request Request) (Response, erro
 	imports := b.Model.Imports(request.Organization) != nil
 	_, heard := b.Model.Repository(request.Organization, upload.RepoId)
 	if (heard || !imports) && !slices.Contains(ids, upload.RepoId) {
-		// The repository may also have got this full name a moment ago, so ask the API server.
-		is, err := b.Cluster.IsRepositoryNamed(ctx, request.Key.Namespace, upload.RepoId, fullNameIn(request))
-		if err == nil && !is {
+		// The repository may also have got this full name a moment ago, or be one that cannot be read.
+		named, unreadable, err := b.Cluster.RepositoriesNamed(ctx, request.Key.Namespace, fullNameIn(request))
+		if err == nil && !slices.Contains(slices.Concat(named, unreadable), upload.RepoId) {
 			err = problem.NotFound("upload")
 		}
 		if err != nil {

@@ -10,14 +10,17 @@ import (
 // repositoriesNamed returns the ids of the organization's repositories with the full name that clients of
 // GitHub's API use. It may return no ids without an error if the organization lets imports create repositories.
 // Otherwise, if the model has none, they are read from the API server: a pipeline may upload as soon as it has created
-// the repository.
+// the repository. If none of them has the name, the ids of those that cannot be read are returned, which may have it.
 func (b *Backend) repositoriesNamed(ctx context.Context, request Request) ([]string, error) {
 	organization, fullName := request.Organization, fullNameIn(request)
 	ids := b.Model.RepositoriesNamed(organization, fullName)
 	if len(ids) > 0 || b.Model.Imports(organization) != nil && provision.CheckFullName(fullName) == nil {
 		return ids, nil
 	}
-	ids, err := b.Cluster.RepositoriesNamed(ctx, request.Key.Namespace, fullName)
+	ids, unreadable, err := b.Cluster.RepositoriesNamed(ctx, request.Key.Namespace, fullName)
+	if err == nil && len(ids) == 0 {
+		ids = unreadable
+	}
 	if err == nil && len(ids) == 0 {
 		err = problem.NotFound("repository")
 	}

@@ -228,15 +228,15 @@ func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 		return behind.do(http.MethodPost, "/repos/"+fullName+"/code-scanning/sarifs", forGitHub(sarif("one"), more...))
 	}
 	submit("acme/none").wants(http.StatusNotFound, "nobody's repository")
-	behind.wantsComplete(behind.follow(submit("acme/late").wants(http.StatusAccepted, "the late repository")))
+	behind.wantsComplete(behind.follow(submit("Acme/Late").wants(http.StatusAccepted, "the late repository")))
 
 	twin := builder.Repository("twin").In(o.namespace).Build()
 	twin.Spec.DefaultBranch, twin.Spec.FullName, twin.Spec.URL = "main", "Acme/Repo", "https://ghe.example.com/Acme/Repo"
 	o.create(twin)
 	o.create(builder.Project("theirs").In(o.namespace).Repository("twin").Build())
 	submit("acme/repo").wants(http.StatusConflict, "one of two with the name").says("repo, twin")
-	behind.wantsComplete(behind.follow(submit("acme/repo", `"checkout_uri":"`+twin.Spec.URL+`"`).
-		wants(http.StatusAccepted, "the late one by its host")))
+	ofTwin := submit("acme/repo", `"checkout_uri":"`+twin.Spec.URL+`"`).wants(http.StatusAccepted, "the late one by its host")
+	behind.wantsComplete(behind.follow(ofTwin))
 	env.Patch(t, builder.Repository("repo").In(o.namespace).Build(), `{"spec":{"fullName":"acme/renamed","url":"https://github.com/acme/renamed"}}`)
 	behind.wantsComplete(behind.follow(submit("acme/repo").wants(http.StatusAccepted, "the only one with the name")))
 	harness.Same(t, "open findings", map[string]int{"late": 1, "whole": 1, "theirs": 1}, o.open())
@@ -244,6 +244,8 @@ func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 		`"creationTimestamp":"2026-01-01T00:00:00Z"},"spec":{"fullName":7}}`, v1alpha1.GroupVersion, o.namespace, twin.UID)
 	harness.Must(t, env.PutIntoEtcd(t.Context(), "repositories", o.namespace, "twin", []byte(odd)))
 	submit("acme/repo").wants(http.StatusConflict, "one that cannot be read").says("repository twin cannot be read")
+	submit("acme/none").wants(http.StatusConflict, "the only one that may have the name").says("repository twin cannot be read")
+	behind.wantsComplete(behind.follow(ofTwin))
 	o.remove(twin)
 	submit("acme/repo").wants(http.StatusNotFound, "none has the name")
 }
