@@ -50,11 +50,10 @@ func notFound(fullName string, facts provision.Facts, repositories []v1alpha1.Re
 	elsewhere := slices.IndexFunc(repositories, func(r v1alpha1.Repository) bool {
 		return provision.SameName(r.Spec.FullName, fullName)
 	})
-	switch {
-	case len(unreadable) > 0:
-		return &importer.RefusedError{Reason: fmt.Sprintf("repository %s cannot be read, and the file may belong to it: correct it with kubectl",
-			unreadable[0])}
-	case elsewhere < 0: // removed or renamed since the request was checked
+	if err := importer.RefuseUnreadable(unreadable); err != nil {
+		return err
+	}
+	if elsewhere < 0 { // removed or renamed since the request was checked
 		return problem.NotFound("repository")
 	}
 	return &importer.RefusedError{Reason: fmt.Sprintf("the file belongs to %s, but the repository %s with that full name has another URL: "+

@@ -215,15 +215,27 @@ func (p *provisioner) findRepository(ctx context.Context, facts provision.Facts)
 
 // byFacts returns the organization's repository that the facts describe, or nil.
 func (p *provisioner) byFacts(ctx context.Context, facts provision.Facts) (*v1alpha1.Repository, error) {
-	repositories, _, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
+	repositories, unreadable, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
 	if err != nil {
 		return nil, fmt.Errorf("list the repositories in namespace %s: %w", p.place.Namespace, err)
 	}
 	found, err := provision.Find(repositories, facts)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, &RefusedError{err.Error() + ": name one of them"}
+	case found == nil:
+		return nil, RefuseUnreadable(unreadable)
 	}
 	return found, nil
+}
+
+// RefuseUnreadable returns a RefusedError if there are repositories that cannot be read: none of the others is the one
+// that was scanned, so it may be one of them. It returns nil if there are none.
+func RefuseUnreadable(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	return &RefusedError{fmt.Sprintf("repository %s cannot be read, and the file may belong to it: correct it with kubectl", names[0])}
 }
 
 func (p *provisioner) get(ctx context.Context, name string) (found bool, err error) {

@@ -208,6 +208,15 @@ func TestARepositoryComesByItself(t *testing.T) {
 	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, there[0].Name) {
 		t.Errorf("another name: %v\n%s", err, out)
 	}
+	// A repository that cannot be read may be the one that was scanned: it gets no second one beside it.
+	odd := builder.Repository("odd").In(tn.namespace).Build()
+	harness.Must(t, env.PutIntoEtcd(t.Context(), "repositories", tn.namespace, odd.Name, []byte(`{"apiVersion":"appsec.dev/v1alpha1",`+
+		`"kind":"Repository","metadata":{"name":"odd","namespace":"`+tn.namespace+`","uid":"odd"},"spec":{"fullName":"acme/odd","url":7}}`)))
+	out, err = tn.kubectl(file, "--repository", "acme/odd", "--project", "odd")
+	if err == nil || !strings.Contains(out, "repository odd cannot be read") {
+		t.Errorf("a repository that cannot be read: %v\n%s", err, out)
+	}
+	harness.Must(t, env.Client.Delete(t.Context(), odd))
 	// Of what was created before a failure the user is told, once.
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(tn.namespace).Build())
 	for project, format := range map[string]string{"quiet": "--quiet", "text": "--quiet=false", "json": "-o=json"} {
