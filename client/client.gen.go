@@ -5817,7 +5817,7 @@ type ClientInterface interface {
 	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
 	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
 	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-	// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
+	// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 	// filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
@@ -5831,7 +5831,7 @@ type ClientInterface interface {
 	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
 	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-	// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
+	// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 	// filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
@@ -6564,7 +6564,7 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 // `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
 // ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
 // a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
+// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 // filter counts as not given. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
@@ -6588,7 +6588,7 @@ func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams,
 // without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 // one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
 // a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
+// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 // filter counts as not given. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-export (the `ExportFindings` operationId).
@@ -12590,7 +12590,7 @@ type ClientWithResponsesInterface interface {
 	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
 	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
 	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-	// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
+	// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 	// filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -12606,7 +12606,7 @@ type ClientWithResponsesInterface interface {
 	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
 	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-	// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
+	// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 	// filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -17397,7 +17397,7 @@ func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, para
 // `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
 // ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
 // a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
+// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 // filter counts as not given. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -17419,7 +17419,7 @@ func (c *ClientWithResponses) CountFindingsWithResponse(ctx context.Context, par
 // without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 // one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
 // a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-// 1970-01-01T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
+// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 // filter counts as not given. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).

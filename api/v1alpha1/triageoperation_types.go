@@ -166,7 +166,7 @@ type FindingSelection struct {
 	// +optional
 	Category []FindingCategory `json:"category,omitempty"`
 	// createdSince selects findings detected at this time or later, for example "2026-03-02T00:00:00Z". The operation
-	// fails unless it is after "1970-01-01T00:00:00Z".
+	// fails unless it is after "1970-01-02T00:00:00Z".
 	// +optional
 	CreatedSince *Time `json:"createdSince,omitempty"`
 	// createdUntil selects findings detected before this time. The operation fails unless it is before
@@ -174,7 +174,7 @@ type FindingSelection struct {
 	// +optional
 	CreatedUntil *Time `json:"createdUntil,omitempty"`
 	// updatedSince selects findings last changed at this time or later. The operation fails unless it is after
-	// "1970-01-01T00:00:00Z".
+	// "1970-01-02T00:00:00Z".
 	// +optional
 	UpdatedSince *Time `json:"updatedSince,omitempty"`
 	// updatedUntil selects findings last changed before this time. The operation fails unless it is before

@@ -26,7 +26,7 @@ var valuesThatMatchNothing = map[string]string{
 // valuesThatMatchAll are values of filters that narrow nothing.
 var valuesThatMatchAll = map[string][]string{
 	"text": {" "}, "created_since": {"0001-01-01T00:00:00Z", "0001-01-01T00:00:00-05:00"},
-	"updated_since": {"0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z"},
+	"updated_since": {"0001-01-01T00:00:00Z", "1970-01-01T00:00:00-12:00"},
 	"created_until": {"9999-12-30T00:00:00Z", "9999-12-31T23:59:59.9999999Z"},
 	"updated_until": {"9999-12-31T00:00:00+14:00", "9999-12-31T23:59:59+14:00"},
 }

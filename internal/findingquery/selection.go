@@ -79,13 +79,18 @@ func CheckText(text string) error {
 	return errors.New("text has no word and selects everything: give one, or leave it out")
 }
 
+// greatestBeginless: times up to here mean that there is no beginning. It is a day after the beginning of 1970, which
+// may be given with an offset.
+var greatestBeginless = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
+
 // CheckSince returns an error for a time that selects everything. Programs send such times for one that is not set:
-// the beginning of the year 1, also with an offset, or of the year 1970.
+// the beginning of the year 1 or of the year 1970, also with an offset.
 func CheckSince(member string, since time.Time) error {
-	if since.After(time.Unix(0, 0)) {
+	if since.After(greatestBeginless) {
 		return nil
 	}
-	return fmt.Errorf("%s is not after 1970-01-01T00:00:00Z and selects everything: leave it out", member)
+	return fmt.Errorf("%s is not after %s and selects everything: leave it out", member,
+		greatestBeginless.Format(time.RFC3339))
 }
 
 // leastEndless: times from here on mean that there is no end. It is a day before the last day that a time can name,

@@ -113,7 +113,7 @@ func TestCodeThatTakesTooLongHasNoColours(t *testing.T) {
 }
 
 func TestAViewsLinksHoldItAndNothingElse(t *testing.T) {
-	v := newView(url.Values{"severity": {"high"}, "text": {" "}, "updated_since": {"1970-01-01T00:00:00Z"}, "created_until": {"9999-12-31T00:00:00+14:00"}, "tool": {""}, "cursor": {"x"}, "facet": {"rule"}, "sort": {"created_at"}, "made": {"up"}})
+	v := newView(url.Values{"severity": {"high"}, "text": {" "}, "updated_since": {"1970-01-01T00:00:00-05:00"}, "created_until": {"9999-12-31T00:00:00+14:00"}, "tool": {""}, "cursor": {"x"}, "facet": {"rule"}, "sort": {"created_at"}, "made": {"up"}})
 	harness.Same(t, "with another filter", "/console/findings?severity=high&sort=created_at&tool=gosec", v.with("tool", "gosec"))
 	harness.Same(t, "without any", listPath, v.with("severity", "", "sort", ""))
 	harness.Same(t, "its export", "/console/export?format=csv&organization=acme&severity=high&sort=created_at", v.export("csv", "acme"))

@@ -214,7 +214,7 @@ func selectsAll(name, value string) bool {
 		return strings.TrimSpace(value) == ""
 	case "created_since", "updated_since":
 		at, err := time.Parse(time.RFC3339, value)
-		return err == nil && !at.After(time.Unix(0, 0))
+		return err == nil && !at.After(time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC))
 	case "created_until", "updated_until":
 		at, err := time.Parse(time.RFC3339, value)
 		return err == nil && !at.Before(time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC))
