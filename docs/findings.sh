@@ -19,7 +19,7 @@ fail() {
 RESULTS=${RESULTS:-results.sarif}
 PULL_REQUEST=${PULL_REQUEST:-}
 
-work=$(mktemp -d)
+work=$(mktemp -d) || fail "no temporary folder can be made"
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM # else dash ends without the trap above
 answer=$work/answer
@@ -55,6 +55,9 @@ case $REPOSITORY in
 esac
 case ${RETRIES:-} in
 *[!0-9]*) fail "RETRIES is $RETRIES: give a number" ;;
+esac
+case ${WAIT:-} in
+*[!0-9]*) fail "WAIT is $WAIT: give a number of seconds" ;;
 esac
 [ -f "$RESULTS" ] && [ -s "$RESULTS" ] || fail "$RESULTS is no file, or empty: the scanner did not run to its end"
 

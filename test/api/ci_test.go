@@ -351,6 +351,8 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"no gzip", sarif("one"), instead("gzip", "exit 127"), 1, "findings: results.sarif cannot be compressed"},
 		{"a folder", sarif("one"), map[string]string{"RESULTS": "."}, 1, "findings: . is no file, or empty"},
 		{"no number", sarif("one"), map[string]string{"RETRIES": "often"}, 1, "findings: RETRIES is often: give a number"},
+		{"no number of seconds", sarif("one"), map[string]string{"WAIT": "40m"}, 1, "findings: WAIT is 40m: give a number"},
+		{"no mktemp", sarif("one"), instead("mktemp", "exit 127"), 1, "findings: no temporary folder can be made"},
 		{"another branch", sarif("one"), map[string]string{"REF": "refs/heads/feature"}, 1, "is not the branch main"},
 	} {
 		out, status := script(step.results, retries, step.variables)
@@ -370,9 +372,11 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		t.Errorf("a full name in place of the id: status %d, printed %s", status, out)
 	}
 	for _, name := range []string{"FINDINGS_URL", "FINDINGS_API_KEY", "REPOSITORY", "PROJECT", "COMMIT"} {
-		out, status := j.run("unset "+name+"; sh findings.sh", map[string]string{"COMMIT": mainCommit})
-		if status != 1 || !strings.Contains(out, "findings: "+name+" is not set") {
-			t.Errorf("%s is not set: status %d, printed %s", name, status, out)
+		for _, without := range []string{"unset " + name, name + "="} {
+			out, status := j.run(without+"; sh findings.sh", map[string]string{"COMMIT": mainCommit})
+			if status != 1 || !strings.Contains(out, "findings: "+name+" is not set") {
+				t.Errorf("%s: status %d, printed %s", without, status, out)
+			}
 		}
 	}
 }
