@@ -24,7 +24,8 @@ refused at once: use that for a leaked token; other clients would be interrupted
 
 A key that was created with --expires-in ends when that time is over, whichever token it has by then:
 --expires-in gives it another end, from now on. Other keys need no such flag: each new token is
-valid for 90 days. With it they get a fixed end, which later rotations do not move.`
+valid for 90 days, or the organization's maximum if that is less. With it they get a fixed end,
+which later rotations do not move.`
 
 // mostOverlap is the longest overlap that the API server accepts.
 const mostOverlap = 720 * time.Hour

@@ -42,7 +42,8 @@ type standing struct {
 }
 
 // withNewEnd is about keys with a spec.expiresAt. In others the flag would set one, which no later rotation moves.
-const withNewEnd = " If it was created with --expires-in, give that flag again: a new token alone does not move its end."
+const withNewEnd = " If it has a spec.expiresAt (kubectl get apikey NAME -o yaml), give --expires-in: " +
+	"a new token alone does not move its end."
 
 func standingOf(k client.APIKey, now time.Time) standing {
 	switch {
