@@ -66,7 +66,8 @@ func (i *issuance) check(given func(flag string) bool) error {
 }
 
 // expiresAt returns the end that --expires-in gives the key from now on; nil without the flag. Now is by the API
-// server's clock once a response has told it: the controllers' clocks decide when the key ends.
+// server's clock once a response has told it, as for rotate-key, which reads the key first: the controllers' clocks
+// decide when the key ends. A new key's end is by the local clock, because it is computed before any request.
 func (i *issuance) expiresAt() *v1alpha1.Time {
 	if i.expiresIn == 0 {
 		return nil

@@ -47,6 +47,7 @@ const (
 
 var selectableOfDeliveries = []string{fieldEndpoint, "spec.event.type", "spec.event.subject.name", fieldPhase}
 
+// phaseChoice is the only one: newer versions of the service may have more types of events than this one knows.
 var phaseChoice = choice{field: fieldPhase,
 	values: words(v1alpha1.WebhookDeliveryPending, v1alpha1.WebhookDeliveryDelivered, v1alpha1.WebhookDeliveryFailed)}
 
