@@ -97,7 +97,7 @@ func RequireProjectOfReview(ctx context.Context, c client.Client, key client.Obj
 		return err
 	case !found:
 		return &RefusedError{missing("project", key) + "; a review creates no project: import a scan of the branch first, " +
-			"or review without --project (over REST by the route of GitHub)"}
+			"or review without --project (over REST: POST /repos/OWNER/NAME/code-scanning/sarifs)"}
 	}
 	return checkBond(project, repository)
 }
@@ -107,7 +107,9 @@ func checkBond(project *v1alpha1.Project, repository string) error {
 	if of == repository {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("project %s belongs to repository %s, not to %s: give --repository %s, or another --project", project.Name, of, repository, of)}
+	return &RefusedError{fmt.Sprintf("project %s belongs to repository %s, not to %s: give --repository %s, or another --project "+
+		"(over REST upload to /v2/repos/%s/projects/%s/scans, or to another project)",
+		project.Name, of, repository, of, of, project.Name)}
 }
 
 // Require reads an object that must exist before anything is imported; kind is "repository" or "project", for messages.

@@ -66,7 +66,8 @@ func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) erro
 		}
 		if len(list) > 0 {
 			return refuseUndescribed("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, "+
-				"give its folder with --project-path, create the Project, or set spec.imports.projects of the Organization",
+				"give its folder with --project-path (kubectl findings only), create the Project, or set "+
+				"spec.imports.projects of the Organization",
 				repository.Name, list[0].Name))
 		}
 	}

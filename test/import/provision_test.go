@@ -192,7 +192,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 	}
 	// A project that does not exist is also an error, unless its folder is given.
 	out, err = tn.kubectl(file, "--repository", "acme/payments", "--project", "paymants")
-	if err == nil || !strings.Contains(out, `there is no project "paymants"`) || !strings.Contains(out, "has others, for example payments: to add one, give its folder with --project-path") {
+	if err == nil || !strings.Contains(out, `there is no project "paymants"`) || !strings.Contains(out, "has others, for example payments: to add one, give its folder with --project-path (kubectl findings only), create") {
 		t.Errorf("another project: %v\n%s", err, out)
 	}
 	out, err = tn.kubectl(document(numbered(3)...), "--repository", "paymants", "--project", "paymants")

@@ -404,7 +404,7 @@ func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 		"number":         {"pull requests are numbered from 1", []string{file, "--commit", commitA, "--pr", "0"}, "from 1"},
 		"repository":     {"it must be created first", []string{file, "--commit", commitA, "--repository", "nowhere"}, "kubectl get repository"},
 		"not SARIF":      {"the reason is in the file", []string{sarifFile(p, "{"), "--commit", commitA}, "nothing was imported"},
-		"project":        {"a review creates none", []string{file, "--commit", commitA, "--project", "nowhere"}, "or review without --project (over REST by the route of GitHub)"},
+		"project":        {"a review creates none", []string{file, "--commit", commitA, "--project", "nowhere"}, "or review without --project (over REST: POST /repos/OWNER/NAME/code-scanning/sarifs)"},
 		"another's name": {"a role in one namespace is none in another", []string{file, "--commit", commitA, "--namespace", "org-other"}, "forbidden"},
 	} {
 		var stdout, stderr bytes.Buffer

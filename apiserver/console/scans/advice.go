@@ -24,8 +24,8 @@ var advice = []struct {
 	{"more than half", []string{
 		"Check that the scanner covered everything. With a wrong folder or configuration it finds little, and all " +
 			"that it missed would be closed.",
-		"To see which findings would be closed, import the same file with --dry-run (over REST dry_run=true). " +
-			"That stores nothing.",
+		"To see which findings would be closed, import the same file with --dry-run (over REST dry_run=true, " +
+			"with a key that has findings:read). That stores nothing.",
 		"If they really are fixed, import the file with --force (over REST force=true).",
 	}},
 	{"before the last completed", []string{
