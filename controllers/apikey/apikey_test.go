@@ -442,7 +442,7 @@ func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
 	for name, lose := range map[string]func(secret *corev1.Secret) error{
 		"deleted": func(secret *corev1.Secret) error { return env.Client.Delete(t.Context(), secret) },
 		// It holds nothing in use, so it makes room for the new one.
-		"frozen": func(secret *corev1.Secret) error {
+		"emptied": func(secret *corev1.Secret) error {
 			secret.Data, secret.Immutable = nil, new(true)
 			return env.Client.Update(t.Context(), secret)
 		},
