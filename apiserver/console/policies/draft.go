@@ -113,8 +113,8 @@ func (d draft) page(status int) (page.Response, error) {
 }
 
 // draftOrCreate serves the form of a new policy, and the form of the list of findings that leads to it. Only the form
-// of a policy has the field match. It is sent to the address of its own page, so that a login or a problem page leads back
-// to it, also if it is shown again.
+// of a policy has the field match. It is sent to the address of its own page, so that a login or a problem page leads
+// back to it, also if it is shown again.
 func draftOrCreate(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if v.Form.Has("match") {
 		return create(ctx, v)
