@@ -243,6 +243,10 @@ func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {
 		}
 	}
 	wants(s)
+	// What is created later must not overtake these at the other replica: each kind has a watch of its own.
+	for _, path := range []string{"/v2/webhook-deliveries/d-1", "/v2/scans/s-1", "/v2/reviews/rv-1"} {
+		o.eventually(func(g Gomega) { g.Expect(atB.get(path).status).To(Equal(http.StatusOK), path) })
+	}
 	var later []string
 	for i, c := range []*caller{atA, atB} {
 		again := c.follows(t, "", after)
