@@ -21,8 +21,8 @@ func fileMoved(m *matcher) {
 	}
 }
 
-// reportedElsewhere returns a function that reports whether a result without a finding, in another file than path, has
-// the finding's fingerprint or resource: a file about another resource is not the finding's then.
+// reportedElsewhere returns a function that reports whether results without a finding have the finding's fingerprint or
+// resource, and none of them is in the file at path: a file about another resource is not the finding's then.
 func (m *matcher) reportedElsewhere() func(k *Evidence, path string) bool {
 	keys := []key{byFingerprint, byResource}
 	paths := map[Evidence]map[string]bool{}
@@ -40,7 +40,7 @@ func (m *matcher) reportedElsewhere() func(k *Evidence, path string) bool {
 		return slices.ContainsFunc(keys, func(by key) bool {
 			part, ok := by(k)
 			in := paths[part]
-			return ok && (len(in) > 1 || len(in) == 1 && !in[path])
+			return ok && len(in) > 0 && !in[path]
 		})
 	}
 }
