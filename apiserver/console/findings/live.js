@@ -174,6 +174,7 @@ function showCounts(now) {
 async function countNew(at, now, createdBefore) {
   const isHere = createdBefore.length === 0 || isNewestFirst(at);
   if (!isHere && scarceFor() > 0) {
+    if (mayBeOutdated()) tellNew(0, false, true);
     countSoon();
     return;
   }
