@@ -157,14 +157,15 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 // replaced and cannot be.
 func (r *Reconciler) ensureSecret(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
 	have *issued) (*issued, error) {
+	inUse := have != nil && s.Now.Before(endOfIssued(s, have))
 	if order, needed := decide(s, have); needed {
-		order.claims.ID, order.inUse = uuid.NewString(), have != nil
+		order.claims.ID, order.inUse = uuid.NewString(), inUse
 		return r.issue(ctx, s, signer, secret, order)
 	}
 	if have != nil && have.signedBy != signer.ID() {
 		// The claims stay the same: both copies are valid while both keys are published.
 		return r.issue(ctx, s, signer, secret, order{
-			claims: have.claims, serial: have.serial, replaces: have.replaces, inUse: true,
+			claims: have.claims, serial: have.serial, replaces: have.replaces, inUse: inUse,
 		})
 	}
 	if secret == nil {
