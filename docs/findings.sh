@@ -1,6 +1,6 @@
 #!/bin/sh
 # Uploads a SARIF file, waits until it is imported, comments on the pull request and fails if the import or the gate
-# failed. It needs curl 7.71 or later, gzip and what POSIX has. docs/ci.md describes the variables.
+# failed. It needs curl 7.71 or later, gzip, mktemp and what POSIX has. docs/ci.md describes the variables.
 #
 # Exit status: 0 imported, and the gate passed or there was none; 1 not imported, or not known; 3 the gate failed.
 set -eu
@@ -19,7 +19,7 @@ fail() {
 RESULTS=${RESULTS:-results.sarif}
 PULL_REQUEST=${PULL_REQUEST:-}
 
-work=$(mktemp -d) || fail "no temporary folder can be made"
+work=$(mktemp -d) || fail "mktemp cannot make a temporary folder"
 trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM # else dash ends without the trap above
 answer=$work/answer

@@ -22,10 +22,10 @@ const rotateLong = `Give an API key a new token and wait until it has been issue
 The previous token stays valid for the time given with --overlap. Without it the previous token is
 refused at once: use that for a leaked token; other clients would be interrupted.
 
-A key that was created with --expires-in ends when that time is over, whichever token it has by then:
---expires-in gives it another end, from now on. Other keys need no such flag: each new token is
-valid for 90 days, or the organization's maximum if that is less. With it they get a fixed end,
-which later rotations do not move.`
+A key with a spec.expiresAt, which --expires-in sets, ends then, whichever token it has: --expires-in
+gives it another end, counted from now. A key without one needs no such flag: each new token is valid
+for 90 days, or the organization's maximum if that is less. With it the key gets a fixed end, which
+later rotations do not move.`
 
 // mostOverlap is the longest overlap that the API server accepts.
 const mostOverlap = 720 * time.Hour

@@ -352,7 +352,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"a folder", sarif("one"), map[string]string{"RESULTS": "."}, 1, "findings: . is no file, or empty"},
 		{"no number", sarif("one"), map[string]string{"RETRIES": "often"}, 1, "findings: RETRIES is often: give a number"},
 		{"no number of seconds", sarif("one"), map[string]string{"WAIT": "40m"}, 1, "findings: WAIT is 40m: give a number"},
-		{"no mktemp", sarif("one"), instead("mktemp", "exit 127"), 1, "findings: no temporary folder can be made"},
+		{"no mktemp", sarif("one"), instead("mktemp", "exit 127"), 1, "findings: mktemp cannot make a temporary folder"},
 		{"another branch", sarif("one"), map[string]string{"REF": "refs/heads/feature"}, 1, "is not the branch main"},
 	} {
 		out, status := script(step.results, retries, step.variables)

@@ -45,7 +45,7 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 		s.LeaveStatus()
 		s.Stop()
 		if IsRefusal(err) {
-			ctrl.LoggerFrom(ctx).Error(err, "the role needs `get` for the object: its removal is tried again later")
+			ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to return the object: its removal is tried again later")
 			s.RequeueAfter(RefusedRetry)
 			return nil
 		}
