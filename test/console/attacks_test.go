@@ -2,19 +2,23 @@ package console_test
 
 import (
 	"encoding/csv"
+	"fmt"
 	"html"
 	"net/http"
 	"net/url"
+	"path"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var tokenOfPage = regexp.MustCompile(`name="console-token" content="([^"]+)"`)
@@ -136,7 +140,13 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 		harness.Eventually(t, func(g Gomega) {
 			g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(ContainSubstring("nothing is decided yet"))
 		})
-		v.asks(operation.Header.Get("Location")+"/commit", url.Values{"token": {token}})
+		// Its page has no form, because it would change nothing.
+		name := path.Base(operation.Header.Get("Location"))
+		stored := testenv.Get(t, NewWithT(t), env, builder.TriageOperation(name, "").In(mine.namespace).Build())
+		seen := fmt.Sprint(stored.CreationTimestamp.UTC().Format(time.RFC3339), " ", stored.Status.Matched)
+		if answer := v.asks(operation.Header.Get("Location")+"/commit", url.Values{"token": {token}, "seen": {seen}}); answer.StatusCode != http.StatusSeeOther {
+			t.Fatalf("the commit gets %s:\n%s", answer.Status, answer.text)
+		}
 		harness.Eventually(t, func(g Gomega) {
 			g.Expect(v.asks(operation.Header.Get("Location"), nil).text).To(Or(ContainSubstring("Outcome"), ContainSubstring("failed")))
 		})
