@@ -79,31 +79,32 @@ func CheckText(text string) error {
 	return errors.New("text has no word and selects everything: give one, or leave it out")
 }
 
-// greatestBeginless: times up to here mean that there is no beginning. It is a day after the beginning of 1970, which
-// may be given with an offset.
-var greatestBeginless = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
+// lastUnsetStart is the latest time that means "not set" as the start of a period: programs send the beginning of 1970,
+// which may have an offset of up to a day.
+var lastUnsetStart = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
 
 // CheckSince returns an error for a time that selects everything. Programs send such times for one that is not set:
 // the beginning of the year 1 or of the year 1970, also with an offset.
 func CheckSince(member string, since time.Time) error {
-	if since.After(greatestBeginless) {
+	if since.After(lastUnsetStart) {
 		return nil
 	}
 	return fmt.Errorf("%s is not after %s and selects everything: leave it out", member,
-		greatestBeginless.Format(time.RFC3339))
+		lastUnsetStart.Format(time.RFC3339))
 }
 
-// leastEndless: times from here on mean that there is no end. It is a day before the last day that a time can name,
-// because the last day may be given with an offset.
-var leastEndless = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
+// firstUnsetEnd is the earliest time that means "not set" as the end of a period: programs send the last day that a
+// time can name, which may have an offset of up to a day.
+var firstUnsetEnd = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
 
 // CheckUntil returns an error for a time that selects everything. Programs send the last time that they know for one
 // that is not set, also with an offset.
 func CheckUntil(member string, until time.Time) error {
-	if until.Before(leastEndless) {
+	if until.Before(firstUnsetEnd) {
 		return nil
 	}
-	return fmt.Errorf("%s is not before %s and selects everything: leave it out", member, leastEndless.Format(time.RFC3339))
+	return fmt.Errorf("%s is not before %s and selects everything: leave it out", member,
+		firstUnsetEnd.Format(time.RFC3339))
 }
 
 func readFields(text string) (fields.Selector, error) {

@@ -114,7 +114,7 @@ func TestASelectionThatCannotBeReadSaysWhy(t *testing.T) {
 		{CreatedSince: &v1alpha1.Time{}}, {UpdatedSince: &v1alpha1.Time{}},
 		{CreatedSince: &v1alpha1.Time{Time: time.Time{}.Add(5 * time.Hour)}}, // written with an offset
 		{UpdatedSince: &v1alpha1.Time{Time: time.Unix(0, 0)}},
-		{CreatedUntil: &v1alpha1.Time{Time: leastEndless}}, {UpdatedUntil: &v1alpha1.Time{Time: leastEndless}},
+		{CreatedUntil: &v1alpha1.Time{Time: firstUnsetEnd}}, {UpdatedUntil: &v1alpha1.Time{Time: firstUnsetEnd}},
 	} {
 		if _, err := NewSelection(&asked); err == nil {
 			t.Errorf("%+v is read", asked)
