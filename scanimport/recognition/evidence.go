@@ -3,7 +3,8 @@
 //
 // It is a ladder: every rung pairs the results and findings that agree in one kind of evidence, the strongest first.
 // What a rung cannot pair goes on to the next. Pairs are one to one, and ambiguous evidence pairs nothing. The package
-// does no I/O, and its result does not depend on the order of the results.
+// does no I/O. Its result does not depend on the order of the results, except where the lines and the distances of
+// related places fit equally well: see Facts.
 package recognition
 
 import "cmp"

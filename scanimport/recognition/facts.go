@@ -23,7 +23,8 @@ func (f Facts) add(lists map[string][]int, index int) {
 	}
 }
 
-// next removes and returns the next of a list if it agrees: all of a list are at one place, so else none does.
+// next removes and returns the first of a list if it agrees. All of a list are at one place and have the same facts, so
+// if the first does not agree, none does.
 func next(lists map[string][]int, facts string, agrees func(index int) bool) int {
 	list := lists[facts]
 	if len(list) == 0 || !agrees(list[0]) {
@@ -36,7 +37,7 @@ func next(lists map[string][]int, facts string, agrees func(index int) bool) int
 // places are the facts of the results and the findings at each place.
 type places struct {
 	results, known map[spot]*spotFacts
-	// more compares two places: how many more results than by the distances agree with a finding by the lines.
+	// more holds, for two places, how many more pairs agree by their lines than by their distances.
 	more map[[2]spot]int
 }
 

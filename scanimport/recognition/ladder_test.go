@@ -160,7 +160,7 @@ var cases = map[string]one{
 		[]Evidence{ev("R", "b", 1, in("s3.b"), message("m")), ev("S", "b", 1, in("s3.b"), message("n"))}, nil, []int{0, 1}, 0},
 	"one fingerprint of another resource elsewhere": {"the scanner computed it without the resource", "",
 		open(ev("R", "a", 1, hash("h"), in("s3.a"), message("m"))), []Evidence{ev("R", "b", 1, hash("h"), in("s3.b"), message("m"))}, nil, []int{0}, 1},
-	"one code of another package": {"the code only shows that there are packages", "",
+	"the same code about another package": {"the code only shows that there are packages", "",
 		open(ev("R", "a", 1, code("x"), purl("npm/a"), message("m"))), []Evidence{ev("R", "a", 1, code("x"), purl("npm/b"), message("m"))}, nil, []int{0}, 1},
 	"one code of a package that is named differently": {"its URL is the same", "",
 		open(ev("R", "a", 1, code("x"), pkg("b:a", "1"), purl("maven/b/a"), message("m"))),

@@ -62,7 +62,8 @@ func hasEffect(before, r, after rune) bool {
 	return false
 }
 
-// isJoined reports whether the rune belongs to a script with joined letters, or to an emoji.
+// isJoined reports whether the rune may be joined to its neighbour: an emoji, or a letter of a script without upper and
+// lower case, except those of East Asia. In some of these scripts, as in Hebrew, no letters are joined.
 func isJoined(r rune) bool {
 	const marks = '\u0300' // the first of the combining marks; symbols before are not emoji
 	return r >= marks && unicode.In(r, unicode.Lo, unicode.M, unicode.So, unicode.Sk) &&
