@@ -151,7 +151,7 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	waitUntilIssued(t, marker)
 	// The new signing key enqueues all keys; the status shows when this key was reconciled.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
-	observed(t, key)
+	testenv.AwaitObserved(t, env, key)
 	if ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonExpired || key.Status.KeyID != claims.ID {
 		t.Errorf("the key has token %s and is %s, want it expired as it was", key.Status.KeyID, ready.Reason)
 	}
@@ -234,7 +234,7 @@ func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 	})
 	// And is not revived.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Overlap = &metav1.Duration{Duration: time.Hour} })
-	observed(t, key)
+	testenv.AwaitObserved(t, env, key)
 	if key.Status.Previous != nil {
 		t.Errorf("token %s is valid again", key.Status.Previous.KeyID)
 	}
@@ -252,7 +252,7 @@ func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 	// A lower serial requests nothing.
 	_, second := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 3 })
-	observed(t, key)
+	testenv.AwaitObserved(t, env, key)
 	harness.Same(t, "the token after a lowered serial", second.ID, key.Status.KeyID)
 }
 
@@ -306,7 +306,7 @@ func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
 		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}
 	})
-	observed(t, key)
+	testenv.AwaitObserved(t, env, key)
 	if key.Status.Previous != nil || key.Status.KeyID != second.ID || key.Status.RotationSerial != 1 {
 		t.Errorf("the annotations changed the status to %+v", key.Status)
 	}
@@ -425,7 +425,7 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 	harness.Same(t, "the token of the key, which is the one in the Secret", claims.ID, key.Status.KeyID)
 	// The rotation of the signing key would otherwise wait for this key until its token expires.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
-	observed(t, key)
+	testenv.AwaitObserved(t, env, key)
 	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
 	if ready.Reason != v1alpha1.ReasonSecretConflict || !strings.Contains(ready.Message, "refused while spec.disabled is set") {
 		t.Errorf("the disabled key is %s: %s", ready.Reason, ready.Message)

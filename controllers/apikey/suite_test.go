@@ -84,11 +84,3 @@ func rotated(key *v1alpha1.APIKey, serial int64, before string) func(g Gomega) {
 		g.Expect(key.Status.Previous.KeyID).To(Equal(before))
 	}
 }
-
-// observed waits until the status is up to date with the spec.
-func observed(t *testing.T, key *v1alpha1.APIKey) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Get(t, g, env, key).Status.ObservedGeneration).To(Equal(key.Generation))
-	})
-}

@@ -18,15 +18,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// observed waits until the status is up to date with the spec.
-func observed(t *testing.T, finding *v1alpha1.Finding) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, finding)
-		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
-	})
-}
-
 func kinds(transitions []v1alpha1.Transition) []v1alpha1.TransitionType {
 	out := make([]v1alpha1.TransitionType, len(transitions))
 	for i := range transitions {
@@ -40,22 +31,22 @@ func TestStatusFollowsTheSpec(t *testing.T) {
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
 	g := NewWithT(t)
 
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpen))
 	g.Expect(finding.Status.UpdatedAt).NotTo(BeNil())
 	created := *finding.Status.UpdatedAt
 
 	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted"}}}`)
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
 	g.Expect(finding.Status.UpdatedAt.Before(&created)).To(BeFalse(), "updatedAt goes back")
 
 	env.Patch(t, finding, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateClosed))
 
 	env.Patch(t, finding, `{"spec":{"closed":null}}`)
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted), "a reopened finding keeps its triage")
 
 	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
@@ -115,7 +106,7 @@ func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
 func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 	ns, _ := started(t, Settings{}.SetupWithManager)
 	labelled := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	observed(t, labelled)
+	testenv.AwaitObserved(t, env, labelled)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(v1alpha1.IsConditionTrue(testenv.Get(t, g, env, labelled).Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
@@ -125,7 +116,7 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 
 	// A later object is reconciled later: once it is, the label has been observed.
 	marker := testenv.Create(t, env, builder.Finding("f-2").In(ns).Build())
-	observed(t, marker)
+	testenv.AwaitObserved(t, env, marker)
 	g := NewWithT(t)
 	g.Expect(testenv.Get(t, g, env, labelled).ResourceVersion).To(Equal(version), "a label led to a write")
 }
@@ -133,7 +124,7 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 func TestStatusSurvivesARestart(t *testing.T) {
 	ns, stop := started(t, Settings{}.SetupWithManager)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	stop()
 
 	// Times are stored in whole seconds, so the clock must advance to tell them apart.
@@ -142,7 +133,7 @@ func TestStatusSurvivesARestart(t *testing.T) {
 	written := newestWrite(finding)
 	clockPasses(t, written)
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.UpdatedAt.UTC()).To(Equal(written.UTC()), "the time is that of the write, not that of the reconcile")
 	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
@@ -241,7 +232,7 @@ func TestAProjectOfAnotherRepositoryKeepsTheFindingFromBeingReady(t *testing.T) 
 	env.Patch(t, elsewhere, `{"spec":{"displayName":"Another name"}}`)
 	marker := builder.Finding("f-2").In(ns).Build() // what is created later is reconciled later
 	env.Create(t, marker)
-	observed(t, marker)
+	testenv.AwaitObserved(t, env, marker)
 	g.Expect(testenv.Get(t, g, env, finding).ResourceVersion).To(Equal(version), "a project that stays where it is led to a write")
 
 	g.Expect(env.Client.Delete(t.Context(), elsewhere)).To(Succeed())

@@ -76,7 +76,7 @@ func TestTheEndOfADecisionIsAnEvent(t *testing.T) {
 	ns, _ := started(t, Settings{}.SetupWithManager)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
 	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted","reason":"used-in-tests","expiresAt":"`+end+`"}}}`)
 	by := finding.Spec.Triage.By

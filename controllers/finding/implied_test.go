@@ -37,7 +37,7 @@ func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
 	env.Create(t, plain, muted)
 	created := plain.ResourceVersion
 	env.Patch(t, muted, `{"spec":{"triage":{"userStatus":"muted"}}}`)
-	observed(t, muted)
+	testenv.AwaitObserved(t, env, muted)
 
 	selected := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns), client.MatchingFields{"status.state": "open"})
 	g.Expect(selected.Items).To(HaveLen(1))
@@ -47,7 +47,7 @@ func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
 	g.Expect(selected.Items[0].ResourceVersion).To(Equal(created), "somebody wrote it")
 
 	env.Patch(t, plain, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
-	observed(t, plain)
+	testenv.AwaitObserved(t, env, plain)
 	g.Expect(kinds(plain.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
 		v1alpha1.TransitionCreated, v1alpha1.TransitionClosed,
 	}))
@@ -68,13 +68,13 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 		}).Build()
 		env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build(), endpoint.In(ns).Build(),
 			builder.WebhookEndpoint("all").In(ns).Build(), asked)
-		observed(t, asked)
+		testenv.AwaitObserved(t, env, asked)
 		// The status is stored first.
 		harness.Eventually(t, func(g Gomega) {
 			g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
 		})
 	}
-	observed(t, astray)
+	testenv.AwaitObserved(t, env, astray)
 	testenv.AwaitReason(t, env, astray, v1alpha1.ReasonRepositoryNotFound)
 }
 
@@ -137,7 +137,7 @@ func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
 	receive(t, ns, "a", nil)
 	receive(t, ns, "b", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g.Expect(finding.Status.EmittedSeq).To(BeZero())
 	stop()
 
@@ -229,7 +229,7 @@ func isNotSentLater(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.Webh
 func isStored(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.WebhookEndpoint, left *implied.Statuses) {
 	busy.Spec.Batch = v1alpha1.WebhookBatchPerScan
 	harness.Must(t, env.Client.Update(t.Context(), busy))
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	NewWithT(t).Expect(finding.Status.EmittedSeq).To(BeZero())
 	controllertest.SetBacklogged(t, env, busy, "")
 	caughtUp(t, finding, 1)
@@ -290,7 +290,7 @@ func TestStatusesAreStoredOnceTheyAreNoLongerImplied(t *testing.T) {
 	left, seen := leftWithoutStatus(t, env.Namespace(t))
 	stop()
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	observed(t, left)
+	testenv.AwaitObserved(t, env, left)
 	g := NewWithT(t)
 	g.Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))
 	g.Expect(left.Status.UpdatedAt.Unix()).To(Equal(seen.CreationTimestamp.Unix()))
@@ -304,7 +304,7 @@ func TestAChangeOfAFindingWithoutAStatusIsRecordedWhicheverWay(t *testing.T) {
 	stop()
 	env.Patch(t, left, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
-	observed(t, left)
+	testenv.AwaitObserved(t, env, left)
 	NewWithT(t).Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
 		v1alpha1.TransitionCreated, v1alpha1.TransitionClosed,
 	}))
@@ -395,7 +395,7 @@ func leftWithoutStatus(t *testing.T, ns string) (left, created *v1alpha1.Finding
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), left)
 	created = left.DeepCopy()
 	later := testenv.Create(t, env, builder.Finding("f-2").In(ns).Triage(v1alpha1.UserStatusMuted, "").Build())
-	observed(t, later)
+	testenv.AwaitObserved(t, env, later)
 	testenv.Get(t, NewWithT(t), env, left)
 	NewWithT(t).Expect(left.ResourceVersion).To(Equal(created.ResourceVersion), "somebody wrote it")
 	return left, created

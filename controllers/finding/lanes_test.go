@@ -65,7 +65,7 @@ func TestDecisionsOfANamespaceDelayNoOther(t *testing.T) {
 func checkAhead(t *testing.T, written *v1alpha1.Finding, namespace string, backlog int, stop func()) {
 	t.Helper()
 	began := revision(t, written)
-	observed(t, written)
+	testenv.AwaitObserved(t, env, written)
 	stop()
 	before, waiting := reconciledBetween(t, namespace, began, revision(t, written))
 	t.Logf("%d of %d findings were reconciled before %s was recorded, %d waited", before, backlog, written.Name, waiting)

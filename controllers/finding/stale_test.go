@@ -15,12 +15,12 @@ import (
 func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
 	ns, _ := started(t, Settings{}.SetupWithManager)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g := NewWithT(t)
 
 	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	env.Patch(t, finding, `{"spec":{"details":{"severity":"high"}}}`)
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	stale := v1alpha1.FindCondition(finding.Status.Conditions, v1alpha1.ConditionDecisionStale)
 	g.Expect(stale).NotTo(BeNil(), "whether or not the controllers saw the decision before the change")
 	g.Expect(stale.Reason).To(Equal(v1alpha1.ReasonSeverityChanged))
@@ -29,7 +29,7 @@ func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
 
 	env.Patch(t, finding, `{"spec":{"triage":{"basis":"now"}}}`)
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g.Expect(v1alpha1.FindCondition(finding.Status.Conditions, v1alpha1.ConditionDecisionStale)).To(BeNil())
 	g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	last := finding.Status.Transitions[len(finding.Status.Transitions)-1]
@@ -41,14 +41,14 @@ func TestASuppressionIsAnEventOfTheFinding(t *testing.T) {
 	ns, _ := started(t, Settings{}.SetupWithManager)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	env.Patch(t, finding, `{"spec":{"suppression":{"kind":"inSource","justification":"a constant"}}}`)
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
 	g.Expect(finding.Status.Transitions[1].Comment).To(Equal("inSource: a constant"))
 	env.Patch(t, finding, `{"spec":{"suppression":null}}`)
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpen))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.suppressed 2", "finding.unsuppressed 3"))

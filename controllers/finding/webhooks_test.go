@@ -438,7 +438,7 @@ func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
 	}).Build())
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	makeMarker(t, ns, "paged")
 	g := NewWithT(t)
 	g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeZero())
@@ -560,7 +560,7 @@ func holdsBack(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 func letsSingleDecisionsThrough(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	triage(t, finding, "x")
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g := NewWithT(t)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
 
@@ -578,7 +578,7 @@ func letsSingleDecisionsThrough(t *testing.T, ns string, busy *v1alpha1.WebhookE
 
 func leavesNothingOwed(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.EmittedSeq).To(BeZero())
 	controllertest.AwaitLastRequeue(t)
@@ -594,7 +594,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 	last := int64(1)
 	for i := range v1alpha1.MaxStoredTransitions {
 		triage(t, finding, fmt.Sprint(i))
-		observed(t, finding)
+		testenv.AwaitObserved(t, env, finding)
 		last++
 		g.Expect(len(finding.Status.Transitions)).To(BeNumerically("<=", v1alpha1.MaxStoredTransitions))
 		g.Expect(finding.Status.Transitions[len(finding.Status.Transitions)-1].Seq).To(Equal(last))
@@ -615,9 +615,9 @@ func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
 	receive(t, ns, "all", nil)
 	quota := env.UseUp(t, "count/webhookdeliveries.appsec.dev", builder.WebhookDelivery("probe", time.Now()).In(ns).Build())
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	triage(t, finding, "meanwhile")
-	observed(t, finding)
+	testenv.AwaitObserved(t, env, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.EmittedSeq).To(BeZero())
 	g.Expect(finding.Status.Transitions).To(HaveLen(2), "what is refused keeps nothing from being observed")

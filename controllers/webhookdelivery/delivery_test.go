@@ -409,9 +409,7 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	for i := range few.limits.overall + 2 {
 		name := "dead-" + strconv.Itoa(i)
 		endpoint := endpointWithoutPing(t, ns, name, dead.URL)
-		harness.Eventually(t, func(g Gomega) { // first: being enabled again resets the failures
-			g.Expect(testenv.Get(t, g, env, endpoint).Status.ObservedGeneration).To(Equal(endpoint.Generation))
-		})
+		testenv.AwaitObserved(t, env, endpoint) // first: being enabled again resets the failures
 		recordFailure(t, endpoint)
 		env.Create(t, delivery(ns, name, name), delivery(ns, name+"-b", name))
 	}

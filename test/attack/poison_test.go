@@ -374,10 +374,7 @@ func (b *neighbour) stillWorks(t *testing.T) {
 	reported.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource}
 	harness.Must(t, b.scanner.Create(t.Context(), reported))
 	for _, finding := range []*v1alpha1.Finding{b.finding(0), reported} {
-		harness.Eventually(t, func(g Gomega) {
-			testenv.Get(t, g, target.env, finding)
-			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
-		})
+		testenv.AwaitObserved(t, target.env, finding)
 	}
 	attempt(t, b.class, true, "")
 }

@@ -88,10 +88,7 @@ func TestLastScan(t *testing.T) {
 
 	NewWithT(t).Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.Scan{}, client.InNamespace(ns))).To(Succeed())
 	env.Patch(t, project, `{"spec":{"owner":"team-red"}}`)
-	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, project)
-		g.Expect(project.Status.ObservedGeneration).To(Equal(project.Generation))
-	})
+	testenv.AwaitObserved(t, env, project)
 	recorded("scans that are retired take nothing back")
 
 	running := builder.Scan("s-6", time.Now()).In(ns).Build()

@@ -146,9 +146,7 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	const changes = v1alpha1.MaxStoredTransitions + 2
 	for i := range changes {
 		env.Patch(t, review, []string{`{"spec":{"prStatus":"closed"}}`, `{"spec":{"prStatus":"open"}}`}[i%2])
-		harness.Eventually(t, func(g Gomega) {
-			g.Expect(testenv.Get(t, g, env, review).Status.ObservedGeneration).To(Equal(review.Generation))
-		})
+		testenv.AwaitObserved(t, env, review)
 	}
 	g := NewWithT(t)
 	status := testenv.Get(t, g, env, review).Status

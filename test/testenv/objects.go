@@ -194,6 +194,15 @@ func AwaitReady[O Conditioned[S], S any](t testing.TB, e *Environment, object O)
 	})
 }
 
+// AwaitObserved waits until the object's condition Ready is that of its current spec.
+func AwaitObserved[O Conditioned[S], S any](t testing.TB, e *Environment, object O) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		ready := Ready(t, g, e, object)
+		g.Expect(ready.ObservedGeneration).To(Equal(object.GetGeneration()), ready.Message)
+	})
+}
+
 // Token waits until the key has a token, and returns it.
 func Token(ctx context.Context, c client.Client, key *v1alpha1.APIKey) (token string, err error) {
 	err = harness.Until(ctx, "API key "+key.Name+" has a token", func(ctx context.Context) error {
