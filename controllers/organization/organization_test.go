@@ -38,8 +38,7 @@ func scannerAccount(namespace string) *corev1.ServiceAccount {
 
 func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "granted")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "granted")
 
 	g := NewWithT(t)
 	g.Expect(organization.Status.Namespace).To(Equal("org-granted"))
@@ -68,8 +67,7 @@ func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
 
 func TestNamespaceIsLabelledAsThePoliciesNeedIt(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "labels")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "labels")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-labels"}}
 	labelled := func(reason, imports string) {
 		t.Helper()
@@ -148,7 +146,7 @@ func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
 	})
 	namespace.Annotations = map[string]string{v1alpha1.OrganizationUIDAnnotation: string(organization.UID)}
 	harness.Must(t, env.Client.Update(t.Context(), namespace))
-	waitUntilReady(t, organization)
+	testenv.AwaitReady(t, env, organization)
 	harness.Same(t, "Stalled", "absent", reason(organization, v1alpha1.ConditionStalled))
 }
 
@@ -157,18 +155,15 @@ func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
 	start(t)
 	namespace := newNamespace(t, "org-restored", map[string]string{v1alpha1.OrganizationUIDAnnotation: "earlier"})
 	finding := builder.Finding("f").In(namespace.Name).Triage(v1alpha1.UserStatusMuted, "why").Build()
-	harness.Must(t, env.Client.Create(t.Context(), finding))
+	env.Create(t, finding)
 	organization := newOrganization(t, "restored")
 	says := fmt.Sprintf("kubectl annotate namespace %q appsec.dev/organization-uid=%q --overwrite", namespace.Name, organization.UID)
 	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, organization)
-		ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady)
-		g.Expect(ready).NotTo(BeNil())
-		g.Expect(ready.Message).To(ContainSubstring(says))
+		g.Expect(testenv.Ready(t, g, env, organization).Message).To(ContainSubstring(says))
 	})
 	namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = string(organization.UID)
 	harness.Must(t, env.Client.Update(t.Context(), namespace))
-	waitUntilReady(t, organization)
+	testenv.AwaitReady(t, env, organization)
 	g := NewWithT(t)
 	uid := finding.UID
 	g.Expect(testenv.Get(t, g, env, finding).UID).To(Equal(uid))
@@ -178,8 +173,7 @@ func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
 // Removing the annotation makes the organization's data unavailable in the REST API.
 func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "robbed")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "robbed")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-robbed"}}
 	testenv.Get(t, NewWithT(t), env, namespace)
 	namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = "another"
@@ -193,8 +187,7 @@ func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
 
 func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "kept")
-	waitUntilReady(t, organization)
+	readyOrganization(t, "kept")
 	const namespace = "org-kept"
 	intruder := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}
 	cases := map[string]struct {
@@ -251,8 +244,7 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 // Without its finalizer a deleted organization would leave its namespace behind.
 func TestLostFinalizerComesBack(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "unfinalized")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "unfinalized")
 	testenv.Change(t, env, organization, func(o *v1alpha1.Organization) { o.Finalizers = nil })
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, organization).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
@@ -267,14 +259,13 @@ func TestForgedRoleReferenceIsReplacedAtTheStart(t *testing.T) {
 	forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 	env.Create(t, forged)
 	start(t)
-	waitUntilReady(t, organization)
+	testenv.AwaitReady(t, env, organization)
 	harness.Same(t, "the role that the binding grants", viewerRole, testenv.Get(t, NewWithT(t), env, binding("org-forged", viewerRole)).RoleRef.Name)
 }
 
 func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "counted")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "counted")
 	const namespace = "org-counted"
 	statuses := env.AsController(t)
 	for i := range 3 {
@@ -298,24 +289,22 @@ func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 
 func TestARefusalIsShownAndStopsNoCount(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "refused")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "refused")
 	const namespace = "org-refused"
 	probe := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
 	quota := env.UseUp(t, "count/serviceaccounts", probe)
 	harness.Must(t, env.Client.Delete(t.Context(), scannerAccount(namespace)))
 	env.Create(t, builder.Repository("repo").In(namespace).Build())
 	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, organization)
+		ready := testenv.Ready(t, g, env, organization)
 		g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("Refused/False"))
-		ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(ready.Message).To(ContainSubstring("exceeded quota"))
 		g.Expect(organization.Status.Counts.Repositories).To(BeEquivalentTo(1))
 		g.Expect(organization.Status.Namespace).To(Equal(namespace), "its keys are still accepted")
 	})
 	harness.Must(t, env.Client.Delete(t.Context(), quota))
 	env.Patch(t, organization, `{"metadata":{"annotations":{"try":"at-once"}}}`)
-	waitUntilReady(t, organization)
+	testenv.AwaitReady(t, env, organization)
 }
 
 func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
@@ -350,7 +339,7 @@ func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	organization := testenv.Create(t, env, builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(10))}
 	}).Build())
-	waitUntilReady(t, organization)
+	testenv.AwaitReady(t, env, organization)
 	versions := func() map[string]string {
 		g := NewWithT(t)
 		out := map[string]string{"organization": testenv.Get(t, g, env, organization).ResourceVersion}
@@ -365,8 +354,7 @@ func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	stop()
 	// A start reconciles everything; the new organization shows when that is done.
 	start(t)
-	marker := newOrganization(t, "calm-marker")
-	waitUntilReady(t, marker)
+	readyOrganization(t, "calm-marker")
 	if after := versions(); !maps.Equal(before, after) {
 		t.Errorf("written without need: before %v, after %v", before, after)
 	}
@@ -376,8 +364,7 @@ func TestTwoControllersMakeOneNamespace(t *testing.T) {
 	start(t)
 	start(t)
 	for i := range 10 {
-		organization := newOrganization(t, fmt.Sprintf("raced-%d", i))
-		waitUntilReady(t, organization)
+		organization := readyOrganization(t, fmt.Sprintf("raced-%d", i))
 		namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: organization.Status.Namespace}})
 		if !ours(namespace, organization) {
 			t.Errorf("%s carries %v", namespace.Name, namespace.Annotations)
@@ -388,8 +375,7 @@ func TestTwoControllersMakeOneNamespace(t *testing.T) {
 func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	env.StartControllerManager(t, "namespace-controller")
 	start(t)
-	organization := newOrganization(t, "full")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "full")
 	repository := testenv.Create(t, env, builder.Repository("repo").In("org-full").Build())
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
 	harness.Eventually(t, func(g Gomega) {
@@ -406,24 +392,20 @@ func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
 	env.StartControllerManager(t, "namespace-controller")
 	start(t)
-	organization := newOrganization(t, "forced")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "forced")
 	repository := testenv.Create(t, env, builder.Repository("repo").In("org-forced").Build())
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"appsec.dev/remove-contents":"true"}}}`))
-	harness.Must(t, env.Client.Patch(t.Context(), organization, patch))
+	env.Patch(t, organization, `{"metadata":{"annotations":{"appsec.dev/remove-contents":"true"}}}`)
 	env.AwaitGone(t, repository, organization)
 
 	// A new organization of the same name starts empty.
-	again := newOrganization(t, "forced")
-	waitUntilReady(t, again)
+	readyOrganization(t, "forced")
 }
 
 func TestNamespaceThatWasDeletedIsMadeAnew(t *testing.T) {
 	env.StartControllerManager(t, "namespace-controller")
 	start(t)
-	organization := newOrganization(t, "rebuilt")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "rebuilt")
 	namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-rebuilt"}})
 	first := namespace.UID
 	harness.Must(t, env.Client.Delete(t.Context(), namespace))

@@ -34,8 +34,7 @@ func changeSpec(t *testing.T, organization *v1alpha1.Organization, apply func(*v
 
 func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "bounded")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "bounded")
 	if !env.Gone(t, quotaIn("org-bounded")) {
 		t.Fatal("a quota is there that nobody asked for")
 	}
@@ -81,8 +80,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 
 func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
 	start(t)
-	organization := newOrganization(t, "cluster-bounded")
-	waitUntilReady(t, organization)
+	organization := readyOrganization(t, "cluster-bounded")
 	other := quotaIn("org-cluster-bounded")
 	other.Name = "pods"
 	env.Create(t, other)
@@ -104,7 +102,7 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	organization := testenv.Create(t, env, builder.Organization("used-up").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(2)), Projects: new(int64(100))}
 	}).Build())
-	waitUntilReady(t, organization)
+	testenv.AwaitReady(t, env, organization)
 	const namespace = "org-used-up"
 	inForce := func(limit string) {
 		t.Helper()

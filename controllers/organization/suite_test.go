@@ -3,14 +3,12 @@ package organization
 import (
 	"testing"
 
-	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
-	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -24,11 +22,17 @@ func start(t *testing.T) (stop func()) {
 	return controllertest.Start(t, env, SetupWithManager)
 }
 
-// newOrganization creates an organization whose finalizer is removed at the end of the test: there
-// may be no controller left to do that.
 func newOrganization(t *testing.T, name string) *v1alpha1.Organization {
 	t.Helper()
 	return testenv.Create(t, env, builder.Organization(name).Build())
+}
+
+// readyOrganization creates an organization, and waits until it is ready.
+func readyOrganization(t *testing.T, name string) *v1alpha1.Organization {
+	t.Helper()
+	organization := newOrganization(t, name)
+	testenv.AwaitReady(t, env, organization)
+	return organization
 }
 
 func newNamespace(t *testing.T, name string, annotations map[string]string) *corev1.Namespace {
@@ -43,12 +47,4 @@ func reason(organization *v1alpha1.Organization, conditionType string) string {
 		return c.Reason + "/" + string(c.Status)
 	}
 	return "absent"
-}
-
-func waitUntilReady(t *testing.T, organization *v1alpha1.Organization) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, organization)
-		g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("Reconciled/True"))
-	})
 }
