@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -452,11 +452,7 @@ func TestManyFindingsOfOneChangeGoLast(t *testing.T) {
 				r.enqueueForNewEndpoint().Create(t.Context(), created, q)
 			},
 		} {
-			q := priorityqueue.New[ctrl.Request]("findings")
-			change(q)
-			_, got, _ := q.GetWithPriority()
-			harness.Same(t, fmt.Sprintf("%s: priority of %d", what, n), want, got)
-			q.ShutDown()
+			harness.Same(t, fmt.Sprintf("%s: priority of %d", what, n), want, handlertest.Priority(change))
 		}
 	}
 }

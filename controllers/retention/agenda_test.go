@@ -1,34 +1,21 @@
 package retention
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
-
-// queue records what is added after a delay; anything else fails on the nil interface.
-type queue struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
-	added []string
-}
-
-func (q *queue) AddAfter(request reconcile.Request, after time.Duration) {
-	q.added = append(q.added, fmt.Sprint(request.Name, " in ", after))
-}
 
 func TestOrganizationsAreLookedAtWhenSomethingFinishes(t *testing.T) {
 	asIs := func(*v1alpha1.Finding) {}
@@ -37,10 +24,9 @@ func TestOrganizationsAreLookedAtWhenSomethingFinishes(t *testing.T) {
 	cases := []struct {
 		reason        string
 		before, after *v1alpha1.Finding
-		initial, woke bool
+		woke          bool
 	}{
 		{reason: "one that comes closed", after: finding(asIs), woke: true},
-		{reason: "at the start each organization is looked at anyhow", after: finding(asIs), initial: true},
 		{reason: "one that comes open", after: finding(opened)},
 		{reason: "a closure", before: finding(opened), after: finding(asIs), woke: true},
 		{reason: "what was owed is told", before: finding(func(f *v1alpha1.Finding) { f.Status.EmittedSeq = 0 }), after: finding(asIs), woke: true},
@@ -51,28 +37,24 @@ func TestOrganizationsAreLookedAtWhenSomethingFinishes(t *testing.T) {
 		{reason: "not an organization's", after: builder.Finding("f").In("elsewhere").Closed(noon, "s").Build()},
 	}
 	for _, c := range cases {
-		h, q := newAgenda().handler(time.Minute), &queue{}
-		switch {
-		case c.before == nil:
-			h.Create(context.Background(), event.CreateEvent{Object: c.after, IsInInitialList: c.initial}, q)
-		case c.after == nil:
-			h.Delete(context.Background(), event.DeleteEvent{Object: c.before}, q)
-		default:
-			h.Update(context.Background(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
-		}
+		h, q := newAgenda().handler(time.Minute), &handlertest.Queue{}
+		handlertest.Send(h, q, c.before, c.after)
 		var want []string
 		if c.woke {
 			want = []string{"x in 1m0s"}
 		}
-		harness.Same(t, c.reason, want, q.added)
+		harness.Same(t, c.reason, want, q.Added)
 	}
+	q := &handlertest.Queue{}
+	newAgenda().handler(time.Minute).Create(t.Context(), event.CreateEvent{Object: finding(asIs), IsInInitialList: true}, q)
+	harness.Same(t, "at the start each organization is looked at anyhow", 0, len(q.Added))
 }
 
 // After any creations, changes and deletions, the due entries are those of a full scan, in order,
 // and once everything is deleted the agenda is empty.
 func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		a, q := newAgenda(), &queue{}
+		a, q := newAgenda(), &handlertest.Queue{}
 		h := a.handler(time.Minute)
 		there := map[string]*v1alpha1.Finding{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -85,7 +67,7 @@ func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 						a.forget(is.place, is.entry)
 					}
 				}
-				h.Delete(context.Background(), event.DeleteEvent{Object: before}, q)
+				handlertest.Send(h, q, before, nil)
 				continue
 			}
 			after := finding(func(f *v1alpha1.Finding) {
@@ -97,11 +79,7 @@ func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 				f.Status.EmittedSeq = rapid.Int64Range(1, 2).Draw(t, "emitted")
 			})
 			there[name] = after
-			if before == nil {
-				h.Create(context.Background(), event.CreateEvent{Object: after}, q)
-			} else {
-				h.Update(context.Background(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
-			}
+			handlertest.Send(h, q, before, after)
 		}
 		from := place{"org-x", closedFindings}
 		want := dueIn(there, noon)
@@ -126,7 +104,7 @@ func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
 			t.Fatalf("next at %s (%t), want that of %v", next, found, later)
 		}
 		for _, f := range there {
-			h.Delete(context.Background(), event.DeleteEvent{Object: f}, q)
+			handlertest.Send(h, q, f, nil)
 		}
 		if len(a.trees) > 0 {
 			t.Fatalf("kept of nothing: %v", a.trees)

@@ -19,13 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -33,6 +31,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -133,25 +132,11 @@ func ends(t *testing.T, r *Reconciler, o *v1alpha1.TriageOperation) *v1alpha1.Tr
 }
 
 // woken returns which operations the change enqueues. Before is nil for a new operation, after for a deleted one.
-func woken(t *testing.T, r *Reconciler, before, after *v1alpha1.TriageOperation) string {
-	t.Helper()
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
-	defer queue.ShutDown()
-	switch handler := r.whoseTurnItIs(); {
-	case before == nil:
-		handler.Create(t.Context(), event.CreateEvent{Object: after}, queue)
-	case after == nil:
-		handler.Delete(t.Context(), event.DeleteEvent{Object: before}, queue)
-	default:
-		handler.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, queue)
-	}
-	var names []string
-	for queue.Len() > 0 {
-		request, _ := queue.Get()
-		names = append(names, request.Name)
-	}
-	slices.Sort(names)
-	return strings.Join(names, " ")
+func woken(r *Reconciler, before, after *v1alpha1.TriageOperation) string {
+	q := &handlertest.Queue{}
+	handlertest.Send(r.whoseTurnItIs(), q, before, after)
+	slices.Sort(q.Added)
+	return strings.Join(q.Added, ", ")
 }
 
 // An operation may hold 100 KB, and hundreds may wait.
@@ -163,20 +148,20 @@ func TestAnOperationThatWaitsIsStoredOnceAndIsWokenWhenItsTurnComes(t *testing.T
 	}
 	second, _ := looks(t, r, "o-1")
 	first := stored(t, r, "o-0")
-	harness.Same(t, "woken when one waits on", "", woken(t, r, second, second))
+	harness.Same(t, "woken when one waits on", "", woken(r, second, second))
 	ended := ends(t, r, first)
 	looks(t, r, "o-2")
 	harness.Same(t, "writes of the two that wait, with three looks", 2, *writes)
 
-	harness.Same(t, "woken when one has ended", "o-1", woken(t, r, first, ended))
-	harness.Same(t, "woken when one that had ended is deleted", "", woken(t, r, ended, nil))
+	harness.Same(t, "woken when one has ended", "o-1 in 0s", woken(r, first, ended))
+	harness.Same(t, "woken when one that had ended is deleted", "", woken(r, ended, nil))
 	harness.Must(t, r.Client.Delete(t.Context(), second))
-	harness.Same(t, "woken when one is deleted", "o-2", woken(t, r, second, nil))
+	harness.Same(t, "woken when one is deleted", "o-2 in 0s", woken(r, second, nil))
 	again := second.DeepCopy()
 	again.UID, again.ResourceVersion = "of-another", ""
 	again.CreationTimestamp = metav1.NewTime(last.CreationTimestamp.Add(time.Hour))
 	harness.Must(t, r.Client.Create(t.Context(), again))
-	harness.Same(t, "woken when one was deleted and created again unseen", "o-2", woken(t, r, second, again))
+	harness.Same(t, "woken when one was deleted and created again unseen", "o-2 in 0s", woken(r, second, again))
 }
 
 func TestAnUndoThatWaitsIsWokenWhenNobodyIsAheadAndWakesOthersWhenItIsNot(t *testing.T) {
@@ -190,16 +175,16 @@ func TestAnUndoThatWaitsIsWokenWhenNobodyIsAheadAndWakesOthersWhenItIsNot(t *tes
 		harness.Must(t, r.Client.Create(t.Context(), o))
 	}
 	undo("of-a-preview", "o-1", preview.CreationTimestamp.Time)
-	harness.Same(t, "woken when one has ended before an undo", "o-2 of-a-preview", woken(t, r, first, ends(t, r, first)))
+	harness.Same(t, "woken when one has ended before an undo", "o-2 in 0s, of-a-preview in 0s", woken(r, first, ends(t, r, first)))
 	last := stored(t, r, "o-2")
-	harness.Same(t, "woken when the last has ended", "of-a-preview", woken(t, r, last, ends(t, r, last)))
+	harness.Same(t, "woken when the last has ended", "of-a-preview in 0s", woken(r, last, ends(t, r, last)))
 
 	r, _ = line(t, 1, "", v1alpha1.TriageOperationStatus{})
 	undo("of-nothing", "new", stored(t, r, "o-0").CreationTimestamp.Add(-time.Hour))
 	created := builder.TriageOperation("new", "G1").In("org-acme").Build()
 	created.CreationTimestamp = metav1.NewTime(stored(t, r, "o-0").CreationTimestamp.Add(time.Hour))
 	harness.Must(t, r.Client.Create(t.Context(), created))
-	harness.Same(t, "woken when what an undo names is created", "o-0 of-nothing", woken(t, r, nil, created))
+	harness.Same(t, "woken when what an undo names is created", "o-0 in 0s, of-nothing in 0s", woken(r, nil, created))
 }
 
 func TestADecisionMadeWhileACommittedOperationWaitsIsLeft(t *testing.T) {

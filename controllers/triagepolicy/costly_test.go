@@ -22,9 +22,9 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
-	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -135,20 +135,10 @@ func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
 	}
 }
 
-// gathered records when requests are due.
-type gathered struct {
-	watch.Queue
-	due []string
-}
-
-func (q *gathered) AddAfter(r ctrl.Request, after time.Duration) {
-	q.due = append(q.due, r.Name+" in "+after.String())
-}
-
 // An import changes tens of thousands, and one goroutine serves the events of all organizations.
 func TestFindingsThatChangeTogetherCostOneListOfThePolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		lists, q := 0, &gathered{}
+		lists, q := 0, &handlertest.Queue{}
 		recount := newReconciler(reconcile.Base{Client: interceptor.NewClient(nil, interceptor.Funcs{
 			List: func(ctx context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
 				lists++
@@ -166,7 +156,7 @@ func TestFindingsThatChangeTogetherCostOneListOfThePolicies(t *testing.T) {
 			synctest.Wait()
 			harness.Same(t, "lists", round, lists)
 			once := "mute in " + (recountDelay - gatherDelay).String()
-			harness.Same(t, "enqueued", slices.Repeat([]string{once}, round), q.due)
+			harness.Same(t, "enqueued", slices.Repeat([]string{once}, round), q.Added)
 		}
 	})
 }

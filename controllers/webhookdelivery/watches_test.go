@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -108,10 +109,8 @@ func TestManyPendingDeliveriesOfAChangedEndpointGoBehindOthers(t *testing.T) {
 				return nil
 			},
 		})
-		q := priorityqueue.New[reconcile.Request]("deliveries of an enabled endpoint")
-		r.enqueueDeliveries().Create(t.Context(), event.CreateEvent{Object: builder.WebhookEndpoint("e").Build()}, q)
-		_, got, _ := q.GetWithPriority()
-		q.ShutDown()
+		created := event.CreateEvent{Object: builder.WebhookEndpoint("e").Build()}
+		got := handlertest.Priority(func(q watch.Queue) { r.enqueueDeliveries().Create(t.Context(), created, q) })
 		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
 	}
 }

@@ -29,6 +29,7 @@ var rooms = map[string]struct {
 	"test/testenv":        {[]string{"api", "internal", "test/harness"}, "every package's tests import it"},
 	"test/builder":        {[]string{"api", "internal"}, "every package's tests import it"},
 	"test/needs":          {nil, "every package's tests import it"},
+	"test/handlertest":    {nil, "the tests of every event handler import it"},
 	"test/controllertest": {[]string{"controllers", "internal", "test/harness", "test/testenv", "api"}, "every controller's tests import it"},
 }
 
@@ -36,7 +37,7 @@ var rooms = map[string]struct {
 var testHelpers = []string{"test/harness", "test/testenv", "test/builder", "test/needs"}
 
 // controllerTestHelpers are the packages that the test files of controllers may also import.
-var controllerTestHelpers = []string{"test/controllertest"}
+var controllerTestHelpers = []string{"test/controllertest", "test/handlertest"}
 
 func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 	edges := listImports(t)

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -56,11 +57,7 @@ func TestWhatManyObjectsOweIsMadeLast(t *testing.T) {
 				l.OperationsGone().Update(t.Context(), event.UpdateEvent{ObjectOld: gone, ObjectNew: again}, q)
 			},
 		} {
-			q := priorityqueue.New[reconcile.Request]("owing")
-			change(q)
-			_, got, _ := q.GetWithPriority()
-			harness.Same(t, fmt.Sprintf("%s: priority of %d", what, n), want, got)
-			q.ShutDown()
+			harness.Same(t, fmt.Sprintf("%s: priority of %d", what, n), want, handlertest.Priority(change))
 		}
 	}
 }

@@ -8,12 +8,12 @@ import (
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -120,7 +120,6 @@ func TestFewDoNotWaitForEvaluations(t *testing.T) {
 // its place.
 func TestManyAreRejudgedLast(t *testing.T) {
 	for n, want := range map[int]int{watch.Many: 0, watch.Many + 1: handler.LowPriority} {
-		q := priorityqueue.New[ctrl.Request]("rejudged")
 		h := Rejudge(t.Context(), WholeNamespace, func(context.Context, client.Object) ([]ctrl.Request, error) {
 			requests := make([]ctrl.Request, n)
 			for i := range requests {
@@ -128,10 +127,9 @@ func TestManyAreRejudgedLast(t *testing.T) {
 			}
 			return requests, nil
 		})
-		h.Generic(t.Context(), event.GenericEvent{Object: builder.Project("p").In("org-a").Build()}, q)
-		_, got, _ := q.GetWithPriority()
+		changed := event.GenericEvent{Object: builder.Project("p").In("org-a").Build()}
+		got := handlertest.Priority(func(q watch.Queue) { h.Generic(t.Context(), changed, q) })
 		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
-		q.ShutDown()
 	}
 }
 

@@ -1,20 +1,18 @@
 package tally_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/tally"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -30,18 +28,6 @@ func owner(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "ns", Name: name}
 }
 
-// queue records what is added after a delay; anything else fails on the nil interface.
-type queue struct {
-	workqueue.TypedRateLimitingInterface[reconcile.Request]
-	added map[string]time.Duration
-}
-
-func (q *queue) AddAfter(request reconcile.Request, after time.Duration) {
-	q.added[request.Name] = after
-}
-
-func newQueue() *queue { return &queue{added: map[string]time.Duration{}} }
-
 func finding(project string, category v1alpha1.FindingCategory) *v1alpha1.Finding {
 	return named("f", project, category)
 }
@@ -54,35 +40,22 @@ func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
 	cases := []struct {
 		reason        string
 		before, after *v1alpha1.Finding
-		initial       bool
-		want          map[string]time.Duration
+		want          []string
 	}{
-		{reason: "a new finding", after: finding("a", "Code"), want: map[string]time.Duration{"a": delay}},
-		{reason: "at the start each owner is reconciled anyhow", initial: true, after: finding("a", "Code")},
+		{reason: "a new finding", after: finding("a", "Code"), want: []string{"a in 1m0s"}},
 		{reason: "a triage changes no sum", before: finding("a", "Code"), after: finding("a", "Code")},
-		{reason: "another category", before: finding("a", "Code"), after: finding("a", "Secret"), want: map[string]time.Duration{"a": delay}},
-		{reason: "both the old owner and the new", before: finding("a", "Code"), after: finding("b", "Code"),
-			want: map[string]time.Duration{"a": delay, "b": delay}},
-		{reason: "a removal", before: finding("a", "Code"), want: map[string]time.Duration{"a": delay}},
+		{reason: "another category", before: finding("a", "Code"), after: finding("a", "Secret"), want: []string{"a in 1m0s"}},
+		{reason: "both the new owner and the old", before: finding("a", "Code"), after: finding("b", "Code"),
+			want: []string{"b in 1m0s", "a in 1m0s"}},
+		{reason: "a removal", before: finding("a", "Code"), want: []string{"a in 1m0s"}},
 	}
 	for _, c := range cases {
-		handler, q := tally.New(byCategory).Handler(delay), newQueue()
-		if c.before != nil {
-			handler.Create(context.Background(), event.CreateEvent{Object: c.before, IsInInitialList: true}, q)
+		handler, q := tally.New(byCategory).Handler(delay), &handlertest.Queue{}
+		if c.before != nil { // at the start each owner is reconciled anyhow
+			handler.Create(t.Context(), event.CreateEvent{Object: c.before, IsInInitialList: true}, q)
 		}
-		switch {
-		case c.before == nil:
-			handler.Create(context.Background(), event.CreateEvent{Object: c.after, IsInInitialList: c.initial}, q)
-		case c.after == nil:
-			handler.Delete(context.Background(), event.DeleteEvent{Object: c.before}, q)
-		default:
-			handler.Update(context.Background(), event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}, q)
-		}
-		want := c.want
-		if want == nil {
-			want = map[string]time.Duration{}
-		}
-		harness.Same(t, c.reason, want, q.added)
+		handlertest.Send(handler, q, c.before, c.after)
+		harness.Same(t, c.reason, c.want, q.Added)
 	}
 }
 
@@ -90,7 +63,7 @@ func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
 func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sums := tally.New(byCategory)
-		handler, q := sums.Handler(delay), newQueue()
+		handler, q := sums.Handler(delay), &handlertest.Queue{}
 		there := map[string]*v1alpha1.Finding{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"1", "2", "3", "4"}).Draw(t, "name")
@@ -101,18 +74,14 @@ func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 				if rapid.Bool().Draw(t, "unreadable") { // the deletion lacks the object's content
 					gone = builder.Finding(name).In("ns").Build()
 				}
-				handler.Delete(context.Background(), event.DeleteEvent{Object: gone}, q)
+				handlertest.Send(handler, q, gone, nil)
 				continue
 			}
 			after := named(name,
 				rapid.SampledFrom([]string{"a", "b"}).Draw(t, "project"),
 				rapid.SampledFrom([]v1alpha1.FindingCategory{"", "Code", "Secret"}).Draw(t, "category"))
 			there[name] = after
-			if before == nil {
-				handler.Create(context.Background(), event.CreateEvent{Object: after}, q)
-			} else {
-				handler.Update(context.Background(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
-			}
+			handlertest.Send(handler, q, before, after)
 		}
 		want := map[tally.Share]int32{}
 		total := map[string]int32{}

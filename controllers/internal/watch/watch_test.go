@@ -8,16 +8,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -51,11 +50,9 @@ func TestChangesHoldWhatWasAndWhatIs(t *testing.T) {
 	before, after := scan("org-a", "before"), scan("org-a", "after")
 	var got []watch.Change
 	h := watch.Changes(func(_ context.Context, change watch.Change, _ watch.Queue) { got = append(got, change) })
-	q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[ctrl.Request]())
-	defer q.ShutDown()
-	h.Create(t.Context(), event.CreateEvent{Object: after, IsInInitialList: true}, q)
-	h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
-	h.Delete(t.Context(), event.DeleteEvent{Object: before}, q)
+	h.Create(t.Context(), event.CreateEvent{Object: after, IsInInitialList: true}, nil)
+	handlertest.Send(h, nil, before, after)
+	handlertest.Send(h, nil, before, nil)
 	want := []watch.Change{{After: after, Initial: true}, {Before: before, After: after}, {Before: before}}
 	harness.Same(t, "changes", want, got)
 	for i, newest := range []*v1alpha1.Scan{after, after, before} {
@@ -65,39 +62,24 @@ func TestChangesHoldWhatWasAndWhatIs(t *testing.T) {
 	}
 }
 
-// queue records what is added.
-type queue struct {
-	watch.Queue
-	added []string
-}
-
-func (q *queue) Add(r ctrl.Request) { q.AddAfter(r, 0) }
-
-func (q *queue) AddAfter(r ctrl.Request, after time.Duration) {
-	q.added = append(q.added, fmt.Sprint(r.Name, " in ", after))
-}
-
 func TestOnlyDeletionsAreGathered(t *testing.T) {
 	to := func(object client.Object) []ctrl.Request { return request("", object.GetName()) }
-	h, q, s := watch.EnqueueDeletedAfter(time.Second, to), &queue{}, scan("org-a", "p")
-	h.Create(t.Context(), event.CreateEvent{Object: s}, q)
-	h.Update(t.Context(), event.UpdateEvent{ObjectOld: s, ObjectNew: s}, q)
-	h.Delete(t.Context(), event.DeleteEvent{Object: s}, q)
-	harness.Same(t, "added", []string{"s in 0s", "s in 0s", "s in 1s"}, q.added)
+	h, q, s := watch.EnqueueDeletedAfter(time.Second, to), &handlertest.Queue{}, scan("org-a", "p")
+	handlertest.Send(h, q, nil, s)
+	handlertest.Send(h, q, s, s)
+	handlertest.Send(h, q, s, nil)
+	harness.Same(t, "added", []string{"s in 0s", "s in 0s", "s in 1s"}, q.Added)
 }
 
 // Other organizations do not wait for what a change of one concerns.
 func TestManyObjectsOfOneChangeGoLast(t *testing.T) {
 	for n, want := range map[int]int{1: 0, watch.Many: 0, watch.Many + 1: handler.LowPriority} {
-		q := priorityqueue.New[ctrl.Request]("changed")
 		var requests []ctrl.Request
 		for i := range n {
 			requests = append(requests, request("org-a", fmt.Sprint(i))...)
 		}
-		watch.AddChanged(q, requests)
-		_, got, _ := q.GetWithPriority()
+		got := handlertest.Priority(func(q watch.Queue) { watch.AddChanged(q, requests) })
 		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
-		q.ShutDown()
 	}
 }
 

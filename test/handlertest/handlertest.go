@@ -1,0 +1,53 @@
+// Package handlertest sends changes to event handlers, and returns what they enqueue.
+package handlertest
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Queue records the additions, such as "name in 1m0s". Whatever else is asked of it fails on the nil interface.
+type Queue struct {
+	workqueue.TypedRateLimitingInterface[reconcile.Request]
+	Added []string
+}
+
+// Add implements workqueue.TypedInterface.
+func (q *Queue) Add(request reconcile.Request) { q.AddAfter(request, 0) }
+
+// AddAfter implements workqueue.TypedDelayingInterface.
+func (q *Queue) AddAfter(request reconcile.Request, after time.Duration) {
+	q.Added = append(q.Added, request.Name+" in "+after.String())
+}
+
+// Send sends a change to the handler. Before is nil for a new object, after for a deleted one.
+func Send[O interface {
+	comparable
+	client.Object
+}](h handler.EventHandler, q *Queue, before, after O) {
+	var none O
+	switch {
+	case before == none:
+		h.Create(context.Background(), event.CreateEvent{Object: after}, q)
+	case after == none:
+		h.Delete(context.Background(), event.DeleteEvent{Object: before}, q)
+	default:
+		h.Update(context.Background(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
+	}
+}
+
+// Priority returns the priority of the first request that enqueue adds.
+func Priority(enqueue func(workqueue.TypedRateLimitingInterface[reconcile.Request])) int {
+	q := priorityqueue.New[reconcile.Request]("priority")
+	defer q.ShutDown()
+	enqueue(q)
+	_, priority, _ := q.GetWithPriority()
+	return priority
+}
