@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"fmt"
-	"reflect"
 	"runtime"
 	"strings"
 	"testing"
@@ -10,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -39,21 +36,11 @@ func TestCacheKeepsWhoWroteAndWhen(t *testing.T) {
 	}
 }
 
-// transformFor returns the transform of the object's kind.
-func transformFor(options cache.Options, object client.Object) toolscache.TransformFunc {
-	for kind, its := range options.ByObject {
-		if reflect.TypeOf(kind) == reflect.TypeOf(object) && its.Transform != nil {
-			return its.Transform
-		}
-	}
-	return options.DefaultTransform
-}
-
 func TestCacheDropsWhatKubectlApplyWroteDown(t *testing.T) {
 	options := CacheOptions()
 	for _, object := range []client.Object{&v1alpha1.Finding{}, &v1alpha1.APIKey{}} {
 		object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: "{}", "note": "kept"})
-		_, err := transformFor(options, object)(object)
+		_, err := transformOf(options, object)(object)
 		harness.Must(t, err)
 		harness.Same(t, fmt.Sprintf("%T", object), map[string]string{"note": "kept"}, object.GetAnnotations())
 	}
@@ -71,14 +58,14 @@ func TestCacheHoldsOnlyTheOwnerOfASecret(t *testing.T) {
 		full.Labels["note"], full.Annotations = "x", map[string]string{"note": "x"}
 		full.OwnerReferences = append(full.OwnerReferences, metav1.OwnerReference{Name: "other"})
 		full.Finalizers, full.ManagedFields = []string{"example.com/x"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
-		got, err := transformFor(CacheOptions(), kind)(full)
+		got, err := transformOf(CacheOptions(), kind)(full)
 		harness.Must(t, err)
 		harness.Same(t, fmt.Sprintf("%T", kind), want, got)
 		if full.Annotations == nil {
 			t.Error("an object that may be in the cache already was written to, while others may read it")
 		}
 		want.OwnerReferences, full.OwnerReferences[0].Name = nil, strings.Repeat("x", 1<<20)
-		got, err = transformFor(CacheOptions(), kind)(full)
+		got, err = transformOf(CacheOptions(), kind)(full)
 		harness.Must(t, err)
 		harness.Same(t, fmt.Sprintf("%T with an owner that cannot exist", kind), want, got)
 	}
