@@ -3,7 +3,6 @@ package removal
 import (
 	"context"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -103,12 +102,4 @@ func deleting(parent, children string, err error) conditions.Verdict {
 			conditions.Shortened(err.Error()))
 	}
 	return verdict
-}
-
-// Observe records how many objects are left to be removed, and reports whether the recorded progress changed: see
-// Progress.
-func Observe(recorded **v1alpha1.RemovalProgress, left int, now time.Time) bool {
-	before := *recorded
-	*recorded = Progress(before, int32(left), now) //nolint:gosec // fewer than etcd holds
-	return *recorded != before
 }

@@ -13,19 +13,20 @@ const (
 	reportStep     = 10 * batch
 )
 
-// Progress returns the progress to report for a removal with that many objects left. It returns
-// before while that is recent and little has been removed since, and also if nothing has been
-// removed, for example while another controller's finalizer holds the remaining objects.
-func Progress(before *v1alpha1.RemovalProgress, remaining int32, now time.Time) *v1alpha1.RemovalProgress {
-	if before == nil {
-		return &v1alpha1.RemovalProgress{ObservedAt: v1alpha1.NewTime(now), Total: remaining, Remaining: remaining}
+// Observe records the progress of a removal with that many objects left, and reports whether it did. It keeps the last
+// record while that is recent and little has been removed since, and also if nothing has been removed, for example
+// while another controller's finalizer holds the remaining objects.
+func Observe(recorded **v1alpha1.RemovalProgress, left int, now time.Time) bool {
+	before, remaining := *recorded, int32(left) //nolint:gosec // fewer than etcd holds
+	total := remaining
+	if before != nil {
+		change := before.Remaining - remaining
+		young := now.Sub(before.ObservedAt.Time) < reportInterval
+		if change == 0 || young && change < reportStep {
+			return false
+		}
+		total = max(before.Total, remaining)
 	}
-	change := before.Remaining - remaining
-	young := now.Sub(before.ObservedAt.Time) < reportInterval
-	if change == 0 || young && change < reportStep {
-		return before
-	}
-	return &v1alpha1.RemovalProgress{
-		ObservedAt: v1alpha1.NewTime(now), Total: max(before.Total, remaining), Remaining: remaining,
-	}
+	*recorded = &v1alpha1.RemovalProgress{ObservedAt: v1alpha1.NewTime(now), Total: total, Remaining: remaining}
+	return true
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-func TestProgressIsToldAtALowRate(t *testing.T) {
+func TestProgressIsRecordedAtALowRate(t *testing.T) {
 	start := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
 	at := func(after time.Duration, remaining, total int32) *v1alpha1.RemovalProgress {
 		return &v1alpha1.RemovalProgress{ObservedAt: v1alpha1.NewTime(start.Add(after)), Remaining: remaining, Total: total}
 	}
 	cases := []struct {
-		reason    string
-		before    *v1alpha1.RemovalProgress
-		remaining int32
-		after     time.Duration
-		want      *v1alpha1.RemovalProgress
+		reason string
+		before *v1alpha1.RemovalProgress
+		left   int
+		after  time.Duration
+		want   *v1alpha1.RemovalProgress
 	}{
 		{"the first look", nil, 50_000, 0, at(0, 50_000, 50_000)},
 		{"a batch later", at(0, 50_000, 50_000), 49_500, time.Second, at(0, 50_000, 50_000)},
@@ -28,8 +28,9 @@ func TestProgressIsToldAtALowRate(t *testing.T) {
 		{"what is added does not count as gone", at(0, 10, 10), 12_000, time.Second, at(0, 10, 10)},
 	}
 	for _, c := range cases {
-		if got := Progress(c.before, c.remaining, start.Add(c.after)); *got != *c.want {
-			t.Errorf("%s: got %+v, want %+v", c.reason, got, c.want)
+		got := c.before
+		if changed := Observe(&got, c.left, start.Add(c.after)); *got != *c.want || changed != (got != c.before) {
+			t.Errorf("%s: got %+v (%t), want %+v", c.reason, got, changed, c.want)
 		}
 	}
 }
