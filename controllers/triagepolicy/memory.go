@@ -106,9 +106,6 @@ func (m *memory) slotOf(f *rules.Facts) int {
 
 // of returns the remembered outcomes of a policy; nil if its expression reads the time. others must be sorted.
 func (m *memory) of(policy *rules.Policy, others []rules.Policy, now time.Time) *remembered {
-	if policy == nil {
-		return nil
-	}
 	if policy.Program.UsesNow() {
 		delete(m.policies, string(policy.Name))
 		return nil

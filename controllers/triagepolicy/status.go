@@ -70,8 +70,8 @@ func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string 
 	}
 }
 
-// earlierMay reports whether the generation in force stays in force although another is declared: only if the
-// declared one cannot decide because of an error, not if the user intends that.
+// earlierMay reports whether the generation in force stays in force although another is declared, which may not
+// decide: only if that is because of an error, not if the user intends it.
 func (r *Reconciler) earlierMay(s *scope) bool {
 	in := s.Object.Status.InForce
 	if in == nil || in.Generation == s.Object.Generation {
@@ -81,9 +81,6 @@ func (r *Reconciler) earlierMay(s *scope) bool {
 	case "", v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly:
 	default:
 		return false // even if it does not compile
-	}
-	if s.declared != nil && why(s.declared.Spec, &s.counted, s.Now) == "" {
-		return false
 	}
 	counted := s.earlier
 	if s.declared != nil && s.declared.Spec.Match == in.Spec.Match {
