@@ -23,7 +23,6 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
@@ -277,7 +276,7 @@ func (l *Ledger) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDeliv
 // checkCurrent fails with a conflict if the cached object is stale: deliveries that it owes may
 // have been made and retired meanwhile.
 func (l *Ledger) checkCurrent(ctx context.Context, object client.Object) error {
-	kind, err := apiutil.GVKForObject(object, l.client.Scheme())
+	kind, err := l.client.GroupVersionKindFor(object)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -65,7 +64,7 @@ func taken(name string) error {
 
 // leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name.
 func (s Store) leftBehind(secret *corev1.Secret, owner client.Object) (bool, error) {
-	kind, err := apiutil.GVKForObject(owner, s.client.Scheme())
+	kind, err := s.client.GroupVersionKindFor(owner)
 	if err != nil {
 		return false, err
 	}

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -76,7 +75,7 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 
 // isBeingDeleted reports whether the API server has this very object, and it is being deleted.
 func isBeingDeleted(ctx context.Context, base reconcile.Base, object client.Object) (bool, error) {
-	gvk, err := apiutil.GVKForObject(object, base.Client.Scheme())
+	gvk, err := base.Client.GroupVersionKindFor(object)
 	if err != nil {
 		return false, err
 	}

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
 const (
@@ -69,7 +68,7 @@ type Remover struct {
 func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field, value string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	gvk, err := apiutil.GVKForObject(kind, r.Client.Scheme())
+	gvk, err := r.Client.GroupVersionKindFor(kind)
 	if err != nil {
 		return 0, err
 	}
