@@ -95,10 +95,8 @@ func (m *Model) setIssue(p *partition, object *v1alpha1.ReviewIssue, name string
 
 func (m *Model) heldIssue(object *v1alpha1.ReviewIssue) *heldIssue {
 	return &heldIssue{
-		object: &v1alpha1.ReviewIssue{
-			ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
-		},
-		updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt),
+		object:    &v1alpha1.ReviewIssue{ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status},
+		updatedAt: m.stamp(object),
 	}
 }
 

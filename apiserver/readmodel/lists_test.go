@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -186,22 +187,6 @@ func (s *reference) put(k kind, object metav1.Object) {
 	s.objects[k][object.GetName()] = object
 }
 
-// shownAt returns the time in the status, which always belongs to the object's generation.
-func shownAt(object metav1.Object) time.Time {
-	switch o := object.(type) {
-	case *v1alpha1.Repository:
-		return o.Status.UpdatedAt.Time
-	case *v1alpha1.Project:
-		return o.Status.UpdatedAt.Time
-	case *v1alpha1.Review:
-		return o.Status.UpdatedAt.Time
-	case *v1alpha1.ReviewIssue:
-		return o.Status.UpdatedAt.Time
-	default:
-		return time.Time{}
-	}
-}
-
 func (s *reference) repositoryOf(name v1alpha1.ResourceName) *render.Repository {
 	if object, ok := s.objects[repositories][string(name)]; ok {
 		return render.NewRepository(object.(*v1alpha1.Repository))
@@ -224,15 +209,15 @@ func (s *reference) json(t harness.T, object metav1.Object) []byte {
 	switch o := object.(type) {
 	case *v1alpha1.Repository:
 		var within []render.DatedProject
-		for _, name := range slices.Sorted(keysOf(s.objects[projects])) {
+		for _, name := range slices.Sorted(maps.Keys(s.objects[projects])) {
 			project := s.objects[projects][name].(*v1alpha1.Project)
 			if string(project.Spec.RepositoryRef.Name) == o.Name {
-				within = append(within, render.DatedProject{Project: project, UpdatedAt: shownAt(project)})
+				within = append(within, render.DatedProject{Project: project, UpdatedAt: recordedAt(project).Time})
 			}
 		}
-		content, err = render.RepositoryJSON(acme, o, shownAt(o), within)
+		content, err = render.RepositoryJSON(acme, o, recordedAt(o).Time, within)
 	case *v1alpha1.Project:
-		content, err = render.ProjectJSON(acme, o, shownAt(o), s.repositoryOf(o.Spec.RepositoryRef.Name))
+		content, err = render.ProjectJSON(acme, o, recordedAt(o).Time, s.repositoryOf(o.Spec.RepositoryRef.Name))
 	case *v1alpha1.Review:
 		var counts reviewstate.Counts
 		for _, object := range s.objects[reviewIssues] {
@@ -241,7 +226,7 @@ func (s *reference) json(t harness.T, object metav1.Object) []byte {
 			}
 		}
 		var record render.Record
-		record, err = render.NewReview(o, shownAt(o), counts, s.repositoryOf(o.Spec.RepositoryRef.Name))
+		record, err = render.NewReview(o, recordedAt(o).Time, counts, s.repositoryOf(o.Spec.RepositoryRef.Name))
 		content = jsonOf(record.In(render.Documented))
 	case *v1alpha1.ReviewIssue:
 		review := s.review(o.Spec.ReviewRef.Name)
@@ -252,21 +237,11 @@ func (s *reference) json(t harness.T, object metav1.Object) []byte {
 		}
 		status := reviewstate.IssueStatus(o, reviewSpec, epoch)
 		var record render.Record
-		record, err = render.NewReviewIssue(o, &status, shownAt(o), review, repository)
+		record, err = render.NewReviewIssue(o, &status, recordedAt(o).Time, review, repository)
 		content = record.JSON()
 	}
 	harness.Must(t, err)
 	return content
-}
-
-func keysOf[T any](m map[string]T) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for key := range m {
-			if !yield(key) {
-				return
-			}
-		}
-	}
 }
 
 func drawObject(t *rapid.T, k kind, rv int) metav1.Object {

@@ -54,7 +54,7 @@ func (m *Model) isNews(kind kind, object metav1.Object) bool {
 func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 	prepared := &preparedFinding{
 		ObjectMeta: trimmed(&object.ObjectMeta),
-		updatedAt:  m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt),
+		updatedAt:  m.stamp(object),
 	}
 	prepared.Namespace = shared(object.Namespace)
 	rendered, err := render.NewFinding(object)

@@ -50,10 +50,8 @@ func (m *Model) setProject(p *partition, object *v1alpha1.Project, name string) 
 			joined = before.joined
 		}
 		p.projects[name] = &heldProject{
-			object: &v1alpha1.Project{
-				ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
-			},
-			updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt).after(before.updatedAt),
+			object:    &v1alpha1.Project{ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status},
+			updatedAt: m.stamp(object).after(before.updatedAt),
 			joined:    joined,
 		}
 		p.projectsOf.add(object.Spec.RepositoryRef.Name, name)

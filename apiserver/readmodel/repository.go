@@ -25,10 +25,8 @@ func (m *Model) setRepository(p *partition, object *v1alpha1.Repository, name st
 			joined = before.joined
 		}
 		p.repositories[name] = &heldRepository{
-			object: &v1alpha1.Repository{
-				ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
-			},
-			updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt).after(before.updatedAt),
+			object:    &v1alpha1.Repository{ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status},
+			updatedAt: m.stamp(object).after(before.updatedAt),
 			joined:    joined,
 		}
 		m.enqueue(rejoin{namespace: p.namespace, rows: repositories, by: byName, name: name})

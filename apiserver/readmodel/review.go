@@ -25,10 +25,8 @@ func (m *Model) setReview(p *partition, object *v1alpha1.Review, name string) {
 		}
 	} else {
 		p.reviews[name] = &heldReview{
-			object: &v1alpha1.Review{
-				ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status,
-			},
-			updatedAt: m.stamp(object, object.Status.ObservedGeneration, object.Status.UpdatedAt).after(before),
+			object:    &v1alpha1.Review{ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status},
+			updatedAt: m.stamp(object).after(before),
 		}
 		p.reviewsOf.add(object.Spec.RepositoryRef.Name, name)
 		m.enqueue(rejoin{namespace: p.namespace, rows: reviews, by: byName, name: name})

@@ -1,11 +1,13 @@
 package readmodel
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
 // listWatch returns what the reflector of a kind lists and watches. It renders each object of a list as it
@@ -32,19 +34,29 @@ func (m *Model) rendered(object kube.Object) runtime.Object {
 
 // isObserved reports whether the time of the last change is known without managedFields: from the status, or because
 // the finding has not changed since its creation.
-func isObserved(object runtime.Object) bool {
+func isObserved(object metav1.Object) bool {
+	if finding, is := object.(*v1alpha1.Finding); is {
+		return findingstate.IsRecorded(finding)
+	}
+	observed, dated := observedOf(object)
+	return !dated || observed.Covers(object)
+}
+
+// observedOf returns what an object's status records about its last change. dated is false for the kinds that do not
+// show when they changed last.
+func observedOf(object metav1.Object) (observed lastwrite.Observed, dated bool) {
 	switch o := object.(type) {
 	case *v1alpha1.Finding:
-		return findingstate.IsRecorded(o)
+		return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}, true
 	case *v1alpha1.Repository:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+		return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}, true
 	case *v1alpha1.Project:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+		return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}, true
 	case *v1alpha1.Review:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+		return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}, true
 	case *v1alpha1.ReviewIssue:
-		return o.Status.UpdatedAt != nil && o.Status.ObservedGeneration == o.Generation
+		return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}, true
 	default:
-		return true // organizations, deliveries, scans and trends show no such time
+		return observed, false
 	}
 }

@@ -16,99 +16,45 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// dated is an object with the time of its last change in its status.
-type dated interface {
-	metav1.Object
-	DeepCopyDated() dated
-	// Reconcile updates the status as the kind's controller does.
-	Reconcile(now time.Time)
-	Observed() lastwrite.Observed
-}
-
-type (
-	datedFinding     struct{ *v1alpha1.Finding }
-	datedRepository  struct{ *v1alpha1.Repository }
-	datedProject     struct{ *v1alpha1.Project }
-	datedReview      struct{ *v1alpha1.Review }
-	datedReviewIssue struct{ *v1alpha1.ReviewIssue }
-)
-
-func (o datedFinding) DeepCopyDated() dated     { return datedFinding{o.DeepCopy()} }
-func (o datedRepository) DeepCopyDated() dated  { return datedRepository{o.DeepCopy()} }
-func (o datedProject) DeepCopyDated() dated     { return datedProject{o.DeepCopy()} }
-func (o datedReview) DeepCopyDated() dated      { return datedReview{o.DeepCopy()} }
-func (o datedReviewIssue) DeepCopyDated() dated { return datedReviewIssue{o.DeepCopy()} }
-
-func (o datedFinding) Observed() lastwrite.Observed {
-	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
-}
-
-func (o datedRepository) Observed() lastwrite.Observed {
-	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
-}
-
-func (o datedProject) Observed() lastwrite.Observed {
-	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
-}
-
-func (o datedReview) Observed() lastwrite.Observed {
-	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
-}
-
-func (o datedReviewIssue) Observed() lastwrite.Observed {
-	return lastwrite.Observed{Generation: o.Status.ObservedGeneration, UpdatedAt: o.Status.UpdatedAt}
-}
-
-func (o datedFinding) Reconcile(now time.Time) { o.Status = findingstate.Observe(o.Finding, nil, now) }
-
-func (o datedReview) Reconcile(now time.Time) {
-	o.Status = reviewstate.ReviewStatus(o.Review, reviewstate.Counts{}, now)
-}
-
-func (o datedReviewIssue) Reconcile(now time.Time) {
-	o.Status = reviewstate.IssueStatus(o.ReviewIssue, nil, now)
-}
-
-func (o datedRepository) Reconcile(now time.Time) {
-	at := lastwrite.UpdatedAt(o, o.Observed(), now)
-	o.Status.ObservedGeneration, o.Status.UpdatedAt = o.Generation, &at
-}
-
-func (o datedProject) Reconcile(now time.Time) {
-	at := lastwrite.UpdatedAt(o, o.Observed(), now)
-	o.Status.ObservedGeneration, o.Status.UpdatedAt = o.Generation, &at
-}
-
 // datedKinds create an object of each kind that shows the time of its last change, with an empty spec if the
 // API server accepts one.
-var datedKinds = map[kind]func() dated{
-	findings:     func() dated { return datedFinding{finding("x", 0)} },
-	repositories: func() dated { return datedRepository{&v1alpha1.Repository{ObjectMeta: meta(acmeNamespace, "x", 0)}} },
-	projects:     func() dated { return datedProject{project("x", 0)} },
-	reviews:      func() dated { return datedReview{review("x", 0)} },
-	reviewIssues: func() dated { return datedReviewIssue{issue("x", 0)} },
+var datedKinds = map[kind]func() kube.Object{
+	findings:     func() kube.Object { return finding("x", 0) },
+	repositories: func() kube.Object { return &v1alpha1.Repository{ObjectMeta: meta(acmeNamespace, "x", 0)} },
+	projects:     func() kube.Object { return project("x", 0) },
+	reviews:      func() kube.Object { return review("x", 0) },
+	reviewIssues: func() kube.Object { return issue("x", 0) },
 }
 
-// resource returns the object that a read model is fed with for a state.
-func resource(state dated) metav1.Object {
-	switch o := state.(type) {
-	case datedFinding:
-		return o.Finding
-	case datedRepository:
-		return o.Repository
-	case datedProject:
-		return o.Project
-	case datedReview:
-		return o.Review
-	case datedReviewIssue:
-		return o.ReviewIssue
-	default:
-		panic("no such kind")
+func copyOf(object kube.Object) kube.Object { return object.DeepCopyObject().(kube.Object) }
+
+// recordedAt returns the time of the last change in an object's status.
+func recordedAt(object metav1.Object) *v1alpha1.Time {
+	observed, _ := observedOf(object)
+	return observed.UpdatedAt
+}
+
+// reconcile updates an object's status as its controller does.
+func reconcile(object kube.Object, now time.Time) {
+	observed, _ := observedOf(object)
+	at := lastwrite.UpdatedAt(object, observed, now)
+	switch o := object.(type) {
+	case *v1alpha1.Finding:
+		o.Status = findingstate.Observe(o, nil, now)
+	case *v1alpha1.Repository:
+		o.Status.ObservedGeneration, o.Status.UpdatedAt = o.Generation, &at
+	case *v1alpha1.Project:
+		o.Status.ObservedGeneration, o.Status.UpdatedAt = o.Generation, &at
+	case *v1alpha1.Review:
+		o.Status = reviewstate.ReviewStatus(o, reviewstate.Counts{}, now)
+	case *v1alpha1.ReviewIssue:
+		o.Status = reviewstate.IssueStatus(o, nil, now)
 	}
 }
 
@@ -116,7 +62,7 @@ func resource(state dated) metav1.Object {
 type server struct {
 	kind   kind
 	now    time.Time
-	states []dated
+	states []kube.Object
 	// seen holds, for each state, the managedFields from which the controllers recorded its time.
 	seen [][]metav1.ManagedFieldsEntry
 	// known are the times of the creation and of all states.
@@ -140,9 +86,9 @@ func newServer(t *rapid.T) *server {
 	return s
 }
 
-func (s *server) latest() dated { return s.states[len(s.states)-1] }
+func (s *server) latest() kube.Object { return s.states[len(s.states)-1] }
 
-func (s *server) store(object dated, seen []metav1.ManagedFieldsEntry) {
+func (s *server) store(object kube.Object, seen []metav1.ManagedFieldsEntry) {
 	object.SetResourceVersion(fmt.Sprint(len(s.states) + 10))
 	s.states = append(s.states, object)
 	s.seen = append(s.seen, seen)
@@ -150,7 +96,7 @@ func (s *server) store(object dated, seen []metav1.ManagedFieldsEntry) {
 	for _, entry := range object.GetManagedFields() {
 		s.known[timeShown(entry.Time.Time)] = true
 	}
-	if at := object.Observed().UpdatedAt; at != nil {
+	if at := recordedAt(object); at != nil {
 		s.known[timeShown(at.Time)] = true
 	}
 }
@@ -163,18 +109,18 @@ func (s *server) entry(manager string) metav1.ManagedFieldsEntry {
 }
 
 // stamp sets the time of a manager's entry to now, like a write that sets a field.
-func (s *server) stamp(object dated, manager string) {
+func (s *server) stamp(object kube.Object, manager string) {
 	object.SetManagedFields(append(without(object, manager), s.entry(manager)))
 }
 
 // without returns the entries of all managers but one.
-func without(object dated, manager string) []metav1.ManagedFieldsEntry {
+func without(object kube.Object, manager string) []metav1.ManagedFieldsEntry {
 	return slices.DeleteFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == manager })
 }
 
 // write changes the object in one of the possible ways.
 func (s *server) write(t *rapid.T) {
-	object := s.latest().DeepCopyDated()
+	object := copyOf(s.latest())
 	manager := rapid.SampledFrom([]string{"kubectl", "findings-api", "scanner/x"}).Draw(t, "manager")
 	how := rapid.SampledFrom([]string{"set", "set", "remove", "remove the last", "label", "replace"}).Draw(t, "how")
 	if how != "label" {
@@ -202,13 +148,13 @@ func (s *server) write(t *rapid.T) {
 // older state.
 func (s *server) reconcile(t *rapid.T) {
 	before := s.latest()
-	after := before.DeepCopyDated()
-	after.Reconcile(s.now.Add(s.controllers))
-	if was := before.Observed().UpdatedAt; was != nil && after.Observed().UpdatedAt.Before(was) {
-		t.Fatalf("status went back from %s to %s", was, after.Observed().UpdatedAt)
+	after := copyOf(before)
+	reconcile(after, s.now.Add(s.controllers))
+	if was, is := recordedAt(before), recordedAt(after); was != nil && is.Before(was) {
+		t.Fatalf("status went back from %s to %s", was, is)
 	}
 	seen := before.GetManagedFields()
-	if before.Observed().Covers(before) {
+	if observed, _ := observedOf(before); observed.Covers(before) {
 		seen = s.seen[len(s.seen)-1]
 	}
 	s.store(after, seen)
@@ -245,7 +191,7 @@ func (r *replica) restart(t *rapid.T) {
 // patch; it may be late or a repetition.
 func (r *replica) get(t *rapid.T, s *server, n int) {
 	r.clock.SetTime(s.now.Add(r.offset))
-	object := resource(s.states[n].DeepCopyDated())
+	object := copyOf(s.states[n])
 	how := rapid.SampledFrom([]string{"watch", "list", "patch"}).Draw(t, "by")
 	finding, isFinding := object.(*v1alpha1.Finding)
 	issue, isIssue := object.(*v1alpha1.ReviewIssue)
@@ -269,7 +215,7 @@ func (r *replica) get(t *rapid.T, s *server, n int) {
 // check compares the time that the replica shows with those that it may show.
 func (r *replica) check(t *rapid.T, s *server) {
 	state, got := s.states[r.at], r.shown(t, s.kind)
-	observed := state.Observed()
+	observed, _ := observedOf(state)
 	recorded := observed.Covers(state)
 	switch {
 	case recorded && got != timeShown(observed.UpdatedAt.Time):
@@ -361,7 +307,7 @@ func TestAllReplicasAndTheStatusAgreeOnTheLastChange(t *testing.T) {
 		s.reconcile(t)
 		for _, r := range replicas {
 			r.get(t, s, len(s.states)-1)
-			if want := timeShown(s.latest().Observed().UpdatedAt.Time); r.last != want {
+			if want := timeShown(recordedAt(s.latest()).Time); r.last != want {
 				t.Fatalf("replica %s shows %s, and %s is recorded", r.name, r.last, want)
 			}
 		}

@@ -154,8 +154,8 @@ func (m *Model) setOrganization(organization *v1alpha1.Organization, name string
 // It ignores the counters and the state of a review or an issue that a controller has yet to compute: the
 // controller will record them with a later time than any that could be shown here, so a client that asks for
 // changes since its last request gets them.
-func (m *Model) stamp(object metav1.Object, generation int64, updatedAt *v1alpha1.Time) stamp {
-	observed := lastwrite.Observed{Generation: generation, UpdatedAt: updatedAt}
+func (m *Model) stamp(object metav1.Object) stamp {
+	observed, _ := observedOf(object)
 	at, recorded := lastwrite.Shown(object, observed, m.clock.Now())
 	return stamp{uid: object.GetUID(), at: at, recorded: recorded}
 }
