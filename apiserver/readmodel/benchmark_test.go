@@ -44,7 +44,7 @@ var benchModel = sync.OnceValue(func() *Model {
 			panic(err)
 		}
 	}
-	joinAndPublish(m)
+	settle(m)
 	return m
 })
 

@@ -39,7 +39,7 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 	m, reader := listening(t)
 	wants := func(reason string, want ...string) {
 		t.Helper()
-		settle(t, m)
+		settle(m)
 		harness.Same(t, reason, want, told(reader))
 	}
 	// The result of a patch, which the watch delivers after another object's write.
@@ -61,9 +61,7 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 	wants("a deletion", "finding removed f-2 25 \n")
 
 	feed(t, m, reviews, review("r-1", 30))
-	m.mu.Lock()
-	m.publishAll()
-	m.mu.Unlock()
+	publish(m)
 	if got := told(reader); got != nil {
 		t.Errorf("before the review is rendered, told is %q", got)
 	}
@@ -94,7 +92,7 @@ func TestAReviewIsToldAlthoughARepositoryOfAnotherOrganizationKeepsChanging(t *t
 	m, reader := listening(t)
 	feed(t, m, organizations, organization("other", "org-other", 20))
 	feed(t, m, findings, finding("f-9", 20, namespaced("org-other")))
-	settle(t, m)
+	settle(m)
 	changed := review("r-1", 30)
 	changed.Generation, changed.Spec.PRTitle = 2, "Add a basket"
 	changes := 0
@@ -150,7 +148,7 @@ func TestWhatIsShownBeforeItsWatchReportsItIsToldAsCreated(t *testing.T) {
 	for _, state := range []*v1alpha1.Finding{created, decided} {
 		feed(t, m, findings, state)
 	}
-	settle(t, m)
+	settle(m)
 	harness.Same(t, "told", []string{"finding created f-2 21 muted\n", "finding updated f-2 22 muted\n"}, told(reader))
 }
 
@@ -170,7 +168,7 @@ func TestTheReadersOfAnOrganizationEndWhenItsNamespaceChangesHands(t *testing.T)
 	m, reader := listening(t)
 	show(t, m, organizations, organization("other", acmeNamespace, 50))
 	feed(t, m, findings, finding("f-2", 60))
-	settle(t, m)
+	settle(m)
 	if b := reader.Next(10); !b.Ended || len(b.Changes) > 0 {
 		t.Errorf("the reader goes on: %+v", b)
 	}

@@ -48,7 +48,7 @@ func TestAWalkRepeatsNothingAndHidesNothingThatStays(t *testing.T) {
 				feed(t, m, findings, f)
 			}
 		}
-		settle(t, m)
+		settle(m)
 		q := drawQuery(t)
 		if rapid.Bool().Draw(t, "all") {
 			q.Filter = FindingFilter{}
@@ -76,7 +76,7 @@ func TestAWalkRepeatsNothingAndHidesNothingThatStays(t *testing.T) {
 				f.Spec.DetectedAt = before.Spec.DetectedAt // which never changes
 				feed(t, m, findings, f)
 			}
-			settle(t, m)
+			settle(m)
 		})
 		if !slices.Equal(stable(got), want) {
 			t.Fatalf("%+v: got %v, want %v", q, stable(got), want)
@@ -102,7 +102,7 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 	for i := range 9 {
 		feed(t, m, findings, finding(fmt.Sprintf("f-%d", i), i+10))
 	}
-	settle(t, m)
+	settle(m)
 	read := 0
 	for _, err := range m.walkBy(2).All(FindingQuery{}) {
 		harness.Must(t, err)
@@ -115,7 +115,7 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 	for _, err := range m.walkBy(2).All(FindingQuery{}) {
 		last = err
 		feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 100))
-		settle(t, m)
+		settle(m)
 	}
 	if !errors.Is(last, ErrNoOrganization) {
 		t.Errorf("the walk ends with %v", last)

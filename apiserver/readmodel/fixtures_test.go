@@ -64,18 +64,18 @@ func feedDeletion(t harness.T, m *Model, k kind, object metav1.Object) {
 func show(t harness.T, m *Model, k kind, objects ...metav1.Object) {
 	t.Helper()
 	feed(t, m, k, objects...)
-	settle(t, m)
+	settle(m)
 }
 
 // settle does the work of the joiner and the publisher until nothing is left.
-func settle(t harness.T, m *Model) {
-	t.Helper()
-	joinAndPublish(m)
-}
-
-func joinAndPublish(m *Model) {
+func settle(m *Model) {
 	for m.joinNext(testContext) {
 	}
+	publish(m)
+}
+
+// publish does the work of the publisher once.
+func publish(m *Model) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.publishAll()

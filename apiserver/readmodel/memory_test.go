@@ -47,7 +47,7 @@ func TestMemoryOfAFinding(t *testing.T) {
 	for i := range count {
 		feed(t, m, findings, metav1.Object(received(i)))
 	}
-	settle(t, m)
+	settle(m)
 	modelled := heap() - before
 	runtime.KeepAlive(m)
 
@@ -70,7 +70,7 @@ func TestEqualCommentsAreHeldOnce(t *testing.T) {
 			object.Spec.Triage.Comments = strings.Clone(comments)
 			feed(t, m, findings, metav1.Object(object))
 		}
-		settle(t, m)
+		settle(m)
 		after := heap()
 		runtime.KeepAlive(m)
 		return after - before

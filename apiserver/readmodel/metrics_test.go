@@ -27,18 +27,16 @@ func TestLagIsTheAgeOfWhatReadersDoNotSee(t *testing.T) {
 	clock.Step(2 * time.Second)
 	feed(t, m, findings, finding("f-1", 3))
 	lag(2*time.Second, "the oldest counts")
-	m.mu.Lock()
-	m.publishAll()
-	m.mu.Unlock()
+	publish(m)
 	lag(2*time.Second, "the finding is published, and the repository is not joined")
-	settle(t, m)
+	settle(m)
 	lag(0, "all is joined and published")
 	clock.Step(time.Minute)
 	lag(0, "time alone makes no lag")
 	feed(t, m, findings, finding("f-1", 3))
 	clock.Step(time.Second)
 	lag(time.Second, "nobody has found out yet that it is no news")
-	settle(t, m)
+	settle(m)
 	lag(0, "it is none")
 
 	m.mu.Lock()
@@ -57,11 +55,11 @@ func TestLagIsTheAgeOfWhatReadersDoNotSee(t *testing.T) {
 	m.mu.Unlock()
 	harness.Must(t, <-waiting)
 	lag(3*time.Second, "it is still to be seen")
-	settle(t, m)
+	settle(m)
 	lag(0, "all is seen again")
 
 	feedDeletion(t, m, findings, finding("f-1", 5))
-	settle(t, m)
+	settle(m)
 	want := `
 # HELP findings_read_model_items Objects that the read model holds.
 # TYPE findings_read_model_items gauge
@@ -107,7 +105,7 @@ func TestAnOrganizationThatKeepsChangingMakesNoGrowingLag(t *testing.T) {
 			t.Fatalf("after %d changes, one per second: %s", n+2, lag)
 		}
 	}
-	settle(t, m)
+	settle(m)
 	harness.Same(t, "all is seen", time.Duration(0), m.lag())
 }
 
@@ -119,9 +117,7 @@ func TestAProjectThatKeepsChangingMakesNoGrowingLag(t *testing.T) {
 		feed(t, m, projects, countedProject("api", 10+2*n))
 		m.joinNext(testContext)
 		feed(t, m, projects, countedProject("api", 11+2*n)) // the queue never runs out of single rows
-		m.mu.Lock()
-		m.publishAll()
-		m.mu.Unlock()
+		publish(m)
 		if lag := m.lag(); lag > 3*time.Second {
 			t.Fatalf("after %d changes, one per second: %s", n+1, lag)
 		}

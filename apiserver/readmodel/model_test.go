@@ -86,7 +86,7 @@ func TestNamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
 		}
 	}
 	feedDeletion(t, m, organizations, organization("thief", acmeNamespace, 13))
-	settle(t, m)
+	settle(m)
 	if _, ok := m.Finding(acme, "f-1"); !ok {
 		t.Error("the one organization left does not see its finding")
 	}
@@ -95,7 +95,7 @@ func TestNamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
 // A reader may load a view just before its namespace changes its owner.
 func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
 	m, _ := newAcme(t)
-	settle(t, m)
+	settle(m)
 	before := (*m.visible.Load())[acme]
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 11))
 	feed(t, m, organizations, organization("next", acmeNamespace, 12))
@@ -144,7 +144,7 @@ func TestApplyOfAnOldAnswer(t *testing.T) {
 	feedDeletion(t, m, findings, finding("f-1", 30))
 	_, err = m.Apply(finding("f-1", 25, muted))
 	harness.Must(t, err)
-	settle(t, m)
+	settle(m)
 	if _, ok := m.Finding(acme, "f-1"); ok {
 		t.Error("a late answer raised a ghost")
 	}
@@ -162,7 +162,7 @@ func TestRecreatedFindingReplaces(t *testing.T) {
 	feed(t, m, findings, finding("f-1", 11))
 	feed(t, m, findings, finding("f-1", 13, muted, func(f *v1alpha1.Finding) { f.UID = "second" }))
 	feedDeletion(t, m, findings, finding("f-1", 12))
-	settle(t, m)
+	settle(m)
 	if got := shown(t, m, acme, "f-1"); got.UserStatus != openapi.UserStatusMuted {
 		t.Errorf("the late deletion of the first object hides the second: %+v", got)
 	}
@@ -174,7 +174,7 @@ func TestRelistKeepsWhatIsNewer(t *testing.T) {
 	_, err := m.Apply(finding("changed", 31, muted))
 	harness.Must(t, err)
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("changed", 12), finding("new", 19)}, "20"))
-	settle(t, m)
+	settle(m)
 	page, err := m.ListFindings(acme, FindingQuery{Request: index.Request{Limit: index.Limit{Size: 10}, Order: index.OrderAsc}})
 	if diff := cmp.Diff([]string{"changed", "late", "new"}, ids(page.Items)); diff != "" || err != nil {
 		t.Errorf("after the list: %s, %v", diff, err)
@@ -187,7 +187,7 @@ func TestRelistTakesBackWhatWasLost(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 11), finding("f-1", 30, muted))
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-1", 11)}, "40"))
-	settle(t, m)
+	settle(m)
 	harness.Same(t, "what the API server has", openapi.UserStatusOpen, shown(t, m, acme, "f-1").UserStatus)
 }
 
@@ -218,7 +218,7 @@ func TestJoin(t *testing.T) {
 	harness.Same(t, "the repository's name, renamed", "cart", shown(t, m, acme, "f-1").Repo.Name)
 
 	feedDeletion(t, m, projects, project("api", 9))
-	settle(t, m)
+	settle(m)
 	if got = shown(t, m, acme, "f-1"); got.Project.Name != "" {
 		t.Errorf("the project is gone: got %+v", got.Project)
 	}
@@ -231,7 +231,7 @@ func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
 	before, _ := m.Finding(acme, "f-1")
 	feed(t, m, projects, countedProject("api", 7))
 	harness.Same(t, "groups to be rendered anew after a project's count", 0, len(m.queue.groups))
-	settle(t, m)
+	settle(m)
 	if after, _ := m.Finding(acme, "f-1"); after != before {
 		t.Error("the item is another")
 	}
@@ -249,7 +249,7 @@ func TestWriteDuringAJoinWins(t *testing.T) {
 	}
 	feed(t, m, findings, finding("f-1", 12, muted))
 	m.finish(batch)
-	settle(t, m)
+	settle(m)
 	got := shown(t, m, acme, "f-1")
 	if got.UserStatus != openapi.UserStatusMuted || got.Project.Name != "The api" {
 		t.Errorf("got %s, %+v", got.UserStatus, got.Project)
@@ -267,7 +267,7 @@ func TestUpdatedAt(t *testing.T) {
 	feed(t, m, organizations, organization(acme, acmeNamespace, 10))
 	expect := func(reason, want string) {
 		t.Helper()
-		settle(t, m)
+		settle(m)
 		item, _ := m.Finding(acme, "f-1")
 		if item.UpdatedAt != want || item.CreatedAt() != "2026-03-01T12:00:00Z" {
 			t.Errorf("%s: got %s, want %s", reason, item.UpdatedAt, want)
@@ -358,26 +358,14 @@ func movedRepository(name string, version int) *v1alpha1.Repository {
 
 func TestReadyWhenListedAndJoined(t *testing.T) {
 	m, _ := newTestModel(t)
-	lists := []struct {
-		kind    kind
-		objects []metav1.Object
-	}{
-		{organizations, []metav1.Object{organization(acme, acmeNamespace, 10)}},
-		{findings, []metav1.Object{finding("f-1", 11)}},
-		{repositories, nil},
-		{reviews, nil},
-		{reviewIssues, nil},
-		{webhookDeliveries, nil},
-		{scans, nil},
-		{triageOperations, nil},
-		{trends, nil},
-		{projects, []metav1.Object{project("api", 9)}},
+	lists := map[kind][]metav1.Object{
+		organizations: {organization(acme, acmeNamespace, 10)}, projects: {project("api", 9)}, findings: {finding("f-1", 11)},
 	}
-	for _, list := range lists {
+	for k := range kinds {
 		if m.Ready() {
-			t.Fatalf("ready before %s were listed", list.kind)
+			t.Fatalf("ready before %s were listed", k)
 		}
-		harness.Must(t, m.replace(list.kind, list.objects, "20"))
+		harness.Must(t, m.replace(k, lists[k], "20"))
 	}
 	if m.Ready() {
 		t.Fatal("ready before the finding was joined with its project")
@@ -396,7 +384,7 @@ func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
 	show(t, m, findings, finding("f-1", 11))
 	feedDeletion(t, m, findings, finding("f-1", 12))
 	feedDeletion(t, m, projects, project("api", 13))
-	settle(t, m)
+	settle(m)
 	harness.Same(t, "findings that are left", 0, m.partitions[acmeNamespace].indexes.findings.Len())
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 14))
 	harness.Same(t, "partitions that are left", 0, len(m.partitions))

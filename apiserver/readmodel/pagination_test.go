@@ -35,7 +35,7 @@ func TestNoListRepeatsOrHidesRowsUnderConcurrentWriters(t *testing.T) {
 	g.Expect(err).NotTo(gomega.HaveOccurred())
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
 	feedStableRows(t, m)
-	settle(t, m)
+	settle(m)
 	lists := listsUnderTest()
 	limit := func() index.Limit { return index.Limit{Size: 1 + rand.IntN(25), Bytes: rand.IntN(3) * 8000} }
 	want := map[int][]string{}

@@ -140,16 +140,12 @@ func drawFilter(t *rapid.T) FindingFilter {
 }
 
 func (f *FindingFilter) addDocumented(maybe func(label string, values ...string) *string) {
-	documented := FindingFilter{
-		Status:     maybe("filter status", "open", "open_muted", "closed"),
-		UserStatus: maybe("filter user status", "open", "active", "muted"),
-		Severity:   maybe("filter severity", "high", "low"),
-		RepoID:     maybe("filter repo", "shop", "blog", "none"),
-		ProjectID:  maybe("filter project", "api", "web"),
-		Class:      maybe("filter class", "", "CWE-79", "CWE-89"),
-	}
-	f.Status, f.UserStatus, f.Severity = documented.Status, documented.UserStatus, documented.Severity
-	f.RepoID, f.ProjectID, f.Class = documented.RepoID, documented.ProjectID, documented.Class
+	f.Status = maybe("filter status", "open", "open_muted", "closed")
+	f.UserStatus = maybe("filter user status", "open", "active", "muted")
+	f.Severity = maybe("filter severity", "high", "low")
+	f.RepoID = maybe("filter repo", "shop", "blog", "none")
+	f.ProjectID = maybe("filter project", "api", "web")
+	f.Class = maybe("filter class", "", "CWE-79", "CWE-89")
 }
 
 // isMet reports whether a finding meets the filter, judged by its full shape.
@@ -239,11 +235,11 @@ func drawModel(t *rapid.T) (*Model, map[string]*Item) {
 		}
 		if rapid.IntRange(0, 3).Draw(t, "counted") == 0 {
 			// Later counts continue with the numbers assigned by this one.
-			settle(t, m)
+			settle(m)
 			count(t, m, CountQuery{})
 		}
 	}
-	settle(t, m)
+	settle(m)
 	items := map[string]*Item{}
 	for name := range held {
 		item, ok := m.Finding(acme, name)
@@ -313,7 +309,7 @@ func TestWalkRepeatsAndHidesNothing(t *testing.T) {
 			drawSpec(t, f)
 			feed(t, m, findings, f)
 		}
-		settle(t, m)
+		settle(m)
 		q := drawQuery(t)
 		q.Limit.Size = 1000
 		page, _ := m.ListFindings(acme, q)
@@ -330,7 +326,7 @@ func TestWalkRepeatsAndHidesNothing(t *testing.T) {
 					feed(t, m, findings, f)
 				}
 			}
-			settle(t, m)
+			settle(m)
 		})
 		stable := slices.DeleteFunc(got, func(id string) bool { return !strings.HasPrefix(id, "stable-") })
 		if !slices.Equal(stable, want) {

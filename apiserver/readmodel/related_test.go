@@ -80,7 +80,7 @@ func TestAPatchedIssueIsShownAtOnce(t *testing.T) {
 	m.finish(old)
 	m.publishAll()
 	expect("once what was being rendered is done")
-	settle(t, m)
+	settle(m)
 	expect("in the end")
 	if held, _ := m.ReviewIssue(acme, "i-1"); held.Tag() != answer.Tag() {
 		t.Error("the answer has another tag")
@@ -92,7 +92,7 @@ func TestAPatchedIssueIsShownAtOnce(t *testing.T) {
 func TestALateResultOfAPatchOfAnIssue(t *testing.T) {
 	m := newReviewModel(t)
 	feed(t, m, reviewIssues, decidedIssue(7, v1alpha1.UserStatusActive)) // without a time in managedFields
-	settle(t, m)
+	settle(m)
 	patched := decidedIssue(6, v1alpha1.UserStatusMuted)
 	patched.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "findings-api", Time: new(metav1.NewTime(epoch.Add(time.Second)))}}
 	answer, err := m.ApplyIssue(patched)
@@ -162,7 +162,7 @@ func TestWebhookDelivery(t *testing.T) {
 		t.Error("another organization sees it")
 	}
 	feedDeletion(t, m, webhookDeliveries, delivery("d-1", 9))
-	settle(t, m)
+	settle(m)
 	if _, ok := m.WebhookDelivery(acme, "d-1"); ok {
 		t.Error("it is gone, and shown")
 	}
@@ -214,7 +214,7 @@ func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
 	feedDeletion(t, m, reviewIssues, issue("i-2", 13))
 	feedDeletion(t, m, projects, project("api", 14))
 	feedDeletion(t, m, webhookDeliveries, delivery("d-1", 15))
-	settle(t, m)
+	settle(m)
 	p := m.partitions[acmeNamespace]
 	for name, n := range map[string]int{
 		"repositories": p.indexes.repositories.Len(), "projects": p.indexes.projects.Len(),
@@ -242,6 +242,6 @@ func TestNamespaceThatChangesHandsDuringAJoin(t *testing.T) {
 	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 8))
 	feed(t, m, organizations, organization("next", acmeNamespace, 9))
 	m.finish(batch)
-	settle(t, m)
+	settle(m)
 	harness.Same(t, "the organization of what the next is shown", "next", shown(t, m, "next", "f-1").OrganizationId)
 }

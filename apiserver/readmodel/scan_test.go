@@ -66,7 +66,7 @@ func TestScansAreSelectedByWhatTheQueryNames(t *testing.T) {
 		t.Error("another organization sees a scan")
 	}
 	feedDeletion(t, m, scans, scan("s-1", 20, "u-1", v1alpha1.ScanSucceeded))
-	settle(t, m)
+	settle(m)
 	if _, there := m.ScanJSON(acme, "s-1"); there {
 		t.Error("a scan is deleted, and shown")
 	}

@@ -207,7 +207,7 @@ func (r *replica) get(t *rapid.T, s *server, n int) {
 	default:
 		feed(t, r.model, s.kind, object)
 	}
-	settle(t, r.model)
+	settle(r.model)
 	r.at = max(r.at, n)
 	r.check(t, s)
 }
