@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 // metrics show how much the model holds and how far it is behind. Reading them does not need the mutex, so that
@@ -23,39 +24,27 @@ type metrics struct {
 	catchUp prometheus.Histogram
 }
 
-func newMetrics() *metrics {
-	return &metrics{
-		catchUp: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "findings_read_model_catch_up_seconds",
-			Help:    "Time from the first change that came in until readers saw it and all that had come in with it.",
-			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
-		}),
+// register creates the metrics, and registers them unless registerer is nil.
+func (m *Model) register(registerer prometheus.Registerer) {
+	if registerer != nil {
+		registerer.MustRegister(m.contact)
 	}
-}
-
-// register registers the metrics; a nil registerer registers nothing.
-func (m *Model) register(registerer prometheus.Registerer) error {
-	if registerer == nil {
-		return nil
-	}
-	collectors := []prometheus.Collector{m.metrics.catchUp, m.contact, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	factory := promauto.With(registerer)
+	m.metrics.catchUp = factory.NewHistogram(prometheus.HistogramOpts{
+		Name:    "findings_read_model_catch_up_seconds",
+		Help:    "Time from the first change that came in until readers saw it and all that had come in with it.",
+		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
+	})
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_read_model_lag_seconds",
 		Help: "Age of the oldest change that came in and that readers may not see yet; 0 while they see all.",
-	}, func() float64 { return m.lag().Seconds() })}
+	}, func() float64 { return m.lag().Seconds() })
 	for k := range kinds {
-		labels := prometheus.Labels{"kind": k.String()}
-		collectors = append(collectors,
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-				Name: "findings_read_model_items", Help: "Objects that the read model holds.", ConstLabels: labels,
-			}, func() float64 { return float64(m.metrics.held[k].Load()) }),
-		)
+		factory.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "findings_read_model_items", Help: "Objects that the read model holds.",
+			ConstLabels: prometheus.Labels{"kind": k.String()},
+		}, func() float64 { return float64(m.metrics.held[k].Load()) })
 	}
-	for _, collector := range collectors {
-		if err := registerer.Register(collector); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Silence returns which of the kinds has been silent the longest, and for how long.
@@ -91,7 +80,7 @@ func (m *Model) fallBehind(received time.Time) {
 // updateLag records that readers see all changes, or all until some time: an organization that keeps changing a
 // repository keeps the queue from becoming empty. The caller holds the mutex and has just published.
 func (m *Model) updateLag() {
-	its, all := m.metrics, !m.joining && m.queue.empty()
+	its, all := &m.metrics, !m.joining && m.queue.empty()
 	if !all && its.marked && !m.queue.hasJoined(&its.end) {
 		return
 	}

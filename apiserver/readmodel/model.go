@@ -54,7 +54,7 @@ type Model struct {
 	log     logr.Logger
 	clock   clock.Clock
 	source  func(kube.Kind) kube.Source
-	metrics *metrics
+	metrics metrics
 	// contact holds when data of each kind last arrived; recordContact records it, and returns when.
 	contact       *kube.Contact
 	recordContact [kinds]func() time.Time
@@ -99,7 +99,6 @@ func New(options Options) (*Model, error) {
 		clock:       options.Clock,
 		source:      options.Source,
 		unreadables: options.Unreadables,
-		metrics:     newMetrics(),
 		partitions:  map[string]*partition{},
 		namespaces:  map[string]string{},
 		queue:       queue{queued: map[rejoin]struct{}{}},
@@ -121,9 +120,7 @@ func New(options Options) (*Model, error) {
 	}
 	m.visible.Store(&map[string]*view{})
 	m.imports.Store(&map[string]*v1alpha1.OrganizationImports{})
-	if err := m.register(options.Registerer); err != nil {
-		return nil, fmt.Errorf("register the metrics of the read model: %w", err)
-	}
+	m.register(options.Registerer)
 	if m.source != nil {
 		return m, nil
 	}
