@@ -17,9 +17,6 @@ type countField struct {
 	take func(*FindingFilter) FindingFilter
 	// by is the likeness that determines the field's values.
 	by likeness
-	// uncached reports that the values are computed for each count: they change with the hour, or nearly every finding
-	// has its own.
-	uncached bool
 	// values adds the values of a finding, and so of all findings in its group.
 	values func(like *Item, add func(value string))
 }
@@ -47,7 +44,7 @@ func countFields(now time.Time) []countField {
 			member(func(f *filter) **string { return &f.UserStatus })),
 		one("severity", byKind, func(i *Item) string { return i.Severity },
 			member(func(f *filter) **string { return &f.Severity })),
-		{"min_score", member(func(f *filter) **int { return &f.MinScore }), byTraits, false, scoresOf},
+		{"min_score", member(func(f *filter) **int { return &f.MinScore }), byTraits, scoresOf},
 		one("stale", byKind, func(i *Item) string { return strconv.FormatBool(i.Stale) },
 			member(func(f *filter) **bool { return &f.Stale })),
 		one("suppressed", byKind, func(i *Item) string { return strconv.FormatBool(i.Suppressed) },
@@ -66,24 +63,19 @@ func countFields(now time.Time) []countField {
 			member(func(f *filter) **string { return &f.Category })),
 		one("rule", byTraits, func(i *Item) string { return i.traits.Value().rule },
 			member(func(f *filter) **string { return &f.Rule })),
-		{"vulnerability", member(func(f *filter) **string { return &f.Vulnerability }), byTraits, false, vulnerabilitiesOf},
+		{"vulnerability", member(func(f *filter) **string { return &f.Vulnerability }), byTraits, vulnerabilitiesOf},
 		one("package", byTraits, func(i *Item) string { return findingquery.PackageName(i.traits.Value().packageName) },
 			member(func(f *filter) **string { return &f.Package })),
 		one("policy", byKind, (*Item).Policy, member(func(f *filter) **string { return &f.Policy })),
 		createdSince(now),
-		withoutCache(one(fileField, byPath, func(i *Item) string { return i.path },
-			member(func(f *filter) **string { return &f.File }))),
+		one(fileField, byPath, func(i *Item) string { return i.path },
+			member(func(f *filter) **string { return &f.File })),
 	}
-}
-
-func withoutCache(f countField) countField {
-	f.uncached = true
-	return f
 }
 
 // one returns a field of which a finding has at most one value.
 func one(name string, by likeness, value func(*Item) string, take func(*FindingFilter) FindingFilter) countField {
-	return countField{name, take, by, false, func(i *Item, add func(string)) {
+	return countField{name, take, by, func(i *Item, add func(string)) {
 		if v := value(i); v != "" {
 			add(v)
 		}
@@ -126,7 +118,7 @@ func createdSince(now time.Time) countField {
 		taken.Created.Since, f.Created.Since = f.Created.Since, nil
 		return taken
 	}
-	return countField{"created_since", take, byHour, true, func(i *Item, add func(string)) {
+	return countField{"created_since", take, byHour, func(i *Item, add func(string)) {
 		for _, bound := range bounds {
 			if i.CreatedAt() >= bound {
 				add(bound)

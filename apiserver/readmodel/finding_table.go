@@ -25,6 +25,10 @@ const (
 	likenesses
 )
 
+// cached reports whether the values of the fields that depend on the likeness are kept from one count to the next. Those
+// of byHour change with the hour, and nearly every finding has a path of its own.
+func (by likeness) cached() bool { return by != byHour && by != byPath }
+
 // findingKind holds the properties with few different combinations.
 type findingKind struct {
 	status, userStatus, severity string
@@ -208,7 +212,7 @@ func newNumbering() *numbering {
 		n.texts[by] = map[string]uint32{}
 	}
 	for _, f := range countFields(time.Time{}) {
-		if !f.uncached {
+		if f.by.cached() {
 			n.fields[f.by] = append(n.fields[f.by], f)
 			n.columns[f.name] = newColumn()
 		}
@@ -293,7 +297,7 @@ func (c *column) add(number, n int, counts []int) {
 
 // column returns the values of a field.
 func (t *findingTable) column(f *countField) *column {
-	if !f.uncached {
+	if f.by.cached() {
 		return t.numbers.columns[f.name]
 	}
 	c := newColumn()
