@@ -192,27 +192,8 @@ func (m *Model) ownerOf(namespace string) string {
 
 // held returns the held state of an object whose changes are reported, nil if it is not held.
 func (m *Model) held(k kind, key types.NamespacedName) reportable {
-	p := m.partitions[key.Namespace]
-	if p == nil {
-		return nil
-	}
-	switch k {
-	case findings:
-		return heldOf(p.findings, key.Name)
-	case triageOperations:
-		return heldOf(p.operations, key.Name)
-	case scans:
-		return heldOf(p.scans, key.Name)
-	case reviews:
-		return heldOf(p.reviews, key.Name)
-	default:
-		return heldOf(p.deliveries, key.Name)
-	}
-}
-
-func heldOf[T comparable](of map[string]T, name string) reportable {
-	if item, ok := of[name]; ok {
-		return any(item).(reportable)
+	if p := m.partitions[key.Namespace]; p != nil {
+		return p.tables()[k].reportable(key.Name)
 	}
 	return nil
 }

@@ -2,10 +2,13 @@ package readmodel
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
 // joinBatch is how many rows are rendered between two acquisitions of the mutex.
@@ -210,76 +213,49 @@ func (m *Model) dequeueRows() []rejoin {
 }
 
 // rowsOf lists the rows of a group.
-func (p *partition) rowsOf(group rejoin) []rejoin {
-	var rows []rejoin
-	add := func(name string) {
-		rows = append(rows, rejoin{namespace: group.namespace, rows: group.rows, by: byName, name: name})
-	}
-	if group.rows == findings {
-		p.eachFinding(group, add)
-		return rows
-	}
+func (p *partition) rowsOf(group rejoin) (rows []rejoin) {
 	for name := range p.namesOf(group) {
-		add(name)
+		rows = append(rows, rejoin{namespace: group.namespace, rows: group.rows, by: byName, name: name})
 	}
 	return rows
 }
 
-// namesOf returns the names of the rows of a group of any kind but findings.
-func (p *partition) namesOf(group rejoin) sets.Set[string] {
+// namesOf returns the names of the rows of a group.
+func (p *partition) namesOf(group rejoin) iter.Seq[string] {
 	switch group.by {
-	case byRepository:
-		switch group.rows {
-		case projects:
-			return p.projectsOf[group.name]
-		case reviews:
-			return p.reviewsOf[group.name]
-		default:
-			names := sets.Set[string]{}
-			for review := range p.reviewsOf[group.name] {
-				maps.Copy(names, p.issuesOf[review])
-			}
-			return names
-		}
+	case byAll:
+		return p.tables()[group.rows].names()
+	case byProject:
+		return p.findingsWith(projectField, group.name)
 	case byReview:
-		return p.issuesOf[group.name]
-	default:
+		return maps.Keys(p.issuesOf[group.name])
+	case byRepository, byName:
 	}
 	switch group.rows {
-	case repositories:
-		return sets.KeySet(p.repositories)
 	case projects:
-		return sets.KeySet(p.projects)
+		return maps.Keys(p.projectsOf[group.name])
 	case reviews:
-		return sets.KeySet(p.reviews)
+		return maps.Keys(p.reviewsOf[group.name])
 	case reviewIssues:
-		return sets.KeySet(p.issues)
-	case scans:
-		return sets.KeySet(p.scans)
-	case triageOperations:
-		return nil
-	case trends:
-		return sets.KeySet(p.trends)
+		names := sets.Set[string]{}
+		for review := range p.reviewsOf[group.name] {
+			maps.Copy(names, p.issuesOf[review])
+		}
+		return maps.Keys(names)
 	default:
-		return sets.KeySet(p.deliveries)
+		return p.findingsWith(repoField, group.name)
 	}
 }
 
-// eachFinding yields the names of a group of findings. For a project or a repository it reads the index: a
-// finding that is not indexed has yet to be rendered, and will be joined with the current data.
-func (p *partition) eachFinding(group rejoin, yield func(name string)) {
-	if group.by == byAll {
-		for name := range p.findings {
-			yield(name)
+// findingsWith yields the names of the findings with a value of a field. It reads the index: a finding that is not
+// indexed has yet to be rendered, and will be joined with the current data.
+func (p *partition) findingsWith(field index.Field, value string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range p.indexes.findings.With(field, value) {
+			if !yield(i.ID) {
+				return
+			}
 		}
-		return
-	}
-	field := repoField
-	if group.by == byProject {
-		field = projectField
-	}
-	for i := range p.indexes.findings.With(field, group.name) {
-		yield(i.ID)
 	}
 }
 

@@ -1,6 +1,8 @@
 package readmodel
 
 import (
+	"iter"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,15 +23,15 @@ import (
 // while one does.
 type partition struct {
 	namespace    string
-	findings     map[string]*Item
-	repositories map[string]*heldRepository
-	projects     map[string]*heldProject
-	reviews      map[string]*heldReview
-	issues       map[string]*heldIssue
-	deliveries   map[string]*deliveryItem
-	scans        map[string]*scanItem
-	operations   map[string]*operationItem
-	trends       map[string]*trendItem
+	findings     table[Item]
+	repositories table[heldRepository]
+	projects     table[heldProject]
+	reviews      table[heldReview]
+	issues       table[heldIssue]
+	deliveries   table[deliveryItem]
+	scans        table[scanItem]
+	operations   table[operationItem]
+	trends       table[trendItem]
 
 	// projectsOf and reviewsOf are by repository, issuesOf is by review.
 	projectsOf, reviewsOf, issuesOf children
@@ -41,6 +43,37 @@ type partition struct {
 	indexes *indexes
 	// counts of the shown issues, by review.
 	counts map[string]reviewstate.Counts
+}
+
+// table holds the objects of a kind by name.
+type table[T any] map[string]*T
+
+// anyTable is the table of any kind.
+type anyTable interface {
+	len() int
+	names() iter.Seq[string]
+	// reportable returns an object whose changes are reported, nil if it is not held.
+	reportable(name string) reportable
+}
+
+func (t table[T]) len() int { return len(t) }
+
+func (t table[T]) names() iter.Seq[string] { return maps.Keys(t) }
+
+func (t table[T]) reportable(name string) reportable {
+	if item, ok := t[name]; ok {
+		return any(item).(reportable)
+	}
+	return nil
+}
+
+// tables returns the table of each kind but organizations, which have no namespace.
+func (p *partition) tables() [kinds]anyTable {
+	return [kinds]anyTable{
+		repositories: p.repositories, projects: p.projects, reviews: p.reviews, reviewIssues: p.issues,
+		webhookDeliveries: p.deliveries, scans: p.scans, triageOperations: p.operations, trends: p.trends,
+		findings: p.findings,
+	}
 }
 
 // heldRepository is a repository as last seen. It never changes.
@@ -204,15 +237,15 @@ func newPartition(namespace string, moves *uint64) *partition {
 	return &partition{
 		namespace:    namespace,
 		moves:        moves,
-		findings:     map[string]*Item{},
-		repositories: map[string]*heldRepository{},
-		projects:     map[string]*heldProject{},
-		reviews:      map[string]*heldReview{},
-		issues:       map[string]*heldIssue{},
-		deliveries:   map[string]*deliveryItem{},
-		scans:        map[string]*scanItem{},
-		operations:   map[string]*operationItem{},
-		trends:       map[string]*trendItem{},
+		findings:     table[Item]{},
+		repositories: table[heldRepository]{},
+		projects:     table[heldProject]{},
+		reviews:      table[heldReview]{},
+		issues:       table[heldIssue]{},
+		deliveries:   table[deliveryItem]{},
+		scans:        table[scanItem]{},
+		operations:   table[operationItem]{},
+		trends:       table[trendItem]{},
 		projectsOf:   children{},
 		reviewsOf:    children{},
 		issuesOf:     children{},
@@ -264,9 +297,12 @@ func (p *partition) publish() {
 func (p *partition) empty() bool { return p.view == nil && p.objects() == 0 }
 
 // objects returns how many objects the partition holds.
-func (p *partition) objects() int {
-	return len(p.findings) + len(p.projects) + len(p.repositories) + len(p.reviews) + len(p.issues) +
-		len(p.deliveries) + len(p.scans) + len(p.trends) + len(p.operations)
+func (p *partition) objects() (n int) {
+	tables := p.tables()
+	for _, t := range tables[organizations+1:] {
+		n += t.len()
+	}
+	return n
 }
 
 // repository returns what other objects show of a repository; nil if it does not exist.
