@@ -275,11 +275,7 @@ func (r *router) refusal(authErr error) error {
 }
 
 // allow rejects keys whose scopes do not cover the operation. An operation without a scope accepts any key.
-func (r *router) allow(contract *openapi.Operation) gin.HandlerFunc {
-	var needed []v1alpha1.Scope
-	if contract.Scope != "" {
-		needed = append([]v1alpha1.Scope{contract.Scope}, contract.Beside...)
-	}
+func (r *router) allow(needed []v1alpha1.Scope) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		s := stateOf(c)
 		s.needed = needed
@@ -312,10 +308,7 @@ func (r *router) readmit(c *gin.Context) error {
 	if err = r.lacking(identity, s.needed); err != nil {
 		return err
 	}
-	if len(s.needed) == 0 {
-		return nil
-	}
-	return r.shows(identity)
+	return r.shows(identity, s.needed)
 }
 
 // validate checks the request against the contract.
@@ -344,10 +337,10 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 			fail(c, named(problem.InvalidQuery, err))
 			return
 		}
-		if described.TakesCondition(openapi.HeaderIfMatch) {
+		if described.Takes(openapi.HeaderIfMatch) {
 			s.request.IfMatch = etag.IfMatch(c.Request.Header.Values(openapi.HeaderIfMatch))
 		}
-		if described.TakesLastEventID() {
+		if described.Takes(openapi.HeaderLastEventID) {
 			s.request.LastEventID = c.GetHeader(openapi.HeaderLastEventID)
 		}
 		if !described.TakesBody() {
@@ -413,7 +406,7 @@ func receive(c *gin.Context, most int64) (free func(), err error) {
 
 // receiveBody is readBody with a place for the body.
 func receiveBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error) {
-	free, err := receive(c, described.MaxBodyBytes())
+	free, err := receive(c, described.MaxBodyBytes)
 	if err != nil {
 		return openapi.Body{}, err
 	}
@@ -437,7 +430,7 @@ func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error
 	if coding := c.GetHeader("Content-Encoding"); coding != "" && coding != "identity" {
 		return openapi.Body{}, invalidEncoding("the body must not be compressed")
 	}
-	limit := described.MaxBodyBytes()
+	limit := described.MaxBodyBytes
 	content, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, limit))
 	var tooLong *http.MaxBytesError
 	switch {

@@ -150,7 +150,7 @@ func (r *router) addOperations(api *gin.RouterGroup, described map[string]*opena
 		path, segments := ginPath(contract.Path)
 		r.templates[path] = contract.Path
 		for _, method := range contract.Methods() {
-			api.Handle(method, path, r.allow(contract), r.checkDataAge(contract.Scope, id), r.checkOrganization(contract.Scope),
+			api.Handle(method, path, r.allow(contract.Scopes), r.checkDataAge(contract), r.checkOrganization,
 				r.validate(contract, segments), r.perform(handle))
 			methods[path] = append(methods[path], method)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
@@ -61,8 +62,11 @@ func (r *router) silenceBehind(stream *handlers.Events) (kind string, silence ti
 
 // checkDataAge adds the maximum age of the data behind a response if a kind has long been silent, and refuses
 // to answer from data that is older than the operator allows.
-func (r *router) checkDataAge(scope v1alpha1.Scope, operation string) gin.HandlerFunc {
-	kinds := slices.Concat(dependsOn[scope], alsoDependsOn[operation])
+func (r *router) checkDataAge(contract *openapi.Operation) gin.HandlerFunc {
+	kinds := alsoDependsOn[contract.ID]
+	if len(contract.Scopes) > 0 {
+		kinds = slices.Concat(dependsOn[contract.Scopes[0]], kinds)
+	}
 	return func(c *gin.Context) {
 		kind, silence := r.model.Silence(kinds...)
 		r.checkSilence(c, kind, silence)
@@ -84,20 +88,19 @@ func (r *router) checkSilence(c *gin.Context, kind string, silence time.Duration
 }
 
 // checkOrganization refuses to answer while the read model does not show the organization of a valid key:
-// everything in it would seem not to exist. Operations without a scope need no data.
-func (r *router) checkOrganization(scope v1alpha1.Scope) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		if scope == "" {
-			return
-		}
-		if err := r.shows(stateOf(c).identity); err != nil {
-			fail(c, err)
-		}
+// everything in it would seem not to exist.
+func (r *router) checkOrganization(c *gin.Context) {
+	if err := r.shows(stateOf(c).identity, stateOf(c).needed); err != nil {
+		fail(c, err)
 	}
 }
 
-// shows returns an error if the read model does not show the organization of a valid key.
-func (r *router) shows(identity auth.Identity) error {
+// shows returns an error if the read model does not show the organization of a valid key. An operation that needs no
+// scope needs no data.
+func (r *router) shows(identity auth.Identity, needed []v1alpha1.Scope) error {
+	if len(needed) == 0 {
+		return nil
+	}
 	if _, err := r.model.Namespace(identity.Organization); err != nil {
 		return handlers.Unavailable(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -109,7 +110,7 @@ func (w *watched) streams(t *testing.T, deaf string) {
 			}
 			engine := newEngine()
 			engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
-			engine.HEAD("/", r.checkDataAge("", "streamEvents"), func(c *gin.Context) { r.sendEvents(c, events) })
+			engine.HEAD("/", r.checkDataAge(&openapi.Operation{ID: "streamEvents"}), func(c *gin.Context) { r.sendEvents(c, events) })
 			answer := httptest.NewRecorder()
 			engine.ServeHTTP(answer, httptest.NewRequest(http.MethodHead, "/", http.NoBody))
 			if (answer.Code == http.StatusOK) != alive || (answer.Header().Get(api.DataAgeHeader) != "") != (dependsOn == deaf) {
@@ -129,13 +130,17 @@ func (*watched) authenticator(t *testing.T) *auth.Authenticator {
 // A finding that exists must not seem not to, while the model does not show its organization yet.
 func TestNothingSeemsNotToExistWhileItsOrganizationIsNotShown(t *testing.T) {
 	w := newWatched(t)
-	for scope, want := range map[v1alpha1.Scope]int{v1alpha1.ScopeFindingsRead: http.StatusInternalServerError, "": http.StatusOK} {
+	for want, needed := range map[int][]v1alpha1.Scope{
+		http.StatusInternalServerError: {v1alpha1.ScopeFindingsRead}, http.StatusOK: nil,
+	} {
 		engine := newEngine()
-		engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{identity: auth.Identity{Organization: "acme"}}) })
-		engine.GET("/", (&router{model: w.model}).checkOrganization(scope), func(c *gin.Context) { c.Status(http.StatusOK) })
+		engine.Use(func(c *gin.Context) {
+			c.Set(stateKey, &state{identity: auth.Identity{Organization: "acme"}, needed: needed})
+		})
+		engine.GET("/", (&router{model: w.model}).checkOrganization, func(c *gin.Context) { c.Status(http.StatusOK) })
 		answer := answerOf(engine, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 		if answer.Code != want {
-			t.Errorf("with the scope %q: %d %s", scope, answer.Code, answer.Body)
+			t.Errorf("with the scopes %q: %d %s", needed, answer.Code, answer.Body)
 		}
 	}
 }
@@ -164,7 +169,8 @@ func (w *watched) get(t *testing.T, asked asking, staleness time.Duration) (body
 	r := &router{model: w.model, auth: w.authenticator(t), dataStaleness: staleness}
 	engine := newEngine()
 	engine.Use(func(c *gin.Context) { c.Set(stateKey, &state{}) })
-	engine.GET("/", r.checkDataAge(asked.scope, asked.operation), func(c *gin.Context) { c.Status(http.StatusOK) })
+	contract := &openapi.Operation{ID: asked.operation, Scopes: []v1alpha1.Scope{asked.scope}}
+	engine.GET("/", r.checkDataAge(contract), func(c *gin.Context) { c.Status(http.StatusOK) })
 	answer := answerOf(engine, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
 	return answer.Body.String(), answer.Code, answer.Header().Get(api.DataAgeHeader)
 }

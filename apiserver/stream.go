@@ -40,7 +40,7 @@ func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream,
 		}
 	}
 	body := &pacedBody{
-		body:    http.MaxBytesReader(c.Writer, c.Request.Body, described.MaxBodyBytes()),
+		body:    http.MaxBytesReader(c.Writer, c.Request.Body, described.MaxBodyBytes),
 		control: http.NewResponseController(c.Writer),
 		end:     time.Now().Add(streamTimeout),
 	}

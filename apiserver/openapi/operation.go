@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
@@ -20,10 +21,10 @@ type Operation struct {
 	Method string
 	// Path is the template, for example "/v1/findings/{id}".
 	Path string
-	// Scope that a key needs; empty if any key is accepted.
-	Scope v1alpha1.Scope
-	// Beside are further scopes that the key needs; usually nil.
-	Beside []v1alpha1.Scope
+	// Scopes that a key needs, first that of the operation's own resources; empty if any key is accepted.
+	Scopes []v1alpha1.Scope
+	// MaxBodyBytes is how long a request's body may be.
+	MaxBodyBytes int64
 
 	path  map[string]scalar
 	query map[string]scalar
@@ -32,12 +33,8 @@ type Operation struct {
 	body        *bodySchema // nil if the operation has no body, or a stream
 	// stream is the media type of a body that is read as it arrives; empty if there is none.
 	stream string
-	// maxBytes is how long a body may be.
-	maxBytes int64
-	// conditions are the supported headers of conditional requests.
-	conditions []string
-	// follows means that the operation can resume after an event.
-	follows bool
+	// headers are the optional headers that the operation supports.
+	headers []string
 }
 
 // Operations builds the table of every operation, by operationId. It fails if the document describes requests
@@ -66,7 +63,7 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 	}
 	operation.strictQuery, _ = described.Extensions[strictQueryExtension].(bool)
 	var err error
-	if operation.Scope, operation.Beside, err = scopesOf(described); err != nil {
+	if operation.Scopes, err = scopesOf(described); err != nil {
 		return nil, err
 	}
 	for _, ref := range slices.Concat(shared, described.Parameters) {
@@ -81,19 +78,17 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 		case parameter.In == openapi3.ParameterInQuery && !parameter.Required:
 			operation.query[parameter.Name] = schema
 		case parameter.In == openapi3.ParameterInHeader && !parameter.Required &&
-			slices.Contains(conditionHeaders, parameter.Name):
-			operation.conditions = append(operation.conditions, parameter.Name)
-		case parameter.In == openapi3.ParameterInHeader && !parameter.Required && parameter.Name == HeaderLastEventID:
-			operation.follows = true
+			slices.Contains(supportedHeaders, parameter.Name):
+			operation.headers = append(operation.headers, parameter.Name)
 		default:
-			return nil, fmt.Errorf("parameter %s: only path, optional query and condition parameters are supported",
-				parameter.Name)
+			return nil, fmt.Errorf("parameter %s: only parameters in the path, optional ones in the query, and the headers %s "+
+				"are supported", parameter.Name, strings.Join(supportedHeaders, ", "))
 		}
 	}
 	if described.RequestBody == nil {
 		return operation, nil
 	}
-	if operation.maxBytes, err = maxBytes(described.RequestBody.Value.Extensions); err != nil {
+	if operation.MaxBodyBytes, err = maxBytes(described.RequestBody.Value.Extensions); err != nil {
 		return nil, fmt.Errorf("body: %w", err)
 	}
 	if described.RequestBody.Value.Content.Get(SARIFMediaType) != nil {
@@ -120,43 +115,36 @@ const anyKeyExtension = "x-any-key"
 
 // scopesOf requires a scope, so that no operation is open to every key by mistake. If several are listed, a key
 // needs all of them.
-func scopesOf(described *openapi3.Operation) (scope v1alpha1.Scope, beside []v1alpha1.Scope, err error) {
+func scopesOf(described *openapi3.Operation) (scopes []v1alpha1.Scope, err error) {
 	if described.Security == nil || len(*described.Security) != 1 {
-		return "", nil, fmt.Errorf("security must name %s alone", securityScheme)
+		return nil, fmt.Errorf("security must name %s alone", securityScheme)
 	}
-	scopes, named := (*described.Security)[0][securityScheme]
+	names, named := (*described.Security)[0][securityScheme]
 	anyKey, _ := described.Extensions[anyKeyExtension].(bool)
 	switch {
-	case named && anyKey && len(scopes) == 0:
-		return "", nil, nil
-	case len(scopes) == 0:
-		return "", nil, fmt.Errorf("security must name %s with a scope, or %s be true", securityScheme, anyKeyExtension)
+	case named && anyKey && len(names) == 0:
+		return nil, nil
+	case len(names) == 0:
+		return nil, fmt.Errorf("security must name %s with a scope, or %s be true", securityScheme, anyKeyExtension)
 	}
-	for _, further := range scopes[1:] {
-		beside = append(beside, v1alpha1.Scope(further))
+	for _, name := range names {
+		scopes = append(scopes, v1alpha1.Scope(name))
 	}
-	return v1alpha1.Scope(scopes[0]), beside, nil
+	return scopes, nil
 }
 
-// The headers of conditional requests, as the contract spells them.
+// The headers that an operation may support, as the contract spells them: those of conditional requests, and the one
+// that names the event after which a client resumes a stream.
 const (
 	HeaderIfMatch     = "if-match"
 	HeaderIfNoneMatch = "if-none-match"
+	HeaderLastEventID = "last-event-id"
 )
 
-var conditionHeaders = []string{HeaderIfMatch, HeaderIfNoneMatch}
+var supportedHeaders = []string{HeaderIfMatch, HeaderIfNoneMatch, HeaderLastEventID}
 
-// HeaderLastEventID names the event after which a client resumes a stream.
-const HeaderLastEventID = "last-event-id"
-
-// TakesCondition reports whether the operation supports that header of a conditional request.
-func (o *Operation) TakesCondition(header string) bool { return slices.Contains(o.conditions, header) }
-
-// TakesLastEventID reports whether the operation can resume after the event that HeaderLastEventID names.
-func (o *Operation) TakesLastEventID() bool { return o.follows }
-
-// MaxBodyBytes returns how long a request's body may be.
-func (o *Operation) MaxBodyBytes() int64 { return o.maxBytes }
+// Takes reports whether the operation supports that header.
+func (o *Operation) Takes(header string) bool { return slices.Contains(o.headers, header) }
 
 // TakesBody reports whether the operation's requests have a body.
 func (o *Operation) TakesBody() bool { return o.body != nil || o.IsStream() }
