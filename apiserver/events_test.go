@@ -145,8 +145,8 @@ func TestAPageAsksForItsPlaceOnlyIfTheKeyMayFollowEvents(t *testing.T) {
 
 		errLacking := errors.New("the scope is missing")
 		_, err = backend.StreamEvents(t.Context(), handlers.Request{
-			Key:     auth.Identity{Scopes: []v1alpha1.Scope{scope}},
-			Require: func(v1alpha1.Scope) error { return errLacking },
+			Identity: auth.Identity{Scopes: []v1alpha1.Scope{scope}},
+			Require:  func(v1alpha1.Scope) error { return errLacking },
 		})
 		if may := !errors.Is(err, errLacking); slices.Contains(asked, "/v2/events") != may {
 			t.Errorf("%s: the page asks for %q; the key may follow events: %t", scope, asked, may)

@@ -315,9 +315,7 @@ func (r *router) readmit(c *gin.Context) error {
 func (r *router) validate(described *openapi.Operation, segments map[string]string) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		s := stateOf(c)
-		s.request.Organization = s.identity.Organization
-		s.request.KeyName = s.identity.KeyName
-		s.request.Key = s.identity
+		s.request.Identity = s.identity
 		s.request.Require = func(scope v1alpha1.Scope) error {
 			return r.lacking(s.identity, []v1alpha1.Scope{scope})
 		}

@@ -10,7 +10,7 @@ import (
 // CommitTriageOperation is an operation of the contract.
 func (b *Backend) CommitTriageOperation(ctx context.Context, request Request) (Response, error) {
 	id, by := request.Path.Get("id"), request.author()
-	operation, err := b.Cluster.CommitOperation(ctx, request.Key.Namespace, id, by)
+	operation, err := b.Cluster.CommitOperation(ctx, request.Namespace, id, by)
 	if err != nil {
 		return Response{}, err
 	}

@@ -38,11 +38,11 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	if err := addSubject(&operation.Spec, &given, request.Body); err != nil {
 		return Response{}, err
 	}
-	if b.Model.CountOperations(request.Key.Namespace) >= stopsCreatingAt {
+	if b.Model.CountOperations(request.Namespace) >= stopsCreatingAt {
 		return Response{}, problem.Refused(errTooManyOperations)
 	}
 	operation.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation"}
-	operation.Namespace, operation.Name = request.Key.Namespace, operationName()
+	operation.Namespace, operation.Name = request.Namespace, operationName()
 	operation.Spec.By = request.author()
 	if given.Commit != nil && *given.Commit {
 		operation.Spec.Commit, operation.Spec.CommittedBy = true, operation.Spec.By

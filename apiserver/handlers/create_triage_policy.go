@@ -32,7 +32,7 @@ func (b *Backend) CreateTriagePolicy(ctx context.Context, request Request) (Resp
 	spec.By = request.author()
 	policy := &v1alpha1.TriagePolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriagePolicy"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: request.Key.Namespace, Name: policyName()},
+		ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: policyName()},
 		Spec:       spec,
 	}
 	if given.Name != nil && *given.Name != "" {

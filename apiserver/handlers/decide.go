@@ -47,7 +47,7 @@ func (s subject[T, I]) known(ctx context.Context, request Request) (none I, err 
 	if item, there := s.find(request.Organization, s.id); there {
 		return item, nil
 	}
-	stored, err := s.store.Stored(ctx, request.Key.Namespace, s.id)
+	stored, err := s.store.Stored(ctx, request.Namespace, s.id)
 	if err != nil {
 		return none, err
 	}

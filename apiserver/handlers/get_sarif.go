@@ -24,7 +24,7 @@ func (b *Backend) GetSarif(ctx context.Context, request Request) (Response, erro
 	_, heard := b.Model.Repository(request.Organization, upload.RepoId)
 	if (heard || !imports) && !slices.Contains(ids, upload.RepoId) {
 		// The repository may also have got this full name a moment ago, or be one that cannot be read.
-		named, unreadable, err := b.Cluster.RepositoriesNamed(ctx, request.Key.Namespace, fullNameIn(request))
+		named, unreadable, err := b.Cluster.RepositoriesNamed(ctx, request.Namespace, fullNameIn(request))
 		if err == nil && !slices.Contains(slices.Concat(named, unreadable), upload.RepoId) {
 			err = problem.NotFound("upload")
 		}

@@ -18,5 +18,5 @@ func (b *Backend) GetTriageOperation(ctx context.Context, request Request) (Resp
 
 // operation returns the operation in the path as it is stored now.
 func (b *Backend) operation(ctx context.Context, request Request) (*v1alpha1.TriageOperation, error) {
-	return b.Cluster.Operation(ctx, request.Key.Namespace, request.Path.Get("id"))
+	return b.Cluster.Operation(ctx, request.Namespace, request.Path.Get("id"))
 }

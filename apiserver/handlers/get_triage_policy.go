@@ -10,7 +10,7 @@ import (
 
 // GetTriagePolicy is an operation of the contract.
 func (b *Backend) GetTriagePolicy(ctx context.Context, request Request) (Response, error) {
-	policy, err := b.Cluster.Policy(ctx, request.Key.Namespace, request.Path.Get("id"))
+	policy, err := b.Cluster.Policy(ctx, request.Namespace, request.Path.Get("id"))
 	if err != nil {
 		return Response{}, err
 	}

@@ -28,7 +28,7 @@ func (b *Backend) upload(ctx context.Context, request Request, id string) (*open
 	if complete(scans) {
 		return new(render.Upload(scans)), nil
 	}
-	return b.Uploads.Get(ctx, request.Key.Namespace, id)
+	return b.Uploads.Get(ctx, request.Namespace, id)
 }
 
 // complete reports whether the model holds every scan of an upload.

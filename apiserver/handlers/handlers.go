@@ -20,12 +20,8 @@ import (
 
 // Request is a request with a valid key, checked against the contract.
 type Request struct {
-	// Organization that the key belongs to. Handlers read no data of other organizations.
-	Organization string
-	// KeyName is the name of the APIKey.
-	KeyName string
-	// Key is the identity that the key authenticates.
-	Key auth.Identity
+	// Identity is the sender's. Handlers read no data of other organizations.
+	auth.Identity
 	// Require returns the error for a key without the scope, and records the refusal.
 	Require func(v1alpha1.Scope) error
 	// Origin is scheme and host under which the client reached the service, for operations whose responses

@@ -17,7 +17,7 @@ func (b *Backend) repositoriesNamed(ctx context.Context, request Request) ([]str
 	if len(ids) > 0 || b.Model.Imports(organization) != nil && provision.CheckFullName(fullName) == nil {
 		return ids, nil
 	}
-	ids, unreadable, err := b.Cluster.RepositoriesNamed(ctx, request.Key.Namespace, fullName)
+	ids, unreadable, err := b.Cluster.RepositoriesNamed(ctx, request.Namespace, fullName)
 	if err == nil && len(ids) == 0 {
 		ids = unreadable
 	}

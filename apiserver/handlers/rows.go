@@ -33,7 +33,7 @@ func listStored[O metav1.Object](ctx context.Context, b *Backend, list list, req
 		return Response{}, err
 	}
 	rows := index.New(rowLayout)
-	err = read(ctx, request.Key.Namespace, func(object O) error {
+	err = read(ctx, request.Namespace, func(object O) error {
 		shown, err := renderJSON(object)
 		if err == nil {
 			rows.Put(object.GetName(), row{render.Timestamp(object.GetCreationTimestamp().Time), shown})

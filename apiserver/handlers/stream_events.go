@@ -73,7 +73,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 	}
 	once, free := request.Query.Get("follow") == "false", func() {}
 	if !once {
-		if free, err = b.Streams.Take(request.Organization, string(request.Key.KeyUID)); err != nil {
+		if free, err = b.Streams.Take(request.Organization, string(request.KeyUID)); err != nil {
 			return Response{}, err
 		}
 	}
@@ -97,7 +97,7 @@ func kindsFor(request Request) (kinds changes.Set, err error) {
 	}
 	for k := range changes.Kinds {
 		at := slices.Index(asked, k.String())
-		allowed := request.Key.Allows(scopeOf[k])
+		allowed := request.Allows(scopeOf[k])
 		switch {
 		case at < 0 && len(asked) > 0:
 			continue

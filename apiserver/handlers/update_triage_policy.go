@@ -17,7 +17,7 @@ func (b *Backend) UpdateTriagePolicy(ctx context.Context, request Request) (Resp
 	if err := request.Body.Into(&given); err != nil {
 		return Response{}, err
 	}
-	policy, err := b.Cluster.SetPolicyMode(ctx, request.Key.Namespace, request.Path.Get("id"), cluster.ModeChange{
+	policy, err := b.Cluster.SetPolicyMode(ctx, request.Namespace, request.Path.Get("id"), cluster.ModeChange{
 		Mode: policyModeOf(given.Mode), By: request.author(), Generation: given.Generation,
 		UID: types.UID(ptr.Deref(given.Uid, "")),
 	})

@@ -25,14 +25,14 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 		return Response{}, err
 	}
 	upload, err := b.Uploads.Import(ctx, uploads.Request{
-		Organization: request.Organization, Namespace: request.Key.Namespace, KeyName: request.KeyName,
+		Organization: request.Organization, Namespace: request.Namespace, KeyName: request.KeyName,
 		Repository: repository, Project: project, Imports: imports,
 		Choices:    choices(request.Query),
 		SourceRoot: request.Query.Get("source_root"), Ref: request.Query.Get("ref"),
 		PullRequest: pullRequest(request.Query),
 		DryRun:      request.Query.Get("dry_run") == "true", Force: request.Query.Get("force") == "true",
-		ReadsFindings: request.Key.Allows(v1alpha1.ScopeFindingsRead),
-		ReadsReviews:  request.Key.Allows(v1alpha1.ScopeReviewsRead),
+		ReadsFindings: request.Allows(v1alpha1.ScopeFindingsRead),
+		ReadsReviews:  request.Allows(v1alpha1.ScopeReviewsRead),
 		Body:          request.Stream.Body, Gzip: request.Stream.Gzip, Readmit: request.Stream.Readmit,
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func (b *Backend) checkProject(ctx context.Context, request Request, repository,
 	if creates && kube.IsName(repository) && kube.IsName(project) {
 		return nil
 	}
-	stored, err := b.Cluster.Project(ctx, request.Key.Namespace, project)
+	stored, err := b.Cluster.Project(ctx, request.Namespace, project)
 	if err == nil && string(stored.Spec.RepositoryRef.Name) != repository {
 		err = problem.NotFound("project")
 	}

@@ -45,7 +45,7 @@ func (b *Backend) verify(ctx context.Context, request Request,
 			return status, nil
 		}
 	}
-	stored, err := b.Cluster.WebhookDelivery(ctx, request.Key.Namespace, id)
+	stored, err := b.Cluster.WebhookDelivery(ctx, request.Namespace, id)
 	if err != nil {
 		return "", err
 	}

@@ -10,12 +10,11 @@ import (
 
 // WhoAmI is an operation of the contract.
 func (b *Backend) WhoAmI(_ context.Context, request Request) (Response, error) {
-	key := request.Key
 	who := openapi.WhoAmI{
-		OrganizationId: key.Organization, Key: key.KeyName, ExpiresAt: key.ExpiresAt,
-		RequestsPerMinute: key.RequestsPerMinute, RequiresReason: key.RequiresReason,
+		OrganizationId: request.Organization, Key: request.KeyName, ExpiresAt: request.ExpiresAt,
+		RequestsPerMinute: request.RequestsPerMinute, RequiresReason: request.RequiresReason,
 	}
-	for _, scope := range key.Allowed() {
+	for _, scope := range request.Allowed() {
 		who.Scopes = append(who.Scopes, string(scope))
 	}
 	shown, err := render.JSON(&who)
