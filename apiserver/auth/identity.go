@@ -45,6 +45,9 @@ func (i Identity) Allows(scope v1alpha1.Scope) bool {
 	return slices.Contains(i.Allowed(), scope)
 }
 
+// Author returns how an object records that the key decided or imported something.
+func (i Identity) Author() string { return v1alpha1.APIKeyAuthorPrefix + i.KeyName }
+
 // admit decides about a token with a valid signature: is it a current token of its key, and may
 // the key still be used? Key and organization are nil if they do not exist.
 func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Organization,

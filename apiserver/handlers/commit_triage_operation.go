@@ -9,7 +9,7 @@ import (
 
 // CommitTriageOperation is an operation of the contract.
 func (b *Backend) CommitTriageOperation(ctx context.Context, request Request) (Response, error) {
-	id, by := request.Path.Get("id"), request.author()
+	id, by := request.Path.Get("id"), request.Author()
 	operation, err := b.Cluster.CommitOperation(ctx, request.Namespace, id, by)
 	if err != nil {
 		return Response{}, err

@@ -43,7 +43,7 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	}
 	operation.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriageOperation"}
 	operation.Namespace, operation.Name = request.Namespace, operationName()
-	operation.Spec.By = request.author()
+	operation.Spec.By = request.Author()
 	if given.Commit != nil && *given.Commit {
 		operation.Spec.Commit, operation.Spec.CommittedBy = true, operation.Spec.By
 	}

@@ -29,7 +29,7 @@ func (b *Backend) CreateTriagePolicy(ctx context.Context, request Request) (Resp
 	if err != nil {
 		return Response{}, err
 	}
-	spec.By = request.author()
+	spec.By = request.Author()
 	policy := &v1alpha1.TriagePolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "TriagePolicy"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: request.Namespace, Name: policyName()},

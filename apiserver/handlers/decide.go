@@ -101,7 +101,7 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 	if err != nil {
 		return none, err
 	}
-	decision := cluster.Decision{Decision: decided, By: request.author()}
+	decision := cluster.Decision{Decision: decided, By: request.Author()}
 	if !request.IfMatch.NamesStates() {
 		// The decision is based on the facts shown to the client, not on those that a scan writes meanwhile. A state that
 		// the client names is the one that is changed: this replica may have shown an older one so far.

@@ -39,9 +39,6 @@ type Request struct {
 	LastEventID string
 }
 
-// author returns how an object records that the request's key decided something.
-func (r *Request) author() string { return v1alpha1.APIKeyAuthorPrefix + r.KeyName }
-
 // Stream is a body that is read as it arrives.
 type Stream struct {
 	// Body returns an error if the body is too long or too slow.

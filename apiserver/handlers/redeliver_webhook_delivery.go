@@ -9,7 +9,7 @@ import (
 
 // RedeliverWebhookDelivery is an operation of the contract.
 func (b *Backend) RedeliverWebhookDelivery(ctx context.Context, request Request) (Response, error) {
-	delivery, err := b.Cluster.Redeliver(ctx, request.Namespace, request.Path.Get("id"), request.author())
+	delivery, err := b.Cluster.Redeliver(ctx, request.Namespace, request.Path.Get("id"), request.Author())
 	if err != nil {
 		return Response{}, err
 	}

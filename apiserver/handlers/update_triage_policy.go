@@ -18,7 +18,7 @@ func (b *Backend) UpdateTriagePolicy(ctx context.Context, request Request) (Resp
 		return Response{}, err
 	}
 	policy, err := b.Cluster.SetPolicyMode(ctx, request.Namespace, request.Path.Get("id"), cluster.ModeChange{
-		Mode: policyModeOf(given.Mode), By: request.author(), Generation: given.Generation,
+		Mode: policyModeOf(given.Mode), By: request.Author(), Generation: given.Generation,
 		UID: types.UID(ptr.Deref(given.Uid, "")),
 	})
 	if err != nil {

@@ -25,15 +25,12 @@ func (b *Backend) UploadScan(ctx context.Context, request Request) (Response, er
 		return Response{}, err
 	}
 	upload, err := b.Uploads.Import(ctx, uploads.Request{
-		Organization: request.Organization, Namespace: request.Namespace, KeyName: request.KeyName,
-		Repository: repository, Project: project, Imports: imports,
+		Identity: request.Identity, Repository: repository, Project: project, Imports: imports,
 		Choices:    choices(request.Query),
 		SourceRoot: request.Query.Get("source_root"), Ref: request.Query.Get("ref"),
 		PullRequest: pullRequest(request.Query),
 		DryRun:      request.Query.Get("dry_run") == "true", Force: request.Query.Get("force") == "true",
-		ReadsFindings: request.Allows(v1alpha1.ScopeFindingsRead),
-		ReadsReviews:  request.Allows(v1alpha1.ScopeReviewsRead),
-		Body:          request.Stream.Body, Gzip: request.Stream.Gzip, Readmit: request.Stream.Readmit,
+		Body: request.Stream.Body, Gzip: request.Stream.Gzip, Readmit: request.Stream.Readmit,
 	})
 	if err != nil {
 		return Response{}, err

@@ -141,7 +141,7 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 	im := importer.New(c, target, importer.Options{
 		DryRun: j.DryRun, Found: j.found, Force: j.Force,
 		Upload:     &v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
-		ImportedBy: v1alpha1.APIKeyAuthorPrefix + j.KeyName,
+		ImportedBy: j.Author(),
 		Importer:   importedWith(),
 		OnRecorded: func(*importer.Batch, string) {
 			if int(scans.Add(1)) == len(j.batches) {

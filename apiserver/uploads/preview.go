@@ -26,7 +26,7 @@ func preview(j *job) *openapi.Upload {
 	}
 	for i, summary := range j.summaries {
 		upload.Scans = append(upload.Scans, previewScan(j, i, summary))
-		previewChanges(upload, summary.Tool, summary.Changes, j.ReadsFindings)
+		previewChanges(upload, summary.Tool, summary.Changes, j.Allows(v1alpha1.ScopeFindingsRead))
 		upload.UnlistedChanges += int32(summary.Unlisted) //nolint:gosec // bounded by sarif.Limits
 	}
 	return upload
@@ -40,7 +40,7 @@ func previewReview(upload *openapi.Upload, j *job) {
 		shown.ReviewId, shown.CommitHash = j.reviewed.Review, j.reviewed.Commit
 		upload.Scans = append(upload.Scans, shown)
 	}
-	previewChanges(upload, "", j.reviewed.Changes, j.ReadsReviews)
+	previewChanges(upload, "", j.reviewed.Changes, j.Allows(v1alpha1.ScopeReviewsRead))
 	all := j.reviewed.Created + j.reviewed.Reopened + j.reviewed.Seen + j.reviewed.Resolved
 	upload.UnlistedChanges += int32(all - len(j.reviewed.Changes)) //nolint:gosec // bounded by sarif.Limits
 }
@@ -69,7 +69,7 @@ func previewScan(j *job, i int, summary *importer.Summary) openapi.Scan {
 	batch := j.batches[i]
 	scan := &v1alpha1.Scan{Spec: batch.ScanSpec(j.Repository, j.Project)}
 	scan.Spec.StartedAt = v1alpha1.NewTime(batch.StartedAt)
-	scan.Spec.ImportedBy = v1alpha1.APIKeyAuthorPrefix + j.KeyName
+	scan.Spec.ImportedBy = j.Author()
 	summary.Record(&scan.Spec)
 	shown := render.Scan(scan)
 	shown.Status = nil // nothing is stored

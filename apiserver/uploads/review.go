@@ -98,7 +98,7 @@ func (s *Service) review(ctx context.Context, c *importer.Client, j *job,
 		Record: &reviewimport.Record{
 			Upload:  v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
 			Project: cmp.Or(j.Project, j.recordedIn), Importer: importedWith(),
-			ImportedBy: v1alpha1.APIKeyAuthorPrefix + j.KeyName,
+			ImportedBy: j.Author(),
 			Gate:       j.PullRequest.Gate, OnRecorded: recorded,
 		},
 	}).Import(ctx, j.commit, j.batches)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
@@ -86,8 +87,8 @@ func New(options Options) (*Service, error) {
 
 // Request is an upload with a valid key.
 type Request struct {
-	// Organization and Namespace are the key's, KeyName is the APIKey's name.
-	Organization, Namespace, KeyName string
+	// Identity is the sender's. A dry run lists only changes that its key may read.
+	auth.Identity
 	// Repository and Project are the ids of the scanned ones. If Project is empty, the file determines for each
 	// result which of the repository's projects it belongs to.
 	Repository, Project string
@@ -105,8 +106,6 @@ type Request struct {
 	// reviewed instead of imported.
 	PullRequest   PullRequest
 	DryRun, Force bool
-	// ReadsFindings and ReadsReviews report whether the key may read them: a dry run lists changes accordingly.
-	ReadsFindings, ReadsReviews bool
 	// Settings returns Choices, SourceRoot and Ref if they are known only after Body has been read to its end;
 	// nil otherwise.
 	Settings func() (Settings, error)
