@@ -63,8 +63,8 @@ type Backend struct {
 	// Cluster stores decisions, and reads stored objects where the model may be behind.
 	Cluster *cluster.Client
 	Uploads *uploads.Service
-	// Keys are the API keys that requests are authenticated with.
-	Keys Keys
+	// Keys holds the API keys that requests are authenticated with.
+	Keys *auth.Authenticator
 	// Exports limits concurrent exports.
 	Exports *slots.Slots
 	// Streams limits open streams.
@@ -73,13 +73,3 @@ type Backend struct {
 	Stopping <-chan struct{}
 }
 
-// Keys reads API keys.
-type Keys interface {
-	// In returns the keys in a namespace. They must not be changed.
-	In(namespace string) []*v1alpha1.APIKey
-}
-
-var _ Contract = (*Backend)(nil)
-
-// Operations returns the handlers of all operations, by operationId.
-func Operations(backend *Backend) map[string]Handle { return operationsOf(backend) }
