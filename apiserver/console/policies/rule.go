@@ -27,33 +27,32 @@ const (
 // terms translate each filter of the list of findings into a term, in the order of the expression. ok is false for a
 // value that cannot be compared.
 var terms = []struct {
-	filter, label string
-	term          func(value string) (term string, ok bool)
+	filter string
+	term   func(value string) (term string, ok bool)
 }{
-	{"severity", "Severity", is("finding.severity")},
-	{"category", "Category", is("finding.category")},
-	{"tool", "Tool", is("finding.tool")},
-	{"rule", "Rule", is("finding.ruleID")},
-	{"class", "Class", is("finding.class")},
-	{"file", "File or folder", inFile},
-	{"vulnerability", "Vulnerability", hasVulnerability},
-	{"package", "Package", ofPackage},
-	{"min_score", "Score of at least", scoredAtLeast},
-	{"repo_id", "Repository", is("repository.name")},
-	{"project_id", "Project", is("project.name")},
-	{"owner", "Owner", is("project.owner")},
-	{"created_since", "Found since", found(">=")},
-	{"created_until", "Found before", found("<")},
-	{"text", "Text", hasWords},
+	{"severity", is("finding.severity")},
+	{"category", is("finding.category")},
+	{"tool", is("finding.tool")},
+	{"rule", is("finding.ruleID")},
+	{"class", is("finding.class")},
+	{"file", inFile},
+	{"vulnerability", hasVulnerability},
+	{"package", ofPackage},
+	{"min_score", scoredAtLeast},
+	{"repo_id", is("repository.name")},
+	{"project_id", is("project.name")},
+	{"owner", is("project.owner")},
+	{"created_since", found(">=")},
+	{"created_until", found("<")},
+	{"text", hasWords},
 }
 
-// unread are the filters that no expression can use, with their labels, and why. implied is the value that every policy
-// asks for; empty if there is none.
-var unread = []struct{ filter, label, implied, why string }{
-	{"status", "State", "open", whyDecided}, {"user_status", "Decision", "open", whyDecided},
-	{"stale", "Decision in doubt", "", whyDecided}, {"policy", "Policy", "", whyPolicies},
-	{"suppressed", "Suppressed in the source", "", whyUnread},
-	{"updated_since", "Changed since", "", whyUnread}, {"updated_until", "Changed before", "", whyUnread},
+// unread are the filters that no expression can use, and why. implied is the value that every policy asks for; empty if
+// there is none.
+var unread = []struct{ filter, implied, why string }{
+	{"status", "open", whyDecided}, {"user_status", "open", whyDecided}, {"stale", "", whyDecided},
+	{"policy", "", whyPolicies}, {"suppressed", "", whyUnread},
+	{"updated_since", "", whyUnread}, {"updated_until", "", whyUnread},
 }
 
 // ruleOf translates the filters of a list of findings into the expression of a policy. It also returns the filters that
@@ -68,14 +67,15 @@ func ruleOf(filters url.Values) (match string, left []leftOut) {
 		if term, ok := t.term(value); ok {
 			all = append(all, term)
 		} else {
-			left = append(left, leftOut{t.label, value, whyNoValue})
+			label, _ := findings.Asked(t.filter, value)
+			left = append(left, leftOut{label, value, whyNoValue})
 		}
 	}
 	for _, u := range unread {
 		value := filters.Get(u.filter)
 		if value != "" && value != u.implied {
-			_, word := findings.Asked(u.filter, value)
-			left = append(left, leftOut{u.label, word, u.why})
+			label, word := findings.Asked(u.filter, value)
+			left = append(left, leftOut{label, word, u.why})
 		}
 	}
 	return strings.Join(all, " &&\n"), left
