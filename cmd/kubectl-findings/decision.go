@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,33 +14,6 @@ import (
 // decision is the triage to write to findings. A nil field leaves the old value. The author is not part of it: the API
 // server records the name of the user who sends the request.
 type decision struct{ findingstate.Decision }
-
-// decide reads the flags: a status or a comment, or both, with reason and expiry.
-func decide(mute, confirm, reopen bool, comment *string, grounds grounds) (decision, error) {
-	var chosen []v1alpha1.UserStatus
-	for _, c := range []struct {
-		given bool
-		means v1alpha1.UserStatus
-	}{{mute, v1alpha1.UserStatusMuted}, {confirm, v1alpha1.UserStatusActive}, {reopen, v1alpha1.UserStatusOpen}} {
-		if c.given {
-			chosen = append(chosen, c.means)
-		}
-	}
-	switch {
-	case len(chosen) > 1:
-		return decision{}, errors.New("--mute, --confirm and --reopen exclude each other: use one of them")
-	case len(chosen) == 0 && comment == nil && grounds.reason == nil && grounds.expiresAt == nil:
-		return decision{}, errors.New("nothing to do: use --mute, --confirm or --reopen, or only --comment to keep the decision")
-	}
-	d := decision{findingstate.Decision{Comments: comment, Reason: grounds.reason, ExpiresAt: grounds.expiresAt}}
-	if (d.Reason != nil || d.ExpiresAt != nil) && (len(chosen) == 0 || chosen[0] == v1alpha1.UserStatusOpen) {
-		return decision{}, errors.New("--reason, --expires-at and --expires-in belong to a decision: use --mute or --confirm with them")
-	}
-	if len(chosen) == 1 {
-		d.UserStatus = &chosen[0]
-	}
-	return d, nil
-}
 
 // decisionWords names each decision in the words of the flags; the empty status is a comment alone.
 var decisionWords = map[v1alpha1.UserStatus]struct{ verb, imperative, past string }{

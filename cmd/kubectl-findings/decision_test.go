@@ -46,9 +46,9 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 		"stale, commented":       {false, new("new"), said("muted", true), true, "muted, commented", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{"comments":"new"}}}`},
 		"no comment, none wiped": {true, nil, said("muted", false), false, "muted", `{"metadata":{"resourceVersion":"7"},"spec":{"triage":{}}}`},
 	} {
-		d, err := decide(tc.mute, false, false, tc.comment, grounds{})
-		if err != nil {
-			t.Fatalf("%s: %v", reason, err)
+		d := decision{findingstate.Decision{Comments: tc.comment}}
+		if tc.mute {
+			d.UserStatus = new(v1alpha1.UserStatusMuted)
 		}
 		harness.Same(t, reason+": it changes", tc.changes, d.changes(tc.from))
 		harness.Same(t, reason+": it becomes", tc.becomes, d.becomes(tc.from))
@@ -64,8 +64,7 @@ func TestAClockThatIsAheadReplacesNoDecisionInForce(t *testing.T) {
 	v := said("muted", false)
 	v.Triage.Reason = v1alpha1.DecisionAcceptedRisk
 	v.Triage.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))) // only by the local clock it has come
-	d, err := decide(true, false, false, nil, grounds{})
-	harness.Must(t, err)
+	d := decision{findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}}
 	if d.changes(v) {
 		t.Errorf("it becomes %s", d.becomes(v))
 	}
@@ -104,8 +103,7 @@ func TestADecisionWithoutAnAnswerOverrulesNobody(t *testing.T) {
 						return io.ErrUnexpectedEOF
 					},
 				}).WithObjects(builder.Finding("x").In("org-acme").Build(), builder.ReviewIssue("x").In("org-acme").Build()).Build()
-				d, err := decide(true, false, false, new("noise"), grounds{})
-				harness.Must(t, err)
+				d := decision{findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted), Comments: new("noise")}}
 				changed, err := decideAbout(&triager{session: &session{client: c, namespace: "org-acme"}, decision: d, dryRun: dryRunNone}, t.Context(), "x")
 				says := fmt.Sprint(err)
 				if tc.overruled != strings.HasPrefix(says, "ann has decided about it in the meantime") || !tc.overruled && (err != nil || !changed) {

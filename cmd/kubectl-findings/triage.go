@@ -154,7 +154,7 @@ func (o *triageOptions) validate(names []string) (decision, error) {
 	}
 	d, err := o.decides.read(time.Now())
 	errs = append(errs, err, checkSelection(names, o.filter.empty(), "findings"))
-	if len(names) == 0 && (o.decides.grounds.reason == noGrounds || o.decides.grounds.expiresAt == noGrounds) {
+	if len(names) == 0 && (o.decides.reason == noGrounds || o.decides.expiresAt == noGrounds) {
 		errs = append(errs, errors.New("--reason none and --expires-at none go with the names of findings: "+
 			"with filters, --reopen the findings and decide anew"))
 	}
