@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -117,9 +119,10 @@ func (o *policyTestOptions) run(ctx context.Context) error {
 		return err
 	}
 	result := &policyTestResult{}
-	for _, there := range byNamespace(files) {
-		session.namespace = there.namespace
-		reports, err := o.compare(ctx, session, there.policies)
+	policies := byNamespace(files)
+	for _, namespace := range slices.Sorted(maps.Keys(policies)) {
+		session.namespace = namespace
+		reports, err := o.compare(ctx, session, policies[namespace])
 		if err != nil {
 			return err
 		}

@@ -149,20 +149,10 @@ func pointed(expression string, line, column int) string {
 	return "\n  " + before + printable(string(text[at:to])) + "\n  " + caret
 }
 
-// placed are the policies of one namespace.
-type placed struct {
-	namespace string
-	policies  []*filedPolicy
-}
-
-func byNamespace(policies []*filedPolicy) (out []placed) {
-	slices.SortStableFunc(policies, func(a, b *filedPolicy) int { return cmp.Compare(a.Namespace, b.Namespace) })
+func byNamespace(policies []*filedPolicy) map[string][]*filedPolicy {
+	out := map[string][]*filedPolicy{}
 	for _, policy := range policies {
-		if len(out) == 0 || out[len(out)-1].namespace != policy.Namespace {
-			out = append(out, placed{namespace: policy.Namespace})
-		}
-		last := &out[len(out)-1]
-		last.policies = append(last.policies, policy)
+		out[policy.Namespace] = append(out[policy.Namespace], policy)
 	}
 	return out
 }
