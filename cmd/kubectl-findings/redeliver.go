@@ -118,20 +118,14 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 			return err
 		}
 		for _, d := range deliveries {
-			names = append(names, d.name)
+			names = append(names, d[0])
 		}
 	}
 	return o.redeliver(ctx, session, bare("WebhookDelivery", names...))
 }
 
-// delivery holds the fields of a WebhookDelivery that a preview needs.
-type delivery struct {
-	name, endpoint, event, subject, phase string
-	attempts                              int
-}
-
-// choose returns the deliveries that match.
-func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, error) {
+// choose returns the rows of a preview of the deliveries that match. Each begins with the delivery's name.
+func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, error) {
 	var terms []fields.Selector
 	if o.endpoint != "" {
 		terms = append(terms, fields.OneTermEqualSelector(fieldEndpoint, o.endpoint))
@@ -146,12 +140,12 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, 
 	if err != nil {
 		return nil, err
 	}
-	var chosen []delivery
+	var chosen []row
 	err = s.eachPage(ctx, "WebhookDelivery", 0, options, func(items []unstructured.Unstructured) error {
 		for _, d := range readable[v1alpha1.WebhookDelivery](s, items) {
-			chosen = append(chosen, delivery{
+			chosen = append(chosen, row{
 				d.Name, string(d.Spec.EndpointRef.Name), d.Spec.Event.Type, string(d.Spec.Event.Subject.Name),
-				string(d.Status.Phase), len(d.Status.Attempts),
+				string(d.Status.Phase), strconv.Itoa(len(d.Status.Attempts)),
 			})
 		}
 		return nil
@@ -166,7 +160,7 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]delivery, 
 }
 
 // agree shows what would be sent again and asks for confirmation.
-func (o *redeliverOptions) agree(ctx context.Context, namespace string, chosen []delivery) (bool, error) {
+func (o *redeliverOptions) agree(ctx context.Context, namespace string, chosen []row) (bool, error) {
 	if len(chosen) > 0 && !o.quiet {
 		if err := previewDeliveries(o.streams.ErrOut, chosen); err != nil {
 			return false, err
@@ -183,11 +177,8 @@ func (o *redeliverOptions) agree(ctx context.Context, namespace string, chosen [
 	return agreed, err
 }
 
-func previewDeliveries(to io.Writer, chosen []delivery) error {
-	var rows []row
-	for _, d := range chosen[:min(len(chosen), mostPreviewed)] {
-		rows = append(rows, row{d.name, d.endpoint, d.event, d.subject, d.phase, strconv.Itoa(d.attempts)})
-	}
+func previewDeliveries(to io.Writer, chosen []row) error {
+	rows := chosen[:min(len(chosen), mostPreviewed)]
 	columns := []column{{name: "Name"}, {name: "Endpoint"}, {name: "Event"}, {name: "Subject"}, {name: "Phase"},
 		{name: "Attempts"}}
 	if err := printTable(to, columns, rows, printers.PrintOptions{}); err != nil {
