@@ -77,7 +77,7 @@ func text(value any) string {
 }
 
 func TestGrounds_TheEndTakesTheDecisionAway(t *testing.T) {
-	t.Parallel() // while other tests wait for a window to end
+	t.Parallel() // while another test waits for a window to end
 	o := newOrganization(t)
 	kinds := o.decidables()
 	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second).Format(time.RFC3339)
