@@ -20,8 +20,8 @@ CHECK = @hack/check.sh $@
 FIRST = @$(MAKE) --no-print-directory
 # The image's tag: the version that the chart asks for.
 VERSION ?= $(shell sed -n 's/^appVersion: //p' charts/findings-operator/Chart.yaml)
-# How many packages are tested at the same time, one fewer of those that drive programs. Each may start a control plane,
-# and waits for it. With two a quarter of two cores is idle.
+# How many packages are tested at the same time. Each may start a control plane and other programs, and waits for them:
+# those that run the product as a process of its own need half a core each.
 TEST_JOBS ?= 3
 # How long one package may take.
 TEST_TIMEOUT ?= 20m

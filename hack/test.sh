@@ -5,9 +5,8 @@ set -euo pipefail
 case "${1:-}" in -h | --help) echo "Usage: [TEST_JOBS=3] hack/test.sh [FLAG OF go test ...]"; exit 0 ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# How many packages are tested at a time: tests wait for control planes. Those that drive programs wait less.
+# How many packages are tested at a time: tests mostly wait, for control planes and other programs.
 jobs=${TEST_JOBS:-3}
-fewer=$((jobs > 1 ? jobs - 1 : 1))
 
 # The race detector sees only its own process. These packages test other processes. Code that they run
 # in their own process is covered elsewhere with the detector.
@@ -23,9 +22,9 @@ alone='^Test(DecisionsStayWith|FindingsOfAnEarlierVersion|TheTextsOfFindingsAreB
 alone+='|AllocationsOfARequest)'
 # The packages that take longest, the longest first: go starts packages in the given order, and one that starts last runs
 # alone in the end.
-longest=(./test/e2e ./test/console ./controllers/webhookdelivery ./controllers/triagepolicy ./controllers/webhookendpoint
-  ./controllers/scan ./cmd/findings-operator ./scanimport/importer
-  ./controllers/finding ./test/import ./test/api ./test/attack ./test/conformance ./test/plugin)
+longest=(./test/import ./controllers/triagepolicy ./test/api ./controllers/scan ./controllers/finding ./test/kinds
+  ./controllers/apikey ./controllers/webhookdelivery ./controllers/organization ./cmd/findings-operator
+  ./test/attack ./test/conformance ./test/console ./test/etcdcost ./test/e2e ./test/plugin ./test/chart ./test/privilege)
 # Without -race. uncached is for programs, scripts and files of other modules, whose changes Go's cache of results does
 # not see. In bash 3.2, which macOS has, an empty array is an unbound variable.
 plain=()
@@ -57,14 +56,12 @@ without=$(sequential)
 inside=$(grep -vxF "$without" <<<"$inside")
 # shellcheck disable=SC2086 # import paths are words
 in_module . -p="$jobs" "$@" -skip="$alone" $inside
-# shellcheck disable=SC2086
-in_module . -p="$jobs" ${plain[@]+"${plain[@]}"} $without
-# shellcheck disable=SC2046
-in_module . -p="$fewer" "${uncached[@]}" $(grep -E "$outside" <<<"$packages")
 # shellcheck disable=SC2046,SC2086
-in_module . -p="$fewer" "${uncached[@]}" -run="$alone" \
+in_module . -p="$jobs" "${uncached[@]}" $(grep -E "$outside" <<<"$packages") $without
+# shellcheck disable=SC2046,SC2086
+in_module . -p="$jobs" "${uncached[@]}" -run="$alone" \
   $(grep -lsE "func ${alone#^}" $(go list -e -f '{{.Dir}}/*_test.go' $inside) | xargs -n1 dirname | sort -u)
-in_module bench -p="$fewer" "${uncached[@]}" ./...
-in_module test/faults -p="$fewer" "${uncached[@]}" ./...
+in_module bench -p="$jobs" "${uncached[@]}" ./...
+in_module test/faults -p="$jobs" "${uncached[@]}" ./...
 in_module hack/image "${uncached[@]}" ./...
 exit "$code"
