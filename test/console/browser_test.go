@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
 )
@@ -87,6 +88,14 @@ func loggedIn(t testing.TB, key string) *person {
 	_, err := chromedp.Call(p.window, network.SetCookies, network.SetCookiesParams{Cookies: cookies})
 	harness.Must(t, err)
 	return p
+}
+
+// withFindings returns a new organization that has the findings, and a person who has logged in to it.
+func withFindings(t testing.TB, findings ...*builder.FindingBuilder) (*organization, *person) {
+	t.Helper()
+	o := newOrganization(t)
+	o.has(findings...)
+	return o, loggedIn(t, o.key("ada"))
 }
 
 // logsIn sends the key on the login page.

@@ -38,9 +38,7 @@ func some(n int) []*builder.FindingBuilder {
 const rowTitles = "[...document.querySelectorAll('.row .what a')].map((a) => a.textContent)"
 
 func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(6)...)
-	p := loggedIn(t, o.key("ada"))
+	_, p := withFindings(t, some(6)...)
 	p.goes("/console/findings")
 	p.reads(".total", "6 findings")
 	p.clicks(`.facet a[href="/console/findings?severity=high"]`)
@@ -254,9 +252,7 @@ func (o *organization) requiresReasons(p *person) {
 }
 
 func TestEachFindingIsDecidedByWhatWasAskedAboutItAlone(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(3)...)
-	p := loggedIn(t, o.key("ada"))
+	o, p := withFindings(t, some(3)...)
 	p.goes("/console/findings")
 	p.presses("c")
 	p.sees("document.activeElement.closest('.row')?.id === 'f-0002'")
@@ -296,9 +292,7 @@ func TestEachFindingIsDecidedByWhatWasAskedAboutItAlone(t *testing.T) {
 }
 
 func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(2)...)
-	p := loggedIn(t, o.key("ada"))
+	_, p := withFindings(t, some(2)...)
 	p.goes("/console/findings")
 	p.presses("j", kb.Enter)
 	p.reads("#panel", "Undecided: no person has decided")
@@ -363,9 +357,8 @@ func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
 }
 
 func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(1)...)
-	p, faster := loggedIn(t, o.key("ada")), loggedIn(t, o.key("bob"))
+	o, p := withFindings(t, some(1)...)
+	faster := loggedIn(t, o.key("bob"))
 	p.goes("/console/findings")
 	faster.goes("/console/findings")
 	slow := loggedIn(t, o.key("eve"))
@@ -406,9 +399,8 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 }
 
 func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(2)...)
-	p, faster := loggedIn(t, o.key("ada")), loggedIn(t, o.key("bob"))
+	o, p := withFindings(t, some(2)...)
+	faster := loggedIn(t, o.key("bob"))
 	p.goes("/console/findings")
 	faster.goes("/console/findings")
 	faster.presses("j", "c")
@@ -500,9 +492,8 @@ func (p *person) holds() {
 const mayLeave = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
 
 func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(2)...)
-	p, faster := loggedIn(t, o.key("ada")), newVisitor(t)
+	o, p := withFindings(t, some(2)...)
+	faster := newVisitor(t)
 	p.goes("/console/findings")
 	faster.logsIn(o.key("bob"))
 	faster.asks("/console/findings/f-0001", mute(faster.token()))
@@ -570,9 +561,8 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 }
 
 func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(2)...)
-	p, faster := loggedIn(t, o.key("ada")), newVisitor(t)
+	o, p := withFindings(t, some(2)...)
+	faster := newVisitor(t)
 	p.goes("/console/findings")
 	p.presses("j", "c", "j", "c")
 	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
@@ -661,9 +651,7 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 
 func TestShuttingThePanelLeavesTheReaderWhereTheListIs(t *testing.T) {
 	const n = 30
-	o := newOrganization(t)
-	o.has(some(n)...)
-	p := loggedIn(t, o.key("ada"))
+	_, p := withFindings(t, some(n)...)
 	p.goes("/console/findings")
 	p.presses("j", kb.Enter)
 	p.reads("#panel h1", fmt.Sprintf("Finding number %d", n-1))
@@ -684,9 +672,7 @@ func TestShuttingThePanelLeavesTheReaderWhereTheListIs(t *testing.T) {
 }
 
 func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(6)...)
-	p := loggedIn(t, o.key("ada"))
+	o, p := withFindings(t, some(6)...)
 	p.goes("/console/findings?tool=gosec")
 	p.presses("j", "x")
 	p.reads("#selected", "1 selected")
@@ -737,9 +723,7 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 }
 
 func TestASelectionStaysWithTheRowsThatAreStillListed(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(6)...)
-	p := loggedIn(t, o.key("ada"))
+	_, p := withFindings(t, some(6)...)
 	p.goes("/console/findings?sort=created_at&order=asc")
 	p.presses("j", "x", "j", "x")
 	p.reads("#selected", "2 selected")

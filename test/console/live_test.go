@@ -28,10 +28,8 @@ func (o *organization) decides(key, finding, body string) {
 }
 
 func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(4)...)
+	o, p := withFindings(t, some(4)...)
 	bob := o.key("bob")
-	p := loggedIn(t, o.key("ada"))
 	p.goes("/console/findings")
 	const places = "[...document.querySelectorAll('.row')].map((row) => `${row.id} ${row.getBoundingClientRect().top}`)"
 	var before, after []string
@@ -121,9 +119,7 @@ func (p *person) prepares(script string) {
 
 // Each look at a row is a request, and counts against the limit of the key with which the person decides.
 func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(1)...)
-	p := loggedIn(t, o.key("ada"))
+	o, p := withFindings(t, some(1)...)
 	p.prepares("window.EventSource = class extends EventTarget { constructor(at) { super(); window.stream = this; this.at = at; } close() {} };")
 	for _, tc := range []struct{ left, reset, looks int }{
 		{40, 50, 60},
@@ -171,10 +167,8 @@ const heldStream = "window.EventSource = class extends EventTarget { constructor
 
 // After a gap in the stream, rows that are on no page that is asked for anew may be outdated.
 func TestWhatMayHaveChangedInAGapIsMarked(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(2)...)
+	o, p := withFindings(t, some(2)...)
 	bob := o.key("bob")
-	p := loggedIn(t, o.key("ada"))
 	p.prepares(heldStream)
 	p.goes("/console/findings#f-0000")
 	p.reads("#panel h1", "Finding number 0")
@@ -215,9 +209,7 @@ func (p *person) tells(change, finding string) {
 
 // Rows that come after a gap, as one scrolls or decides, show what was missed.
 func TestRowsThatComeAfterAGapAreNotInDoubt(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(2)...)
-	p := loggedIn(t, o.key("ada"))
+	o, p := withFindings(t, some(2)...)
 	p.prepares(heldStream)
 	p.goes("/console/findings")
 	p.evaluates(`((row) => {
@@ -234,9 +226,7 @@ func TestRowsThatComeAfterAGapAreNotInDoubt(t *testing.T) {
 // An answer for the list may be older than the rows that are shown, and the answer to a decision come when the list is
 // another one.
 func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(3)...)
-	p := loggedIn(t, o.key("ada"))
+	o, p := withFindings(t, some(3)...)
 	p.prepares(heldStream)
 	p.goes("/console/findings")
 	p.evaluates(`((send) => {
@@ -285,9 +275,7 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 
 // A change that is heard and the check after a gap may find out at the same time.
 func TestTheFindingInThePanelIsMarkedOnce(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(2)...)
-	p := loggedIn(t, o.key("ada"))
+	o, p := withFindings(t, some(2)...)
 	p.prepares(heldStream)
 	p.goes("/console/findings#f-0000")
 	p.reads("#panel h1", "Finding number 0")
@@ -341,9 +329,7 @@ func TestAPageAsksAgainAfterAnAnswerThatDidNotCome(t *testing.T) {
 }
 
 func TestAPageSaysWhyThereIsNoAnswer(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(1)...)
-	p := loggedIn(t, o.key("ada"))
+	_, p := withFindings(t, some(1)...)
 	p.prepares(impatient)
 	p.goes("/console/findings")
 	for _, row := range []struct{ fetched, words string }{
@@ -431,9 +417,7 @@ func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 }
 
 func TestAgesGrowWhileOneLooks(t *testing.T) {
-	o := newOrganization(t)
-	o.has(some(1)...)
-	p := loggedIn(t, o.key("ada"))
+	_, p := withFindings(t, some(1)...)
 	p.prepares("window.setInterval = (task) => { window.pass = task; };")
 	p.goes("/console/findings")
 	p.sees(`((age) => {
