@@ -234,6 +234,7 @@ func TestAFindingThatWasMadeAgainElsewhereIsNotTheOneThatWasMeant(t *testing.T) 
 }
 
 func TestWhenTheTimeIsOverTheClientMayTryAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	tries := 0
