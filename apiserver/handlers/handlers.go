@@ -72,4 +72,3 @@ type Backend struct {
 	// Stopping is closed when the process is about to end and long-running responses must stop.
 	Stopping <-chan struct{}
 }
-
