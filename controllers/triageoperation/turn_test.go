@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -355,9 +356,11 @@ func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 	for _, code := range []int{http.StatusForbidden, http.StatusConflict, http.StatusTooManyRequests, http.StatusInternalServerError} {
 		t.Run(http.StatusText(code), func(t *testing.T) { othersAreDecided(t, code) })
 	}
+	t.Run("no answer", func(t *testing.T) { othersAreDecided(t, 0) })
 }
 
-// othersAreDecided lets the API server answer with the code to all writes of an operation's first run but the last.
+// othersAreDecided lets the API server answer with the code to all writes of an operation's first run but the last; with
+// nothing if the code is 0.
 func othersAreDecided(t *testing.T, code int) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
@@ -381,6 +384,8 @@ func othersAreDecided(t *testing.T, code int) {
 			err := q.Context().Err()
 			switch {
 			case err != nil:
+			case path.Base(q.URL.Path) != name && code == 0:
+				err = io.ErrUnexpectedEOF
 			case path.Base(q.URL.Path) != name:
 				answer.WriteHeader(code)
 			case q.Method == http.MethodPatch:
@@ -396,7 +401,7 @@ func othersAreDecided(t *testing.T, code int) {
 	}}
 	for _, code = range []int{code, http.StatusForbidden} {
 		if err := r.workThroughPart(t.Context(), reconcile.NewScope(operation)); err == nil {
-			t.Errorf("no error after %d: it may be that of a starting API server", code)
+			t.Errorf("no error after code %d: it may be that of a starting API server", code)
 		}
 	}
 	clock.Step(refusalPatience + time.Second)

@@ -78,20 +78,20 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 }
 
 // perform decides about each of the entries. begun means that an earlier run may have decided about some. The first run
-// goes on after each error that the API server answers with: later runs skip what has changed since the selection.
+// goes on after an error about a finding, while it has time: later runs skip what has changed since the selection.
 func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
 	results []result, begun bool) error {
 	writer, err := r.as(operation.Namespace)
 	if err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
+	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(maxAtOnce)
 	failures := make([]error, len(entries))
 	for i := range entries {
 		group.Go(safely.Func(func() (err error) {
-			results[i], err = r.decide(ctx, writer, operation, &entries[i], begun)
-			if answer := apierrors.APIStatus(nil); !begun && errors.As(err, &answer) {
+			results[i], err = r.decide(inGroup, writer, operation, &entries[i], begun)
+			if !begun && ctx.Err() == nil {
 				failures[i], err = err, nil
 			}
 			return err
