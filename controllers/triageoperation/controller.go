@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -85,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Phases: []reconcile.Phase[*scope]{r.afterEnd, r.awaitTurn, r.selectFindings, r.workThroughPart, r.complete},
 		Stored: r.announce,
 	}.Run(ctx, req)
-	if !apierrors.IsForbidden(err) {
+	if !isRefusal(err) {
 		// Only refusals in a row count: one before an outage and one after it are those of a starting API server.
 		r.refused.Forget(req.NamespacedName)
 	}

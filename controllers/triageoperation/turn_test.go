@@ -353,61 +353,76 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 
 // An interrupted part leaves alone what a scan has changed since the selection. An error about one finding must not lead to that.
 func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
-	for _, code := range []int{http.StatusForbidden, http.StatusConflict, http.StatusTooManyRequests, http.StatusInternalServerError} {
-		t.Run(http.StatusText(code), func(t *testing.T) { othersAreDecided(t, code) })
+	for code, later := range map[int]int{
+		// A policy or webhook chooses the code of its refusal.
+		http.StatusForbidden:                  http.StatusForbidden,
+		http.StatusUnauthorized:               http.StatusUnauthorized,
+		http.StatusMethodNotAllowed:           http.StatusMethodNotAllowed,
+		http.StatusUnavailableForLegalReasons: http.StatusUnavailableForLegalReasons,
+		http.StatusConflict:                   http.StatusConflict,
+		// No refusal: it is over by the next run.
+		http.StatusTooManyRequests:     http.StatusForbidden,
+		http.StatusInternalServerError: http.StatusForbidden,
+		noAnswer:                       http.StatusForbidden,
+	} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) { othersAreDecided(t, code, later) })
 	}
-	t.Run("no answer", func(t *testing.T) { othersAreDecided(t, 0) })
 }
 
-// othersAreDecided lets the API server answer with the code to all writes of an operation's first run but the last; with
-// nothing if the code is 0.
-func othersAreDecided(t *testing.T, code int) {
+// noAnswer is the code of a connection that ends without an answer.
+const noAnswer = 0
+
+// othersAreDecided lets the API server answer with the first code to all writes of an operation's first run but the last,
+// and with the later code to those of later runs.
+func othersAreDecided(t *testing.T, code, later int) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
-	operation.Status.Parts = 1
-	entries, objects := []rules.Entry{}, []client.Object{}
+	selected := v1alpha1.NewTime(clock.Now().Add(-time.Hour))
+	operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationRunning, SelectedAt: &selected, Parts: 1}
+	entries, objects := []rules.Entry{}, []client.Object{operation}
+	var last *v1alpha1.Finding
 	for i := range maxAtOnce + 1 { // the last one is tried after a refusal
-		f := builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
-		entries, objects = append(entries, rules.NewEntry(f)), append(objects, f)
+		last = builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
+		entries, objects = append(entries, rules.NewEntry(last)), append(objects, last)
 	}
-	last, name := objects[maxAtOnce], objects[maxAtOnce].GetName()
 	last.SetGeneration(2) // after a scan
 	decision := testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted","by":"operation/m"}}}`)
 	parts, _, err := rules.Parts(operation, entries)
 	harness.Must(t, err)
-	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(append(objects, parts[0])...).Build()
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).
+		WithStatusSubresource(operation).WithObjects(append(objects, parts[0])...).Build()
 	writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 		func(q *http.Request) (*http.Response, error) {
 			answer := httptest.NewRecorder()
 			answer.Header().Set("Content-Type", "application/json")
-			err := q.Context().Err()
+			err, f := q.Context().Err(), builder.Finding(path.Base(q.URL.Path)).In("org-acme").Build()
 			switch {
 			case err != nil:
-			case path.Base(q.URL.Path) != name && code == 0:
+			case q.Method == http.MethodGet:
+				err = errors.Join(c.Get(q.Context(), client.ObjectKeyFromObject(f), f), json.NewEncoder(answer).Encode(f))
+			case f.Name == last.Name:
+				err = errors.Join(c.Patch(q.Context(), f, decision), json.NewEncoder(answer).Encode(f))
+			case code == noAnswer:
 				err = io.ErrUnexpectedEOF
-			case path.Base(q.URL.Path) != name:
-				answer.WriteHeader(code)
-			case q.Method == http.MethodPatch:
-				err = errors.Join(c.Patch(q.Context(), last, decision), json.NewEncoder(answer).Encode(last))
 			default:
-				err = json.NewEncoder(answer).Encode(last)
+				answer.WriteHeader(code)
 			}
 			return answer.Result(), err
 		})})
 	harness.Must(t, err)
-	r := &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c}, local: clock, as: func(string) (rest.Interface, error) {
-		return writer, nil
-	}}
-	for _, code = range []int{code, http.StatusForbidden} {
-		if err := r.workThroughPart(t.Context(), reconcile.NewScope(operation)); err == nil {
+	r := &Reconciler{
+		Base: reconcile.Base{Clock: clock, Client: c, Live: c, Recorder: &events.FakeRecorder{}}, local: clock,
+		as: func(string) (rest.Interface, error) { return writer, nil },
+	}
+	for _, code = range []int{code, later} {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)}); err == nil {
 			t.Errorf("no error after code %d: it may be that of a starting API server", code)
 		}
 	}
 	clock.Step(refusalPatience + time.Second)
-	s := reconcile.NewScope(operation)
-	harness.Must(t, r.workThroughPart(t.Context(), s))
-	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(s.Object))
+	ended, _ := looks(t, r, operation.Name)
+	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(ended))
 }
 
 func TestASetThatIsNotTakenFailsOnlyAfterAWhile(t *testing.T) {

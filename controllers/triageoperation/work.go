@@ -17,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
@@ -104,6 +105,10 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 // an undo may have been read from the API server.
 var errOutdated = errors.New("the cache may show an earlier decision")
 
+// errContended means that each of maxTries writes of a finding ended in a conflict: others keep writing it, or a webhook
+// refuses it with that code.
+var errContended = errors.New("others keep writing finding")
+
 // decide applies the operation to one finding. The returned error is temporary.
 func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
 	entry *rules.Entry, begun bool) (result, error) {
@@ -133,7 +138,8 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 			return r.outcomeOf(operation, err)
 		}
 	}
-	return result{}, fmt.Errorf("others keep writing finding %s: %w", key.Name, err)
+	// It no longer wraps the conflict, after which a reconcile is repeated without a growing pause.
+	return r.outcomeOf(operation, fmt.Errorf("%w %s: %s", errContended, key.Name, err.Error()))
 }
 
 // outcomeOf separates permanent errors about the finding from temporary ones.
@@ -148,12 +154,18 @@ func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (
 }
 
 // permanent reports whether the API server will refuse the finding or the part again. A starting API server knows
-// neither roles nor policies for a while, so Forbidden becomes permanent only after refusalPatience.
+// neither roles nor policies for a while, and a token may just be renewed, so a refusal that is not about the content
+// becomes permanent only after refusalPatience.
 func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) bool {
-	if apierrors.IsForbidden(err) {
-		return r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > refusalPatience
+	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) {
+		return true
 	}
-	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)
+	return isRefusal(err) && r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > refusalPatience
+}
+
+// isRefusal reports whether the API server refused a write, and may refuse it again.
+func isRefusal(err error) bool {
+	return removal.IsRefusal(err) || errors.Is(err, errContended)
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {
