@@ -334,6 +334,35 @@ func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 	}
 }
 
+func TestARefusedWriteOfAPartIsShown(t *testing.T) {
+	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
+	operation.Status.Parts = 1
+	f := builder.Finding("f-1").In("org-acme").Build()
+	entry := rules.NewEntry(f)
+	entry.Unknown = true // nothing is written to it
+	parts, _, err := rules.Parts(operation, []rules.Entry{entry})
+	harness.Must(t, err)
+	for _, member := range []string{"begun", "outcomes"} {
+		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(f.DeepCopy(), parts[0].DeepCopy()).
+			WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object,
+				patch client.Patch, options ...client.PatchOption) error {
+				if data, err := patch.Data(object); err != nil || strings.Contains(string(data), member) {
+					return errors.Join(err, errors.New("a change freeze"))
+				}
+				return c.Patch(ctx, object, patch, options...)
+			}}).Build()
+		r := &Reconciler{Base: reconcile.Base{Clock: clocktesting.NewFakeClock(time.Now()), Client: c, Live: c},
+			as: func(string) (rest.Interface, error) { return &rest.RESTClient{}, nil }}
+		s := reconcile.NewScope(operation.DeepCopy())
+		s.Begin(r.Clock.Now())
+		err = r.workThroughPart(t.Context(), s)
+		ready := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+		if err == nil || ready == nil || !strings.Contains(ready.Message, "a change freeze") {
+			t.Errorf("%s: the error is %v, and Ready is %+v", member, err, ready)
+		}
+	}
+}
+
 func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	r := &Reconciler{local: clock}

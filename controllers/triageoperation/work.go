@@ -51,19 +51,11 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	}
 	results := make([]result, len(entries))
 	if part.Outcomes == "" {
-		if !part.Begun {
-			if err := r.change(ctx, s, map[string]any{"begun": true}); err != nil {
-				return err
-			}
-		}
-		if err := r.perform(ctx, s.Object, entries, results, part.Begun); err != nil {
+		if err := r.carryOut(ctx, s, entries, results, part.Begun); err != nil {
 			if stack := safely.Stack(err); stack != "" {
 				ctrl.LoggerFrom(ctx).Error(err, "decide about a finding", "stack", stack)
 			}
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
-			return err
-		}
-		if err := r.note(ctx, s, results); err != nil {
 			return err
 		}
 	} else {
@@ -76,6 +68,20 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	}
 	s.Status.DoneParts++
 	return nil
+}
+
+// carryOut decides about the findings of the current part, between two writes of it: that it has begun, unless an earlier
+// run has recorded that, and the outcomes.
+func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Entry, results []result, begun bool) error {
+	if !begun {
+		if err := r.change(ctx, s, map[string]any{"begun": true}); err != nil {
+			return err
+		}
+	}
+	if err := r.perform(ctx, s.Object, entries, results, begun); err != nil {
+		return err
+	}
+	return r.note(ctx, s, results)
 }
 
 // perform decides about each of the entries. begun means that an earlier run may have decided about some. The first run
