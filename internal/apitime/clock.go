@@ -69,15 +69,26 @@ type Clock struct{ clock.RealClock }
 func (Clock) Now() time.Time {
 	now := time.Now()
 	server, known := OfServer()
-	if !known || now.Sub(server) < MostAhead {
+	ahead := now.Sub(server)
+	switch {
+	case !known || ahead.Abs() < MostAhead:
+		return now
+	case ahead < 0:
+		report("The clock of this machine is more than five minutes behind the API server's: "+
+			"set the one that is wrong. Until then what is due ends late, and controllers date changes too early: "+
+			"an operation that waits for its turn may replace what a person decides meanwhile", "behind", -ahead)
 		return now
 	}
-	logged.Do(func() {
-		log.Log.WithName("apitime").Info("The clock of this machine is more than five minutes ahead of the API server's: "+
-			"set the one that is wrong. Until then the API server's time decides what is due and what ends",
-			"ahead", now.Sub(server).Round(time.Second).String())
-	})
+	report("The clock of this machine is more than five minutes ahead of the API server's: "+
+		"set the one that is wrong. Until then the API server's time decides what is due and what ends", "ahead", ahead)
 	return server.Add(MostAhead)
+}
+
+// report logs that this machine's clock is ahead of the API server's, or behind it, by that much.
+func report(message, direction string, by time.Duration) {
+	logged.Do(func() {
+		log.Log.WithName("apitime").Info(message, direction, by.Round(time.Second).String())
+	})
 }
 
 // Since implements clock.PassiveClock.

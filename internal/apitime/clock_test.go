@@ -3,25 +3,33 @@ package apitime
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"golang.org/x/time/rate"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
+	var lines string
+	log.SetLogger(funcr.New(func(_, line string) { lines += line }, funcr.Options{}))
 	for _, c := range []struct {
 		reason  string
 		ahead   time.Duration
 		bounded bool
+		logs    string
 	}{
-		{"equal clocks", 0, false},
-		{"a little ahead, as of many machines", MostAhead - time.Minute, false},
-		{"ahead: what is due would end too early", MostAhead + time.Minute, true},
-		{"by years", 10 * 365 * 24 * time.Hour, true},
-		{"behind: what is due ends late, as it does if no controller runs", -48 * time.Hour, false},
+		{"equal clocks", 0, false, ""},
+		{"a little ahead, as of many machines", MostAhead - time.Minute, false, ""},
+		{"ahead: what is due would end too early", MostAhead + time.Minute, true, "minutes ahead"},
+		{"by years", 10 * 365 * 24 * time.Hour, true, "minutes ahead"},
+		{"behind: what is due ends late, as it does if no controller runs", -48 * time.Hour, false, "minutes behind"},
+		{"a little behind", time.Minute - MostAhead, false, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			began := time.Now()
@@ -45,9 +53,13 @@ func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
 			if c.bounded {
 				want = of.Add(MostAhead)
 			}
+			lines, logged = "", rate.Sometimes{First: 1}
 			// Dates are in whole seconds.
 			if got := (Clock{}).Now(); got.Before(want.Add(-time.Second)) || got.Sub(want) > time.Minute/2 {
 				t.Errorf("it is %s, want about %s", got, want)
+			}
+			if !strings.Contains(lines, c.logs) || (lines == "") != (c.logs == "") {
+				t.Errorf("it logs %q, want %q", lines, c.logs)
 			}
 		})
 	}
