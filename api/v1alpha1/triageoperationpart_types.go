@@ -31,8 +31,8 @@ type TriageOperationPartSpec struct {
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9+/]*={0,2}$`
 	// +required
 	Entries string `json:"entries"`
-	// begun is true once the operation may have written decisions of this part. Only then do decisions signed by the
-	// operation count as its own work after an interruption.
+	// begun is true once the operation may have written decisions of this part. Only then, after an interruption, does a
+	// finding's history show what the operation has decided: before, it can name only an earlier one of the same name.
 	// +optional
 	Begun bool `json:"begun,omitempty"`
 	// outcomes has one letter per finding, in the order of the entries: c changed, u unchanged, x conflicted, f
