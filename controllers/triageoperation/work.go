@@ -70,9 +70,10 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// carryOut decides about the findings of the current part, between two writes of it: that it has begun, unless an earlier
-// run has recorded that, and the outcomes.
-func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Entry, results []result, begun bool) error {
+// carryOut decides about the findings of the current part, between two writes of it: that it has begun, unless an
+// earlier run has recorded that, and the outcomes.
+func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Entry,
+	results []result, begun bool) error {
 	if !begun {
 		if err := r.change(ctx, s, map[string]any{"begun": true}); err != nil {
 			return err
@@ -111,8 +112,8 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 // an undo may have been read from the API server.
 var errOutdated = errors.New("the cache may show an earlier decision")
 
-// errContended means that each of maxTries writes of a finding ended in a conflict: others keep writing it, or a webhook
-// refuses it with that code.
+// errContended means that each of maxTries writes of a finding ended in a conflict: others keep writing it, or a
+// webhook refuses it with that code.
 var errContended = errors.New("others keep writing finding")
 
 // decide applies the operation to one finding. The returned error is temporary.
