@@ -70,10 +70,16 @@ func isForgotten(issue *v1alpha1.ReviewIssueSpec) bool {
 	return len(issue.SeenInCommits) == 0 && issue.CommitSHA != ""
 }
 
-// Counts holds the numbers of a review's issues by state, and of the open ones by severity and by decision.
+// Counts holds the numbers of a review's issues by state, and of the open ones by severity and by decision. Its JSON
+// has the names of the REST API.
 type Counts struct {
-	Closed, Open, OpenHigh, OpenMedium, OpenLow int32
-	OpenMuted, OpenConfirmed                    int32
+	Closed        int32 `json:"closed_issue_count"`
+	Open          int32 `json:"open_issue_count"`
+	OpenHigh      int32 `json:"open_high_count"`
+	OpenMedium    int32 `json:"open_medium_count"`
+	OpenLow       int32 `json:"open_low_count"`
+	OpenMuted     int32 `json:"open_muted_count"`
+	OpenConfirmed int32 `json:"open_confirmed_count"`
 }
 
 // Plus returns c + sign * other.

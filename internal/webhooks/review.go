@@ -17,24 +17,12 @@ type ReviewData struct {
 	ReviewID string `json:"review_id"`
 	// UID distinguishes the review from a later one with the same id. With Seq it
 	// identifies the transition.
-	UID          string       `json:"uid"`
-	Seq          int64        `json:"seq"`
-	RepositoryID string       `json:"repository_id"`
-	PRNumber     int32        `json:"pr_number"`
-	PRStatus     Change       `json:"pr_status"`
-	Issues       ReviewCounts `json:"issues"`
-}
-
-// ReviewCounts is reviewstate.Counts with the names of the REST API.
-type ReviewCounts struct {
-	Closed     int32 `json:"closed_issue_count"`
-	Open       int32 `json:"open_issue_count"`
-	OpenHigh   int32 `json:"open_high_count"`
-	OpenMedium int32 `json:"open_medium_count"`
-	OpenLow    int32 `json:"open_low_count"`
-	// OpenMuted and OpenConfirmed count open issues by the decision about them.
-	OpenMuted     int32 `json:"open_muted_count"`
-	OpenConfirmed int32 `json:"open_confirmed_count"`
+	UID          string             `json:"uid"`
+	Seq          int64              `json:"seq"`
+	RepositoryID string             `json:"repository_id"`
+	PRNumber     int32              `json:"pr_number"`
+	PRStatus     Change             `json:"pr_status"`
+	Issues       reviewstate.Counts `json:"issues"`
 }
 
 // DataOfReview returns the event data for the review's transition.
@@ -46,7 +34,7 @@ func DataOfReview(review *v1alpha1.Review, t v1alpha1.Transition) ReviewData {
 		RepositoryID: string(review.Spec.RepositoryRef.Name),
 		PRNumber:     review.Spec.PRNumber,
 		PRStatus:     Change{From: t.From, To: t.To},
-		Issues:       ReviewCounts(reviewstate.CountsOf(&review.Status)),
+		Issues:       reviewstate.CountsOf(&review.Status),
 	}
 }
 
