@@ -122,7 +122,7 @@ func AddChanged(q Queue, requests []ctrl.Request) {
 // changes that a user waits for.
 func EnqueueFirst() handler.EventHandler {
 	return Changes(func(_ context.Context, change Change, q Queue) {
-		add(q, priorityqueue.AddOpts{Priority: new(first)}, one(client.ObjectKeyFromObject(change.Object())))
+		add(q, priorityqueue.AddOpts{Priority: new(first)}, Itself(change.Object()))
 	})
 }
 
@@ -143,7 +143,7 @@ func List(ctx context.Context, c client.Reader, kind client.ObjectList, options 
 	err := c.List(ctx, list, append(options, client.UnsafeDisableDeepCopy)...)
 	if err == nil {
 		err = meta.EachListItem(list, func(item runtime.Object) error {
-			requests = append(requests, one(client.ObjectKeyFromObject(item.(client.Object)))...)
+			requests = append(requests, Itself(item.(client.Object))...)
 			return nil
 		})
 	}
