@@ -77,16 +77,13 @@ func (r room) settled() {
 
 func (r room) finding(name string) *v1alpha1.Finding {
 	r.t.Helper()
-	f := &v1alpha1.Finding{}
-	harness.Must(r.t, env.Client.Get(r.t.Context(), client.ObjectKey{Namespace: r.namespace, Name: name}, f))
-	return f
+	return env.Finding(r.t, r.namespace, name)
 }
 
 // decides writes spec.triage like a user, and waits until it is recorded.
 func (r room) decides(name, triage string) {
 	r.t.Helper()
-	f := r.finding(name)
-	harness.Must(r.t, env.Client.Patch(r.t.Context(), f, testenv.MergePatch(`{"spec":{"triage":`+triage+`}}`)))
+	env.Patch(r.t, r.finding(name), `{"spec":{"triage":`+triage+`}}`)
 	r.settled()
 }
 
@@ -115,8 +112,7 @@ func (r room) awaits(name string, until v1alpha1.OperationPhase) *v1alpha1.Triag
 
 func (r room) commits(name string) *v1alpha1.TriageOperation {
 	r.t.Helper()
-	o := builder.TriageOperation(name, "").In(r.namespace).Build()
-	harness.Must(r.t, env.Client.Patch(r.t.Context(), o, testenv.MergePatch(`{"spec":{"commit":true}}`)))
+	env.Patch(r.t, builder.TriageOperation(name, "").In(r.namespace).Build(), `{"spec":{"commit":true}}`)
 	return r.awaits(name, v1alpha1.OperationCompleted)
 }
 
