@@ -61,11 +61,6 @@ func (r room) declares(name, match string, change func(*v1alpha1.TriagePolicySpe
 	return policy
 }
 
-func (r room) patch(object client.Object, body string) {
-	r.t.Helper()
-	env.Patch(r.t, object, body)
-}
-
 // is waits until the finding has that state and the verdict of that policy; "" for no verdict.
 func (r room) is(f *v1alpha1.Finding, state v1alpha1.FindingState, policy string) {
 	r.t.Helper()
@@ -135,17 +130,17 @@ func TestAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 	r.counts(policy, 1, 1, 0, 0, 0, 0)
 	g.Expect(policy.Status.Samples).To(Equal([]v1alpha1.ResourceName{"f-1"}))
 
-	r.patch(f, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	env.Patch(t, f, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	declared := f.Spec.Triage
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	g.Expect(f.Spec.Triage).To(Equal(declared), "the person's decision was touched")
 	r.counts(policy, 1, 0, 0, 0, 1, 0)
 
-	r.patch(f, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	env.Patch(t, f, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "")
 	r.counts(policy, 1, 0, 0, 0, 0, 0)
 
-	r.patch(f, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	env.Patch(t, f, `{"spec":{"triage":{"userStatus":"open"}}}`)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 
 	harness.Must(t, env.Client.Delete(t.Context(), policy))
@@ -214,12 +209,12 @@ func TestTheHighestPriorityDecidesAndAChangedPolicyDecidesAnew(t *testing.T) {
 	r.says(low, v1alpha1.ReasonShadowed, ok)
 	g.Expect(low.Status.ShadowedBy).To(Equal([]v1alpha1.ResourceName{"z-confirms"}))
 
-	r.patch(low, `{"spec":{"priority":6}}`)
+	env.Patch(t, low, `{"spec":{"priority":6}}`)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "a-mutes")
 	r.says(high, v1alpha1.ReasonShadowed, ok)
-	r.patch(low, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
+	env.Patch(t, low, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "z-confirms")
-	r.patch(high, `{"spec":{"mode":"Preview"}}`)
+	env.Patch(t, high, `{"spec":{"mode":"Preview"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	r.says(high, v1alpha1.ReasonPreview, ok)
 	r.counts(high, 1, 0, 1, 0, 0, 0)
@@ -232,7 +227,7 @@ func TestATypoKeepsTheLastGenerationInForce(t *testing.T) {
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	r.says(policy, v1alpha1.ReasonInForce, ok)
 
-	r.patch(policy, `{"spec":{"match":"true &&\n  finding.rulID == 'G1'"}}`)
+	env.Patch(t, policy, `{"spec":{"match":"true &&\n  finding.rulID == 'G1'"}}`)
 	r.says(policy, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonNotCompiled)
 	g.Expect(v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionCompiled).Message).To(
 		ContainSubstring("line 2, column 10: undefined field 'rulID'"))
@@ -242,9 +237,9 @@ func TestATypoKeepsTheLastGenerationInForce(t *testing.T) {
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	r.counts(policy, 2, 2, 0, 0, 0, 0)
 
-	r.patch(policy, `{"spec":{"mode":"Preview"}}`) // a user who turns it off intends that, despite the typo
+	env.Patch(t, policy, `{"spec":{"mode":"Preview"}}`) // a user who turns it off intends that, despite the typo
 	r.is(f, v1alpha1.FindingStateOpen, "")
-	r.patch(policy, `{"spec":{"mode":"Apply","match":"finding.ruleID == 'G2'"}}`)
+	env.Patch(t, policy, `{"spec":{"mode":"Apply","match":"finding.ruleID == 'G2'"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	r.says(policy, v1alpha1.ReasonNeverMatched, ok)
 
@@ -266,10 +261,10 @@ func TestTooManyStopThePolicy(t *testing.T) {
 
 	narrow := r.declares("narrow", "finding.ruleID == 'G2'", two)
 	r.is(first, v1alpha1.FindingStateOpenMuted, "narrow")
-	r.patch(narrow, `{"spec":{"match":"true"}}`)
+	env.Patch(t, narrow, `{"spec":{"match":"true"}}`)
 	r.says(narrow, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonTooMany)
 	r.is(first, v1alpha1.FindingStateOpenMuted, "narrow")
-	r.patch(narrow, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
+	env.Patch(t, narrow, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
 	r.says(narrow, v1alpha1.ReasonInForce, ok)
 	for i := range 2 {
 		r.finds(fmt.Sprintf("h-%d", i), "G2")
@@ -280,14 +275,14 @@ func TestTooManyStopThePolicy(t *testing.T) {
 	harness.Must(t, env.Client.Delete(t.Context(), builder.Finding("h-1").In(r.namespace).Build()))
 	r.counts(narrow, 2, 0, 2, 0, 0, 0)
 	g.Expect(narrow.Status.InForce).To(BeNil(), "it comes back only once well below its limit")
-	r.patch(narrow, `{"spec":{"maxFindings":3}}`)
+	env.Patch(t, narrow, `{"spec":{"maxFindings":3}}`)
 	r.is(first, v1alpha1.FindingStateOpenMuted, "narrow")
 }
 
 func TestAPreviewWritesNothingToFindings(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	f, decided := r.finds("f-1", "G1"), r.finds("f-2", "G1")
-	r.patch(decided, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	env.Patch(t, decided, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	r.is(decided, v1alpha1.FindingStateOpen, "")
 	versions := []string{f.ResourceVersion, decided.ResourceVersion}
@@ -320,9 +315,9 @@ func TestAProjectsFactsAreFactsOfItsFindings(t *testing.T) {
 	r.declares("payments", "project.owner == 'payments'", nil)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	project := builder.Project("proj").In(r.namespace).Build()
-	r.patch(project, `{"spec":{"owner":"payments"}}`)
+	env.Patch(t, project, `{"spec":{"owner":"payments"}}`)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "payments")
-	r.patch(project, `{"spec":{"owner":"others"}}`)
+	env.Patch(t, project, `{"spec":{"owner":"others"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 }
 
@@ -411,7 +406,7 @@ func TestAPolicyThatEndsReopensWhatItMuted(t *testing.T) {
 	policy := r.declares("mute", "true", nil)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	until := v1alpha1.NewTime(time.Now().Add(3 * time.Second))
-	r.patch(policy, fmt.Sprintf(`{"spec":{"validUntil":%q}}`, until.UTC().Format(time.RFC3339)))
+	env.Patch(t, policy, fmt.Sprintf(`{"spec":{"validUntil":%q}}`, until.UTC().Format(time.RFC3339)))
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	g.Expect(f.Status.UpdatedAt.Time).NotTo(BeTemporally("<", until.Time), "it ended before its second")
 	r.says(policy, v1alpha1.ReasonPolicyExpired, ok)

@@ -57,12 +57,12 @@ func TestAPolicyThatTakesTooLongToCountDoesNotComeIntoForceAndWhatDecidesGoesOn(
 	look := r.declares("look", "true", func(s *v1alpha1.TriagePolicySpec) { s.Mode = v1alpha1.PolicyPreview })
 	r.says(look, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly)
 
-	r.patch(decides, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
+	env.Patch(t, decides, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
 	r.says(decides, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonTooCostly)
-	r.patch(decides, `{"spec":{"match":"finding.ruleID == 'G1'","set":{"userStatus":"active"}}}`)
+	env.Patch(t, decides, `{"spec":{"match":"finding.ruleID == 'G1'","set":{"userStatus":"active"}}}`)
 	r.says(decides, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonTooCostly)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "decides")
-	r.patch(decides, `{"spec":{"mode":"Preview"}}`)
+	env.Patch(t, decides, `{"spec":{"mode":"Preview"}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	r.says(decides, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly)
 }

@@ -53,9 +53,9 @@ func TestOfAnIssueAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 	is("a policy", v1alpha1.UserStatusOpen, "mute", 1, 0)
 	g.Expect(issue.Status.Verdict.By).To(Equal(testenv.Get(t, g, env, policy).Spec.By), "the verdict names the policy's author")
 	g.Expect(issue.Spec.Triage.UserStatus).To(Equal(v1alpha1.UserStatusOpen), "the policy wrote a person's decision")
-	r.patch(issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	is("a person", v1alpha1.UserStatusActive, "", 0, 1)
-	r.patch(issue, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"open"}}}`)
 	is("the person took it back", v1alpha1.UserStatusOpen, "mute", 1, 0)
 	harness.Must(t, env.Client.Delete(t.Context(), policy))
 	is("the policy is gone", v1alpha1.UserStatusOpen, "", 0, 0)
@@ -72,13 +72,13 @@ func TestADecisionInAPullRequestComesBeforeThePolicies(t *testing.T) {
 	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	issue := r.raises("i-1", "G1", f)
-	r.patch(issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	if v := f.Status.Verdict; v == nil || v.ReviewIssue != "i-1" || v.By != issue.Spec.Triage.By {
 		t.Errorf("verdict %+v, want that of the issue by %s", v, issue.Spec.Triage.By)
 	}
 	r.counts(policy, 1, 0, 0, 0, 1, 0)
-	r.patch(issue, `{"spec":{"triage":{"userStatus":"open"}}}`)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"open"}}}`)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	r.counts(policy, 1, 1, 0, 0, 0, 0)
 }

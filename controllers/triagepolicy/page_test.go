@@ -50,7 +50,7 @@ func TestThePoliciesOfTheGuide(t *testing.T) {
 	r.says(preview, v1alpha1.ReasonPreview, ok)
 	r.is(inTest, v1alpha1.FindingStateOpen, "")
 
-	r.patch(preview, `{"spec":{"mode":"Apply"}}`)
+	env.Patch(t, preview, `{"spec":{"mode":"Apply"}}`)
 	r.is(inTest, v1alpha1.FindingStateOpenMuted, "mute-tests")
 	r.is(token, v1alpha1.FindingStateOpen, "secrets-count")
 	r.is(low, v1alpha1.FindingStateOpenMuted, "accept-lodash")

@@ -90,7 +90,7 @@ func TestWhatAPolicyDoesToManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 		do   func()
 	}{
 		{"it comes into force", func() { env.Create(t, policy) }},
-		{"it decides otherwise", func() { r.patch(policy, `{"spec":{"set":{"userStatus":"active"}}}`) }},
+		{"it decides otherwise", func() { env.Patch(t, policy, `{"spec":{"set":{"userStatus":"active"}}}`) }},
 		{"it is deleted", func() { harness.Must(t, env.Client.Delete(t.Context(), policy)) }},
 	} {
 		step.do()
@@ -202,7 +202,7 @@ func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
 		g.Expect(entries).To(Equal([]string{"f-2 2"}), "the policy's page is without what is the scan's")
 	})
 
-	r.patch(run, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
+	env.Patch(t, run, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 	controllertest.AwaitAllEmitted(t, env, r.namespace)
 	pages, entries := r.pages(g)
 	g.Expect(entries).To(Equal([]string{"f-1 1", "f-1 2", "f-2 2"}))
@@ -236,10 +236,10 @@ func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
 		})
 	}
 	has("f-1 2")
-	r.patch(policy, `{"spec":{"set":{"userStatus":"active"}}}`)
+	env.Patch(t, policy, `{"spec":{"set":{"userStatus":"active"}}}`)
 	has("f-1 2", "f-1 3")
 	g.Expect(testenv.Get(t, g, env, f).Status.EmittedSeq).To(BeZero(), "the scan's page is still to come")
-	r.patch(run, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
+	env.Patch(t, run, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded"}}`)
 	controllertest.AwaitAllEmitted(t, env, r.namespace)
 	has("f-1 1", "f-1 2", "f-1 3")
 }
