@@ -121,8 +121,7 @@ func TestSettledClusterSeesNoWrite(t *testing.T) {
 // populate creates n objects of each kind, in every lasting state, and waits until the controllers are done with them.
 func populate(t *testing.T, n int) {
 	t.Helper()
-	organization := builder.Organization("settled").Build()
-	env.Create(t, organization)
+	organization := testenv.Create(t, env, builder.Organization("settled").Build())
 	eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)).To(Succeed())
 		g.Expect(v1alpha1.IsConditionTrue(organization.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
@@ -331,8 +330,7 @@ func (w *watches) all() []string {
 func TestSecondReplicaTakesOver(t *testing.T) {
 	reconciled := func(name string) {
 		t.Helper()
-		repository := builder.Repository(name).In("default").Build()
-		env.Create(t, repository)
+		repository := testenv.Create(t, env, builder.Repository(name).In("default").Build())
 		eventually(t, func(g Gomega) {
 			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)).To(Succeed())
 			g.Expect(v1alpha1.IsConditionTrue(repository.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())

@@ -39,8 +39,7 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 		g.Expect(cached.List(t.Context(), list, client.InNamespace(ns))).To(Succeed())
 		g.Expect(list.Items).To(HaveLen(backlog))
 	})
-	decided := builder.Finding("decided").In(ns).Build()
-	env.Create(t, decided)
+	decided := testenv.Create(t, env, builder.Finding("decided").In(ns).Build())
 	env.Patch(t, decided, `{"spec":{"triage":{"userStatus":"muted"}}}`)
 	checkAhead(t, decided, ns, backlog, stop)
 }

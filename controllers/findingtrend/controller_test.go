@@ -63,9 +63,8 @@ func (r *room) later(by time.Duration) { r.clock.SetTime(r.clock.Now().Add(by)) 
 // finds creates a finding at the current time.
 func (r *room) finds(name string) *v1alpha1.Finding {
 	r.t.Helper()
-	f := builder.Finding(name).In(r.namespace).Project("repo", r.project.Name).DetectedAt(r.clock.Now()).Build()
-	env.Create(r.t, f)
-	return f
+	f := builder.Finding(name).In(r.namespace).Project("repo", r.project.Name).DetectedAt(r.clock.Now())
+	return testenv.Create(r.t, env, f.Build())
 }
 
 // closes closes the finding like a scan that no longer reports it, and records that like its

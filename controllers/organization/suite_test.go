@@ -37,9 +37,8 @@ func readyOrganization(t *testing.T, name string) *v1alpha1.Organization {
 
 func newNamespace(t *testing.T, name string, annotations map[string]string) *corev1.Namespace {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}}
-	env.Create(t, namespace)
-	return namespace
+	meta := metav1.ObjectMeta{Name: name, Annotations: annotations}
+	return testenv.Create(t, env, &corev1.Namespace{ObjectMeta: meta})
 }
 
 func reason(organization *v1alpha1.Organization, conditionType string) string {

@@ -46,9 +46,8 @@ func running(t *testing.T) room {
 // finds creates a finding with that rule.
 func (r room) finds(name, rule string) *v1alpha1.Finding {
 	r.t.Helper()
-	f := builder.Finding(name).In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = rule }).Build()
-	env.Create(r.t, f)
-	return f
+	f := builder.Finding(name).In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = rule })
+	return testenv.Create(r.t, env, f.Build())
 }
 
 func (r room) declares(name, match string, change func(*v1alpha1.TriagePolicySpec)) *v1alpha1.TriagePolicy {
@@ -56,9 +55,7 @@ func (r room) declares(name, match string, change func(*v1alpha1.TriagePolicySpe
 	if change == nil {
 		change = func(*v1alpha1.TriagePolicySpec) {}
 	}
-	policy := builder.TriagePolicy(name, match).In(r.namespace).Mutate(change).Build()
-	env.Create(r.t, policy)
-	return policy
+	return testenv.Create(r.t, env, builder.TriagePolicy(name, match).In(r.namespace).Mutate(change).Build())
 }
 
 // is waits until the finding has that state and the verdict of that policy; "" for no verdict.

@@ -20,14 +20,12 @@ import (
 // raises creates an issue with that rule and the same result as the finding; nil for no finding.
 func (r room) raises(name, rule string, like *v1alpha1.Finding) *v1alpha1.ReviewIssue {
 	r.t.Helper()
-	issue := builder.ReviewIssue(name).In(r.namespace).SeenIn("a").Mutate(func(i *v1alpha1.ReviewIssue) {
+	return testenv.Create(r.t, env, builder.ReviewIssue(name).In(r.namespace).SeenIn("a").Mutate(func(i *v1alpha1.ReviewIssue) {
 		i.Spec.Result = &v1alpha1.ReviewIssueResult{RuleID: rule}
 		if like != nil {
 			i.Spec.Result.Key = fingerprints.Key(&like.Spec)
 		}
-	}).Build()
-	env.Create(r.t, issue)
-	return issue
+	}).Build())
 }
 
 func TestOfAnIssueAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {

@@ -32,9 +32,7 @@ const many = webhooks.MaxPageEntries + 22
 // batches creates an endpoint that gets these events, in pages where possible.
 func (r room) batches(events ...v1alpha1.WebhookEventPattern) *v1alpha1.WebhookEndpoint {
 	r.t.Helper()
-	endpoint := builder.WebhookEndpoint("paged").In(r.namespace).Events(events...).Batched().Build()
-	env.Create(r.t, endpoint)
-	return endpoint
+	return testenv.Create(r.t, env, builder.WebhookEndpoint("paged").In(r.namespace).Events(events...).Batched().Build())
 }
 
 // findsMany creates that many findings with the rule G1 and waits until each is recorded.

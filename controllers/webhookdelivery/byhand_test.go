@@ -85,9 +85,7 @@ func (h *byHand) ready(namespace, name, url string) *v1alpha1.WebhookEndpoint {
 
 func (h *byHand) delivery(namespace, name, endpoint string) *v1alpha1.WebhookDelivery {
 	h.t.Helper()
-	d := delivery(namespace, name, endpoint)
-	env.Create(h.t, d)
-	return d
+	return testenv.Create(h.t, env, delivery(namespace, name, endpoint))
 }
 
 // Nobody is to conclude that no attempt is planned.

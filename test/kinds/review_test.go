@@ -58,8 +58,7 @@ func TestCountersFollowTheIssuesAndTheReviewedCommits(t *testing.T) {
 func TestCountersOfNothingAreStored(t *testing.T) {
 	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
-	review := builder.Review("review").In(ns).Build()
-	env.Create(t, review)
+	review := testenv.Create(t, env, builder.Review("review").In(ns).Build())
 	counted(t, review, reviewstate.Counts{})
 	stored := &unstructured.Unstructured{}
 	stored.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Review"))
@@ -75,8 +74,7 @@ func TestCountersOfNothingAreStored(t *testing.T) {
 func TestAReviewWaitsForItsRepository(t *testing.T) {
 	controllertest.Start(t, env, review.SetupWithManager)
 	ns := env.Namespace(t)
-	review := builder.Review("review").In(ns).Build()
-	env.Create(t, review)
+	review := testenv.Create(t, env, builder.Review("review").In(ns).Build())
 	ready := testenv.AwaitReason(t, env, review, v1alpha1.ReasonRepositoryNotFound)
 	NewWithT(t).Expect(ready.Message).To(ContainSubstring(`"repo"`))
 	env.Create(t, builder.Repository("repo").In(ns).Build())

@@ -62,8 +62,7 @@ func TestStateFollowsTheReviewAndTheIssue(t *testing.T) {
 func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
 	controllertest.Start(t, env, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
-	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
-	env.Create(t, issue)
+	issue := testenv.Create(t, env, builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build())
 	missing := func(g Gomega) {
 		ready := testenv.Ready(t, g, env, issue)
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonReviewNotFound))
@@ -72,8 +71,7 @@ func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
 	harness.Eventually(t, missing)
 	NewWithT(t).Expect(issue.Status.State).To(Equal(v1alpha1.ReviewIssueOpen))
 
-	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Reviewed("b", at(1)).Build()
-	env.Create(t, review)
+	review := testenv.Create(t, env, builder.Review("review").In(ns).Reviewed("a", at(0)).Reviewed("b", at(1)).Build())
 	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
 
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), review)).To(Succeed())

@@ -143,10 +143,9 @@ func begin(t *testing.T) *life {
 }
 
 func (l *life) organize(t *testing.T) {
-	organization := builder.Organization(organizationName).Mutate(func(o *v1alpha1.Organization) {
+	organization := testenv.Create(t, env, builder.Organization(organizationName).Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(1000))}
-	}).Build()
-	env.Create(t, organization)
+	}).Build())
 	testenv.AwaitReady(t, env, organization)
 	env.Create(t, builder.Repository("repo").In(home).URL("https://github.com/acme/repo").Build(), builder.Project("proj").In(home).Build())
 	testenv.AwaitReady(t, env, builder.Repository("repo").In(home).Build())
@@ -170,8 +169,7 @@ func (l *life) organize(t *testing.T) {
 }
 
 func (l *life) subscribe(t *testing.T) {
-	policy := builder.TriagePolicy("tests", "finding.path.startsWith('test/')").In(home).Build()
-	env.Create(t, policy)
+	policy := testenv.Create(t, env, builder.TriagePolicy("tests", "finding.path.startsWith('test/')").In(home).Build())
 	testenv.AwaitReady(t, env, policy)
 	env.Create(t, builder.WebhookEndpoint("each").In(home).URL(l.receiver).Build(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver).Batched().Build())
 	testenv.AwaitReady(t, env, builder.WebhookEndpoint("each").In(home).Build())
@@ -180,8 +178,7 @@ func (l *life) subscribe(t *testing.T) {
 }
 
 func (l *life) keys(t *testing.T) {
-	key := builder.APIKey("ci").Scopes(v1alpha1.Scopes()...).In(home).Build()
-	env.Create(t, key)
+	key := testenv.Create(t, env, builder.APIKey("ci").Scopes(v1alpha1.Scopes()...).In(home).Build())
 	testenv.AwaitReady(t, env, key)
 	first := token(t, "ci")
 	l.accepts(t, first)
@@ -196,8 +193,7 @@ func (l *life) keys(t *testing.T) {
 	env.Patch(t, key, `{"spec":{"rotation":{"serial":2}}}`)
 	l.accepts(t, anotherToken(t, second))
 
-	other := builder.APIKey("other").In(home).Build()
-	env.Create(t, other)
+	other := testenv.Create(t, env, builder.APIKey("other").In(home).Build())
 	testenv.AwaitReady(t, env, other)
 	refused := &apiclient.Client{Base: l.rest.Base, Token: token(t, "other")}
 	harness.Eventually(t, func(g Gomega) { g.Expect(status(t, refused)).To(Equal(http.StatusOK)) })
@@ -249,10 +245,9 @@ func (l *life) scans(t *testing.T) {
 		g.Expect(env.Client.List(t.Context(), trends, client.InNamespace(home))).To(Succeed())
 		g.Expect(trends.Items).NotTo(BeEmpty())
 	})
-	died := builder.Scan("died", scanned).In(home).Mutate(func(scan *v1alpha1.Scan) {
+	died := testenv.Create(t, env, builder.Scan("died", scanned).In(home).Mutate(func(scan *v1alpha1.Scan) {
 		scan.Spec.Lease = &v1alpha1.ScanLease{Name: "import-died", Holder: "runner-1"}
-	}).Build()
-	env.Create(t, died)
+	}).Build())
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, died).Status.Phase).To(Equal(v1alpha1.ScanPhaseFailed))
 	})
@@ -261,8 +256,7 @@ func (l *life) scans(t *testing.T) {
 
 // upload uploads the plugin's results, and expects them to be unchanged.
 func (l *life) upload(t *testing.T) {
-	key := builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build()
-	env.Create(t, key)
+	key := testenv.Create(t, env, builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build())
 	testenv.AwaitReady(t, env, key)
 	ci := &apiclient.Client{Base: l.rest.Base, Token: token(t, "uploads")}
 	harness.Eventually(t, func(g Gomega) {
