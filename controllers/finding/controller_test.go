@@ -107,9 +107,7 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 	ns, _ := started(t, Settings{}.SetupWithManager)
 	labelled := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	testenv.AwaitObserved(t, env, labelled)
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(v1alpha1.IsConditionTrue(testenv.Get(t, g, env, labelled).Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	})
+	testenv.AwaitReady(t, env, labelled)
 
 	env.Patch(t, labelled, `{"metadata":{"labels":{"team":"red"}}}`)
 	version := labelled.ResourceVersion

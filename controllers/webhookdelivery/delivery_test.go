@@ -146,13 +146,9 @@ func TestADisabledEndpointIsSentNothingUntilItIsEnabled(t *testing.T) {
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, endpoint).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
-	})
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonEndpointDisabled)
 	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, d).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
-	})
+	testenv.AwaitReason(t, env, d, v1alpha1.ReasonEndpointDisabled)
 	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 	g.Expect(d.Status.Attempts).To(BeEmpty())
 	g.Expect(r.got()).To(BeEmpty())
@@ -177,9 +173,7 @@ func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 	env.Create(t, bound, unbound)
 	waitFor(t, bound, v1alpha1.WebhookDeliveryFailed, 0)
 	g.Expect(conditions.ReadyReason(bound.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, unbound).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
-	})
+	testenv.AwaitReason(t, env, unbound, v1alpha1.ReasonEndpointNotFound)
 	g.Expect(unbound.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 
 	// A new endpoint of that name gets deliveries without a UID, and none that were for the first
@@ -244,9 +238,7 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 
 	start(t, loopback)
 	marker := testenv.Create(t, env, delivery(ns, "d-2", "absent"))
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, marker).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointNotFound))
-	})
+	testenv.AwaitReason(t, env, marker, v1alpha1.ReasonEndpointNotFound)
 	g.Expect(r.got()).To(HaveLen(1))
 }
 
@@ -375,9 +367,7 @@ func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
 	})
 	later := testenv.Create(t, env, delivery(ns, "d-2", "team"))
 	for _, waits := range []*v1alpha1.WebhookDelivery{d, later} {
-		harness.Eventually(t, func(g Gomega) {
-			g.Expect(conditions.ReadyReason(testenv.Get(t, g, env, waits).Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
-		})
+		testenv.AwaitReason(t, env, waits, v1alpha1.ReasonEndpointDisabled)
 		g.Expect(waits.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 		g.Expect(waits.Status.NextAttemptAt).To(BeNil())
 	}

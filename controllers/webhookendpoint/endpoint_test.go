@@ -72,7 +72,7 @@ func TestASecretThatIsNotTheEndpointsIsNotTouched(t *testing.T) {
 	foreign := testenv.Create(t, env, secretNamed(ns, "team-webhook", map[string]string{v1alpha1.WebhookSecretKey: text}))
 	version := foreign.ResourceVersion
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Build())
-	waitForReason(t, endpoint, v1alpha1.ReasonSecretConflict)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretConflict)
 	g.Expect(v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 	g.Expect(endpoint.Status.SecretRef).To(BeNil())
 	g.Expect(testenv.Get(t, g, env, foreign).ResourceVersion).To(Equal(version))
@@ -82,7 +82,7 @@ func TestASecretThatIsNotTheEndpointsIsNotTouched(t *testing.T) {
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.SecretRef = &v1alpha1.SecretReference{Name: "team-webhook"}
 	})
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 }
 
 func TestTheSecretOfAnEarlierEndpointOfTheNameIsNotTakenOver(t *testing.T) {
@@ -111,9 +111,9 @@ func TestASecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.Rotation = &v1alpha1.WebhookSecretRotation{Serial: 1}
 	})
-	waitForReason(t, endpoint, v1alpha1.ReasonSecretConflict)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretConflict)
 	testenv.Change(t, env, secret, func(s *corev1.Secret) { s.Finalizers = nil })
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(endpoint.Status.RotationSerial).To(Equal(int64(1)))
 }
 
@@ -121,23 +121,23 @@ func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Secret("given").Build())
-	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotFound)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotFound)
 
 	const wrong = "whsec_c2hvcnQ="
 	given := testenv.Create(t, env, secretNamed(ns, "given", map[string]string{v1alpha1.WebhookSecretKey: wrong}))
-	waitForReason(t, endpoint, v1alpha1.ReasonSecretInvalid)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretInvalid)
 	for _, condition := range endpoint.Status.Conditions {
 		g.Expect(condition.Message).To(ContainSubstring(`key "secret"`))
 		g.Expect(condition.Message).NotTo(ContainSubstring(strings.TrimPrefix(wrong, "whsec_")))
 	}
 	fresh, text := signatures.NewSecret()
 	testenv.Change(t, env, given, func(s *corev1.Secret) { s.Data, s.StringData = nil, map[string]string{v1alpha1.WebhookSecretKey: text} })
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(endpoint.Status.Secrets[0].ID).To(Equal(fresh.ID()))
 	g.Expect(testenv.Get(t, g, env, given).OwnerReferences).To(BeEmpty(), "it is not the endpoint's")
 
 	g.Expect(env.Client.Delete(t.Context(), given)).To(Succeed())
-	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotFound)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotFound)
 	g.Expect(endpoint.Status.Secrets[0].ExpiresAt).NotTo(BeNil(), "it may have leaked, and is no longer in use")
 }
 
@@ -145,21 +145,21 @@ func TestAnEndpointWithoutAUsableSecretIsGivenUpAfterFiveDays(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Secret("given").Build())
-	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotFound)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotFound)
 	g.Expect(endpoint.Status.FailingSince).NotTo(BeNil())
 	g.Expect(endpoint.IsDisabled()).To(BeFalse())
 
 	since := time.Now().UTC().Add(-webhooks.MaxFailing).Format(time.RFC3339)
 	g.Expect(env.AsController(t).Status().Patch(t.Context(), endpoint,
 		testenv.MergePatch(fmt.Sprintf(`{"status":{"failingSince":%q}}`, since)))).To(Succeed())
-	waitForReason(t, endpoint, v1alpha1.ReasonNoUsableSecret)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonNoUsableSecret)
 	g.Expect(endpoint.IsDisabled()).To(BeTrue())
 	stalled := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionStalled)
 	g.Expect(stalled.Message).To(And(ContainSubstring("for five days"), ContainSubstring("create it")))
 
 	_, text := signatures.NewSecret()
 	env.Create(t, secretNamed(ns, "given", map[string]string{v1alpha1.WebhookSecretKey: text}))
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(endpoint.IsDisabled()).To(BeFalse())
 	g.Expect(endpoint.Status.FailingSince).To(BeNil())
 }
@@ -184,20 +184,19 @@ func TestALostSecretEndsThoughNoNewOneCanBeWritten(t *testing.T) {
 	endpoint := newEndpoint(t, ns)
 	quota := env.UseUp(t, "count/secrets", secretNamed(ns, "probe", nil))
 	g.Expect(env.Client.Delete(t.Context(), secretNamed(ns, "team-webhook", nil))).To(Succeed())
-	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotWritten)
-	ready := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionReady)
+	ready := testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotWritten)
 	g.Expect(ready.Message).To(And(ContainSubstring("exceeded quota"), ContainSubstring("nothing can be signed")))
 	g.Expect(endpoint.Status.SecretRef).To(BeNil(), "deliveries wait")
 	g.Expect(endpoint.Status.Secrets[0].ExpiresAt).NotTo(BeNil())
 	g.Expect(endpoint.Status.FailingSince).NotTo(BeNil(), "it is disabled after five days")
 
 	fresh := testenv.Create(t, env, builder.WebhookEndpoint("fresh").In(ns).Build())
-	waitForReason(t, fresh, v1alpha1.ReasonSecretNotWritten)
+	testenv.AwaitReason(t, env, fresh, v1alpha1.ReasonSecretNotWritten)
 
 	g.Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())
 	for _, e := range []*v1alpha1.WebhookEndpoint{endpoint, fresh} { // else they are tried again after some seconds
 		testenv.Change(t, env, e, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
-		waitForReason(t, e, v1alpha1.ReasonReconciled)
+		testenv.AwaitReason(t, env, e, v1alpha1.ReasonReconciled)
 	}
 	g.Expect(endpoint.Status.Secrets).To(HaveLen(2))
 }
@@ -239,7 +238,7 @@ func TestAnErrorWithAnotherTextEachTimeIsNotRetriedAtOnce(t *testing.T) {
 	})
 	// Once another one is reconciled, what was queued before it has been too.
 	other := testenv.Create(t, env, builder.WebhookEndpoint("other").In(ns).Secret("absent").Build())
-	waitForReason(t, other, v1alpha1.ReasonSecretNotFound)
+	testenv.AwaitReason(t, env, other, v1alpha1.ReasonSecretNotFound)
 	harness.Same(t, "attempts", 2, int(attempts.Load()))
 }
 
@@ -258,7 +257,7 @@ func TestARefusedSecretIsTriedAgainSoon(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(result.RequeueAfter).To(Equal(removal.RefusedRetry))
 	})
-	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotWritten)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotWritten)
 }
 
 // A Secret of this type must hold more than a signing secret.
@@ -274,8 +273,7 @@ func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
 	env.Create(t, typed)
 	start(t)
 	testenv.Change(t, env, endpoint, rotate(1, 0))
-	waitForReason(t, endpoint, v1alpha1.ReasonSecretNotWritten)
-	ready := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionReady)
+	ready := testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotWritten)
 	g.Expect(ready.Message).To(ContainSubstring("stays in use"))
 	g.Expect(endpoint.Status.SecretRef).NotTo(BeNil(), "events are sent")
 	g.Expect(endpoint.Status.RotationSerial).To(BeZero())
@@ -293,12 +291,12 @@ func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 	var late []*v1alpha1.WebhookEndpoint
 	for _, name := range []string{"y", "z"} {
 		endpoint := testenv.Create(t, env, builder.WebhookEndpoint(name).In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
-		waitForReason(t, endpoint, v1alpha1.ReasonTooManyEndpoints)
+		testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonTooManyEndpoints)
 		late = append(late, endpoint)
 	}
 	harness.Must(t, env.Client.Delete(t.Context(), oldest))
-	waitForReason(t, late[0], v1alpha1.ReasonEndpointDisabled)
-	waitForReason(t, late[1], v1alpha1.ReasonTooManyEndpoints)
+	testenv.AwaitReason(t, env, late[0], v1alpha1.ReasonEndpointDisabled)
+	testenv.AwaitReason(t, env, late[1], v1alpha1.ReasonTooManyEndpoints)
 }
 
 func TestThePingIsMadeOnce(t *testing.T) {
@@ -318,7 +316,7 @@ func TestThePingIsMadeOnce(t *testing.T) {
 	stop()
 	start(t)
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = []v1alpha1.WebhookEventPattern{"*"} })
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
 }
 
@@ -330,7 +328,7 @@ func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	env.Create(t, d)
 	start(t)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(endpoint.Status.PingedAt).NotTo(BeNil())
 	g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
 }
@@ -339,11 +337,11 @@ func TestADisabledEndpointIsPingedWhenItIsEnabled(t *testing.T) {
 	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
-	waitForReason(t, endpoint, v1alpha1.ReasonEndpointDisabled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonEndpointDisabled)
 	g.Expect(endpoint.Status.SecretRef).NotTo(BeNil(), "the receiver can be set up")
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
 }
 
@@ -355,11 +353,11 @@ func TestFailuresShowInTheCondition(t *testing.T) {
 		g.Expect(env.AsController(t).Status().Patch(t.Context(), endpoint, testenv.MergePatch(body))).To(Succeed())
 	}
 	report(`{"status":{"consecutiveFailures":1}}`)
-	waitForReason(t, endpoint, v1alpha1.ReasonDeliveryFailing)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonDeliveryFailing)
 	report(`{"status":{"consecutiveFailures":2,"lastSuccessAt":"2026-03-01T12:00:00Z"}}`)
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	report(`{"status":{"consecutiveFailures":3}}`)
-	waitForReason(t, endpoint, v1alpha1.ReasonDeliveryFailing)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonDeliveryFailing)
 }
 
 // The sender's reason for disabling the endpoint applies until the spec changes.
@@ -375,13 +373,13 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 				At: v1alpha1.Now(), Reason: v1alpha1.WebhookDisabledReason(reason), Message: "why", Generation: e.Generation,
 			}
 		})
-		waitForReason(t, endpoint, reason)
+		testenv.AwaitReason(t, env, endpoint, reason)
 		stalled := v1alpha1.FindCondition(endpoint.Status.Conditions, v1alpha1.ConditionStalled)
 		g.Expect(stalled).NotTo(BeNil())
 		g.Expect(stalled.Message).To(And(ContainSubstring("why"), ContainSubstring("change the spec")))
 
 		testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.URL += "/other" })
-		waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+		testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 		g.Expect(endpoint.Status.Disabled).To(BeNil())
 		g.Expect(endpoint.Status.ConsecutiveFailures).To(BeZero())
 		g.Expect(endpoint.Status.FailingSince).To(BeNil(), "it has five days again")

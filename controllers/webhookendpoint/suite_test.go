@@ -12,7 +12,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
-	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -31,20 +30,11 @@ func startWith(t *testing.T, settings Settings) (stop func()) {
 	return controllertest.Start(t, env, settings.SetupWithManager)
 }
 
-func waitForReason(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, want string) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		ready := testenv.Ready(t, g, env, endpoint)
-		g.Expect(ready.Reason).To(Equal(want), ready.Message)
-		g.Expect(endpoint.Status.ObservedGeneration).To(Equal(endpoint.Generation))
-	})
-}
-
 // newEndpoint creates the endpoint "team" and waits until it is reconciled.
 func newEndpoint(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 	t.Helper()
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(namespace).Build())
-	waitForReason(t, endpoint, v1alpha1.ReasonReconciled)
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	return endpoint
 }
 

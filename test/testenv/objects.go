@@ -175,12 +175,13 @@ func Ready[O Conditioned[S], S any](t testing.TB, g Gomega, e *Environment, obje
 	return ready
 }
 
-// AwaitReason waits until the object's condition Ready has the reason, and returns the condition.
+// AwaitReason waits until the object's condition Ready is that of its current spec and has the reason, and returns it.
 func AwaitReason[O Conditioned[S], S any](t testing.TB, e *Environment, object O, want string) (ready *v1alpha1.Condition) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
 		ready = Ready(t, g, e, object)
 		g.Expect(ready.Reason).To(Equal(want), ready.Message)
+		g.Expect(ready.ObservedGeneration).To(Equal(object.GetGeneration()), ready.Message)
 	})
 	return ready
 }
