@@ -10,7 +10,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -314,13 +313,7 @@ func (l *life) imports(wording, commit string, all bool) {
 
 func (l *life) names() []string {
 	l.Helper()
-	list := &v1alpha1.FindingList{}
-	harness.Must(l.T, env.Client.List(l.Context(), list, client.InNamespace(l.namespace)))
-	names := make([]string, len(list.Items))
-	for i := range list.Items {
-		names[i] = list.Items[i].Name
-	}
-	return names
+	return env.Names(l.T, &v1alpha1.FindingList{}, l.namespace)
 }
 
 func (l *life) triageByREST(status, comments string) {
@@ -341,6 +334,6 @@ func (l *life) triageByKubectl(status, comments string) {
 	patch := harness.JSON(l.T, map[string]any{"spec": map[string]any{"triage": map[string]string{"userStatus": status, "comments": comments}}})
 	for _, name := range l.names() {
 		finding := builder.Finding(name).In(l.namespace).Build()
-		harness.Must(l.T, l.person.Patch(l.Context(), finding, client.RawPatch(types.MergePatchType, patch), client.FieldOwner("kubectl-patch")))
+		harness.Must(l.T, l.person.Patch(l.Context(), finding, testenv.MergePatch(string(patch)), client.FieldOwner("kubectl-patch")))
 	}
 }
