@@ -336,10 +336,9 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 
 func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	stop := start(t)
-	organization := testenv.Create(t, env, builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
+	organization := testenv.CreateReady(t, env, builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(10))}
 	}).Build())
-	testenv.AwaitReady(t, env, organization)
 	versions := func() map[string]string {
 		g := NewWithT(t)
 		out := map[string]string{"organization": testenv.Get(t, g, env, organization).ResourceVersion}

@@ -99,10 +99,9 @@ func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
 func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	env.StartControllerManager(t, "resourcequota-controller")
 	start(t)
-	organization := testenv.Create(t, env, builder.Organization("used-up").Mutate(func(o *v1alpha1.Organization) {
+	organization := testenv.CreateReady(t, env, builder.Organization("used-up").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(2)), Projects: new(int64(100))}
 	}).Build())
-	testenv.AwaitReady(t, env, organization)
 	const namespace = "org-used-up"
 	inForce := func(limit string) {
 		t.Helper()

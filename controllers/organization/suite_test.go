@@ -30,9 +30,7 @@ func newOrganization(t *testing.T, name string) *v1alpha1.Organization {
 // readyOrganization creates an organization, and waits until it is ready.
 func readyOrganization(t *testing.T, name string) *v1alpha1.Organization {
 	t.Helper()
-	organization := newOrganization(t, name)
-	testenv.AwaitReady(t, env, organization)
-	return organization
+	return testenv.CreateReady(t, env, builder.Organization(name).Build())
 }
 
 func newNamespace(t *testing.T, name string, annotations map[string]string) *corev1.Namespace {

@@ -135,9 +135,8 @@ func (l *life) member(name string, role testenv.Role) *importer.Client {
 func (l *life) subscribe() {
 	l.Helper()
 	receiver := harness.Serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	endpoint := builder.WebhookEndpoint("all").In(l.namespace).URL(receiver).Events("finding.*").Build()
-	env.Create(l.T, endpoint)
-	testenv.AwaitReady(l.T, env, endpoint)
+	endpoint := builder.WebhookEndpoint("all").In(l.namespace).URL(receiver).Events("finding.*")
+	testenv.CreateReady(l.T, env, endpoint.Build())
 	l.subscribed = true
 	l.settle()
 }

@@ -143,13 +143,11 @@ func begin(t *testing.T) *life {
 }
 
 func (l *life) organize(t *testing.T) {
-	organization := testenv.Create(t, env, builder.Organization(organizationName).Mutate(func(o *v1alpha1.Organization) {
+	organization := testenv.CreateReady(t, env, builder.Organization(organizationName).Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(1000))}
 	}).Build())
-	testenv.AwaitReady(t, env, organization)
-	env.Create(t, builder.Repository("repo").In(home).URL("https://github.com/acme/repo").Build(), builder.Project("proj").In(home).Build())
-	testenv.AwaitReady(t, env, builder.Repository("repo").In(home).Build())
-	testenv.AwaitReady(t, env, builder.Project("proj").In(home).Build())
+	testenv.CreateReady(t, env, builder.Repository("repo").In(home).URL("https://github.com/acme/repo").Build())
+	testenv.CreateReady(t, env, builder.Project("proj").In(home).Build())
 	env.Patch(t, organization, `{"spec":{"quotas":{"findings":2000}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		quota := &corev1.ResourceQuota{}
@@ -169,17 +167,14 @@ func (l *life) organize(t *testing.T) {
 }
 
 func (l *life) subscribe(t *testing.T) {
-	policy := testenv.Create(t, env, builder.TriagePolicy("tests", "finding.path.startsWith('test/')").In(home).Build())
-	testenv.AwaitReady(t, env, policy)
-	env.Create(t, builder.WebhookEndpoint("each").In(home).URL(l.receiver).Build(), builder.WebhookEndpoint("batched").In(home).URL(l.receiver).Batched().Build())
-	testenv.AwaitReady(t, env, builder.WebhookEndpoint("each").In(home).Build())
-	testenv.AwaitReady(t, env, builder.WebhookEndpoint("batched").In(home).Build())
+	testenv.CreateReady(t, env, builder.TriagePolicy("tests", "finding.path.startsWith('test/')").In(home).Build())
+	testenv.CreateReady(t, env, builder.WebhookEndpoint("each").In(home).URL(l.receiver).Build())
+	testenv.CreateReady(t, env, builder.WebhookEndpoint("batched").In(home).URL(l.receiver).Batched().Build())
 	l.hears(t, "webhook.ping")
 }
 
 func (l *life) keys(t *testing.T) {
-	key := testenv.Create(t, env, builder.APIKey("ci").Scopes(v1alpha1.Scopes()...).In(home).Build())
-	testenv.AwaitReady(t, env, key)
+	key := testenv.CreateReady(t, env, builder.APIKey("ci").Scopes(v1alpha1.Scopes()...).In(home).Build())
 	first := token(t, "ci")
 	l.accepts(t, first)
 	harness.Eventually(t, func(g Gomega) {
@@ -193,8 +188,7 @@ func (l *life) keys(t *testing.T) {
 	env.Patch(t, key, `{"spec":{"rotation":{"serial":2}}}`)
 	l.accepts(t, anotherToken(t, second))
 
-	other := testenv.Create(t, env, builder.APIKey("other").In(home).Build())
-	testenv.AwaitReady(t, env, other)
+	other := testenv.CreateReady(t, env, builder.APIKey("other").In(home).Build())
 	refused := &apiclient.Client{Base: l.rest.Base, Token: token(t, "other")}
 	harness.Eventually(t, func(g Gomega) { g.Expect(status(t, refused)).To(Equal(http.StatusOK)) })
 	env.Patch(t, other, `{"spec":{"disabled":true}}`)
@@ -256,8 +250,7 @@ func (l *life) scans(t *testing.T) {
 
 // upload uploads the plugin's results, and expects them to be unchanged.
 func (l *life) upload(t *testing.T) {
-	key := testenv.Create(t, env, builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build())
-	testenv.AwaitReady(t, env, key)
+	key := testenv.CreateReady(t, env, builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build())
 	ci := &apiclient.Client{Base: l.rest.Base, Token: token(t, "uploads")}
 	harness.Eventually(t, func(g Gomega) {
 		answer, err := ci.Do(t.Context(), http.MethodPost, "/v2/repos/repo/projects/proj/scans", imported("one", "two"),
@@ -547,8 +540,7 @@ func (l *life) removals(t *testing.T) {
 		g.Expect(remaining(g, t, &v1alpha1.FindingList{})).To(BeZero())
 		g.Expect(remaining(g, t, &v1alpha1.ScanList{})).To(BeZero())
 	})
-	env.Create(t, builder.Project("proj").In(home).Build())
-	testenv.AwaitReady(t, env, builder.Project("proj").In(home).Build())
+	testenv.CreateReady(t, env, builder.Project("proj").In(home).Build())
 	harness.Must(t, env.Client.Delete(t.Context(), builder.Repository("repo").In(home).Build()))
 	harness.Eventually(t, func(g Gomega) {
 		for _, list := range []client.ObjectList{&v1alpha1.RepositoryList{}, &v1alpha1.ProjectList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}} {

@@ -195,6 +195,14 @@ func AwaitReady[O Conditioned[S], S any](t testing.TB, e *Environment, object O)
 	})
 }
 
+// CreateReady creates the object as the administrator, and returns it once its condition Ready is true.
+func CreateReady[O Conditioned[S], S any](t testing.TB, e *Environment, object O) O {
+	t.Helper()
+	e.Create(t, object)
+	AwaitReady(t, e, object)
+	return object
+}
+
 // AwaitObserved waits until the object's condition Ready is that of its current spec.
 func AwaitObserved[O Conditioned[S], S any](t testing.TB, e *Environment, object O) {
 	t.Helper()
@@ -227,9 +235,7 @@ func Token(ctx context.Context, c client.Client, key *v1alpha1.APIKey) (token st
 // Reconciled creates the organization, waits until the controllers have reconciled it, and returns its namespace.
 func (e *Environment) Reconciled(t testing.TB, organization *v1alpha1.Organization) (namespace string) {
 	t.Helper()
-	e.Create(t, organization)
-	AwaitReady(t, e, organization)
-	return organization.Status.Namespace
+	return CreateReady(t, e, organization).Status.Namespace
 }
 
 // Key creates the API key, and returns its token once the controllers have issued it.
