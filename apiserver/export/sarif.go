@@ -1,15 +1,14 @@
 package export
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"io"
 	"net/url"
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
@@ -54,14 +53,9 @@ func (s *sarifWriter) put(text string) {
 }
 
 func (s *sarifWriter) value(value any) {
-	var encoded bytes.Buffer
-	encoder := json.NewEncoder(&encoded)
-	encoder.SetEscapeHTML(false) // source code is full of <, > and &
-	if err := encoder.Encode(value); err != nil {
-		s.err = cmp.Or(s.err, err)
-		return
-	}
-	s.put(strings.TrimSuffix(encoded.String(), "\n"))
+	encoded, err := render.JSON(value)
+	s.err = cmp.Or(s.err, err)
+	s.put(string(encoded))
 }
 
 // run writes a run, unless it would have no results. The rules are known only after all results are written, so

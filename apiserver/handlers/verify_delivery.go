@@ -2,12 +2,12 @@ package handlers
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -22,7 +22,7 @@ func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (R
 	if err != nil {
 		return Response{}, err
 	}
-	verdict, err := json.Marshal(openapi.WebhookVerification{
+	verdict, err := render.JSON(openapi.WebhookVerification{
 		DeliveryId: request.Path.Get("id"),
 		Valid:      status.Valid(),
 		Status:     openapi.WebhookVerificationStatus(status),

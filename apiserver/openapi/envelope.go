@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/strictjson"
+	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
 // streamedExtension marks the member of a JSON body that is read as it arrives: a base64 string.
@@ -177,7 +178,7 @@ func (e *Envelope) members() (streamed bool, err error) {
 		name, _ := token.(string)
 		if e.given[name] {
 			return false, invalid(known(e.schema, name), problem.CodeRepeated, "a member is given twice: %s",
-				strconv.Quote(cut(name)))
+				quote(name))
 		}
 		e.given[name] = true
 		if name == e.schema.streamed {
@@ -209,10 +210,8 @@ func known(schema *bodySchema, name string) string {
 	return ""
 }
 
-func cut(name string) string {
-	runes := []rune(name)
-	return string(runes[:min(len(runes), 64)])
-}
+// quote quotes the beginning of a client's text for an error.
+func quote(text string) string { return strconv.Quote(truncate.To(text, 64)) }
 
 // openString reads the colon and the quote before a string.
 func (e *Envelope) openString(name string) error {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -48,7 +47,7 @@ func (s *bodySchema) read(within string, given map[string]json.RawMessage) (map[
 		for _, name := range sortedNames(given) {
 			if _, described := s.members[name]; !described {
 				return nil, invalid("", problem.CodeInvalid, "there is no member %s: the members are %s%s",
-					strconv.Quote(within+cut(name)), within, strings.Join(sortedNames(s.members), ", "+within))
+					quote(within+name), within, strings.Join(sortedNames(s.members), ", "+within))
 			}
 		}
 	}

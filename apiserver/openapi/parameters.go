@@ -129,7 +129,7 @@ func (o *Operation) ParseQuery(raw string) (Parameters, error) {
 }
 
 func (o *Operation) unknownParameter(name string) error {
-	return invalid("", problem.CodeInvalid, "there is no parameter %s: the parameters are %s", strconv.Quote(cut(name)),
+	return invalid("", problem.CodeInvalid, "there is no parameter %s: the parameters are %s", quote(name),
 		strings.Join(sortedNames(o.query), ", "))
 }
 
