@@ -3,7 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -97,16 +96,13 @@ func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOp
 // explainOperation translates an error of the API server for clients that know nothing of it. whose follows the name of
 // the member that must hold a reason, such as " of a new operation": an existing one cannot get one.
 func explainOperation(err error, whose string) error {
-	var known *problem.Problem
 	switch {
-	case errors.As(err, &known):
-		return err
 	case kube.IsQuotaExceeded(err):
 		return problem.Refused(errQuota)
 	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
 		return reasonRequired("finding", "set.reason", whose)
 	default:
-		return explain(operationNoun, fmt.Errorf("store the triage operation: %w", err))
+		return explain(operationNoun, err)
 	}
 }
 

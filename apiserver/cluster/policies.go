@@ -89,16 +89,13 @@ func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 
 // explainPolicy translates an error of the API server for clients that know nothing of it.
 func explainPolicy(name string, err error) error {
-	var known *problem.Problem
 	switch {
-	case errors.As(err, &known):
-		return err
 	case apierrors.IsAlreadyExists(err):
 		return problem.Refused(fmt.Errorf("another triage policy is called %s: give another name, or none", name))
 	case kube.IsQuotaExceeded(err):
 		return problem.Refused(errPolicyQuota)
 	default:
-		return explain(policyNoun, fmt.Errorf("store the triage policy: %w", err))
+		return explain(policyNoun, err)
 	}
 }
 

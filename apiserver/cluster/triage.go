@@ -11,10 +11,9 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/appsec-dev/findings-operator/apiserver/newest"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
@@ -66,7 +65,7 @@ func (t *Triager[T]) Stored(ctx context.Context, namespace, name string) (T, err
 //
 // Without turns, writers of one object in the same process would make one another's patches fail.
 func (t *Triager[T]) Turn(ctx context.Context, object T) (done func(), err error) {
-	done, err = t.lines.enter(ctx, nameOf(object))
+	done, err = t.lines.enter(ctx, newest.Key(object))
 	if err != nil {
 		return nil, t.contended(object, err)
 	}
@@ -138,11 +137,7 @@ func (t *Triager[T]) explain(ctx context.Context, object T, attempt int, err err
 
 func (t *Triager[T]) contended(object T, err error) error {
 	return problem.TryAgain("others are changing the "+t.Noun+" at the same time",
-		fmt.Errorf("%s %s: %w", t.Noun, nameOf(object), err))
-}
-
-func nameOf(object metav1.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: object.GetNamespace(), Name: object.GetName()}
+		fmt.Errorf("%s %s: %w", t.Noun, newest.Key(object), err))
 }
 
 func (t *Triager[T]) patch(ctx context.Context, known Known[T], decision Decision,
@@ -177,9 +172,12 @@ func end(span trace.Span, err error) {
 // reasonsPolicy is the admission policy that requires a reason to mute if the Organization does.
 const reasonsPolicy = "findings-reasons.appsec.dev"
 
-// explain translates an error of the API server for a client, which knows nothing of it.
+// explain translates an error of the API server for a client, which knows nothing of it. A problem stays as it is.
 func explain(noun string, err error) error {
+	var known *problem.Problem
 	switch {
+	case errors.As(err, &known):
+		return err
 	case apierrors.IsNotFound(err):
 		return problem.NotFound(noun)
 	case apierrors.IsForbidden(err):

@@ -20,9 +20,8 @@ const strict = metav1.FieldValidationStrict
 func create[T kube.Object](ctx context.Context, c *Client, object T) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	kind := kindOf[T]()
-	created := kind.New().(T) //nolint:forcetypeassert // the kind is T's
-	return created, c.rest.Post().Namespace(object.GetNamespace()).Resource(kind.Resource).
+	created := empty[T]()
+	return created, c.rest.Post().Namespace(object.GetNamespace()).Resource(kindOf[T]().Resource).
 		Param("fieldManager", v1alpha1.APIFieldManager).Param("fieldValidation", strict).Body(object).Do(ctx).Into(created)
 }
 
@@ -31,9 +30,8 @@ func patch[T kube.Object](ctx context.Context, client rest.Interface, namespace,
 	content []byte) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
-	kind := kindOf[T]()
-	patched := kind.New().(T) //nolint:forcetypeassert // the kind is T's
-	return patched, client.Patch(types.MergePatchType).Namespace(namespace).Resource(kind.Resource).Name(name).
+	patched := empty[T]()
+	return patched, client.Patch(types.MergePatchType).Namespace(namespace).Resource(kindOf[T]().Resource).Name(name).
 		Param("fieldManager", v1alpha1.APIFieldManager).Param("fieldValidation", strict).Body(content).
 		Do(ctx).Into(patched)
 }
