@@ -3,9 +3,6 @@ package apiserver
 import (
 	"bytes"
 	"io/fs"
-	"mime"
-	"path"
-	"strings"
 
 	"github.com/gin-gonic/gin"
 	swaggerfiles "github.com/swaggo/files/v2"
@@ -47,39 +44,37 @@ const docsScript = `SwaggerUIBundle({
 });
 `
 
-// docsAssets are the files of Swagger UI that the page asks for.
-var docsAssets = []string{"swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"}
+// javaScript is the media type of a script.
+const javaScript = "text/javascript; charset=utf-8"
 
-// docsFiles returns all files of the page, by path.
-func docsFiles() (map[string][]byte, error) {
-	files := map[string][]byte{
-		docsPath:               []byte(docsPage),
-		docsPath + "/start.js": []byte(docsScript),
+// docsAssets are the files of Swagger UI that the page asks for, with their media types.
+var docsAssets = map[string]string{
+	"swagger-ui.css": "text/css; charset=utf-8", "swagger-ui-bundle.js": javaScript, "favicon-32x32.png": "image/png",
+}
+
+// docsFiles returns the handlers of all files of the page, by path.
+func docsFiles() (map[string]gin.HandlerFunc, error) {
+	files := map[string]gin.HandlerFunc{
+		docsPath:               sendDocs("text/html; charset=utf-8", []byte(docsPage)),
+		docsPath + "/start.js": sendDocs(javaScript, []byte(docsScript)),
 	}
-	for _, name := range docsAssets {
+	for name, mediaType := range docsAssets {
 		content, err := fs.ReadFile(swaggerfiles.FS, name)
 		if err != nil {
 			return nil, err
 		}
 		// The source map is not served.
 		content, _, _ = bytes.Cut(content, []byte("\n//# sourceMappingURL="))
-		files[docsPath+"/"+name] = content
+		files[docsPath+"/"+name] = sendDocs(mediaType, content)
 	}
 	return files, nil
 }
 
-func sendDocs(at string, content []byte) gin.HandlerFunc {
+func sendDocs(mediaType string, content []byte) gin.HandlerFunc {
 	body := newFile(content)
-	contentType := "text/html; charset=utf-8"
-	if extension := path.Ext(at); extension != "" {
-		contentType = mime.TypeByExtension(extension)
-		if strings.HasPrefix(contentType, "text/javascript") {
-			contentType = "text/javascript; charset=utf-8"
-		}
-	}
 	return func(c *gin.Context) {
 		header := c.Writer.Header()
-		header.Set("Content-Type", contentType)
+		header.Set("Content-Type", mediaType)
 		header.Set("Content-Security-Policy", docsPolicy)
 		header.Set("Referrer-Policy", "no-referrer")
 		// It changes only with a new version of the service.

@@ -115,19 +115,14 @@ func (r *router) serveUnknown(unknown *problem.Problem) gin.HandlerFunc {
 
 // addPublic serves what needs no key: the contract, and the page that shows it.
 func (r *router) addPublic(engine *gin.Engine, contract []byte) error {
-	files, err := docsFiles()
+	public, err := docsFiles()
 	if err != nil {
 		return err
 	}
 	body := newFile(contract)
-	public := map[string]gin.HandlerFunc{
-		specPath: func(c *gin.Context) {
-			c.Writer.Header()["Content-Type"] = applicationJSON
-			body.send(c)
-		},
-	}
-	for at, content := range files {
-		public[at] = sendDocs(at, content)
+	public[specPath] = func(c *gin.Context) {
+		c.Writer.Header()["Content-Type"] = applicationJSON
+		body.send(c)
 	}
 	for at, handler := range public {
 		r.templates[at] = at
