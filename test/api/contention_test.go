@@ -28,7 +28,7 @@ func replicas(t *testing.T) (*organization, [2]*caller) {
 	o := newOrganization(t)
 	first := o.key("ci")
 	second := *o
-	second.server = ownServer(t, apiserver.Options{}, nil)
+	second.server = ownServer(t, apiserver.Options{})
 	return o, [2]*caller{first, second.key("cd")}
 }
 

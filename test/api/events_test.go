@@ -170,7 +170,7 @@ func twoReplicas(t *testing.T) (later, earlier *server) {
 	harness.Must(t, os.WriteFile(filepath.Join(folder, "2026-01"), []byte(strings.Repeat("k", 32)), 0o600))
 	servers := make([]*server, 2)
 	for i := range servers {
-		servers[i] = ownServer(t, apiserver.Options{CursorKeysDir: folder}, nil)
+		servers[i] = ownServer(t, apiserver.Options{CursorKeysDir: folder})
 		harness.Must(t, servers[i].waitUntilReady(t.Context()))
 	}
 	return servers[1], servers[0]
@@ -367,9 +367,8 @@ func TestAKeyHasFewStreamsAtATime(t *testing.T) {
 }
 
 func TestStoppingEndsStreamsAndNothingOfThemStays(t *testing.T) {
-	s := ownServer(t, apiserver.Options{}, nil)
-	o := newOrganization(t)
-	o.server = s
+	s := ownServer(t, apiserver.Options{})
+	o := newOrganization(t).at(s)
 	c := o.key("ci")
 	c.get("/v2/whoami").wants(200, "the key")
 	before := runtime.NumGoroutine()

@@ -131,7 +131,7 @@ func TestARenewedCertificateIsUsedWithoutARestart(t *testing.T) {
 	folder := t.TempDir()
 	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 	first, roots := certificate(t, certFile, keyFile)
-	s := ownServer(t, apiserver.Options{TLSCertFile: certFile, TLSKeyFile: keyFile}, nil)
+	s := ownServer(t, apiserver.Options{TLSCertFile: certFile, TLSKeyFile: keyFile})
 	harness.Must(t, s.waitUntilReady(t.Context()))
 	serial := func(roots *x509.CertPool) (string, error) {
 		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}).DialContext(t.Context(), "tcp", s.Address())

@@ -43,6 +43,12 @@ func newOrganization(t testing.TB) *organization {
 	return o
 }
 
+// at lets the organization's callers ask another facade.
+func (o *organization) at(s *server) *organization {
+	o.server = s
+	return o
+}
+
 // unlimited is a limit that no test reaches.
 const unlimited = 1_000_000
 

@@ -3,7 +3,6 @@ package api_test
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -18,10 +17,9 @@ import (
 
 // The facade's operators and the key's owner can see why a key is refused; the sender cannot.
 func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
-	o := newOrganization(t)
-	o.server = ownServer(t, apiserver.Options{}, nil)
+	o := newOrganization(t).at(ownServer(t, apiserver.Options{}))
 	c := o.key("ci")
-	harness.Same(t, "the refusals that are counted before there was any", 0, o.server.refusals(t, "disabled"))
+	harness.Same(t, "the refusals that are counted before there was any", 0., o.server.refusals(t, "disabled"))
 	key := builder.APIKey("ci").In(o.namespace).Build()
 	env.Patch(t, key, `{"spec":{"disabled":true}}`)
 	o.eventually(func(g Gomega) { g.Expect(c.get("/v1/findings").status).To(Equal(401)) })
@@ -53,18 +51,12 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 
 // refusals returns how many requests were refused for that reason, according to the server's
 // metrics.
-func (s *server) refusals(t *testing.T, reason string) int {
+func (s *server) refusals(t *testing.T, reason string) float64 {
 	t.Helper()
-	_, metrics, err := s.health(t.Context(), "/metrics")
-	harness.Must(t, err)
-	prefix := fmt.Sprintf("findings_api_key_refusals_total{reason=%q} ", reason)
-	for line := range strings.Lines(metrics) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), prefix); ok {
-			n, err := strconv.Atoi(value)
-			harness.Must(t, err)
-			return n
-		}
+	name := fmt.Sprintf("findings_api_key_refusals_total{reason=%q}", reason)
+	n, there := s.metrics(t)[name]
+	if !there {
+		t.Fatalf("/metrics lacks %s", name)
 	}
-	t.Fatalf("/metrics lacks %s", prefix)
-	return 0
+	return n
 }

@@ -22,16 +22,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// ownServer starts a facade for one test.
-func ownServer(t *testing.T, options apiserver.Options, alter func(*rest.Config)) *server {
+// ownServer starts a facade for one test. alter changes how it reaches the API server.
+func ownServer(t *testing.T, options apiserver.Options, alter ...func(*rest.Config)) *server {
 	t.Helper()
 	config, err := env.Facade(t.Context())
 	harness.Must(t, err)
-	if alter != nil {
-		alter(config)
-	}
-	if options.KeyStaleness == 0 {
-		options.KeyStaleness = time.Minute
+	for _, change := range alter {
+		change(config)
 	}
 	s, err := newServer(config, options)
 	harness.Must(t, err)
@@ -79,8 +76,7 @@ func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
 	t.Parallel() // it mostly waits
 	l := &line{conns: map[net.Conn]struct{}{}}
 	s := ownServer(t, apiserver.Options{KeyStaleness: 8 * time.Second}, func(config *rest.Config) { config.Dial = l.dial })
-	o := newOrganization(t)
-	o.server = s
+	o := newOrganization(t).at(s)
 	c := o.key("ci")
 	f := o.finding(c, builder.Finding("f-1"))
 	harness.Same(t, "x-data-age, and all is well", "", c.get("/v1/findings").wants(200, "all is well").header.Get("X-Data-Age"))
@@ -138,10 +134,9 @@ func TestAFacadeThatCannotReachTheAPIServerIsNotReady(t *testing.T) {
 }
 
 func TestMetricsCountRequestsByRoute(t *testing.T) {
-	s := ownServer(t, apiserver.Options{}, nil)
+	s := ownServer(t, apiserver.Options{})
 	harness.Must(t, s.waitUntilReady(t.Context()))
-	o := newOrganization(t)
-	o.server = s
+	o := newOrganization(t).at(s)
 	c := o.key("ci")
 	f := o.finding(c, builder.Finding("f-1"))
 	c.get(pathOf(f))
@@ -169,9 +164,8 @@ func TestMetricsCountRequestsByRoute(t *testing.T) {
 
 func TestTheLogNamesRequestsAndHoldsNoSecrets(t *testing.T) {
 	log := &harness.Buffer{}
-	s := ownServer(t, apiserver.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))}, nil)
-	o := newOrganization(t)
-	o.server = s
+	s := ownServer(t, apiserver.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	o := newOrganization(t).at(s)
 	c := o.key("ci-bot")
 	o.finding(c, builder.Finding("f-1"))
 	given := c.get("/v1/findings?class=from-the-query", header("X-Request-Id", "from-the-proxy.1"))
@@ -241,9 +235,8 @@ func rawStatus(t *testing.T, address, request string) int {
 
 // A request in progress when the server is stopped is still answered and stored.
 func TestStoppingAnswersWhatHasBegun(t *testing.T) {
-	s := ownServer(t, apiserver.Options{}, nil)
-	o := newOrganization(t)
-	o.server = s
+	s := ownServer(t, apiserver.Options{})
+	o := newOrganization(t).at(s)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))
 	body := `{"user_status":"muted"}`

@@ -61,7 +61,7 @@ func start(ctx context.Context, stops *harness.Stops) (err error) {
 	if config, err = env.Facade(ctx); err != nil {
 		return err
 	}
-	if facade, err = newServer(config, apiserver.Options{KeyStaleness: time.Minute}); err != nil {
+	if facade, err = newServer(config, apiserver.Options{}); err != nil {
 		return err
 	}
 	stops.Add(facade.stop)

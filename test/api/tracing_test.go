@@ -179,9 +179,8 @@ func TestNobodyWaitsForTheCollector(t *testing.T) {
 	}))
 	t.Cleanup(stuck.Close)
 	t.Cleanup(func() { close(release) })
-	o := newOrganization(t)
-	s := ownServer(t, apiserver.Options{TraceEndpoint: stuck.URL, TraceSampleRatio: 1}, nil)
-	o.server = s
+	s := ownServer(t, apiserver.Options{TraceEndpoint: stuck.URL, TraceSampleRatio: 1})
+	o := newOrganization(t).at(s)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))
 	o.limit(50_000)
@@ -217,9 +216,8 @@ func TestNobodyWaitsForTheCollector(t *testing.T) {
 }
 
 func TestMetricsShowTheReadModel(t *testing.T) {
-	o := newOrganization(t)
-	s := ownServer(t, apiserver.Options{}, nil)
-	o.server = s
+	s := ownServer(t, apiserver.Options{})
+	o := newOrganization(t).at(s)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))
 	o.eventually(func(g Gomega) {

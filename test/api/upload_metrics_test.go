@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,20 +15,29 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// ofUploads returns the server's counters of uploads.
-func (s *server) ofUploads(t *testing.T) map[string]float64 {
+// metrics returns the values of the server's metrics, by their names with their labels.
+func (s *server) metrics(t *testing.T) map[string]float64 {
 	t.Helper()
 	_, metrics, err := s.health(t.Context(), "/metrics")
 	harness.Must(t, err)
 	values := map[string]float64{}
 	for line := range strings.Lines(metrics) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if !strings.HasPrefix(name, "findings_upload") || strings.Contains(name, "_bucket") || strings.Contains(name, "_sum") {
-			continue
+		if line[0] != '#' {
+			at := strings.LastIndexByte(line, ' ')
+			values[line[:at]], err = strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
+			harness.Must(t, err)
 		}
-		values[name], err = strconv.ParseFloat(value, 64)
-		harness.Must(t, err)
 	}
+	return values
+}
+
+// ofUploads returns the server's counters of uploads.
+func (s *server) ofUploads(t *testing.T) map[string]float64 {
+	t.Helper()
+	values := s.metrics(t)
+	maps.DeleteFunc(values, func(name string, _ float64) bool {
+		return !strings.HasPrefix(name, "findings_upload") || strings.Contains(name, "_bucket") || strings.Contains(name, "_sum")
+	})
 	return values
 }
 

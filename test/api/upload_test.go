@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
@@ -254,11 +253,7 @@ func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 func bounded(t *testing.T, limits uploads.Limits) (*organization, *caller) {
 	t.Helper()
 	o, c := uploader(t)
-	config, err := env.Facade(t.Context())
-	harness.Must(t, err)
-	narrow, err := newServer(config, apiserver.Options{KeyStaleness: time.Minute, Uploads: limits})
-	harness.Must(t, err)
-	t.Cleanup(func() { harness.Must(t, narrow.stop()) })
+	narrow := ownServer(t, apiserver.Options{Uploads: limits})
 	harness.Must(t, narrow.waitUntilReady(t.Context()))
 	mine := *c
 	mine.server = narrow
@@ -309,10 +304,7 @@ func TestUploadsOverTheLimitGet429(t *testing.T) {
 func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
 	const results = 300 // storing them takes long enough to observe that the import has begun
 	o, c := uploader(t)
-	config, err := env.Facade(t.Context())
-	harness.Must(t, err)
-	stopping, err := newServer(config, apiserver.Options{KeyStaleness: time.Minute})
-	harness.Must(t, err)
+	stopping := ownServer(t, apiserver.Options{})
 	harness.Must(t, stopping.waitUntilReady(t.Context()))
 	mine := *c
 	mine.server = stopping
