@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -207,23 +206,15 @@ func TestAFewExportsAreUnderWayAtATime(t *testing.T) {
 type heapOf struct {
 	header http.Header
 	body   bytes.Buffer
-	most   uint64
+	most   int64
 }
 
 func (h *heapOf) Header() http.Header { return h.header }
 func (h *heapOf) WriteHeader(int)     {}
 func (h *heapOf) Flush()              {}
 func (h *heapOf) Write(chunk []byte) (int, error) {
-	h.most = max(h.most, heap())
+	h.most = max(h.most, harness.Heap())
 	return h.body.Write(chunk)
-}
-
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC() // pooled objects are freed the second time
-	var now runtime.MemStats
-	runtime.ReadMemStats(&now)
-	return now.HeapAlloc
 }
 
 // An export of all findings holds one finding at a time.
@@ -247,7 +238,7 @@ func TestAnExportHoldsLittle(t *testing.T) {
 		},
 	} {
 		answer.body.Reset()
-		before := heap()
+		before := harness.Heap()
 		answer.most = before
 		f.ServeHTTP(answer, f.request(http.MethodGet, "/v2/finding-export?format="+format, ""))
 		harness.Same(t, format+": findings", 2000, rows(bytes.NewReader(answer.body.Bytes())))

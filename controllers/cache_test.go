@@ -75,7 +75,7 @@ func TestCacheHoldsOnlyTheOwnerOfASecret(t *testing.T) {
 func TestCacheHoldsEqualCommentsOnce(t *testing.T) {
 	const count, length = 1000, 10_000
 	transform, cached := transformOf(CacheOptions(), &v1alpha1.Finding{}), make([]v1alpha1.Finding, count)
-	before := heap()
+	before := harness.Heap()
 	for i := range cached {
 		finding := &cached[i]
 		finding.ManagedFields = []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1("{}")}}
@@ -86,17 +86,8 @@ func TestCacheHoldsEqualCommentsOnce(t *testing.T) {
 			runtime.GC() // they stay shared
 		}
 	}
-	if more := (heap() - before) / count; more > length/10 {
+	if more := (harness.Heap() - before) / count; more > length/10 {
 		t.Errorf("comments of %d characters take %d bytes per finding, a tenth at most is expected", length, more)
 	}
 	runtime.KeepAlive(cached)
-}
-
-// heap returns how many bytes are in use.
-func heap() int64 {
-	runtime.GC()
-	runtime.GC() // objects with a finalizer are freed the second time
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc)
 }

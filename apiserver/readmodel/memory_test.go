@@ -32,15 +32,15 @@ func TestMemoryOfAFinding(t *testing.T) {
 		harness.Must(t, json.Unmarshal(stored[i], object))
 		return object
 	}
-	before := heap()
+	before := harness.Heap()
 	indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 	for i := range count {
 		harness.Must(t, indexer.Add(received(i)))
 	}
-	cached := heap() - before
+	cached := harness.Heap() - before
 	runtime.KeepAlive(indexer)
 
-	before = heap()
+	before = harness.Heap()
 	m, err := New(Options{Source: byHand, Log: logr.Discard()})
 	harness.Must(t, err)
 	feed(t, m, organizations, organization(acme, acmeNamespace, 1))
@@ -48,7 +48,7 @@ func TestMemoryOfAFinding(t *testing.T) {
 		feed(t, m, findings, metav1.Object(received(i)))
 	}
 	settle(m)
-	modelled := heap() - before
+	modelled := harness.Heap() - before
 	runtime.KeepAlive(m)
 
 	ratio := float64(modelled) / float64(cached)
@@ -64,14 +64,14 @@ func TestEqualCommentsAreHeldOnce(t *testing.T) {
 	const count = 300
 	taken := func(comments string) int64 {
 		m, _ := newAcme(t)
-		before := heap()
+		before := harness.Heap()
 		for i := range count {
 			object := benchFinding(i, 10+i)
 			object.Spec.Triage.Comments = strings.Clone(comments)
 			feed(t, m, findings, metav1.Object(object))
 		}
 		settle(m)
-		after := heap()
+		after := harness.Heap()
 		runtime.KeepAlive(m)
 		return after - before
 	}
@@ -79,14 +79,6 @@ func TestEqualCommentsAreHeldOnce(t *testing.T) {
 	if more := (long - short) / count; more > 1000 {
 		t.Errorf("10,000 characters of comments take %d bytes per finding, 1,000 at most are expected", more)
 	}
-}
-
-func heap() int64 {
-	runtime.GC()
-	runtime.GC() // objects with a finalizer are freed the second time
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return int64(stats.HeapAlloc) //nolint:gosec // far below the bound
 }
 
 // storedFinding returns a finding of about 3 KB as the API server sends it, reconciled once.

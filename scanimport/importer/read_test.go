@@ -4,7 +4,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -72,15 +71,15 @@ func TestScansOfPullRequestsAreNotKept(t *testing.T) {
 	review.Spec.Review = &v1alpha1.ScanReview{Name: "r-1"}
 	review.Spec.Message = strings.Repeat("x", 1<<20)
 	ofBranch := v1alpha1.Scan{ObjectMeta: metav1.ObjectMeta{Name: "s-1"}}
-	var first, last uint64
+	var first, last int64
 	c := answering(t, func(r *http.Request) (code int, object any) {
 		token := r.URL.Query().Get("continue")
 		list := v1alpha1.ScanList{Items: []v1alpha1.Scan{review}}
 		switch token {
 		case "":
-			first, list.Continue = heap(), "x"
+			first, list.Continue = harness.Heap(), "x"
 		case strings.Repeat("x", pages):
-			last, list.Items = heap(), []v1alpha1.Scan{ofBranch}
+			last, list.Items = harness.Heap(), []v1alpha1.Scan{ofBranch}
 		default:
 			list.Continue = token + "x"
 		}
@@ -92,15 +91,6 @@ func TestScansOfPullRequestsAreNotKept(t *testing.T) {
 	if last > first+pages<<19 {
 		t.Errorf("%d bytes are in use at first, and %d with the last of %d pages", first, last, pages)
 	}
-}
-
-// heap returns how many bytes are in use.
-func heap() uint64 {
-	runtime.GC()
-	runtime.GC() // pooled objects are freed the second time
-	var now runtime.MemStats
-	runtime.ReadMemStats(&now)
-	return now.HeapAlloc
 }
 
 func TestAChangeThatIsDecidedAgainKeepsATrimmedFinding(t *testing.T) {
