@@ -17,17 +17,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// inWrites is a client's connection that counts the writes to it.
-type inWrites struct {
-	*httptest.ResponseRecorder
-	writes int
-}
-
-func (w *inWrites) Write(data []byte) (int, error) {
-	w.writes++
-	return w.ResponseRecorder.Write(data)
-}
-
 // A compressor takes a megabyte, and a client that does not read must not occupy one for a body of usual size.
 func TestABodyIsCompressedBeforeTheFirstOfItIsSent(t *testing.T) {
 	random := make([]byte, 3*maxBuffered)
@@ -42,7 +31,7 @@ func TestABodyIsCompressedBeforeTheFirstOfItIsSent(t *testing.T) {
 		{random[:maxBuffered*9/10], 1, 1},
 		{random, 3, 4}, // more than is held back
 	} {
-		client := &inWrites{ResponseRecorder: httptest.NewRecorder()}
+		client := &timed{ResponseRecorder: httptest.NewRecorder()}
 		context, _ := gin.CreateTestContext(client)
 		context.Set(stateKey, &state{})
 		context.Request = httptest.NewRequest(http.MethodGet, "/", http.NoBody)
