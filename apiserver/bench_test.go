@@ -187,12 +187,10 @@ func benchFinding(i int) *v1alpha1.Finding {
 		Project(fmt.Sprintf("repo-%d", project%benchRepositories), fmt.Sprintf("project-%d", project)).
 		DetectedAt(benchEpoch.Add(time.Duration(random.IntN(1_000_000)) * time.Second)).Build()
 	spec := &finding.Spec
-	spec.Class = fmt.Sprintf("CWE-%d", random.IntN(50))
 	spec.Details.Severity = []v1alpha1.Level{"high", "medium", "low"}[random.IntN(3)]
 	spec.Details.Description, spec.Details.Code = text(20), text(25)
 	spec.Details.Remediation, spec.Details.ExploitWalkthrough = text(12), text(12)
-	spec.Details.Location = &v1alpha1.FileLocation{FilePath: "src/main.go", LineNumber: 7, URL: "https://code.example/src/main.go#L7"}
-	benchAsked(random, finding)
+	builder.Scanned(random, spec)
 	if i%1000 == 0 {
 		spec.Triage.UserStatus = v1alpha1.UserStatusMuted
 	}

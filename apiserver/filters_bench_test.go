@@ -1,37 +1,11 @@
 package apiserver
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"testing"
 	"time"
-
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
-
-// benchAsked draws the values of filterable fields: findings of one rule have the same tool and score, and so
-// do those of one vulnerability, a third of all findings.
-func benchAsked(random *rand.Rand, finding *v1alpha1.Finding) {
-	words := []string{"SQL", "injection", "Path", "traversal", "Weak", "hash", "Hard-coded", "credential", "Open", "redirect"}
-	spec := &finding.Spec
-	rule := random.IntN(500)
-	spec.Tool, spec.RuleID, spec.Category = fmt.Sprintf("tool-%d", rule%5), fmt.Sprintf("RULE-%d", rule), v1alpha1.CategoryCode
-	spec.Details.Score = fmt.Sprintf("%d.%d", rule%10, rule/10%10)
-	path := random.IntN(20_000)
-	spec.Details.Location.FilePath = fmt.Sprintf("services/component-%d/internal/handlers/File%d.go", path%100, path)
-	spec.Details.Title = fmt.Sprintf("%s %s in function handle%d", words[rule%10], words[rule/10%10], random.IntN(1000))
-	if random.IntN(3) > 0 {
-		return
-	}
-	id := random.IntN(2000)
-	name := fmt.Sprintf("package-%d", id/4)
-	spec.Category, spec.Tool, spec.RuleID = v1alpha1.CategoryPackage, "trivy", fmt.Sprintf("CVE-2026-%04d", id)
-	spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: spec.RuleID, Aliases: []string{fmt.Sprintf("GHSA-%04d", id)}}
-	spec.Package = &v1alpha1.FindingPackage{Name: name, PURL: "pkg:npm/" + name + "@1.2.3", Version: "1.2.3"}
-	spec.Details.Title = fmt.Sprintf("%s: %s %s", name, words[id%10], words[id/10%10])
-}
 
 // BenchmarkFilters reports the cost of a page of 100 findings with a filter relative to a page without a
 // filter, requested in turn through the whole chain, and the slowest of a hundred. A filter that matches less

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 )
 
 const benchFindings = 100_000
@@ -60,7 +61,7 @@ func benchFinding(i, rv int) *v1alpha1.Finding {
 		f.Spec.RepositoryRef.Name = v1alpha1.ResourceName(fmt.Sprintf("repo-%d", project/5))
 		f.Spec.Details.Severity = []v1alpha1.Level{"high", "medium", "low"}[random.IntN(3)]
 		f.Spec.Details.Description, f.Spec.Details.Code = benchText, benchText
-		benchTraits(random, &f.Spec)
+		builder.Scanned(random, &f.Spec)
 		if random.IntN(1000) == 0 {
 			muted(f)
 		}
@@ -68,30 +69,6 @@ func benchFinding(i, rv int) *v1alpha1.Finding {
 			f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(epoch)}
 		}
 	})
-}
-
-// benchTraits draws a scanner's data: all findings of a rule have the same tool, class and score, and so do all
-// findings of a vulnerability.
-func benchTraits(random *rand.Rand, spec *v1alpha1.FindingSpec) {
-	words := []string{"SQL", "injection", "Path", "traversal", "Weak", "hash", "Hard-coded", "credential", "Open", "redirect"}
-	rule := random.IntN(500)
-	spec.Tool, spec.RuleID, spec.Category = fmt.Sprintf("tool-%d", rule%5), fmt.Sprintf("RULE-%d", rule), v1alpha1.CategoryCode
-	spec.Class, spec.Details.Score = fmt.Sprintf("CWE-%d", rule%50), fmt.Sprintf("%d.%d", rule%10, rule/10%10)
-	path := random.IntN(20_000)
-	spec.Details.Location = &v1alpha1.FileLocation{FilePath: fmt.Sprintf("services/component-%d/internal/handlers/File%d.go", path%100, path)}
-	spec.Details.Title = fmt.Sprintf("%s %s in function handle%d", words[rule%10], words[rule/10%10], random.IntN(1000))
-	spec.Fingerprints = []v1alpha1.Fingerprint{{Name: "primaryLocationLineHash/v1", Value: fmt.Sprintf("%032x", random.Uint64())}}
-	spec.CommitHash = fmt.Sprintf("%040x", random.IntN(1000))
-	if random.IntN(3) > 0 {
-		return
-	}
-	id := random.IntN(2000)
-	name := fmt.Sprintf("package-%d", id/4)
-	spec.Category, spec.Tool, spec.RuleID = v1alpha1.CategoryPackage, "trivy", fmt.Sprintf("CVE-2026-%04d", id)
-	spec.Class, spec.Details.Score = fmt.Sprintf("CWE-%d", id%50), fmt.Sprintf("%d.%d", id%10, id/10%10)
-	spec.Details.Title = fmt.Sprintf("%s: %s %s", name, words[id%10], words[id/10%10])
-	spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: spec.RuleID, Aliases: []string{fmt.Sprintf("GHSA-%04d", id)}}
-	spec.Package = &v1alpha1.FindingPackage{Name: name, PURL: "pkg:npm/" + name + "@1.2.3", Version: "1.2.3", FixedVersion: "1.2.4"}
 }
 
 func BenchmarkCountFindings(b *testing.B) {
