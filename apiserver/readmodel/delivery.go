@@ -4,7 +4,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
@@ -50,7 +49,7 @@ func (m *Model) ApplyDelivery(object *v1alpha1.WebhookDelivery) error {
 	if news && m.versions[webhookDeliveries].Holds(object) {
 		m.noteApplied(webhookDeliveries, object, before)
 	}
-	if p := m.partitions[object.Namespace]; p != nil && p.view != nil && p.dirty() {
+	if p := m.partitions[object.Namespace]; p != nil && p.dirty() {
 		p.publish()
 	}
 	return nil
@@ -61,8 +60,7 @@ func (m *Model) deliveryItem(organization, id string) (*deliveryItem, bool) {
 }
 
 func (m *Model) setDelivery(p *partition, object *v1alpha1.WebhookDelivery, name string) {
-	in := func(x *indexes) *index.Index[*deliveryItem] { return x.deliveries }
-	setDirect(m, p, p.deliveries, in, name, m.newDelivery(object))
+	setDirect(m, p, p.deliveries, p.indexes.deliveries, name, m.newDelivery(object))
 }
 
 // newDelivery returns nil for a delivery that does not exist, and for one that cannot be shown.

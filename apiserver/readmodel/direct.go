@@ -6,19 +6,12 @@ import "github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 
 // setDirect holds an item, and shows it if an organization owns the namespace; nil removes the item of that
 // name.
-func setDirect[T any](m *Model, p *partition, held map[string]*T, of func(*indexes) *index.Index[*T],
-	name string, item *T) {
+func setDirect[T any](m *Model, p *partition, held map[string]*T, x *index.Index[*T], name string, item *T) {
 	if item == nil {
 		delete(held, name)
-	} else {
-		held[name] = item
-	}
-	switch {
-	case p.view == nil:
-	case item == nil:
-		of(p.indexes).Remove(name)
-	default:
-		of(p.indexes).Put(name, item)
+		x.Remove(name)
+	} else if held[name] = item; p.view != nil {
+		x.Put(name, item)
 	}
 	m.signal()
 }

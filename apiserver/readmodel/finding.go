@@ -132,9 +132,6 @@ func (p *partition) showFinding(item *Item) {
 // hideFinding removes a finding.
 func (p *partition) hideFinding(name string) {
 	delete(p.findings, name)
-	if p.view == nil {
-		return
-	}
 	if before, ok := p.indexes.findings.Remove(name); ok {
 		p.indexes.rows.remove(before)
 	}

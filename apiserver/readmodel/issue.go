@@ -163,11 +163,7 @@ func (m *Model) showIssue(p *partition, name string, item *Issue) {
 
 // hideIssue removes an issue.
 func (m *Model) hideIssue(p *partition, name string) {
-	if p.view == nil {
-		return
-	}
-	if before, ok := p.indexes.issues.Get(name); ok {
-		p.indexes.issues.Remove(name)
+	if before, ok := p.indexes.issues.Remove(name); ok {
 		m.recount(p, before.review, before.counts, -1)
 		m.signal()
 	}

@@ -38,7 +38,7 @@ type partition struct {
 	// moves counts the writes that moved a finding in the lists, of all partitions.
 	moves *uint64
 
-	// view is what readers see; nil while no organization owns the namespace.
+	// view is what readers see; nil while no organization owns the namespace. The indexes are empty then.
 	view    *view
 	indexes *indexes
 	// counts of the shown issues, by review.
@@ -237,6 +237,7 @@ func newPartition(namespace string, moves *uint64) *partition {
 	return &partition{
 		namespace:    namespace,
 		moves:        moves,
+		indexes:      newIndexes(),
 		findings:     table[Item]{},
 		repositories: table[heldRepository]{},
 		projects:     table[heldProject]{},
@@ -258,14 +259,13 @@ func (p *partition) claim(organization string) bool {
 	if organization == p.organization() {
 		return false
 	}
-	p.view, p.indexes, p.counts = nil, nil, nil
+	p.view, p.indexes, p.counts = nil, newIndexes(), map[string]reviewstate.Counts{}
 	if organization != "" {
 		p.view = &view{
 			organization: organization, namespace: p.namespace, shown: render.NewOrganization(organization),
 			counting: semaphore.NewWeighted(1), table: findingTable{numbers: newNumbering()},
 			trending: semaphore.NewWeighted(1),
 		}
-		p.indexes, p.counts = newIndexes(), map[string]reviewstate.Counts{}
 		p.publish()
 	}
 	return true
@@ -282,11 +282,8 @@ func (p *partition) organization() string {
 // dirty reports whether readers do not see the latest state yet.
 func (p *partition) dirty() bool { return p.view != nil && p.indexes.dirty() }
 
-// publish shows readers the current indexes.
+// publish shows readers the current indexes. An organization must own the partition.
 func (p *partition) publish() {
-	if p.view == nil {
-		return
-	}
 	next := p.indexes.snapshot()
 	next.lastMove = *p.moves
 	p.view.publish(next, p.indexes.rows.changes)

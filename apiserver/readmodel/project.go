@@ -41,10 +41,8 @@ func (m *Model) setProject(p *partition, object *v1alpha1.Project, name string) 
 	var joined *render.Project
 	if object == nil {
 		delete(p.projects, name)
-		if p.view != nil {
-			p.indexes.projects.Remove(name)
-			m.signal()
-		}
+		p.indexes.projects.Remove(name)
+		m.signal()
 	} else {
 		if joined = render.NewProject(object); joined.Equal(before.joined) {
 			joined = before.joined

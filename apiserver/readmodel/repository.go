@@ -16,10 +16,8 @@ func (m *Model) setRepository(p *partition, object *v1alpha1.Repository, name st
 	var joined *render.Repository
 	if object == nil {
 		delete(p.repositories, name)
-		if p.view != nil {
-			p.indexes.repositories.Remove(name)
-			m.signal()
-		}
+		p.indexes.repositories.Remove(name)
+		m.signal()
 	} else {
 		if joined = render.NewRepository(object); joined.Equal(before.joined) {
 			joined = before.joined

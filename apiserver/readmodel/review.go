@@ -19,10 +19,8 @@ func (m *Model) setReview(p *partition, object *v1alpha1.Review, name string) {
 	}
 	if object == nil {
 		delete(p.reviews, name)
-		if p.view != nil {
-			p.indexes.reviews.Remove(name)
-			m.signal()
-		}
+		p.indexes.reviews.Remove(name)
+		m.signal()
 	} else {
 		p.reviews[name] = &heldReview{
 			object:    &v1alpha1.Review{ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status},

@@ -3,7 +3,6 @@ package readmodel
 import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/content"
-	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
@@ -48,8 +47,7 @@ func (m *Model) Upload(organization, id string) []*v1alpha1.Scan {
 }
 
 func (m *Model) setScan(p *partition, object *v1alpha1.Scan, name string) {
-	in := func(x *indexes) *index.Index[*scanItem] { return x.scans }
-	setDirect(m, p, p.scans, in, name, m.newScan(object))
+	setDirect(m, p, p.scans, p.indexes.scans, name, m.newScan(object))
 }
 
 // newScan returns nil for a scan that does not exist, and for one that cannot be shown.

@@ -30,8 +30,7 @@ func (m *Model) setTrend(p *partition, object *v1alpha1.FindingTrend, name strin
 			project: string(object.Spec.ProjectRef.Name), quarter: string(object.Spec.Quarter), rows: object.Spec.Days,
 		}
 	}
-	in := func(x *indexes) *index.Index[*trendItem] { return x.trends }
-	setDirect(m, p, p.trends, in, name, item)
+	setDirect(m, p, p.trends, p.indexes.trends, name, item)
 }
 
 // TrendQuery asks for the history of some of an organization's projects.
