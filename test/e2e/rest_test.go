@@ -1,48 +1,21 @@
 package e2e
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"testing"
-	"time"
 
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // restClient calls the REST API as any client would: it has only the address and the key.
-type restClient struct {
-	base, key string
-	http      *http.Client
-}
+type restClient struct{ apiclient.Client }
 
 func newRESTClient(r *run) *restClient {
-	return &restClient{base: r.env["FINDINGS_URL"], key: r.env["FINDINGS_API_KEY"], http: &http.Client{Timeout: 20 * time.Second}}
-}
-
-// call returns the status and the body; an error means that no complete answer arrived.
-func (c *restClient) call(ctx context.Context, method, path string, body any) (int, []byte, error) {
-	var content io.Reader
-	if body != nil {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			return 0, nil, err
-		}
-		content = bytes.NewReader(encoded)
-	}
-	request, err := http.NewRequestWithContext(ctx, method, c.base+path, content)
-	if err != nil {
-		return 0, nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+c.key)
-	if body != nil {
-		request.Header.Set("Content-Type", "application/json")
-	}
-	return harness.Answer(c.http, request)
+	return &restClient{apiclient.Client{Base: r.env["FINDINGS_URL"], Token: r.env["FINDINGS_API_KEY"]}}
 }
 
 // item is a finding as a client sees it.
@@ -96,17 +69,21 @@ func (c *restClient) patch(t *testing.T, path string, body map[string]string) it
 	return finding
 }
 
-func (c *restClient) decode(t *testing.T, method, path string, body, into any) {
+func (c *restClient) decode(t *testing.T, method, path string, body map[string]string, into any) {
 	t.Helper()
-	status, answer, err := c.call(t.Context(), method, path, body)
+	content := ""
+	if body != nil {
+		content = string(harness.JSON(t, body))
+	}
+	answer, err := c.Do(t.Context(), method, path, content)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
-	if status != http.StatusOK {
-		t.Fatalf("%s %s: %d %s", method, path, status, answer)
+	if answer.Status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, path, answer.Status, answer.Body)
 	}
-	if err := json.Unmarshal(answer, into); err != nil {
-		t.Fatalf("%s %s answered %q: %v", method, path, answer, err)
+	if err := json.Unmarshal(answer.Body, into); err != nil {
+		t.Fatalf("%s %s answered %q: %v", method, path, answer.Body, err)
 	}
 }
 

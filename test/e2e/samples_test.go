@@ -31,8 +31,8 @@ func TestWithoutSamplesTheTerminalSaysHowToBegin(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	r.env["FINDINGS_API_KEY"] = lines[len(lines)-1]
 	eventually(t, "the key works", func() bool {
-		status, _, err := newRESTClient(r).call(t.Context(), "GET", "/v1/findings", nil)
-		return err == nil && status == 200
+		answer, err := newRESTClient(r).Do(t.Context(), "GET", "/v1/findings", "")
+		return err == nil && answer.Status == 200
 	})
 	harness.Same(t, "a new organization has findings", []item(nil), newRESTClient(r).list(t, "/v1/findings", 1000))
 	t.Run("a backup is restored, as its page says", func(t *testing.T) { checkBackup(t, r) })

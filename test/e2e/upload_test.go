@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -31,19 +31,13 @@ type uploadAnswer struct {
 	} `json:"scans"`
 }
 
-func (c *restClient) upload(ctx context.Context, query, results string) (status int, answer uploadAnswer, err error) {
-	path := c.base + "/v2/repos/vulnerable-service/projects/billing/scans" + query
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(results))
+func (c *restClient) upload(ctx context.Context, query, results string) (status int, upload uploadAnswer, err error) {
+	answer, err := c.Do(ctx, http.MethodPost, "/v2/repos/vulnerable-service/projects/billing/scans"+query, results,
+		apiclient.Header("Content-Type", "application/sarif+json"))
 	if err != nil {
-		return 0, answer, err
+		return 0, upload, err
 	}
-	request.Header.Set("Authorization", "Bearer "+c.key)
-	request.Header.Set("Content-Type", "application/sarif+json")
-	status, content, err := harness.Answer(c.http, request)
-	if err != nil {
-		return 0, answer, err
-	}
-	return status, answer, json.Unmarshal(content, &answer)
+	return answer.Status, upload, json.Unmarshal(answer.Body, &upload)
 }
 
 func manyResults(tool string, n int) string {
@@ -101,8 +95,8 @@ func killUploads(t *testing.T, r *run, rest *restClient) (scan, review *killed) 
 func (u *killed) repeat(t *testing.T, r *run, rest *restClient) (again uploadAnswer) {
 	t.Helper()
 	read := func(id string, into *uploadAnswer) bool {
-		status, content, err := rest.call(t.Context(), http.MethodGet, "/v2/uploads/"+id, nil)
-		return err == nil && status == http.StatusOK && json.Unmarshal(content, into) == nil
+		answer, err := rest.Do(t.Context(), http.MethodGet, "/v2/uploads/"+id, "")
+		return err == nil && answer.Status == http.StatusOK && json.Unmarshal(answer.Body, into) == nil
 	}
 	// It fails once its Lease is over.
 	r.kubectl(t, "wait", "--for=jsonpath={.status.phase}="+string(v1alpha1.ScanPhaseFailed), "scans.appsec.dev/"+u.scan.Name,
