@@ -56,12 +56,18 @@ without=$(sequential)
 inside=$(grep -vxF "$without" <<<"$inside")
 # shellcheck disable=SC2086 # import paths are words
 in_module . -p="$jobs" "$@" -skip="$alone" $inside
+# The fault tests mostly wait for processes that are down, so they run beside the others. Their events are printed last.
+events=$(mktemp)
+(in_module test/faults -p="$jobs" "${uncached[@]}" ./... && exit "$code") >"$events" &
+faults=$!
 # shellcheck disable=SC2046,SC2086
 in_module . -p="$jobs" "${uncached[@]}" $(grep -E "$outside" <<<"$packages") $without
 # shellcheck disable=SC2046,SC2086
 in_module . -p="$jobs" "${uncached[@]}" -run="$alone" \
   $(grep -lsE "func ${alone#^}" $(go list -e -f '{{.Dir}}/*_test.go' $inside) | xargs -n1 dirname | sort -u)
 in_module bench -p="$jobs" "${uncached[@]}" ./...
-in_module test/faults -p="$jobs" "${uncached[@]}" ./...
 in_module hack/image "${uncached[@]}" ./...
+wait "$faults" || code=1
+cat "$events"
+rm "$events"
 exit "$code"
