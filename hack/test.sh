@@ -10,7 +10,7 @@ jobs=${TEST_JOBS:-3}
 
 # The race detector sees only its own process. These packages test other processes. Code that they run
 # in their own process is covered elsewhere with the detector.
-outside='/test/(admission|architecture|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|schema|targets)$'
+outside='/(client|test/(admission|architecture|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|schema|targets))$'
 # The detector finds nothing in a package in which nothing is concurrent: one without any of these words, which start
 # goroutines or are used between them.
 concurrent='\bgo (func|[a-zA-Z.]+)\(|\bchan\b|"sync|errgroup|AfterFunc|\.Parallel\(|httptest'
