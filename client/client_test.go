@@ -3,7 +3,6 @@ package client_test
 import (
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strconv"
 	"strings"
@@ -26,15 +25,14 @@ func TestNullIsNoValueOfAnEnumeration(t *testing.T) {
 
 // A proxy may write these headers in forms of its own.
 func TestAHeaderOfAnotherFormHidesNoStatus(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Ratelimit-Limit", "100, 100;w=60")
 		w.Header().Set("Retry-After", "Sun, 01 Mar 2026 08:00:00 GMT")
 		w.WriteHeader(http.StatusTooManyRequests)
 		fmt.Fprint(w, `{"error":"Rate limit exceeded","detail":"","code":"rate_limited","field":""}`)
 	}))
-	defer server.Close()
-	findings, err := client.New(server.URL, "key")
+	findings, err := client.New(server, "key")
 	harness.Must(t, err)
 	result, err := findings.WhoAmIWithResponse(t.Context())
 	harness.Must(t, err)
@@ -48,7 +46,7 @@ func TestAHeaderOfAnotherFormHidesNoStatus(t *testing.T) {
 func TestEachStatusHasItsField(t *testing.T) {
 	var status int
 	var condition string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		condition = r.Header.Get("If-Match") + r.Header.Get("If-None-Match")
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
@@ -56,8 +54,7 @@ func TestEachStatusHasItsField(t *testing.T) {
 			fmt.Fprintf(w, `{"error":"Unauthorized","detail":"%d"}`, status)
 		}
 	}))
-	defer server.Close()
-	findings, err := client.New(server.URL, "key")
+	findings, err := client.New(server, "key")
 	harness.Must(t, err)
 	fields := map[int]func(*client.UpdateFindingV1Result) *client.Error{
 		400: func(r *client.UpdateFindingV1Result) *client.Error { return r.JSON400 },

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,19 +32,12 @@ func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
 		http.MethodPatch: apierrors.NewInvalid(schema.GroupKind{}, "",
 			field.ErrorList{field.Invalid(field.NewPath("patch"), `{"spec":{"details":"long"}}`, refusal)}),
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
+	config := &rest.Config{Host: harness.ServeJSON(t, func(r *http.Request) (int, any) {
 		if r.URL.Query().Get("fieldValidation") != "Strict" {
-			_, _ = w.Write([]byte(`{}`)) // without the field
-			return
+			return http.StatusOK, struct{}{} // without the field
 		}
-		status := refusals[r.Method].Status()
-		status.Kind, status.APIVersion = "Status", "v1"
-		w.WriteHeader(int(status.Code))
-		_ = json.NewEncoder(w).Encode(status)
-	}))
-	defer server.Close()
-	config := &rest.Config{Host: server.URL}
+		return harness.Refusal(refusals[r.Method])
+	})}
 	connected, err := newClient(config)
 	harness.Must(t, err)
 	s := &session{client: connected, namespace: "org-acme", config: config}
@@ -83,14 +74,14 @@ func TestAnImportWithoutTheCRDsEndsAtOnce(t *testing.T) {
 	} {
 		var requests []string
 		ctx, stop := context.WithCancel(t.Context())
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if requests = append(requests, r.Method+" "+r.URL.Path); len(requests) > 1 {
 				stop()
 			}
 			http.NotFound(w, r)
 		}))
 		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
-		plugin.SetArgs(append(strings.Fields(command), file, "-n", "payments", "--server", server.URL))
+		plugin.SetArgs(append(strings.Fields(command), file, "-n", "payments", "--server", server))
 		if err := plugin.ExecuteContext(ctx); err == nil || !strings.Contains(err.Error(), "knows no findings: install findings-operator") ||
 			strings.Contains(err.Error(), "there is no") {
 			t.Errorf("%s: %v", command, err)
@@ -98,7 +89,6 @@ func TestAnImportWithoutTheCRDsEndsAtOnce(t *testing.T) {
 		if len(requests) != 1 {
 			t.Errorf("%s: it sent %q, want one request", command, requests)
 		}
-		server.Close()
 		stop()
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -41,11 +40,10 @@ func TestThePlaceOfAMistakeIsPointedAt(t *testing.T) {
 // The library that reads them has no time limit and knows no context.
 func TestPoliciesBehindASilentURLAreNotWaitedForAfterAnInterrupt(t *testing.T) {
 	ended, asked := make(chan struct{}), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	server := harness.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		close(asked)
 		<-ended
 	}))
-	defer server.Close()
 	defer close(ended)
 	ctx, stop := context.WithTimeout(t.Context(), harness.Patience)
 	defer stop()
@@ -54,7 +52,7 @@ func TestPoliciesBehindASilentURLAreNotWaitedForAfterAnInterrupt(t *testing.T) {
 		stop()
 	}()
 	o := &policyTestOptions{cli: cli{streams: genericiooptions.NewTestIOStreamsDiscard()}}
-	o.files = genericclioptions.FileNameFlags{Filenames: &[]string{server.URL + "/policy.yaml"}}
+	o.files = genericclioptions.FileNameFlags{Filenames: &[]string{server + "/policy.yaml"}}
 	_, err := o.readWithin(ctx)
 	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "import") { // a test of policies imports nothing
 		t.Errorf("it ends with %v", err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -83,20 +82,19 @@ func (j *job) command(script string, more ...map[string]string) *exec.Cmd {
 
 // provider is the API at which comments are created.
 type provider struct {
-	*httptest.Server
+	url             string
 	path, key, body atomic.Value
 }
 
 func newProvider(t *testing.T, header string) *provider {
 	p := &provider{}
-	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	p.url = harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		p.path.Store(r.Method + " " + r.URL.Path)
 		p.key.Store(r.Header.Get(header))
 		p.body.Store(string(body))
 		w.WriteHeader(http.StatusCreated)
 	}))
-	t.Cleanup(p.Close)
 	return p
 }
 
@@ -294,7 +292,7 @@ func TestTheRecipesForCI(t *testing.T) {
 			_, status := j.run("git -c user.name=jo -c user.email=jo@example.com commit --quiet --allow-empty -m begin")
 			g.Expect(status).To(BeZero())
 
-			out, status := j.follow(r, ci.onMain(comments.URL))
+			out, status := j.follow(r, ci.onMain(comments.url))
 			g.Expect(status).To(BeZero(), out)
 			g.Expect(out).To(ContainSubstring(`"status":"completed"`))
 			found := len(o.everything())
@@ -302,7 +300,7 @@ func TestTheRecipesForCI(t *testing.T) {
 			g.Expect(comments.path.Load()).To(BeNil(), "a branch has no comments")
 
 			j.write("tls.go", weakTLS)
-			out, status = j.follow(r, ci.inPullRequest(comments.URL))
+			out, status = j.follow(r, ci.inPullRequest(comments.url))
 			g.Expect(status).To(Equal(3), out)
 			g.Expect(out).To(ContainSubstring("the gate failed"))
 			g.Expect(o.everything()).To(HaveLen(found), "a pull request makes no finding")
@@ -386,13 +384,12 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 	needs.Program(t, "curl", "curl")
 	uploading := make(chan struct{})
 	begun := sync.OnceFunc(func() { close(uploading) })
-	service := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	service := harness.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		begun()
 		<-r.Context().Done()
 	}))
-	t.Cleanup(service.Close)
-	j := newCheckout(t, service.URL, "the-token")
+	j := newCheckout(t, service, "the-token")
 	j.write("results.sarif", sarif("one"))
 	temporary := t.TempDir()
 	job := j.command("exec sh findings.sh", map[string]string{"COMMIT": mainCommit, "TMPDIR": temporary, "RETRIES": "0"})
@@ -432,7 +429,7 @@ func TestTheScriptForCITriesAgain(t *testing.T) {
 	harness.Must(t, err)
 	forward := httputil.NewSingleHostReverseProxy(target)
 	var requests atomic.Int32
-	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	busy := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch requests.Add(1) {
 		case 1:
 			w.Header().Set("Retry-After", "1")
@@ -445,8 +442,7 @@ func TestTheScriptForCITriesAgain(t *testing.T) {
 			forward.ServeHTTP(w, r)
 		}
 	}))
-	t.Cleanup(busy.Close)
-	j.env["FINDINGS_URL"] = busy.URL
+	j.env["FINDINGS_URL"] = busy
 	j.write("results.sarif", sarif("one"))
 	out, status := j.run("sh findings.sh", map[string]string{"COMMIT": mainCommit})
 	if status != 0 || requests.Load() != 4 || len(o.everything()) != 1 {
