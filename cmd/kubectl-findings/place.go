@@ -16,7 +16,7 @@ import (
 )
 
 // checkPlace returns an error if the session's namespace does not exist or belongs to no organization: an empty result
-// there would be misleading. A user who may not read namespaces is not told whether it exists.
+// there would be misleading. For a user who may not read namespaces, it does not report whether the namespace exists.
 func (s *session) checkPlace(ctx context.Context) error {
 	lookup, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()

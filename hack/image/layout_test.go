@@ -74,7 +74,7 @@ func writeTestImage(t *testing.T, to string, architectures ...string) {
 	}
 }
 
-// pushCommand runs in a folder what docs/install.md runs to push the image, and returns what crane is told to push.
+// pushCommand runs in a folder what docs/install.md runs to push the image, and returns what crane would push.
 func pushCommand(t *testing.T, folder string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "install.md"))

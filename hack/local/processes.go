@@ -32,7 +32,7 @@ type command struct {
 	arguments  []string
 }
 
-// supervisor keeps children running until it is told to stop.
+// supervisor keeps children running until it is stopped.
 type supervisor struct {
 	options options
 	say     reporter

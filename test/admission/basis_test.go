@@ -113,7 +113,7 @@ func TestWhatADecisionRestsOn(t *testing.T) {
 	}
 }
 
-// A decision that has ended is not stale, so nobody was told that the facts have changed since.
+// A decision that has ended is not stale, so nobody was warned that the facts have changed since.
 func TestADecisionThatIsInForceAgainRestsOnTheFactsOfNow(t *testing.T) {
 	const end, seen = "2020-01-01T00:00:00Z", "severity=low"
 	c := newCast(t, "basis-again")

@@ -141,8 +141,8 @@ func (s *stream) said(e event) string {
 	if e.name == "reset" {
 		return "reset"
 	}
-	told := decoded[struct{ Change, ID string }](answer{t: s.t, body: []byte(e.data)})
-	return strings.Join([]string{e.name, told.Change, told.ID}, " ")
+	change := decoded[struct{ Change, ID string }](answer{t: s.t, body: []byte(e.data)})
+	return strings.Join([]string{e.name, change.Change, change.ID}, " ")
 }
 
 // ends waits for the end of the stream.

@@ -137,9 +137,9 @@ func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 
 func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	o, c := newcomer(t)
-	told := strings.Replace(sarif("one"), `"results":`, `"versionControlProvenance":[{"repositoryUri":"https://github.com/acme/web"}],"results":`, 1)
+	named := strings.Replace(sarif("one"), `"results":`, `"versionControlProvenance":[{"repositoryUri":"https://github.com/acme/web"}],"results":`, 1)
 	as := header("Content-Type", "application/sarif+json")
-	post := func(path, query string) answer { return c.do(http.MethodPost, path+"/scans"+query, told, as) }
+	post := func(path, query string) answer { return c.do(http.MethodPost, path+"/scans"+query, named, as) }
 	c.do(http.MethodPost, "/v2/repos/web/projects/app/scans", sarif("one"), as).wants(http.StatusConflict, "a name that nothing tells of").
 		says("versionControlProvenance")
 	upload := decoded[openapi.Upload](post("/v2/repos/web/projects/app", "?dry_run=true&ref=refs/heads/main").wants(http.StatusOK, "a dry run"))
@@ -159,7 +159,7 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 		post(path, "").wants(http.StatusNotFound, path)
 	}
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(o.namespace).Build())
-	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(told, "acme/web", "acme/late", 1), as).
+	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(named, "acme/web", "acme/late", 1), as).
 		wants(http.StatusConflict, "no more scans").
 		says("repository late (acme/late) did not exist, and was created. It has no branch", "project app2 did not exist")
 }

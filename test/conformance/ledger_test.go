@@ -24,7 +24,7 @@ const (
 	failed = "failed"
 )
 
-// enter adds a test to the ledger. Every function that gives a test a client calls it.
+// enter adds a test to the ledger. Every function that creates a client for a test calls it.
 func enter(t *testing.T) {
 	t.Helper()
 	if strings.Contains(t.Name(), "/") || !ledger.note(t.Name(), passed, true) {

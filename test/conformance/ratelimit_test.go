@@ -171,8 +171,8 @@ func TestRateLimit_EndsWithTheWindowThoughBlockedRequestsGoOn(t *testing.T) {
 	o := newOrganization(t)
 	c := o.keyWithLimit("ci", 3)
 	blocked := c.useUp(3)
-	told := time.Now().Add(time.Duration(blocked.number("Retry-After")) * time.Second)
-	for time.Until(told) > 3*time.Second {
+	windowEnd := time.Now().Add(time.Duration(blocked.number("Retry-After")) * time.Second)
+	for time.Until(windowEnd) > 3*time.Second {
 		c.get("/v1/findings").wants(429, "within the window")
 		select {
 		case <-time.After(2 * time.Second):
@@ -181,7 +181,7 @@ func TestRateLimit_EndsWithTheWindowThoughBlockedRequestsGoOn(t *testing.T) {
 		}
 	}
 	select {
-	case <-time.After(time.Until(told)):
+	case <-time.After(time.Until(windowEnd)):
 	case <-t.Context().Done():
 		return
 	}

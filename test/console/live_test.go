@@ -267,13 +267,13 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 	p.reads("#messages", "Decided: Finding number 1.")
 	p.reads("#f-0001 .state", "open")
 
-	// What a replica answers that has yet to hear of a change proves nothing about it.
+	// The answer of a replica that has not observed a change yet proves nothing about it.
 	p.evaluates(`void stream.dispatchEvent(new MessageEvent("finding", { data: JSON.stringify(
 		{ change: "updated", id: "f-0001", status: "open", user_status: "open", updated_at: "9999-01-01T00:00:00Z" }) }))`, nil)
 	p.reads("#f-0001 .age", "changed")
 }
 
-// A change that is heard and the check after a gap may find out at the same time.
+// An event about a change and the check after a gap may find it at the same time.
 func TestTheFindingInThePanelIsMarkedOnce(t *testing.T) {
 	o, p := withFindings(t, some(2)...)
 	p.prepares(heldStream)
@@ -296,7 +296,7 @@ func TestTheFindingInThePanelIsMarkedOnce(t *testing.T) {
 	p.tells("updated", "f-0000")
 	p.evaluates("void stream.dispatchEvent(new MessageEvent('reset'))", nil)
 	p.reads("#panel .news-of", "changed")
-	// What is told now is shown when both are done.
+	// Events that arrive now are shown when both are done.
 	o.has(builder.Finding("f-new").DetectedAt(found.Add(24 * time.Hour)))
 	p.tells("created", "f-new")
 	p.tells("removed", "f-0001")

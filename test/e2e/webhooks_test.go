@@ -45,8 +45,8 @@ const (
 	trialTimeout = 8 * time.Minute
 )
 
-// subscriptions are the events that each endpoint of the trial subscribes to. All are sent singly. All endpoints hear of
-// new findings, so that these need no status.
+// subscriptions are the events that each endpoint of the trial subscribes to. All are sent singly. All endpoints get
+// the events of new findings, so that these need no status.
 var subscriptions = map[string][]v1alpha1.WebhookEventPattern{
 	"everything": nil,
 	"some":       {"finding.created", "finding.triaged", "review_issue.*", "scan.completed"},
@@ -388,16 +388,16 @@ func (w *webhookTrial) observed(t *testing.T) []observedObject {
 	add := func(kind, prefix string, m *metav1.ObjectMeta, seen, emitted int64, transitions []v1alpha1.Transition) {
 		out = append(out, observedObject{kind, prefix, m.Name, m.UID, m.Generation, seen, emitted, transitions})
 	}
-	told := map[string]int{}
+	created := map[string]int{}
 	for _, d := range w.deliveries(t) {
 		if d.Spec.Event.Type == "finding.created" {
-			told[string(d.Spec.Event.Subject.Name)]++
+			created[string(d.Spec.Event.Subject.Name)]++
 		}
 	}
 	for i := range findings.Items {
 		f := findingstate.Recorded(&findings.Items[i])
 		emitted := f.Status.EmittedSeq
-		if hasNoStatus(&findings.Items[i]) && told[f.Name] == len(subscriptions) {
+		if hasNoStatus(&findings.Items[i]) && created[f.Name] == len(subscriptions) {
 			emitted = 1 // the deliveries are the record
 		}
 		add("Finding", "finding.", &f.ObjectMeta, f.Status.ObservedGeneration, emitted, f.Status.Transitions)

@@ -75,14 +75,14 @@ func TestAStepOfAFindingsLifeIsOneWriteOfTheOperator(t *testing.T) {
 		harness.Must(t, errors.Join(controller.Stop(), controller.StartReady(t.Context())))
 	})
 
-	heard := newLife(t, "heard", address)
-	heard.subscribe()
-	heard.most = 0 // the deliveries of the creation are its record
-	heard.step("create: an import", byScanner, func() { heard.imports("first", commitA, everything) })
-	heard.most = 2 // what has happened is stored before its deliveries are made
-	heard.goOn()
+	notified := newLife(t, "heard", address)
+	notified.subscribe()
+	notified.most = 0 // the deliveries of the creation are its record
+	notified.step("create: an import", byScanner, func() { notified.imports("first", commitA, everything) })
+	notified.most = 2 // what has happened is stored before its deliveries are made
+	notified.goOn()
 	if *report != "" {
-		harness.Must(t, writeReport(*report, alone, heard))
+		harness.Must(t, writeReport(*report, alone, notified))
 	}
 }
 

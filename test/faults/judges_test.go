@@ -17,20 +17,20 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// told collects the errors of a judge.
-type told []string
+// errorList collects the errors of a judge.
+type errorList []string
 
-func (t *told) Errorf(format string, arguments ...any) {
+func (t *errorList) Errorf(format string, arguments ...any) {
 	*t = append(*t, fmt.Sprintf(format, arguments...))
 }
-func (t *told) Fail() {}
+func (t *errorList) Fail() {}
 
 // judged runs a judge and returns its errors.
-func judged(look func(s *trial)) string {
-	var said told
-	v := &verdict{t: &said}
-	look(&trial{verdict: v, journal: newJournal(v), staleness: 20 * time.Second})
-	return strings.Join(said, "\n")
+func judged(judge func(s *trial)) string {
+	var errs errorList
+	v := &verdict{t: &errs}
+	judge(&trial{verdict: v, journal: newJournal(v), staleness: 20 * time.Second})
+	return strings.Join(errs, "\n")
 }
 
 // finding returns a state of a finding with these transitions, of which emitted are emitted.

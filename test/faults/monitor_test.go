@@ -184,13 +184,13 @@ func (m *monitor) check(life int, before, after, took time.Duration, ready bool,
 	if code != http.StatusOK {
 		return
 	}
-	told := got.header.Get("X-Data-Age")
-	age, err := strconv.Atoi(told)
+	shown := got.header.Get("X-Data-Age")
+	age, err := strconv.Atoi(shown)
 	switch {
-	case told == "" && youngest > usualAge+ageSlack:
+	case shown == "" && youngest > usualAge+ageSlack:
 		m.s.verdict.wrong("a read is served from knowledge %s old without x-data-age", youngest)
-	case told != "" && (err != nil || time.Duration(age)*time.Second > oldest+ageSlack || time.Duration(age+1)*time.Second < youngest-ageSlack):
-		m.s.verdict.wrong("x-data-age is %q though the metric says %s", told, oldest)
+	case shown != "" && (err != nil || time.Duration(age)*time.Second > oldest+ageSlack || time.Duration(age+1)*time.Second < youngest-ageSlack):
+		m.s.verdict.wrong("x-data-age is %q though the metric says %s", shown, oldest)
 	}
 }
 

@@ -109,7 +109,7 @@ func TestTheAuditOfUploadsSeesWhatIsLostDoubledAndHalf(t *testing.T) {
 			map[string]int{uploadsNamespace + "/f-" + kept: 1}, "was acknowledged",
 		},
 	} {
-		var said told
+		var said errorList
 		a := newUploadsAudit(&verdict{t: &said}, results)
 		for _, state := range c.history {
 			if err := a.take(state); err != nil {

@@ -19,7 +19,7 @@ type Operator struct {
 	Binary string
 	// Folder holds kubeconfigs and logs.
 	Folder string
-	// Namespace is the namespace that the operator is told it runs in.
+	// Namespace is the value of --namespace: where the operator runs.
 	Namespace string
 	// Flags come first on the command line: the flags for credentials and addresses override them.
 	Flags []string

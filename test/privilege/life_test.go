@@ -170,7 +170,7 @@ func (l *life) subscribe(t *testing.T) {
 	testenv.CreateReady(t, env, builder.TriagePolicy("tests", "finding.path.startsWith('test/')").In(home).Build())
 	testenv.CreateReady(t, env, builder.WebhookEndpoint("each").In(home).URL(l.receiver).Build())
 	testenv.CreateReady(t, env, builder.WebhookEndpoint("batched").In(home).URL(l.receiver).Batched().Build())
-	l.hears(t, "webhook.ping")
+	l.awaitEvent(t, "webhook.ping")
 }
 
 func (l *life) keys(t *testing.T) {
@@ -231,9 +231,9 @@ func (l *life) scans(t *testing.T) {
 	l.waitForFindings(t, 3, 0)
 	l.plugin(t, imported("one", "two"), into...)
 	l.waitForFindings(t, 2, 1)
-	l.hears(t, "finding.created")
-	l.hears(t, "finding.batch")
-	l.hears(t, "scan.completed")
+	l.awaitEvent(t, "finding.created")
+	l.awaitEvent(t, "finding.batch")
+	l.awaitEvent(t, "scan.completed")
 	harness.Eventually(t, func(g Gomega) {
 		trends := &v1alpha1.FindingTrendList{}
 		g.Expect(env.Client.List(t.Context(), trends, client.InNamespace(home))).To(Succeed())
@@ -299,7 +299,7 @@ func (l *life) triage(t *testing.T) {
 			g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 		})
 	}
-	l.hears(t, "finding.triaged")
+	l.awaitEvent(t, "finding.triaged")
 
 	operation := builder.TriageOperation("again", "").In(home).Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
 		s.Select = &v1alpha1.FindingSelection{IDs: []v1alpha1.ResourceName{v1alpha1.ResourceName(open[0].Name)}}
@@ -342,8 +342,8 @@ func (l *life) review(t *testing.T) {
 	l.plugin(t, imported("four", "five"), append(record, "--commit", strings.Repeat("1", 40))...)
 	l.plugin(t, imported("four"), append(record, "--commit", strings.Repeat("2", 40))...)
 	l.plugin(t, "", append(record, "--status", "merged")...)
-	l.hears(t, "review_issue.resolved")
-	l.hears(t, "review.updated")
+	l.awaitEvent(t, "review_issue.resolved")
+	l.awaitEvent(t, "review.updated")
 }
 
 func (l *life) deliveries(t *testing.T) {
@@ -562,8 +562,8 @@ func (l *life) removal(t *testing.T) {
 	env.AwaitGone(t, organization)
 }
 
-// hears waits for an event of the type.
-func (l *life) hears(t *testing.T, event string) {
+// awaitEvent waits until the receiver has received an event of the type.
+func (l *life) awaitEvent(t *testing.T, event string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
 		l.mu.Lock()

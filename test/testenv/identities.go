@@ -127,7 +127,7 @@ func (e *Environment) Facade(ctx context.Context) (*rest.Config, error) {
 
 // Operator describes both of the operator's processes, each with a token of its own service
 // account. The flags are added to the facade's. The controllers may send webhooks to this machine. Without a binary
-// this repository's is built; without a namespace they are told that of their accounts.
+// this repository's is built; the default namespace is that of their accounts.
 func (e *Environment) Operator(ctx context.Context, o harness.Operator,
 	flags ...string) (controller, facade *harness.Component, err error) {
 	o.Namespace = cmp.Or(o.Namespace, SystemNamespace)

@@ -71,7 +71,7 @@ func Is(err error, status int) bool {
 	return is && failure.Status == status
 }
 
-// codeStale is the code of a response of 500 that is no fault of the service.
+// codeStale is the code of a response of 500 for which the service is not to blame.
 const codeStale = "stale"
 
 // IsStale reports whether the service does not return a resource for the moment, because what it knows about that kind

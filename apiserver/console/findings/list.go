@@ -177,7 +177,7 @@ func facetsOf(counts client.FindingCounts, of view, opened string) (facets []fac
 		if f.Name != opened {
 			field.Values = field.Values[:min(len(field.Values), facetValues)]
 		}
-		if shown := newFacet(f, field, of); shown.tells() {
+		if shown := newFacet(f, field, of); shown.isUseful() {
 			facets = append(facets, shown)
 		}
 	}
@@ -196,8 +196,8 @@ func inOrder(f filter, values []client.ValueCount) []client.ValueCount {
 
 var severities = []string{"high", "medium", "low"}
 
-// tells reports whether the facet is useful: a single value such as "not in doubt" is no choice.
-func (f facet) tells() bool {
+// isUseful reports whether the facet is useful: a single value such as "not in doubt" is no choice.
+func (f facet) isUseful() bool {
 	switch len(f.Values) {
 	case 0:
 		return false

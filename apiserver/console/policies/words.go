@@ -67,13 +67,13 @@ var notInForce = map[string]string{
 func standingOf(p client.TriagePolicy) standing {
 	reason := condition(p, "InForce").Reason
 	s, known := standings[reason]
-	why, told := notInForce[condition(p, "Ready").Reason]
+	why, explained := notInForce[condition(p, "Ready").Reason]
 	switch {
 	case !known || !p.Observed:
 		return standing{"processing", ui.Going, "The controllers have not yet processed its latest change."}
 	case isStopped(p):
 		return stopped
-	case reason == "EarlierGeneration" && told:
+	case reason == "EarlierGeneration" && explained:
 		s.next = "The earlier version decides, because the latest one " + why
 	case reason == "NeverMatched" && p.Failed > 0:
 		s.next = "Nothing has matched yet, and the expression cannot be evaluated for some findings. Open the policy to see the error."

@@ -51,7 +51,7 @@ func isInvisible(r rune) bool {
 }
 
 // hasEffect reports whether an invisible rune changes how its neighbours are displayed. Elsewhere, as among Latin
-// letters, nobody would see that it is there.
+// letters, nobody would notice it.
 func hasEffect(before, r, after rune) bool {
 	switch r {
 	case zeroWidthNonJoiner, zeroWidthJoiner:
