@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -24,28 +25,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // syncTimeout bounds the first lists of a cluster.
 const syncTimeout = time.Minute
 
-// kinds are the searched resources, in each version of each object; the values of Secrets are the
-// needles.
+// kinds are the searched resources beside this project's own, in each version of each object; the values of Secrets are
+// the needles.
 var kinds = []schema.GroupVersionResource{
-	v1alpha1.GroupVersion.WithResource("apikeys"),
-	v1alpha1.GroupVersion.WithResource("findings"),
-	v1alpha1.GroupVersion.WithResource("findingtrends"),
-	v1alpha1.GroupVersion.WithResource("organizations"),
-	v1alpha1.GroupVersion.WithResource("projects"),
-	v1alpha1.GroupVersion.WithResource("repositories"),
-	v1alpha1.GroupVersion.WithResource("reviewissues"),
-	v1alpha1.GroupVersion.WithResource("reviews"),
-	v1alpha1.GroupVersion.WithResource("scans"),
-	v1alpha1.GroupVersion.WithResource("triageoperationparts"),
-	v1alpha1.GroupVersion.WithResource("triageoperations"),
-	v1alpha1.GroupVersion.WithResource("triagepolicies"),
-	v1alpha1.GroupVersion.WithResource("webhookdeliveries"),
-	v1alpha1.GroupVersion.WithResource("webhookendpoints"),
 	{Version: "v1", Resource: "configmaps"},
 	{Version: "v1", Resource: "events"},
 	{Version: "v1", Resource: "namespaces"},
@@ -74,10 +62,20 @@ func Start(config *rest.Config, folder string) (*Search, error) {
 	if err != nil {
 		return nil, err
 	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	resources := append(slices.Clone(kinds), secrets)
+	for kind := range scheme.KnownTypes(v1alpha1.GroupVersion) {
+		if resource := kube.Resource(kind); resource != "" { // not a list
+			resources = append(resources, v1alpha1.GroupVersion.WithResource(resource))
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := newSearch(folder, cancel)
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
-	for _, resource := range append(slices.Clone(kinds), secrets) {
+	for _, resource := range resources {
 		look := func(object any) { s.keep(resource, object) }
 		if _, err := factory.ForResource(resource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    look,
