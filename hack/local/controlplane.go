@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/client-go/rest"
@@ -18,37 +17,29 @@ type plane struct {
 	config *rest.Config
 	// client of that administrator, which reads from the API server.
 	client client.Client
-
-	processes *supervisor
 }
 
 // startPlane starts both and returns when the API server is ready. They are restarted if they die.
-func startPlane(ctx context.Context, o options, keys *pki, processes *supervisor) (*plane, error) {
+func startPlane(ctx context.Context, o options, keys *pki, children *supervisor) (*plane, error) {
 	described, err := harness.NewControlPlane(harness.ControlPlaneOptions{Folder: o.runDir,
 		Credentials: &keys.Credentials})
 	if err != nil {
 		return nil, err
 	}
-	p := &plane{config: described.Admin, processes: processes}
 	for _, process := range []*harness.Process{described.Etcd, described.APIServer} {
 		process.Log = o.state("logs", process.Name+".log")
-		if err := p.processes.start(ctx, command{process.Name, process.Path, process.Arguments}); err != nil {
-			return nil, errors.Join(err, p.stop())
+		if err := children.start(ctx, command{process.Name, process.Path, process.Arguments}); err != nil {
+			return nil, err
 		}
 	}
-	if err := errors.Join(described.AwaitReady(ctx), p.prepareAdministrator(o)); err != nil {
-		return nil, errors.Join(err, p.stop())
+	if err := described.AwaitReady(ctx); err != nil {
+		return nil, err
 	}
-	return p, nil
-}
-
-// prepareAdministrator creates the administrator's client and kubeconfig.
-func (p *plane) prepareAdministrator(o options) error {
-	var err error
+	p := &plane{config: described.Admin}
 	if p.client, err = client.New(p.config, client.Options{Scheme: testenv.NewScheme()}); err != nil {
-		return fmt.Errorf("make the administrator's client: %w", err)
+		return nil, fmt.Errorf("make the administrator's client: %w", err)
 	}
-	return harness.WriteKubeconfig(o.state("kubeconfig"), p.config, "default")
+	return p, harness.WriteKubeconfig(o.state("kubeconfig"), p.config, "default")
 }
 
 // as returns a config that authenticates with the token.
@@ -57,5 +48,3 @@ func (p *plane) as(token string) *rest.Config {
 	config.BearerToken = token
 	return config
 }
-
-func (p *plane) stop() error { return p.processes.stopAll() }

@@ -31,25 +31,16 @@ func run(outer context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 
-	say("starting etcd and kube-apiserver (data: %s) ...", o.state("etcd"))
-	p, err := startPlane(ctx, o, keys, &supervisor{options: o, say: say, giveUp: giveUp})
-	if err != nil {
-		if ctx.Err() != nil {
-			return whyStopped(outer, ctx)
-		}
-		return err
-	}
 	children := &supervisor{options: o, say: say, giveUp: giveUp}
 	var made *samples
 	defer func() {
 		say("stopping ...")
-		err = errors.Join(err, removeEnvironment(o), children.stopAll(), made.stop())
-		err = errors.Join(err, p.stop(), removePIDs(o.state("pids")))
+		err = errors.Join(err, removeEnvironment(o), children.stopAll(), made.stop(), removePIDs(o.state("pids")))
 		say("stopped; the data is kept in %s", o.runDir)
 	}()
 
 	var url string
-	if url, made, err = bringUp(ctx, o, p, keys, children, say); err != nil {
+	if url, made, err = bringUp(ctx, o, keys, children, say); err != nil {
 		if ctx.Err() != nil {
 			return whyStopped(outer, ctx)
 		}
@@ -71,10 +62,13 @@ func whyStopped(outer, ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// bringUp starts and installs everything on top of the control plane. It returns the REST API's address and the
-// samples; nil if samples are disabled.
-func bringUp(ctx context.Context, o options, p *plane, keys *pki, children *supervisor,
-	say reporter) (string, *samples, error) {
+// bringUp starts and installs everything. It returns the REST API's address and the samples; nil if samples are disabled.
+func bringUp(ctx context.Context, o options, keys *pki, children *supervisor, say reporter) (string, *samples, error) {
+	say("starting etcd and kube-apiserver (data: %s) ...", o.state("etcd"))
+	p, err := startPlane(ctx, o, keys, children)
+	if err != nil {
+		return "", nil, err
+	}
 	if err := startControllerManager(ctx, o, children, p, keys); err != nil {
 		return "", nil, err
 	}
