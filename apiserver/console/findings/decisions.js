@@ -1,51 +1,51 @@
-// Decisions about one finding: sent one after the other, each undone by u.
+// Decisions about single findings: sent one after the other; u undoes the last one.
 import { ask, message, Refusal, report } from "../ui/ui.js";
 import { about, panel, refresh } from "./panel.js";
 import { addressOf, freshRow, replaceRow, rowIn, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
-/** @type {{id: string, title: string, change: Change, seen: string}[]} What the last decisions are undone by. */
+/** @type {{id: string, title: string, change: Change, seen: string}[]} The changes that undo the last decisions. */
 const undos = [];
 
-/** @type {Promise<unknown>} Each rests on what the one before has made. */
+/** @type {Promise<unknown>} The last decision to be sent. Each is based on the result of the one before. */
 let sending = Promise.resolve();
 
 /** How many decisions have no answer yet. */
 let unanswered = 0;
 
-/** @type {Map<string, string>} What this page's last decision about each finding has made of it. */
+/** @type {Map<string, string>} By finding, the state that this page's last decision has led to. */
 const made = new Map();
 
 /** @type {Map<string, {typed?: URLSearchParams, shown?: HTMLElement}>} The findings whose last decision was refused: what
  * was typed into the dialog or the panel, and the message. */
 const refusals = new Map();
 
-/** What was typed about a finding and refused.
+/** The values that were typed about a finding and refused.
  * @param {string} id */
 export const refused = (id) => refusals.get(id)?.typed;
 
-/** What a decision is called in a row.
+/** The words for decisions in a row.
  * @type {Record<string, string>} */
-const standings = { muted: "muted", active: "confirmed", open: "open" };
+const statusWords = { muted: "muted", active: "confirmed", open: "open" };
 
-/** What a decision rests on: what was shown, and what this page's last decision had made of the finding by then.
+/** What a decision is based on: the state that was shown, and the one that this page's last decision had led to by then.
  * @typedef {{seen?: string | null, made?: string}} Basis */
 
-/** What a decision made now about a finding rests on.
+/** Returns what a decision about a finding is based on if it is made now.
  * @param {string} id @param {string | null} [seen] @returns {Basis} */
 export const basisOf = (id, seen) => ({ seen, made: made.get(id) });
 
-/** Decides about a finding. The row shows it at once, and then what came of it.
+/** Decides about a finding. The row shows the decision at once, and then its result.
  * @param {string} id @param {URLSearchParams} form @param {Basis} basis
- * @param {{inPanel?: HTMLFormElement, again?: (row?: HTMLElement) => void}} [from] The form if it is the panel's, and what
- * shows it again after a refusal, with the finding's row as it then is. */
+ * @param {{inPanel?: HTMLFormElement, again?: (row?: HTMLElement) => void}} [from] The form if it is the panel's, and a
+ * function that shows it again after a refusal, with the finding's current row. */
 export function decide(id, form, basis, { inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   const row = rowOf(id);
   const title = (row ? titleOf(row) : panel.querySelector("h1"))?.textContent ?? id;
   enqueue(async () => {
-    // It also rests on this page's own decisions since. What others decided was not seen.
+    // It is also based on this page's own decisions since, but not on those of others, which the person has not seen.
     const now = made.get(id);
     const known = now === basis.made ? basis.seen : now;
     if (known) form.set("seen", known);
@@ -58,7 +58,7 @@ export function decide(id, form, basis, { inPanel, again } = {}) {
     } catch (error) {
       restore();
       refusals.get(id)?.shown?.remove();
-      // The panel keeps what is typed into its form while it shows that form.
+      // While the panel shows the form, it keeps what was typed.
       const isThere = inPanel?.isConnected && about() === id;
       const offer = again && !isThere && { action: "Decide again", run: () => again(rowAfter(id, error)) };
       const shown = reportAbout(title, error, offer || undefined);
@@ -75,14 +75,14 @@ function reportAbout(title, error, options) {
   return shown;
 }
 
-/** The row of a finding after a refusal: as the list shows it, or else as the refusal did.
+/** The row of a finding after a refusal: that of the list, or else that of the refusal.
  * @param {string} id @param {unknown} error */
 function rowAfter(id, error) {
   const said = error instanceof Refusal && error.said.row ? rowIn(error.said.row) : undefined;
   return rowOf(id) ?? said;
 }
 
-/** Puts back what the last decision has changed. It waits for decisions that are on their way. */
+/** Undoes the last decision, after those that are being sent. */
 export function undo() {
   enqueue(async () => {
     const last = undos.at(-1);
@@ -104,7 +104,7 @@ export function undo() {
       undos.pop();
       message(`Undone: ${last.title}.`);
     } catch (error) {
-      // What was decided by others, is gone, or is no longer allowed (without a reason, or past its end) stays as it is.
+      // It cannot be undone: others have decided since, the finding is gone, or the old decision is no longer allowed.
       if (error instanceof Refusal && [400, 404, 409].includes(error.status)) undos.pop();
       reportAbout(last.title, error);
     }
@@ -117,29 +117,29 @@ function enqueue(step) {
   sending = sending.then(step).catch(report).finally(() => unanswered--);
 }
 
-// Who leaves the page now would lose decisions that it shows already.
+// Leaving the page now would lose decisions that it shows already.
 window.addEventListener("beforeunload", (event) => {
   if (unanswered > 0) event.preventDefault();
 });
 
-/** Shows a decision before it is made, and returns what takes that back.
+/** Shows a decision before it is stored. Returns a function that takes this back.
  * @param {string} id @param {string} status */
 function anticipate(id, status) {
   const badge = rowOf(id)?.querySelector(".state .badge");
-  if (!(badge instanceof HTMLElement) || !standings[status]) return () => {};
-  // Another decision may be shown already that is not made yet.
+  if (!(badge instanceof HTMLElement) || !statusWords[status]) return () => {};
+  // The badge may already show another decision that is not stored yet.
   badge.dataset.stored ??= badge.textContent ?? "";
-  badge.textContent = standings[status];
-  badge.className = `badge is-${standings[status]}`;
+  badge.textContent = statusWords[status];
+  badge.className = `badge is-${statusWords[status]}`;
   return () => {
     badge.textContent = badge.dataset.stored ?? "";
     badge.className = `badge is-${badge.dataset.stored}`;
   };
 }
 
-/** Sends a decision and shows the row as it then is, also where somebody else decided first.
+/** Sends a decision and shows the resulting row, also if somebody else has decided first.
  * @param {string} id @param {URLSearchParams} form @param {HTMLFormElement} [inPanel] The form if it is the panel's.
- * @returns {Promise<{changed?: boolean, undo?: Change, seen: string, row: string}>} `undo` is missing where it would do nothing. */
+ * @returns {Promise<{changed?: boolean, undo?: Change, seen: string, row: string}>} `undo` is missing if it would change nothing. */
 async function send(id, form, inPanel) {
   try {
     const answer = await (await ask(addressOf(id), { form })).json();
@@ -148,9 +148,9 @@ async function send(id, form, inPanel) {
     refresh(id, inPanel?.isConnected ? null : undefined);
     return answer;
   } catch (error) {
-    // A response of a gateway, which is no page of ours, does not tell either whether the decision was stored.
+    // Nor does the response of a gateway say whether the decision was stored.
     if (!(error instanceof Refusal) || (error.status >= 502 && !error.said.title)) {
-      sending = sending.then(() => look(id)).catch(report); // nothing is lost without it, so it is not counted
+      sending = sending.then(() => reloadRow(id)).catch(report); // not counted as unanswered: leaving the page loses nothing
       const next = "Load the page again to see whether it has stored the decision.";
       throw new Error(`The service did not answer. ${next}`, { cause: error });
     }
@@ -162,15 +162,14 @@ async function send(id, form, inPanel) {
   }
 }
 
-/** Shows a row as it is now, where nobody knows what became of a decision. What to do if this fails too has been said.
+/** Reloads a row after a decision without an answer. If this fails too, the message has already said what to do.
  * @param {string} id */
-async function look(id) {
+async function reloadRow(id) {
   const now = await freshRow(id).catch(() => undefined);
   if (now) putRow(id, now);
 }
 
-/** Puts a finding's row in the place of the one that the list has by now, if any: the list may be another one since the
- * row was asked for.
+/** Replaces a finding's row in the list, if the list still has one: it may have been replaced since the request.
  * @param {string} id @param {HTMLElement} fresh */
 function putRow(id, fresh) {
   const row = rowOf(id);

@@ -1,9 +1,9 @@
-// The list of findings: filters and search without loading anew, a finding beside the list, keys and selection.
+// The list of findings: filters and search without reloading the page, the finding beside the list, keys and selection.
 import { ask, edits, fill, fragment, message, report, say, submitted } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { beginListing } from "./live.js";
-import { about, follow, open, openAgain, openRow, panel, shut, standOnShown } from "./panel.js";
-import { more, results, rowOf, stand, standing, titleOf, walk, watchEnd } from "./rows.js";
+import { about, follow, open, openAgain, openRow, panel, shut, makeShownCurrent } from "./panel.js";
+import { more, results, rowOf, makeCurrent, currentRow, titleOf, walk, watchEnd } from "./rows.js";
 
 /** @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
 function find(selector, type) {
@@ -22,7 +22,7 @@ let asking;
 let shown = location.pathname + location.search;
 
 /** Shows the results of another address.
- * @param {string} url @param {"push" | "replace" | "none"} record How the browser remembers it. */
+ * @param {string} url @param {"push" | "replace" | "none"} record How it enters the browser's history. */
 async function go(url, record) {
   asking?.abort();
   asking = new AbortController();
@@ -37,11 +37,11 @@ async function go(url, record) {
     if (record === "replace") history.replaceState(null, "", address);
     shown = location.pathname + location.search;
     keepPlace(() => keepSelection(() => results.replaceChildren(fragment(text))));
-    standOnShown();
+    makeShownCurrent();
     forgetKnown();
     say(results.querySelector(".total")?.textContent ?? "");
     watchEnd();
-    // Who asked for the form to decide about all that match goes on in it.
+    // The person has requested the form to decide about all matches: move there.
     if (new URL(url, location.href).searchParams.has("all")) find('.selection.used [name="reason"]', HTMLSelectElement)?.focus();
   } catch (error) {
     report(error);
@@ -50,7 +50,7 @@ async function go(url, record) {
   }
 }
 
-/** Does something to the results that leaves the reader where the reader was: in the search, on a link, or near it.
+/** Changes the results and keeps the reader's place: in the search, on a link, or near it.
  * @param {() => void} change */
 function keepPlace(change) {
   const active = document.activeElement;
@@ -96,12 +96,12 @@ results.addEventListener("click", (event) => {
     more(link);
   } else if (link.hasAttribute("data-panel")) {
     event.preventDefault();
-    stand(link.closest("li"));
+    makeCurrent(link.closest("li"));
     open(link.href).then((there) => there && focusPanel());
   }
 });
 
-/** How long one must not have typed before the list follows. */
+/** How long after the last key press the list is searched. */
 const typingTime = 200;
 let typing = 0;
 
@@ -109,7 +109,7 @@ for (const typed of ["input", "compositionend"]) {
   results.addEventListener(typed, (event) => {
     if (!(event.target instanceof HTMLInputElement) || event.target.name !== "text") return;
     clearTimeout(typing);
-    // To replace the field would end what is composed with an input method.
+    // Replacing the field would end a composition with an input method.
     if (event instanceof InputEvent && event.isComposing) asking?.abort();
     else typing = window.setTimeout(search, typingTime);
   });
@@ -140,7 +140,7 @@ panel.addEventListener("submit", (event) => {
 
 // --- Decisions by key ----------------------------------------------------------------------------------------------
 
-/** Decides about what is selected, or about the row that one stands on. From nowhere it only goes to the first row.
+/** Decides about the selection, or about the current row. Without a current row it only moves to the first one.
  * @param {string} status */
 function decideBy(status) {
   if (!find("#decision", HTMLDialogElement)) {
@@ -154,7 +154,7 @@ function decideBy(status) {
     decision.focus();
     return;
   }
-  const row = standing();
+  const row = currentRow();
   if (about() && about() !== row?.id) {
     const why = "keys decide about a row, and the finding beside the list is another one";
     message(`Nothing was decided: ${why}. Close it, or decide in its form.`, { wrong: true });
@@ -163,8 +163,8 @@ function decideBy(status) {
   else decide(row.id, new URLSearchParams({ user_status: status }), basisOf(row.id, row.dataset.seen));
 }
 
-/** Asks for the reason, the end and the comment. It begins with those in force, or with what was typed and refused; an
- * empty comment leaves the one there is.
+/** Asks for the reason, the end and the comment. The form begins with those in force, or with the values that were
+ * refused; an empty comment leaves the old one.
  * @param {HTMLElement} row */
 function askWhy(row) {
   const dialog = find("#decision", HTMLDialogElement);
@@ -184,7 +184,7 @@ function askWhy(row) {
     decide(row.id, fields, basis, { again: (now) => askWhy(now ?? row) });
   };
   dialog.showModal();
-  // Not the reason: the same key, pressed once more, would choose one by its first letter.
+  // Not the reason: pressing the same key again would choose one by its first letter.
   /** @type {HTMLSelectElement} */ (form.elements.namedItem("user_status")).focus();
 }
 
@@ -218,8 +218,8 @@ function showSelection() {
   bar.querySelector("button")?.toggleAttribute("disabled", tooMany);
 }
 
-/** Does something to the results that leaves selected what is still listed, and what was typed about it. Says what is no
- * longer selected.
+/** Changes the results and keeps the selection of findings that are still listed, and the values typed about it. A
+ * message says what is no longer selected.
  * @param {() => void} change */
 function keepSelection(change) {
   const chosen = [...results.querySelectorAll('.row input[name="id"]:checked')].map((box) => box.closest(".row")?.id ?? "");
@@ -244,13 +244,13 @@ function keepSelection(change) {
 }
 
 function toggleSelected() {
-  if (!standing()) walk(1);
-  /** @type {HTMLInputElement | null | undefined} */ (standing()?.querySelector('input[name="id"]'))?.click();
+  if (!currentRow()) walk(1);
+  /** @type {HTMLInputElement | null | undefined} */ (currentRow()?.querySelector('input[name="id"]'))?.click();
 }
 
 // --- Keys ----------------------------------------------------------------------------------------------------------
 
-/** How long one must stand on a row, in milliseconds, until its finding is shown while a key is held down: each request
+/** How long a row must be current, in milliseconds, until its finding is loaded while a key is held down: each request
  * counts against the key's limit. */
 const heldTime = 150;
 
@@ -275,7 +275,7 @@ const actions = {
 /** Keys that may be held down. */
 const repeated = ["j", "k"];
 
-/** Where a person's choice to do without keys is kept. */
+/** The name under which the browser keeps the choice to use no keys. */
 const keysChoice = "findings-console-keys";
 
 const useKeys = find("#use-keys", HTMLInputElement);
@@ -298,7 +298,7 @@ document.addEventListener("keydown", (event) => {
     shut();
     return;
   }
-  // In a form, Enter would send it.
+  // Enter would send the form.
   if (event.key === "Enter" && event.target instanceof HTMLInputElement && event.target.name === "id") {
     event.preventDefault();
     openRow();

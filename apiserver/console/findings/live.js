@@ -1,29 +1,29 @@
-// Marks what changes in the list while one looks. No row moves: one that has changed gets a mark with which it is shown
-// anew, and for new findings there is a line above the list.
-import { answered, live, seldom } from "../ui/live.js";
+// Marks rows that change while the list is open. No row moves: a changed row gets a button that reloads it, and a line
+// above the list counts new findings.
+import { answered, live, throttled } from "../ui/live.js";
 import { askFragment, button, Refusal, report, say, scarceFor } from "../ui/ui.js";
 import { markShown, shownId } from "./panel.js";
 import { freshRow, isOlder, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
 
-/** How often counts are asked for at most, and while requests are scarce once until there are enough again. */
+/** The least time between two requests for counts. While requests are scarce, there is only one. */
 const countsPause = 3000;
 
-/** How many rows are looked at closer in a minute at most, and none while requests are scarce: each look counts against
- * the key's limit, as decisions do. What else changes is marked. */
-const mostLooks = 60;
+/** How many changed rows are compared with their new version per minute; none while requests are scarce. Each comparison
+ * counts against the key's limit, as decisions do. Other changed rows are marked without one. */
+const maxCompared = 60;
 
-/** How many were looked at in the last minute. */
-let looked = 0;
+/** How many were compared in the last minute. */
+let compared = 0;
 
-/** @type {Set<string>} Ids of findings that came since the list was asked for, but for those that it would not show. */
+/** @type {Set<string>} Ids of findings that were created since the list was loaded, except those that it would not show. */
 const created = new Set();
 
-/** @type {Set<string>} Those of them that the last count did not find: a replica may be behind. */
+/** @type {Set<string>} Those that the last count did not find: a replica may lag. */
 let missed = new Set();
 
-/** How often changes may have been missed, and how often before the panel was compared. */
+/** How often changes may have been missed, in total and until the panel was last compared. */
 let gaps = 0;
 let checked = 0;
 
@@ -35,8 +35,8 @@ function doubtRows() {
   countSoon();
 }
 
-/** To be called before the list is asked for. Returns what is to be called when it is shown: findings that came before
- * are no longer new. */
+/** Must be called before the list is loaded. Returns a function to call when it is shown: findings that were created
+ * before are no longer new. */
 export function beginListing() {
   const known = [...created];
   const before = gaps;
@@ -47,7 +47,7 @@ export function beginListing() {
   };
 }
 
-/** @type {Map<string, Change>} What has yet to be shown, by the finding's id. */
+/** @type {Map<string, Change>} Changes that are not shown yet, by the finding's id. */
 const waiting = new Map();
 
 const panelChanged = "The finding in the panel changed.";
@@ -55,19 +55,19 @@ const panelChanged = "The finding in the panel changed.";
 /** @param {number} n @param {string} one @param {string} many */
 const counted = (n, one, many) => `${n} ${n === 1 ? one : many}`;
 
-/** Puts a mark in the place of the age, so that the row stays as high as it is.
+/** Replaces the row's age by a mark, so that the row keeps its height.
  * @param {HTMLElement} row @param {boolean} removed */
 function mark(row, removed) {
   row.querySelector(".news-of")?.remove();
   row.classList.add("changed");
   const title = titleOf(row)?.textContent ?? "";
-  const show = button(removed ? "removed" : "changed", () => (removed ? row.remove() : anew(row)), { className: "news-of" });
+  const show = button(removed ? "removed" : "changed", () => (removed ? row.remove() : reload(row)), { className: "news-of" });
   show.setAttribute("aria-label", `${title}: ${removed ? "removed. Hide it" : "changed. Show it as it is now"}`);
   row.querySelector(".age")?.append(show);
 }
 
 /** @param {HTMLElement} row */
-async function anew(row) {
+async function reload(row) {
   try {
     replaceRow(row, await freshRow(row.id));
     const now = rowOf(row.id);
@@ -78,7 +78,7 @@ async function anew(row) {
   }
 }
 
-/** Marks the rows of what has changed, unless they show it already: one's own decisions do. */
+/** Marks the rows of changed findings, unless they show the change already, as after one's own decisions. */
 async function markChanged() {
   const changes = [...waiting.values()];
   waiting.clear();
@@ -89,8 +89,8 @@ async function markChanged() {
     const row = rowOf(change.id);
     if (!row || row.classList.contains("changed")) continue;
     const removed = change.change === "removed";
-    if (!removed && row.dataset.updated === change.updated_at && row.dataset.stands === standsAt(change)) continue;
-    if (!removed && row.dataset.stands === standsAt(change) && mayLook() && (await shows(row, change))) continue;
+    if (!removed && row.dataset.updated === change.updated_at && row.dataset.stands === statusOf(change)) continue;
+    if (!removed && row.dataset.stands === statusOf(change) && mayCompare() && (await isUpToDate(row, change))) continue;
     if (!row.isConnected) continue;
     mark(row, removed);
     marked++;
@@ -102,20 +102,19 @@ async function markChanged() {
 }
 
 /** @param {Change} change */
-const standsAt = (change) => `${change.status} ${change.user_status}`;
+const statusOf = (change) => `${change.status} ${change.user_status}`;
 
-/** What a row says, but for the age: that changes by itself.
+/** The text of a row without the age, which changes by itself.
  * @param {ParentNode} row */
 const words = (row) => [...row.querySelectorAll(".severity, .what, .source, .state")].map((part) => part.textContent).join();
 
-const mayLook = () => looked < mostLooks && scarceFor() === 0;
+const mayCompare = () => compared < maxCompared && scarceFor() === 0;
 
-/** Reports whether a row shows what it would show now. The answer of a replica that has yet to hear of the change proves
- * nothing.
+/** Reports whether a row is up to date. The answer of a replica that has not observed the change proves nothing.
  * @param {HTMLElement} row @param {Change} change */
-async function shows(row, change) {
-  looked++;
-  setTimeout(() => looked--, 60_000);
+async function isUpToDate(row, change) {
+  compared++;
+  setTimeout(() => compared--, 60_000);
   try {
     const now = await freshRow(row.id);
     if ((now.dataset.updated ?? "") < (change.updated_at ?? "")) return false;
@@ -127,10 +126,10 @@ async function shows(row, change) {
   }
 }
 
-/** The address of the list, whatever finding is beside it. */
+/** The address of the list, without the finding beside it. */
 const addressOfList = () => location.href.split("#")[0];
 
-/** Asks for the list anew, and shows its counts and how many new findings there are. */
+/** Loads the list again, and shows its counts and the number of new findings. */
 async function count() {
   const at = addressOfList();
   const createdBefore = [...created];
@@ -151,7 +150,7 @@ async function count() {
       checked = before;
     }
   } catch (error) {
-    // It is asked for again with the next change, as long as changes are heard of.
+    // The next change loads it again.
     answered(error);
   }
 }
@@ -168,13 +167,13 @@ function showCounts(now) {
   }
 }
 
-/** Counts the new findings of the list: those on the first page of the newest.
+/** Counts the new findings of the list: those on the first page of the list, newest first.
  * @param {string} at @param {DocumentFragment} now The list at that address as it is now.
- * @param {string[]} createdBefore What had come before the list was asked for now. */
+ * @param {string[]} createdBefore The findings that were created before it was loaded. */
 async function countNew(at, now, createdBefore) {
   const isHere = createdBefore.length === 0 || isNewestFirst(at);
   if (!isHere && scarceFor() > 0) {
-    if (mayBeOutdated()) tellNew(0, false, true);
+    if (mayBeOutdated()) showNews(0, false, true);
     countSoon();
     return;
   }
@@ -183,14 +182,14 @@ async function countNew(at, now, createdBefore) {
   const rows = [...page.querySelectorAll(".row")];
   const ids = new Set(rows.map((row) => row.id));
   const missing = createdBefore.filter((id) => !ids.has(id));
-  if (missing.some((id) => !missed.has(id))) countSoon(); // the replica that was asked may be behind
+  if (missing.some((id) => !missed.has(id))) countSoon(); // the replica that answered may lag
   for (const id of missing) if (missed.has(id)) created.delete(id);
   missed = new Set(missing);
   const n = rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length;
-  tellNew(n, n > 0 && n === rows.length && page.querySelector("[data-next]") !== null, mayBeOutdated());
+  showNews(n, n > 0 && n === rows.length && page.querySelector("[data-next]") !== null, mayBeOutdated());
 }
 
-/** Whether changes may have been missed of rows that are shown. */
+/** Whether changes of rows that are shown may have been missed. */
 const mayBeOutdated = () => [...unsure].some((row) => row.isConnected && !row.classList.contains("changed"));
 
 /** @param {string} at The address of a list. */
@@ -208,11 +207,11 @@ async function newest(at) {
   return askFragment(url.href);
 }
 
-/** Marks a row of the list that is shown otherwise than it would be now. What else of it changed, such as its title, is
- * heard of, unless changes were missed. A row that is newer than the answer stays: it shows one's own decision, or what an
- * up-to-date replica has answered. If it was in doubt, it is until the next count.
- * @param {HTMLElement} now @param {Set<Element>} rowsBefore The rows that were shown when it was asked for.
- * @param {boolean} current Whether no changes were missed since it was asked for. */
+/** Marks a row whose state has changed. Other changes, such as of the title, arrive as events unless some were missed. A
+ * row that is newer than the answer stays: it shows one's own decision, or the answer of an up-to-date replica. If it was
+ * unsure, it stays so until the next count.
+ * @param {HTMLElement} now @param {Set<Element>} rowsBefore The rows that were shown when it was requested.
+ * @param {boolean} current Whether no changes were missed since the request. */
 function compare(now, rowsBefore, current) {
   const row = rowOf(now.id);
   if (!row || !rowsBefore.has(row) || isOlder(now, row)) return;
@@ -225,7 +224,7 @@ function compare(now, rowsBefore, current) {
 
 /** @param {number} n @param {boolean} more Whether there may be more than those that were counted.
  * @param {boolean} outdated Whether rows may be outdated. */
-function tellNew(n, more, outdated) {
+function showNews(n, more, outdated) {
   const before = results.querySelector(".news");
   if (n === 0 && !outdated) {
     before?.remove();
@@ -256,11 +255,11 @@ async function checkPanel() {
   if (await markShown(id, false).catch(removed)) say(panelChanged);
 }
 
-const markSoon = seldom(markChanged, () => 1000);
-const countSoon = seldom(count, () => Math.max(countsPause, scarceFor()));
+const markSoon = throttled(markChanged, () => 1000);
+const countSoon = throttled(count, () => Math.max(countsPause, scarceFor()));
 
-/** Whether changes are heard of. */
-let heard = true;
+/** Whether the stream of changes is connected. */
+let isConnected = true;
 
 live(["finding"], {
   change: (change) => {
@@ -274,8 +273,8 @@ live(["finding"], {
     doubtRows();
   },
   connected: (is, refused) => {
-    // The answer for the list says whether the session has ended, or goes on.
-    if (heard !== is || refused) countSoon();
-    heard = is;
+    // The answer for the list shows whether the session has ended.
+    if (isConnected !== is || refused) countSoon();
+    isConnected = is;
   },
 });

@@ -1,13 +1,13 @@
 // The finding beside the list.
 import { ask, askFragment, button, edits, fill, fragment, report } from "../ui/ui.js";
-import { addressOf, rowOf, stand, standing, titleOf } from "./rows.js";
+import { addressOf, rowOf, makeCurrent, currentRow, titleOf } from "./rows.js";
 
 export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
 
-/** @type {AbortController | undefined} What is asked for now; what was asked for before comes too late. */
+/** @type {AbortController | undefined} The current request; it aborts the one before. */
 let asking;
 
-/** The id of the finding that is asked for now, if any. */
+/** The id of the finding that is being loaded, if any. */
 let wanted = "";
 
 /** The id of the finding that is shown, if any. */
@@ -16,23 +16,23 @@ export const shownId = () => panel.querySelector("article")?.dataset.id ?? "";
 /** The id of the finding that the panel shows, or is about to show. */
 export const about = () => wanted || shownId();
 
-/** The part of a finding's address that names it.
+/** The last part of a finding's address, its id.
  * @param {string} url */
 const nameIn = (url) => new URL(url, location.href).pathname.split("/").pop() ?? "";
 
-/** Shows a finding. If it is shown already, what is typed into its form stays, and the focus too. Reports whether it is
- * still the one that was asked for last.
+/** Shows a finding. If it is shown already, the values typed into its form stay, and the focus too. Reports whether no
+ * other one was opened meanwhile.
  * @param {string} url
- * @param {{typed?: URLSearchParams | null, rest?: number}} [options] `typed` is what to fill a form that is shown already
- * with in place of what is typed now, null to leave it as it is made; `rest` is how long nothing else must be asked for
- * until this is, in milliseconds. */
+ * @param {{typed?: URLSearchParams | null, rest?: number}} [options] `typed` are the values for a form that is shown
+ * already, instead of those typed now; null leaves it as the server has filled it. `rest` is the delay of the request in
+ * milliseconds: opening another finding meanwhile cancels it. */
 export async function open(url, { typed, rest = 0 } = {}) {
   asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
   const id = decodeURIComponent(nameIn(url));
   wanted = id;
-  panel.ariaBusy = "true"; // until then it shows another finding, or an earlier state
+  panel.ariaBusy = "true"; // until then it shows another finding, or an old state
   try {
     if (rest > 0) await new Promise((over) => setTimeout(over, rest));
     signal.throwIfAborted();
@@ -58,37 +58,37 @@ export async function open(url, { typed, rest = 0 } = {}) {
   }
 }
 
-/** Shows the finding of the row that one stands on.
- * @param {number} [rest] How long one must stand there, in milliseconds. */
+/** Shows the finding of the current row.
+ * @param {number} [rest] As for `open`. */
 export function openRow(rest) {
-  const row = standing();
+  const row = currentRow();
   const title = row && titleOf(row);
   if (title instanceof HTMLAnchorElement) open(title.href, { rest });
 }
 
-/** Stands on the row of the finding that the panel is about, if the list has it: keys decide about what one sees. */
-export function standOnShown() {
+/** Makes the row of the panel's finding the current one, if the list has it: keys must apply to the finding one sees. */
+export function makeShownCurrent() {
   const row = rowOf(about());
-  if (row) stand(row);
+  if (row) makeCurrent(row);
 }
 
-/** Shows the finding anew if it is the one that is shown, unless another one is on its way.
+/** Reloads the finding if the panel shows it, unless another one is being loaded.
  * @param {string} id
  * @param {URLSearchParams | null} [typed] As for `open`. */
 export async function refresh(id, typed) {
   if (shownId() === id && about() === id) await open(addressOf(id), { typed });
 }
 
-/** Shows a finding with what was typed into its form before.
+/** Shows a finding with the values that were typed into its form before.
  * @param {string} id @param {URLSearchParams} typed */
 export async function openAgain(id, typed) {
   if (!(await open(addressOf(id)))) return;
-  standOnShown();
+  makeShownCurrent();
   const fresh = unfold(typed);
   /** @type {HTMLElement | null | undefined} */ (fresh?.querySelector('[name="user_status"]'))?.focus();
 }
 
-/** Unfolds the form of the finding that is shown, filled with what was typed.
+/** Unfolds the form of the shown finding, filled with the values.
  * @param {URLSearchParams} typed */
 function unfold(typed) {
   const fresh = form();
@@ -98,7 +98,7 @@ function unfold(typed) {
   return fresh;
 }
 
-/** Keeps what is typed into the form, and where the focus is. Returns what restores both in the form made anew.
+/** Remembers the values typed into the form, and the focus. Returns a function that restores both in the new form.
  * @param {URLSearchParams | null} [typed] */
 function keep(typed) {
   const before = form();
@@ -116,7 +116,8 @@ function keep(typed) {
 /** The form of the finding that is shown. */
 const form = () => /** @type {HTMLFormElement | null} */ (panel.querySelector("form[data-decide]"));
 
-/** What a finding's page says, but for times, which change by themselves, and for what happened, which is shown at once.
+/** The text of a finding's page without times, which change by themselves, and without its history, which is always
+ * replaced.
  * @param {Element} article */
 function words(article) {
   const copy = /** @type {Element} */ (article.cloneNode(true));
@@ -125,7 +126,7 @@ function words(article) {
   return `${seen} ${copy.textContent?.replace(/\s+/g, " ")}`;
 }
 
-/** Marks the finding that is shown if it is another by now. What somebody types into its form stays.
+/** Marks the shown finding as changed, if it has changed. The values typed into its form stay.
  * @param {string} id @param {boolean} removed @returns {Promise<boolean>} Whether it was marked. */
 export async function markShown(id, removed) {
   const shown = panel.querySelector("article");
@@ -146,7 +147,7 @@ export async function markShown(id, removed) {
   return true;
 }
 
-/** Shuts the panel. The browser's Back leads to where one came from before the list, and not to the panel again. */
+/** Closes the panel. The browser's Back then leads to the page before the list, and not to the panel again. */
 export function shut() {
   hide();
   if (history.state?.panel) history.back();
@@ -158,7 +159,7 @@ function hide() {
   if (panel.hidden) return;
   panel.hidden = true;
   panel.replaceChildren();
-  const row = standing();
+  const row = currentRow();
   if (row) titleOf(row)?.focus({ preventScroll: true });
 }
 
@@ -176,12 +177,12 @@ function remember(url) {
   history.pushState({ panel: true }, "", hash);
 }
 
-// Who comes back from another page finds the list where it was left.
+// Back from another page restores the position in the list.
 window.addEventListener("pagehide", () => {
   history.scrollRestoration = "auto";
 });
 
-/** The id of the finding that the address names. An address may be damaged. */
+/** The id of the finding that the address names; "" for a damaged address. */
 function named() {
   try {
     return decodeURIComponent(location.hash.slice(1));
@@ -195,5 +196,5 @@ export async function follow() {
   const id = named();
   if (document.getElementById(id)?.matches(":not(.row)")) return;
   if (!id) hide();
-  else if (shownId() === id || await open(addressOf(id))) standOnShown();
+  else if (shownId() === id || await open(addressOf(id))) makeShownCurrent();
 }

@@ -1,21 +1,21 @@
-// The rows of the list: the one that keys are about, and more of them as one scrolls.
+// The rows of the list: the current one, which keys apply to, and more rows as the person scrolls.
 import { ask, askFragment, fragment, report } from "../ui/ui.js";
 
 export const results = /** @type {HTMLElement} */ (document.querySelector("#results"));
 
-/** @type {HTMLElement | null} The row that keys are about. */
-let at = null;
+/** @type {HTMLElement | null} The current row, which keys apply to. */
+let current = null;
 
-/** @returns {HTMLElement | null} The row that keys are about, if it is still shown: its group may have been closed. */
-export function standing() {
-  return at?.isConnected && !at.closest("details:not([open])") ? at : null;
+/** @returns {HTMLElement | null} The current row, if it is still shown: its group may have been closed. */
+export function currentRow() {
+  return current?.isConnected && !current.closest("details:not([open])") ? current : null;
 }
 
 /** @param {Element | null} row */
-export function stand(row) {
-  at?.classList.remove("at");
-  at = row instanceof HTMLElement ? row : null;
-  at?.classList.add("at");
+export function makeCurrent(row) {
+  current?.classList.remove("at");
+  current = row instanceof HTMLElement ? row : null;
+  current?.classList.add("at");
 }
 
 /** @param {Element} row @returns {HTMLElement | null} */
@@ -27,42 +27,42 @@ export function rowOf(id) {
   return row?.classList.contains("row") ? row : null;
 }
 
-/** Goes to another row, or to the first one from nowhere. Reports whether there is one.
+/** Moves to the next or previous row, or to the first one if there is no current row. Reports whether there is one.
  * @param {1 | -1} step */
 export function walk(step) {
   const rows = [...results.querySelectorAll(".row:not(details:not([open]) .row)")];
-  const from = standing();
+  const from = currentRow();
   const next = rows[from ? rows.indexOf(from) + step : 0];
   if (!next) return false;
-  stand(next);
+  makeCurrent(next);
   next.scrollIntoView({ block: "nearest" });
   titleOf(next)?.focus({ preventScroll: true });
   return true;
 }
 
-// Whoever comes to a row by Tab or by mouse stands on it too.
+// Tab and the mouse make a row the current one, too.
 results.addEventListener("focusin", (event) => {
   const row = event.target instanceof Element ? event.target.closest(".row") : null;
-  if (row) stand(row);
+  if (row) makeCurrent(row);
 });
 
-/** Returns the row that the console has sent.
+/** Returns the row in the HTML that the console has sent.
  * @param {string} html */
 export const rowIn = (html) => /** @type {HTMLElement} */ (fragment(html).firstElementChild);
 
-/** Reports whether a row is older than another of the same finding: replicas may be behind, and answers may be late.
+/** Reports whether a row is older than another row of the same finding: replicas may lag, and answers may be late.
  * @param {HTMLElement} row @param {HTMLElement} than */
 export const isOlder = (row, than) => (row.dataset.updated ?? "") < (than.dataset.updated ?? "");
 
-/** Puts a row as the console now shows it in the place of the one before.
+/** Replaces a row by its newer version.
  * @param {HTMLElement} row @param {HTMLElement} fresh */
 export function replaceRow(row, fresh) {
-  const wasAt = row === standing();
+  const wasCurrent = row === currentRow();
   const focused = row.contains(document.activeElement);
   const box = /** @type {HTMLInputElement | null} */ (fresh.querySelector('input[name="id"]'));
   if (box) box.checked = Boolean(row.querySelector('input[name="id"]:checked'));
   row.replaceWith(fresh);
-  if (wasAt) stand(fresh);
+  if (wasCurrent) makeCurrent(fresh);
   if (focused) titleOf(fresh)?.focus({ preventScroll: true });
 }
 
@@ -75,7 +75,7 @@ export async function freshRow(id) {
   return rowIn((await (await ask(`${addressOf(id)}/row`)).json()).row);
 }
 
-/** Puts the next rows in the place of the link to them.
+/** Replaces the link to the next rows by these rows.
  * @param {HTMLAnchorElement} link */
 export async function more(link) {
   if (link.ariaBusy === "true") return;
@@ -102,8 +102,7 @@ const end = new IntersectionObserver((entries) => {
   }
 }, { rootMargin: "1200px" });
 
-/** Loads more rows when the end of those that there are comes near. What is in a closed group is nowhere near, and near
- * when the group is opened. */
+/** Loads more rows when the person scrolls near the end. Links in a closed group do not count until it is opened. */
 export function watchEnd() {
   end.disconnect();
   for (const link of results.querySelectorAll("[data-next]")) end.observe(link);

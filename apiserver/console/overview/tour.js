@@ -1,6 +1,6 @@
-// The first steps, until somebody has read them.
+// The first steps, shown until the person has closed them.
 
-/** Where the browser keeps that they were read. */
+/** The name under which the browser remembers that. */
 const read = "findings-console-tour";
 
 const tour = document.querySelector("#tour");

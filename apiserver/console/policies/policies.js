@@ -1,5 +1,5 @@
-// Buttons that copy a text of the page; where the browser lets no page copy, they stay hidden. And the form of a new
-// policy, which is sent once.
+// Buttons that copy a text of the page, hidden if the browser lets no page copy; and the form of a new policy, which is
+// sent only once.
 import { message } from "../ui/ui.js";
 
 function showButtons() {
@@ -8,7 +8,7 @@ function showButtons() {
 
 if (navigator.clipboard) {
   showButtons();
-  // A page that updates by itself replaces its buttons.
+  // A page that updates itself replaces its buttons.
   const main = document.querySelector("main");
   if (main) new MutationObserver(showButtons).observe(main, { childList: true, subtree: true });
 }
@@ -18,7 +18,7 @@ const answerTime = 30_000;
 
 let sent = false;
 
-// A policy without a name that is sent twice would be created twice.
+// A policy without a name would be created twice.
 document.querySelector("form.draft")?.addEventListener("submit", (event) => {
   if (sent) {
     event.preventDefault();

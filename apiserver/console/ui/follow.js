@@ -1,20 +1,20 @@
-// Follows what goes on by itself: asks for the page anew when something of the kinds in data-kinds changes, and shows
-// the part #followed of it. The rest stays: somebody may be writing in it. Where changes are not heard of, it asks as
-// long as that part is marked with data-follow.
-import { answered, live, seldom } from "./live.js";
+// Keeps the part #followed of the page up to date: loads the page again when an object of the kinds in data-kinds
+// changes, and replaces that part. The rest stays, because the person may be writing in it. Without a stream of changes it
+// polls as long as that part is marked with data-follow.
+import { answered, live, throttled } from "./live.js";
 import { ask, fragment, say } from "./ui.js";
 
-/** How long to wait before asking again: longer each time that nothing has changed, and longest after an answer that
- * did not come. A page that nobody sees does not ask. */
+/** How long to wait between two requests: longer each time that nothing has changed, and longest after a request without
+ * an answer. A hidden page sends none. */
 const pause = 1000;
 const longPause = 10_000;
 
-/** How long to wait between two answers where all changes are heard of. */
+/** How long to wait between two requests if the stream of changes is connected. */
 const livePause = 2000;
 
 let wait = pause;
-let heard = false;
-/** Whether an answer did not come, or was not asked for because nobody saw the page. */
+let connected = false;
+/** Whether the last request got no answer, or was not sent because the page was hidden. */
 let missed = false;
 let shown = "";
 
@@ -44,14 +44,14 @@ async function poll() {
     document.addEventListener("visibilitychange", poll, { once: true });
     return;
   }
-  if (missed || (!heard && followed.hasAttribute("data-follow"))) await again();
+  if (missed || (!connected && followed.hasAttribute("data-follow"))) await again();
   setTimeout(poll, wait);
 }
 
-/** What a person leaves in a state: focused, unfolded or scrolled. */
+/** Elements that a person may have focused, unfolded or scrolled. */
 const withState = "a, button, summary, [tabindex], .scrolls";
 
-/** The elements with such a state, by what they are and where. Those that are alike are numbered.
+/** These elements by a name that identifies them in both versions of the part. Equal names are numbered.
  * @param {Element} part */
 function byName(part) {
   /** @type {Map<string, HTMLElement>} */
@@ -66,11 +66,11 @@ function byName(part) {
   return all;
 }
 
-/** How what the page is about stands, in a word; none for a list.
+/** The status that the page shows in its header; "" for a list.
  * @param {Element} part */
-const standing = (part) => part.querySelector("header .badge")?.textContent ?? "";
+const statusOf = (part) => part.querySelector("header .badge")?.textContent ?? "";
 
-/** Shows the part as it is now, in the state in which it was left.
+/** Replaces the part by its new version, and restores what the person had focused, unfolded or scrolled.
  * @param {Element} before @param {string} page */
 function show(before, page) {
   const now = fragment(page).querySelector("#followed");
@@ -81,20 +81,20 @@ function show(before, page) {
     return after ? [{ element, after, focused: element === document.activeElement, left: element.scrollLeft, top: element.scrollTop }] : [];
   });
   const inside = before.contains(document.activeElement);
-  const stood = standing(before);
+  const stood = statusOf(before);
   before.replaceWith(now);
-  if (standing(now) !== stood) say(standing(now));
+  if (statusOf(now) !== stood) say(statusOf(now));
   for (const { element, after, focused, left, top } of kept) {
     after.hidden = element.hidden;
     if (element.parentElement instanceof HTMLDetailsElement) after.parentElement?.toggleAttribute("open", element.parentElement.open);
     after.scrollTo(left, top);
     if (focused) after.focus({ preventScroll: true });
   }
-  // What had the focus may be gone.
+  // The focused element may not exist any more.
   if (inside && !now.contains(document.activeElement)) document.querySelector("main")?.focus({ preventScroll: true });
 }
 
-const soon = seldom(again, () => livePause);
+const soon = throttled(again, () => livePause);
 const kinds = part()?.dataset.kinds?.split(",");
 if (kinds) {
   live(kinds, {
@@ -104,7 +104,7 @@ if (kinds) {
     },
     again: soon,
     connected: (is) => {
-      heard = is;
+      connected = is;
     },
   });
 }

@@ -1,18 +1,18 @@
-// Hears what changes on the server, from the moment at which the page was made, for as long as somebody looks at it.
+// Receives the changes on the server since the page was rendered, while the page is visible.
 import { Refusal, report } from "./ui.js";
 
 /** @typedef {{kind: string, change: "created" | "updated" | "removed", id: string, status?: string,
  * user_status?: string, updated_at?: string}} Change */
 
-/** How long to wait before trying again where the stream is refused: too many are open, or the session has ended. */
+/** How long to wait before trying again if the stream is refused: too many are open, or the session has ended. */
 const longPause = 30_000;
 
-/** Hears of changes of those kinds.
+/** Receives the changes of objects of these kinds.
  * @param {string[]} kinds
- * @param {{change: (change: Change) => void, again: () => void, connected?: (is: boolean, refused: boolean) => void}} told
- *   `again` says that changes may have been missed; `connected` whether changes are heard, or why not: the service refused,
- *   or cannot be reached. */
-export function live(kinds, told) {
+ * @param {{change: (change: Change) => void, again: () => void, connected?: (is: boolean, refused: boolean) => void}} on
+ *   `again` is called when changes may have been missed; `connected` when the stream is connected, refused by the service,
+ *   or lost. */
+export function live(kinds, on) {
   /** @param {string} name */
   const given = (name) => document.querySelector(`meta[name="console-${name}"]`)?.getAttribute("content") ?? "";
   let last = given("place");
@@ -37,22 +37,22 @@ export function live(kinds, told) {
     for (const kind of kinds) {
       opened.addEventListener(kind, (event) => {
         place(event);
-        told.change({ kind, ...JSON.parse(event.data) });
+        on.change({ kind, ...JSON.parse(event.data) });
       });
     }
     opened.addEventListener("reset", (event) => {
       place(event);
-      told.again();
+      on.again();
     });
-    opened.addEventListener("open", () => told.connected?.(true, false));
+    opened.addEventListener("open", () => on.connected?.(true, false));
     opened.addEventListener("error", () => {
-      told.connected?.(false, opened.readyState === EventSource.CLOSED);
+      on.connected?.(false, opened.readyState === EventSource.CLOSED);
       // The browser connects again by itself, unless it was refused.
       if (opened.readyState === EventSource.CLOSED && opened === source) retry = window.setTimeout(connect, longPause);
     });
   }
 
-  // A page that nobody sees takes up none of the key's streams.
+  // A hidden page uses none of the key's streams.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
       source?.close();
@@ -65,23 +65,23 @@ export function live(kinds, told) {
   connect();
 }
 
-/** @type {HTMLElement | undefined} What says why the page no longer updates. */
+/** @type {HTMLElement | undefined} The message that says why the page no longer updates. */
 let refused;
 
-/** To be called after asking for what changed. Says once why the page no longer updates, until it does again.
+/** Must be called after each request for changed data. Shows once why the page no longer updates, until it does again.
  * @param {unknown} [error] Why there was no answer. */
 export function answered(error) {
   if (!error) {
     refused?.remove();
     refused = undefined;
   }
-  // Other errors pass by themselves.
+  // Other errors are temporary.
   if (error instanceof Refusal && [401, 403, 404].includes(error.status)) refused ??= report(error);
 }
 
-/** Returns a function that runs the task a moment after it was called, and at most once in the pause.
+/** Returns a function that runs the task shortly after it was called, and at most once per pause.
  * @param {() => unknown} task @param {() => number} pause How long, from the end of a run, in milliseconds. */
-export function seldom(task, pause) {
+export function throttled(task, pause) {
   const moment = 300;
   let due = 0;
   let timer = 0;

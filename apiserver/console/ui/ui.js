@@ -2,7 +2,7 @@
 
 const token = document.querySelector('meta[name="console-token"]')?.getAttribute("content") ?? "";
 
-/** The one place where text becomes HTML. What comes here was made by the console's own templates.
+/** Turns text into HTML, here and nowhere else. Only text from the console's own templates may be passed.
  * @type {{ createHTML: (html: string) => any }} */
 const own = { createHTML: (html) => html };
 const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("console", own) ?? own;
@@ -17,7 +17,7 @@ export function fragment(html) {
   return template.content;
 }
 
-/** What the console refused, in words for people. */
+/** An error response of the console, in words for people. */
 export class Refusal extends Error {
   /** @param {number} status @param {{title?: string, detail?: string, next?: string, row?: string}} said */
   constructor(status, said) {
@@ -29,13 +29,13 @@ export class Refusal extends Error {
 
 const unreachable = "The service cannot be reached. What is shown is as it was; try again.";
 
-/** How long to wait for an answer, and for all of it. */
+/** How long to wait for a complete answer. */
 const answerTime = 30_000;
 
-/** When there are enough requests again, if less than a third of the key's limit was left at the last answer. */
+/** When the key's limit begins anew, if less than a third of it was left at the last answer. */
 let scarceUntil = 0;
 
-/** For how many milliseconds requests have to be kept for what a person does: 0 if there are enough. */
+/** For how many milliseconds the remaining requests are kept for what the person does; 0 if there are enough. */
 export const scarceFor = () => Math.max(0, scarceUntil - Date.now());
 
 /** @param {Headers} headers */
@@ -56,7 +56,7 @@ export async function ask(url, options = {}) {
   const response = await fetch(url, {
     method: options.form ? "POST" : "GET", body: options.form, headers, signal, credentials: "same-origin",
   }).catch((error) => {
-    // The browser's words for a lost connection are not for people.
+    // The browser's message about a lost connection is not for people.
     throw error instanceof TypeError ? new Error(unreachable, { cause: error }) : error;
   });
   noteRemaining(response.headers);
@@ -67,14 +67,14 @@ export async function ask(url, options = {}) {
     });
   }
   const age = response.headers.get("X-Data-Age");
-  if (response.ok || age) tellAge(Number(age));
+  if (response.ok || age) showAge(Number(age));
   if (!response.ok) throw new Refusal(response.status, await response.json().catch(() => ({})));
   return response;
 }
 
-/** Warns of old data. What is less than a minute old is not worth a warning.
- * @param {number} seconds How old what was asked for last may be. */
-function tellAge(seconds) {
+/** Warns of data that is a minute old or older.
+ * @param {number} seconds How old the data of the last answer may be. */
+function showAge(seconds) {
   const warning = document.querySelector("#data-age");
   warning?.toggleAttribute("hidden", seconds < 60);
   warning?.querySelector("span")?.replaceChildren(String(Math.floor(seconds / 60)));
@@ -91,13 +91,13 @@ const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
 const units = [["year", 31536000], ["month", 2592000], ["week", 604800], ["day", 86400], ["hour", 3600], ["minute", 60]];
 
-/** Shows a text in an element, which stays as it is where it shows that already: somebody may have selected it.
+/** Shows a text in an element. If the element shows it already, it is not touched: the person may have selected it.
  * @param {Element} element @param {string} text */
 function put(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** Shows times in the reader's zone: as an age with the moment in the title, or as a moment where one has to know it.
+/** Shows times in the reader's zone: as an age with the moment in the title, or as a moment where the age is not enough.
  * @param {ParentNode} root */
 export function localise(root) {
   for (const element of root.querySelectorAll("time")) {
@@ -110,18 +110,18 @@ export function localise(root) {
     const seconds = (at.getTime() - Date.now()) / 1000;
     const unit = units.find(([, length]) => Math.abs(seconds) >= length);
     element.title = zone.format(at);
-    // What ends in 89 days and a half ends in three months, and what is a day and a half old is a day old.
+    // 89.5 days from now are shown as three months; 1.5 days ago as one day.
     const whole = seconds > 0 ? Math.round : Math.trunc;
     put(element, unit ? relative.format(whole(seconds / unit[1]), unit[0]) : "now");
   }
 }
 
-/** Text for screen readers. The element is there before: what comes together with its words is not read. */
+/** Text for screen readers. The element exists before its text: screen readers only announce changes. */
 const said = Object.assign(document.createElement("p"), { className: "hidden" });
 said.setAttribute("role", "status");
 document.querySelector("main")?.append(said);
 
-/** Tells those who do not see it what has changed on the page.
+/** Announces to screen readers what has changed on the page.
  * @param {string} words */
 export function say(words) {
   said.textContent = words;
@@ -135,13 +135,13 @@ export function button(text, run, options = {}) {
   return made;
 }
 
-/** How long a message stays where nothing has to be done about it. */
+/** How long a message stays if nothing has to be done about it. */
 const messageTime = 10_000;
 
 /** Shows a message, with a button if there is something to do about it. An error stays until it is dismissed; any other
- * message makes room for the next one.
+ * message is removed by the next one.
  * @param {string} text
- * @param {{wrong?: boolean, action?: string, run?: () => void}} [options] @returns What is shown. */
+ * @param {{wrong?: boolean, action?: string, run?: () => void}} [options] @returns The element that is shown. */
 export function message(text, options = {}) {
   const shown = document.createElement("div");
   shown.className = options.wrong ? "message wrong" : "message";
@@ -166,7 +166,7 @@ export function message(text, options = {}) {
   return shown;
 }
 
-/** Shows what went wrong, unless nobody waits for it any more, with a button if there is something to do about it.
+/** Shows what went wrong, unless the request was aborted, with a button if there is something to do about it.
  * @param {unknown} error @param {{action?: string, run?: () => void}} [options] */
 export function report(error, options = {}) {
   if (error instanceof DOMException && error.name === "AbortError") return undefined;
@@ -175,7 +175,7 @@ export function report(error, options = {}) {
   return message(late ? "The service did not answer. Try again." : words, { ...options, wrong: true });
 }
 
-/** The fields of a form as they are sent.
+/** The fields of a form as the browser would send them.
  * @param {HTMLFormElement} form */
 export function submitted(form) {
   const fields = new URLSearchParams();
@@ -198,7 +198,7 @@ export function edits(form) {
   return fields;
 }
 
-/** Fills a form with what was typed before. Its hidden fields stay as they are.
+/** Fills a form with values that were typed before. Hidden fields are not changed.
  * @param {HTMLFormElement} form @param {URLSearchParams} typed */
 export function fill(form, typed) {
   for (const [name, value] of typed) {
@@ -208,7 +208,7 @@ export function fill(form, typed) {
   }
 }
 
-// Where the organization requires a reason to mute, a form without one says so beside the field and is not sent.
+// If the organization requires a reason to mute, a form without one is not sent, and a text beside the field says why.
 document.addEventListener("submit", (event) => {
   const { target: form, submitter } = event;
   if (!(form instanceof HTMLFormElement) || (submitter instanceof HTMLButtonElement && submitter.formNoValidate)) return;
@@ -242,14 +242,14 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// What the browser kept of a page that one comes back to may be over.
+// A page that the browser has kept for Back may be out of date.
 window.addEventListener("pageshow", (event) => {
   if (event.persisted) location.reload();
 });
 
 localise(document);
 
-// Ages grow while one looks.
+// Ages grow while the page is open.
 setInterval(() => {
   if (!document.hidden) localise(document);
 }, 60_000);
