@@ -4110,7 +4110,7 @@ type UploadChange struct {
 	// Action What would be done, such as create, update, reopen or close.
 	Action string `json:"action"`
 
-	// Because How the finding was recognized, if not by everything.
+	// Because How the finding was recognized, if not by everything. Empty for a key that may not read findings.
 	Because string `json:"because"`
 
 	// FindingId The finding's id, or the issue's.

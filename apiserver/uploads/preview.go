@@ -51,12 +51,16 @@ var reportedActions = []importer.Action{
 }
 
 // previewChanges adds the changes that a tool's scan, or a review, would make. A key that may not read them gets only
-// those of what its file reports: an empty file would show it all open findings otherwise.
+// those of what its file reports: an empty file would show it all open findings otherwise. It does not get how they
+// were recognised either, because that quotes the stored finding.
 func previewChanges(upload *openapi.Upload, tool string, changes []importer.Change, mayRead bool) {
 	for _, change := range changes {
 		if !mayRead && !slices.Contains(reportedActions, change.Action) {
 			upload.UnlistedChanges++
 			continue
+		}
+		if !mayRead {
+			change.Because = ""
 		}
 		upload.Changes = append(upload.Changes, openapi.UploadChange{
 			Tool: tool, Action: string(change.Action), FindingId: change.Name,

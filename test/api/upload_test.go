@@ -113,6 +113,7 @@ func TestADryRunNamesOnlyWhatTheKeyMayRead(t *testing.T) {
 	blind := o.key("blind", v1alpha1.ScopeFindingsImport)
 	reviewer := o.key("reviewer", v1alpha1.ScopeFindingsImport, v1alpha1.ScopeReviewsRead)
 	renamed := builder.SARIF("lint2", builder.Result{Rule: "R1", Message: "mine", Path: "src/mine.go", Line: 7})
+	moved := strings.Replace(sarif("secret"), "src/", "probe/", 1)
 	review := "&pull_request=5&commit=" + strings.Repeat("b", 40)
 	for name, tc := range map[string]struct {
 		by          *caller
@@ -124,7 +125,8 @@ func TestADryRunNamesOnlyWhatTheKeyMayRead(t *testing.T) {
 		"an import, unread":            {by: blind, body: sarif("mine"), want: []string{"create mine"}, unlisted: 1},
 		"an import, other scope":       {by: reviewer, body: sarif("mine"), want: []string{"create mine"}, unlisted: 1},
 		"the tool's other name":        {by: blind, query: "&formerly=lint", body: renamed, want: []string{"create mine"}, unlisted: 1},
-		"a finding that is reported":   {by: blind, body: strings.Replace(sarif("secret"), "error", "note", 1), want: []string{"update secret"}},
+		"a finding that is reported":   {by: reader, body: moved, want: []string{"update secret recognised by file moved"}},
+		"one that may not be read":     {by: blind, body: moved, want: []string{"update secret"}},
 		"a review":                     {by: reviewer, query: review, body: sarif(), want: []string{"resolve hidden"}},
 		"a review, unread":             {by: blind, query: review, body: sarif(), want: []string{}, unlisted: 1},
 		"a review, other scope":        {by: reader, query: review, body: sarif(), want: []string{}, unlisted: 1},
@@ -133,7 +135,8 @@ func TestADryRunNamesOnlyWhatTheKeyMayRead(t *testing.T) {
 		upload := decoded[openapi.Upload](tc.by.upload("?dry_run=true&force=true"+tc.query, tc.body).wants(http.StatusOK, name))
 		got := []string{}
 		for _, change := range upload.Changes {
-			got = append(got, change.Action+" "+change.Title)
+			why, _, _ := strings.Cut(change.Because, ":")
+			got = append(got, strings.TrimSpace(change.Action+" "+change.Title+" "+why))
 		}
 		slices.Sort(got)
 		harness.Same(t, name+": changes", tc.want, got)
