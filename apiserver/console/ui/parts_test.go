@@ -131,6 +131,8 @@ func TestWhatAModuleIsToldNamesTimeAndRequest(t *testing.T) {
 		"is out of date":           {Status: http.StatusPreconditionFailed, Change: true},
 		"what it is about now":     {Status: http.StatusPreconditionFailed, Change: true},
 		"Nothing was changed.":     {Status: http.StatusMethodNotAllowed, Change: true},
+		"Not accepted":             {Status: http.StatusConflict, Change: true},
+		"Do what the reason asks":  {Status: http.StatusConflict, Change: true},
 	} {
 		said, err := json.Marshal(p.Said())
 		if err != nil || !strings.Contains(string(said), want) || strings.Contains(string(said), "below") {

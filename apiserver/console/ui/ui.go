@@ -74,7 +74,7 @@ func (p Problem) Title() string {
 	case http.StatusMethodNotAllowed:
 		return "Not possible at this address"
 	case http.StatusConflict:
-		return "Changed by somebody else"
+		return "Not accepted"
 	case http.StatusPreconditionFailed:
 		return "The page is out of date"
 	case http.StatusTooManyRequests:
@@ -108,7 +108,7 @@ func (p Problem) next(requestID, again string) string {
 		return "Nothing was changed. The page may be of another version of the service: go back, copy what you typed, load the " +
 			"page again, then send the form from there."
 	case http.StatusConflict:
-		return "Load the page with the form again to see what was decided, then decide again."
+		return "Nothing was changed. Do what the reason asks, then send the form again from its page."
 	case http.StatusPreconditionFailed:
 		return "Load the page with the form again, look at what it is about now, then decide again."
 	case http.StatusTooManyRequests:
