@@ -38,7 +38,7 @@ const (
 var announced = map[Reason]struct{ reason, note string }{
 	ReasonDisabled: {"RefusedDisabled", "A request with this key was refused: spec.disabled is set"},
 	ReasonExpired: {"RefusedExpired",
-		"A request with this key was refused: the key has expired; raise spec.rotation.serial for a new token"},
+		"A request with this key was refused: the key has expired; its condition Ready says how to get a new token"},
 	ReasonRotated: {"RefusedRotated", "A request with an earlier token of this key was refused: read the Secret again"},
 	ReasonScope:   {"RefusedScope", "A request with this key was refused: its spec.scopes lack %s"},
 }

@@ -49,17 +49,18 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 	namespace := env.Organization(t, "announced")
 	cases := map[Reason]struct {
 		spoil func(t *testing.T, key *v1alpha1.APIKey)
-		want  string
+		// want is the Event's reason, and note a part of what it advises.
+		want, note string
 	}{
 		ReasonDisabled: {func(t *testing.T, key *v1alpha1.APIKey) {
 			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
-		}, "RefusedDisabled"},
+		}, "RefusedDisabled", "spec.disabled"},
 		ReasonExpired: {func(t *testing.T, key *v1alpha1.APIKey) {
 			setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-time.Hour))) })
-		}, "RefusedExpired"},
+		}, "RefusedExpired", "condition Ready"},
 		ReasonRotated: {func(t *testing.T, key *v1alpha1.APIKey) {
 			testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status.KeyID = "the-next" })
-		}, "RefusedRotated"},
+		}, "RefusedRotated", "read the Secret"},
 	}
 	for reason, tc := range cases {
 		t.Run(string(reason), func(t *testing.T) {
@@ -78,6 +79,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 				g.Expect(events).NotTo(BeEmpty())
 				g.Expect(len(events)).To(BeNumerically("<=", 2))
 				g.Expect(events[0].Reason).To(Equal(tc.want))
+				g.Expect(events[0].Note).To(ContainSubstring(tc.note))
 				g.Expect(events[0].Type).To(Equal("Warning"))
 				g.Expect(events[0].ReportingController).To(Equal("findings-api"))
 				text, err := json.Marshal(events)
