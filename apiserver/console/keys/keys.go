@@ -46,12 +46,16 @@ const withNewEnd = " If it has a spec.expiresAt (kubectl get apikey NAME -o yaml
 	"a new token alone does not move its end."
 
 func standingOf(k client.APIKey, now time.Time) standing {
+	ended := k.ExpiresAt != nil && !now.Before(*k.ExpiresAt)
 	switch {
+	case k.Disabled && ended:
+		const next = "It has also ended. Delete it, or enable it and rotate it with the command above."
+		return standing{"disabled", ui.Plain, next + withNewEnd}
 	case k.Disabled:
 		return standing{"disabled", ui.Plain, "It is refused until somebody enables it again."}
 	case k.ExpiresAt == nil:
 		return standing{"not issued", ui.Doubt, cmp.Or(notReady(k), "The controllers have yet to issue its token.")}
-	case !now.Before(*k.ExpiresAt):
+	case ended:
 		return standing{"ended", ui.Bad, "It is refused. Delete it, or rotate it with the command above." + withNewEnd}
 	case k.ExpiresAt.Sub(now) < soon:
 		return standing{"ends soon", ui.Doubt, "Rotate it with the command above before it ends." + withNewEnd}
