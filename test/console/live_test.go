@@ -102,10 +102,12 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	next.reads(".news", "2 new findings, show") // although they are not on this page
 	next.clicks(".news a")
 	next.reads(".total", "8 findings")
+	p.clicks("#f-0003 input[name=id]")
+	p.reads("#selected", "1 selected")
 	harness.Must(t, env.Client.Delete(t.Context(), o.finding("f-0003")))
 	p.reads("#f-0003 .age", "removed")
 	p.clicks("#f-0003 .news-of")
-	p.sees("!document.getElementById('f-0003')")
+	p.sees("!document.getElementById('f-0003') && !document.querySelector('.selection.used')")
 	p.reads(".total", "7 findings")
 }
 

@@ -61,9 +61,16 @@ function mark(row, removed) {
   row.querySelector(".news-of")?.remove();
   row.classList.add("changed");
   const title = titleOf(row)?.textContent ?? "";
-  const show = button(removed ? "removed" : "changed", () => (removed ? row.remove() : reload(row)), { className: "news-of" });
+  const show = button(removed ? "removed" : "changed", () => (removed ? takeAway(row) : reload(row)), { className: "news-of" });
   show.setAttribute("aria-label", `${title}: ${removed ? "removed. Hide it" : "changed. Show it as it is now"}`);
   row.querySelector(".age")?.append(show);
+}
+
+/** Takes away the row of a finding that is gone, also from the selection.
+ * @param {HTMLElement} row */
+function takeAway(row) {
+  /** @type {HTMLElement | null} */ (row.querySelector('input[name="id"]:checked'))?.click();
+  row.remove();
 }
 
 /** @param {HTMLElement} row */
@@ -73,7 +80,7 @@ async function reload(row) {
     const now = rowOf(row.id);
     if (now) titleOf(now)?.focus({ preventScroll: true });
   } catch (error) {
-    if (error instanceof Refusal && error.status === 404) row.remove();
+    if (error instanceof Refusal && error.status === 404) takeAway(row);
     else report(error);
   }
 }
