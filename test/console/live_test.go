@@ -123,6 +123,12 @@ func (p *person) prepares(script string) {
 func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	o, p := withFindings(t, some(1)...)
 	p.prepares("window.EventSource = class extends EventTarget { constructor(at) { super(); window.stream = this; this.at = at; } close() {} };")
+	p.prepares(`window.waits = []; ((later) => {
+		window.setTimeout = (run, wait) => {
+			waits.push(wait);
+			return later(run, wait);
+		};
+	})(window.setTimeout);`)
 	for _, tc := range []struct{ left, reset, looks int }{
 		{40, 50, 60},
 		{39, 50, 1}, // less than a third of 120, as the first answer says
@@ -132,12 +138,6 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 		p.sees(fmt.Sprintf("new URL(stream.at, location).searchParams.get('organization') === %s", quoted(o.name)))
 		p.evaluates(fmt.Sprintf(`((row, send) => {
 			window.looks = window.newest = 0;
-			window.waits = [];
-			const later = window.setTimeout;
-			window.setTimeout = (run, wait) => {
-				waits.push(wait);
-				return later(run, wait);
-			};
 			window.fetch = async (at, request) => {
 				looks += at.endsWith("/row");
 				newest += at.includes("part=rows");
@@ -162,6 +162,20 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 		}
 		p.sees(counted)
 	}
+	// Nor does the overview ask again before that.
+	p.goes("/console/")
+	p.evaluates(`((send) => {
+		window.fetch = async (at, request) => {
+			const answer = await send(at, request);
+			const headers = { "X-Ratelimit-Limit": "120", "X-Ratelimit-Remaining": "39", "X-Ratelimit-Reset": "50" };
+			window.asked = true;
+			return new Response(await answer.text(), { headers });
+		};
+	})(window.fetch)`, nil)
+	p.tells("updated", "f-0000")
+	p.sees("window.asked")
+	p.tells("updated", "f-0000")
+	p.sees("waits.some((wait) => 40_000 < wait && wait <= 50_000)")
 }
 
 // heldStream replaces the stream of changes by one in which the test dispatches them.

@@ -2,14 +2,14 @@
 // changes, and replaces that part. The rest stays, because the person may be writing in it. Without a stream of changes it
 // polls as long as that part is marked with data-follow.
 import { answered, live, throttled } from "./live.js";
-import { ask, fragment, say } from "./ui.js";
+import { ask, fragment, say, scarceFor } from "./ui.js";
 
 /** How long to wait between two requests: longer each time that nothing has changed, and longest after a request without
  * an answer. A hidden page sends none. */
 const pause = 1000;
 const longPause = 10_000;
 
-/** How long to wait between two requests if the stream of changes is connected. */
+/** How long to wait between two requests if the stream of changes is connected and requests are not scarce. */
 const livePause = 2000;
 
 let wait = pause;
@@ -94,7 +94,7 @@ function show(before, page) {
   if (inside && !now.contains(document.activeElement)) document.querySelector("main")?.focus({ preventScroll: true });
 }
 
-const soon = throttled(again, () => livePause);
+const soon = throttled(again, () => Math.max(livePause, scarceFor()));
 const kinds = part()?.dataset.kinds?.split(",");
 if (kinds) {
   live(kinds, {
