@@ -208,7 +208,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	if !errors.As(err, &failure) {
 		failure, cause = api.Failed(http.StatusInternalServerError, ""), err
 	}
-	login := Path + "login?next=" + url.QueryEscape(next(r))
+	login := Path + "login?next=" + url.QueryEscape(c.next(r))
 	if failure.Status == http.StatusUnauthorized && !v.Scripted {
 		if r.Method == http.MethodPost {
 			login += "&unchanged="
@@ -221,7 +221,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 		Change: r.Method == http.MethodPost, Login: login,
 	}
 	if problem.Change {
-		problem.Form = next(r)
+		problem.Form = c.next(r)
 	}
 	shown := page.Response{Status: failure.Status, Title: problem.Title(), Body: ui.ProblemPage(problem)}
 	if v.Scripted {
@@ -236,15 +236,29 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	return answer
 }
 
-// next returns where to go after the login: the requested page, or that of the form if the request was a change.
-func next(r *http.Request) string {
+// next returns where to go after the login: the requested page, or that of the form if the request was a change. A
+// browser sends no more than the origin as Referer if the address of the form's page is long. Most forms are sent to
+// the address of a page, which shows them.
+func (c *Console) next(r *http.Request) string {
 	if r.Method == http.MethodGet {
 		return r.URL.RequestURI()
 	}
 	if form, err := url.Parse(r.Referer()); err == nil && strings.HasPrefix(form.Path, Path) {
 		return form.RequestURI()
 	}
+	if c.isPage(r.URL.EscapedPath()) {
+		return r.URL.RequestURI()
+	}
 	return Path
+}
+
+// isPage reports whether the path is that of a page, and not only the target of a form.
+func (c *Console) isPage(path string) bool {
+	matches := func(of, segment string) bool { return of == segment || strings.HasPrefix(of, ":") }
+	return slices.ContainsFunc(c.Routes(), func(route page.Route) bool {
+		of := strings.Split(Path+route.Path, "/")
+		return route.Method == http.MethodGet && slices.EqualFunc(of, strings.Split(path, "/"), matches)
+	})
 }
 
 func (c *Console) render(ctx context.Context, v *page.Visit, response page.Response) (Answer, error) {

@@ -117,15 +117,22 @@ func TestARefusedFormLeadsBackToItsPage(t *testing.T) {
 	}
 }
 
-// What one key may not see, another may.
+// What one key may not see, another may. Of a long address, a browser sends the origin alone as Referer.
 func TestALoginWithAnotherKeyLeadsBackToThePage(t *testing.T) {
 	c := newConsole(t, http.NotFoundHandler())
-	for method, referer := range map[string]string{http.MethodGet: "", http.MethodPost: "http://example.com/console/scans/s-1?x=y"} {
-		request := httptest.NewRequest(method, Path+"scans/s-1?x=y", http.NoBody)
-		request.Header.Set("Referer", referer)
+	const origin = "http://example.com/"
+	for _, tc := range []struct{ method, path, referer, want string }{
+		{http.MethodGet, "scans/s-1?x=y", "", "scans%2Fs-1%3Fx%3Dy"},
+		{http.MethodPost, "findings/f-1", origin + "console/findings?x=y", "findings%3Fx%3Dy"},
+		{http.MethodPost, "policies/_new?x=y", origin, "policies%2F_new%3Fx%3Dy"},
+		{http.MethodPost, "findings/f-1", origin, "findings%2Ff-1"},
+		{http.MethodPost, "operations/op-1/undo", origin, ""}, // there is no such page
+	} {
+		request := httptest.NewRequest(tc.method, Path+tc.path, http.NoBody)
+		request.Header.Set("Referer", tc.referer)
 		shown := string(c.Failed(request, "", api.Failed(http.StatusNotFound, "")).Body)
-		if !strings.Contains(shown, `href="/console/login?next=%2Fconsole%2Fscans%2Fs-1%3Fx%3Dy"`) {
-			t.Errorf("%s:\n%s", method, shown)
+		if !strings.Contains(shown, `href="/console/login?next=%2Fconsole%2F`+tc.want+`"`) {
+			t.Errorf("%s %s from %q:\n%s", tc.method, tc.path, tc.referer, shown)
 		}
 	}
 }
