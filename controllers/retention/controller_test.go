@@ -196,15 +196,10 @@ func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
 	ns := env.Organization(t, "silent")
 	long := time.Now().Add(-365 * 24 * time.Hour)
 	closed := builder.Finding("f-closed").In(ns).Closed(long, "s").Build()
-	finished := func(name string, at time.Time) *v1alpha1.WebhookDelivery {
-		d := testenv.Create(t, env, builder.WebhookDelivery(name, at).In(ns).Build())
-		d.Status = v1alpha1.WebhookDeliveryStatus{Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(at))}
-		markObserved(t, d)
-		return d
-	}
 	env.Create(t, closed)
 	markObserved(t, closed)
-	old, young := finished("d-old", time.Now().Add(-DefaultDeliveries-time.Hour)), finished("d-young", time.Now().Add(-DefaultDeliveries+time.Hour))
+	old := delivered(t, ns, "d-old", "finding.updated", "f-gone", DefaultDeliveries+time.Hour)
+	young := delivered(t, ns, "d-young", "finding.updated", "f-gone", DefaultDeliveries-time.Hour)
 	start(t, quick)
 	env.AwaitGone(t, old)
 	g := NewWithT(t)
@@ -217,12 +212,10 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	ns := env.Organization(t, "created")
 	setRetention(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0)})
 	finding := testenv.Create(t, env, builder.Finding("f-new").In(ns).Build())
-	finished := func(name, event string, ago time.Duration) *v1alpha1.WebhookDelivery {
-		return delivered(t, ns, name, event, "f-new", ago)
-	}
-	created := finished(webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created", 2*time.Hour)
-	other := finished("d-other", "finding.updated", time.Hour) // later, so it is looked at after the first
-	namesake := finished(webhooks.DeliveryName("an earlier finding", 1, "endpoint"), "finding.created", time.Hour)
+	created := delivered(t, ns, webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created", "f-new", 2*time.Hour)
+	other := delivered(t, ns, "d-other", "finding.updated", "f-new", time.Hour) // later, so it is looked at after the first
+	earlier := webhooks.DeliveryName("an earlier finding", 1, "endpoint")
+	namesake := delivered(t, ns, earlier, "finding.created", "f-new", time.Hour)
 	start(t, quick)
 	env.AwaitGone(t, other, namesake)
 	NewWithT(t).Expect(env.Gone(t, created)).To(BeFalse())

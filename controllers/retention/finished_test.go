@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -152,14 +153,8 @@ func TestTermsOf(t *testing.T) {
 				got = append(got, of)
 			}
 		}
-		if len(got) != len(c.want) {
+		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
-			continue
-		}
-		for i := range got {
-			if got[i] != c.want[i] {
-				t.Errorf("%s: got %v, want %v", c.reason, got, c.want)
-			}
 		}
 	}
 }
