@@ -112,7 +112,7 @@ func (s *trial) partitionLeader() {
 func (s *trial) awaitRedis(used float64) {
 	s.t.Helper()
 	s.eventually(fmt.Sprintf("findings_ratelimit_redis_in_use is %v", used), func(ctx context.Context) error {
-		got, err := s.facadeMetric(ctx, "findings_ratelimit_redis_in_use")
+		got, err := metric(ctx, s.Facade, "findings_ratelimit_redis_in_use")
 		if err != nil || got != used {
 			return fmt.Errorf("it is %v: %w", got, err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -44,16 +43,8 @@ func (s *trial) leader() *rig.Replica {
 }
 
 func isLeader(ctx context.Context, c *rig.Replica) bool {
-	_, body, err := fetch(ctx, "http://"+c.MetricsAddress+"/metrics")
-	if err != nil {
-		return false
-	}
-	for line := range strings.Lines(body) {
-		if strings.HasPrefix(line, "leader_election_master_status{") && strings.HasSuffix(strings.TrimSpace(line), " 1") {
-			return true
-		}
-	}
-	return false
+	leads, err := metric(ctx, c, "leader_election_master_status")
+	return err == nil && leads > 0
 }
 
 // killAPIServer kills the API server and starts it again.

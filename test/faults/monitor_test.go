@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/test/faults/internal/rig"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -115,10 +116,10 @@ func (m *monitor) run(ctx context.Context) {
 // is known.
 func (m *monitor) sample(ctx context.Context) {
 	life, begun := m.uptime(), time.Now()
-	before, err1 := m.s.facadeMetric(ctx, "findings_api_authorization_data_age_seconds")
+	before, err1 := metric(ctx, m.s.Facade, "findings_api_authorization_data_age_seconds")
 	ready, err2 := m.isReady(ctx)
 	code, got, err3 := m.s.rest.call(ctx, http.MethodGet, "/v1/findings?size=1", nil)
-	after, err4 := m.s.facadeMetric(ctx, "findings_api_authorization_data_age_seconds")
+	after, err4 := metric(ctx, m.s.Facade, "findings_api_authorization_data_age_seconds")
 	took := time.Since(begun)
 	if ctx.Err() != nil || life != m.uptime() || life%2 == 0 {
 		return
@@ -199,9 +200,9 @@ func (m *monitor) isReady(ctx context.Context) (bool, error) {
 	return status == http.StatusOK, err
 }
 
-// facadeMetric returns a metric of the facade without labels.
-func (s *trial) facadeMetric(ctx context.Context, name string) (float64, error) {
-	_, body, err := fetch(ctx, "http://"+s.Facade.MetricsAddress+"/metrics")
+// metric returns the sum of the series of a replica's metric.
+func metric(ctx context.Context, replica *rig.Replica, name string) (float64, error) {
+	body, err := harness.Get(ctx, probes, "http://"+replica.MetricsAddress+"/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -216,11 +217,6 @@ func fetch(ctx context.Context, url string) (int, string, error) {
 	if err != nil {
 		return 0, "", err
 	}
-	response, err := probes.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close() //nolint:errcheck // only read from
-	body, err := readAll(response.Body)
-	return response.StatusCode, body, err
+	status, body, err := harness.Answer(probes, request)
+	return status, string(body), err
 }

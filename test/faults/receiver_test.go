@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// maxPayload bounds how much of a request or answer is read, in bytes.
+// maxPayload bounds how much of a request is read, in bytes.
 const maxPayload = 8 << 20
 
 // receiver receives webhooks, and may delay the answer to a request.
@@ -33,11 +33,11 @@ func newReceiver(t *testing.T) *receiver {
 
 // ServeHTTP receives an event.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	body, err := readAll(request.Body)
+	content, err := io.ReadAll(io.LimitReader(request.Body, maxPayload))
 	if err != nil {
 		return // the sender was killed while it wrote
 	}
-	id := request.Header.Get("webhook-id")
+	body, id := string(content), request.Header.Get("webhook-id")
 	r.mutex.Lock()
 	hold := r.hold
 	r.mutex.Unlock()
@@ -73,9 +73,4 @@ func (r *receiver) wrongs() []string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	return append([]string{}, r.problems...)
-}
-
-func readAll(from io.Reader) (string, error) {
-	content, err := io.ReadAll(io.LimitReader(from, maxPayload))
-	return string(content), err
 }

@@ -152,10 +152,10 @@ func (s *trial) newKeyIn(namespace, name string, scopes ...v1alpha1.Scope) strin
 func (s *trial) stage() {
 	s.t.Helper()
 	s.staged = map[group][]string{}
-	for i, f := range s.findings(s.t.Context()) {
+	for _, f := range s.findings(s.t.Context()) {
 		file := filepath.Base(f.Spec.Details.Location.FilePath)
 		name, _, _ := strings.Cut(file, "-")
-		s.staged[group(name)] = append(s.staged[group(name)], s.findings(s.t.Context())[i].Name)
+		s.staged[group(name)] = append(s.staged[group(name)], f.Name)
 	}
 	for g, count := range members {
 		slices.Sort(s.staged[g])

@@ -355,11 +355,7 @@ func (u *uploadsTrial) read(ctx context.Context) error {
 
 // weigh records the memory of a facade, if it runs.
 func (u *uploadsTrial) weigh(ctx context.Context, facade *rig.Replica) {
-	_, body, err := fetch(ctx, "http://"+facade.MetricsAddress+"/metrics")
-	if err != nil {
-		return
-	}
-	if bytes, err := harness.Sum(body, "process_resident_memory_bytes", nil); err == nil {
+	if bytes, err := metric(ctx, facade, "process_resident_memory_bytes"); err == nil {
 		u.mutex.Lock()
 		u.peak = max(u.peak, bytes)
 		u.mutex.Unlock()
