@@ -44,7 +44,7 @@ func TestAPolicyThatReadsNowTakesUpAFindingWithoutAWrite(t *testing.T) {
 	judged(older, true) // the policy decides by now
 	judged(old, false)
 	judged(recent, false)
-	versions := []string{policy.ResourceVersion, older.ResourceVersion, recent.ResourceVersion}
+	before := env.Versions(t, policy, older, recent)
 	generation := old.Generation
 
 	harness.Eventually(t, func(g Gomega) { g.Expect(clock.HasWaiters()).To(BeTrue(), "the ticker runs") })
@@ -52,8 +52,5 @@ func TestAPolicyThatReadsNowTakesUpAFindingWithoutAWrite(t *testing.T) {
 	judged(old, true)
 	g.Expect(old.Generation).To(Equal(generation), "somebody wrote the finding")
 	g.Expect(old.Status.UpdatedAt.Time).To(BeTemporally("==", begin.Add(policies.NowInterval)))
-	testenv.Get(t, g, env, policy)
-	testenv.Get(t, g, env, older)
-	testenv.Get(t, g, env, recent)
-	g.Expect([]string{policy.ResourceVersion, older.ResourceVersion, recent.ResourceVersion}).To(Equal(versions), "something else was written")
+	harness.Same(t, "everything else", before, env.Versions(t, policy, older, recent))
 }

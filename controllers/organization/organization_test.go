@@ -3,7 +3,6 @@ package organization
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"testing"
 	"time"
@@ -339,24 +338,14 @@ func TestSettledOrganizationIsNotWritten(t *testing.T) {
 	organization := testenv.CreateReady(t, env, builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(10))}
 	}).Build())
-	versions := func() map[string]string {
-		g := NewWithT(t)
-		out := map[string]string{"organization": testenv.Get(t, g, env, organization).ResourceVersion}
-		out["account"] = testenv.Get(t, g, env, scannerAccount("org-calm")).ResourceVersion
-		out["quota"] = testenv.Get(t, g, env, quotaIn("org-calm")).ResourceVersion
-		for _, role := range []string{viewerRole, triagerRole, scannerRole} {
-			out[role] = testenv.Get(t, g, env, binding("org-calm", role)).ResourceVersion
-		}
-		return out
-	}
-	before := versions()
+	objects := []client.Object{organization, scannerAccount("org-calm"), quotaIn("org-calm"),
+		binding("org-calm", viewerRole), binding("org-calm", triagerRole), binding("org-calm", scannerRole)}
+	before := env.Versions(t, objects...)
 	stop()
 	// A start reconciles everything; the new organization shows when that is done.
 	start(t)
 	readyOrganization(t, "calm-marker")
-	if after := versions(); !maps.Equal(before, after) {
-		t.Errorf("written without need: before %v, after %v", before, after)
-	}
+	harness.Same(t, "what is stored", before, env.Versions(t, objects...))
 }
 
 func TestTwoControllersMakeOneNamespace(t *testing.T) {

@@ -175,7 +175,7 @@ func TestAPolicyThatChangesNothingWritesNothing(t *testing.T) {
 	r.declares("mute", "finding.ruleID == 'G1'", nil)
 	r.is(muted, v1alpha1.FindingStateOpenMuted, "mute")
 	r.is(other, v1alpha1.FindingStateOpen, "")
-	versions := []string{muted.ResourceVersion, other.ResourceVersion}
+	before := env.Versions(t, muted, other)
 
 	second := r.declares("same", "finding.ruleID == 'G1'", nil)
 	r.says(second, v1alpha1.ReasonShadowed, ok)
@@ -184,9 +184,7 @@ func TestAPolicyThatChangesNothingWritesNothing(t *testing.T) {
 	quiet := second.ResourceVersion
 	marker := r.finds("f-3", "G2") // a later object is reconciled later
 	r.is(marker, v1alpha1.FindingStateOpen, "")
-	for i, f := range []*v1alpha1.Finding{muted, other} {
-		g.Expect(testenv.Get(t, g, env, f).ResourceVersion).To(Equal(versions[i]), f.Name+" was written")
-	}
+	harness.Same(t, "the findings", before, env.Versions(t, muted, other))
 
 	// The policies are evaluated again once the finding is counted, with the same results.
 	third := r.declares("z", "finding.ruleID == 'G2'", nil)
@@ -282,16 +280,14 @@ func TestAPreviewWritesNothingToFindings(t *testing.T) {
 	env.Patch(t, decided, `{"spec":{"triage":{"userStatus":"active"}}}`)
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	r.is(decided, v1alpha1.FindingStateOpen, "")
-	versions := []string{f.ResourceVersion, decided.ResourceVersion}
+	before := env.Versions(t, f, decided)
 	policy := r.declares("look", "finding.ruleID == 'G1'", func(s *v1alpha1.TriagePolicySpec) { s.Mode = "" })
 	r.counts(policy, 2, 0, 1, 0, 1, 0)
 	r.says(policy, v1alpha1.ReasonPreview, ok)
 	g.Expect(policy.Status.Samples).To(Equal([]v1alpha1.ResourceName{"f-1", "f-2"}))
 	marker := r.finds("f-3", "G2")
 	r.is(marker, v1alpha1.FindingStateOpen, "")
-	for i, f := range []*v1alpha1.Finding{f, decided} {
-		g.Expect(testenv.Get(t, g, env, f).ResourceVersion).To(Equal(versions[i]), f.Name+" was written")
-	}
+	harness.Same(t, "the findings", before, env.Versions(t, f, decided))
 }
 
 func TestAFailingEvaluationIsShownAndStopsNoOtherPolicy(t *testing.T) {
@@ -328,7 +324,6 @@ func TestPoliciesDecideInTheirOwnNamespaceAlone(t *testing.T) {
 }
 
 func TestARestartKeepsVerdictsAndWritesNothing(t *testing.T) {
-	g := NewWithT(t)
 	stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	r := newRoom(t)
 	f := r.finds("f-1", "G1")
@@ -338,12 +333,11 @@ func TestARestartKeepsVerdictsAndWritesNothing(t *testing.T) {
 	r.says(policy, v1alpha1.ReasonInForce, ok)
 	r.says(other, v1alpha1.ReasonNeverMatched, ok)
 	stop()
-	versions := []string{testenv.Get(t, g, env, f).ResourceVersion, testenv.Get(t, g, env, policy).ResourceVersion}
+	before := env.Versions(t, f, policy)
 	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 	r.is(r.finds("f-2", "G2"), v1alpha1.FindingStateOpenMuted, "other")
 	r.counts(other, 1, 1, 0, 0, 0, 0)
-	g.Expect(testenv.Get(t, g, env, f).ResourceVersion).To(Equal(versions[0]), "the finding was written")
-	g.Expect(testenv.Get(t, g, env, policy).ResourceVersion).To(Equal(versions[1]), "the policy was written")
+	harness.Same(t, "what is stored", before, env.Versions(t, f, policy))
 }
 
 func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {

@@ -74,23 +74,6 @@ func (g *repo) sync() {
 	}
 }
 
-// same checks that the objects were not written since.
-func same(t *testing.T, before map[client.Object]string) {
-	t.Helper()
-	for object, version := range before {
-		testenv.Get(t, NewWithT(t), env, object)
-		harness.Same(t, "the version of "+object.GetName(), version, object.GetResourceVersion())
-	}
-}
-
-func versions(objects ...client.Object) map[client.Object]string {
-	out := map[client.Object]string{}
-	for _, object := range objects {
-		out[object] = object.GetResourceVersion()
-	}
-	return out
-}
-
 // The statements of docs/kinds/triagepolicy.md about decisions in Git, with kubectl: GitOps tools use the same
 // calls.
 func TestDecisionsInGitArePolicies(t *testing.T) {
@@ -112,7 +95,8 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 	r.says(byName, v1alpha1.ReasonInForce, ok)
 	g.Expect(byRule.Spec.By).To(Equal(git.username), "the tool signs what it applies")
 
-	written := versions(byRule, byName, anns, rests, undecided, named)
+	objects := []client.Object{byRule, byName, anns, rests, undecided, named}
+	before := env.Versions(t, objects...)
 	git.sync()
 	// With the field manager that applied the set, diff would remove the set's own label, since it
 	// does not know sets.
@@ -121,7 +105,7 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 	if err != nil || out != "" {
 		t.Errorf("a second sync would change something: %v\n%s", err, out)
 	}
-	same(t, written)
+	harness.Same(t, "what is stored", before, env.Versions(t, objects...))
 	g.Expect([]int64{byRule.Generation, byName.Generation}).To(Equal([]int64{1, 1}))
 
 	annDecides(t, r, anns)
@@ -130,9 +114,9 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 	r.is(rests, v1alpha1.FindingStateOpenMuted, "")
 	r.counts(byRule, 3, 1, 0, 0, 1, 0)
 	triage := []v1alpha1.FindingTriage{anns.Spec.Triage, rests.Spec.Triage}
-	written = versions(byRule, byName, anns, rests, undecided, named)
+	before = env.Versions(t, objects...)
 	git.sync()
-	same(t, written)
+	harness.Same(t, "what is stored", before, env.Versions(t, objects...))
 
 	g.Expect(os.Remove(filepath.Join(git.folder, "by-rule.yaml"))).To(Succeed())
 	git.sync()

@@ -3,6 +3,7 @@ package testenv
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"testing"
 
@@ -143,6 +144,16 @@ func Get[T client.Object](t testing.TB, g Gomega, e *Environment, object T) T {
 	t.Helper()
 	g.Expect(e.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
+}
+
+// Versions reads the objects again, and returns their names and resource versions: the same until one is written.
+func (e *Environment) Versions(t testing.TB, objects ...client.Object) (versions []string) {
+	t.Helper()
+	for _, object := range objects {
+		Get(t, NewWithT(t), e, object)
+		versions = append(versions, fmt.Sprintf("%T %s: %s", object, object.GetName(), object.GetResourceVersion()))
+	}
+	return versions
 }
 
 // Finding returns the stored finding.
