@@ -134,8 +134,6 @@ type scope struct {
 	counted, earlier tally
 	// partial: the count was given up because it took too long.
 	partial bool
-	// whyNot is the reason why the declared spec does not decide, because the message for users.
-	whyNot, because string
 }
 
 func newScope() *scope {

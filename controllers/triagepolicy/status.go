@@ -93,10 +93,10 @@ func (r *Reconciler) earlierMay(s *scope) bool {
 // report records the counts and sets the conditions.
 func (r *Reconciler) report(_ context.Context, s *scope) error {
 	s.recordCounts()
-	s.explain()
+	whyNot, because := s.explain()
 	s.judgeCompiled()
-	s.judgeInForce()
-	s.judgeReady()
+	s.judgeInForce(whyNot, because)
+	s.judgeReady(whyNot, because)
 	r.numbers.note(client.ObjectKeyFromObject(s.Object), s.Object)
 	return nil
 }
@@ -151,14 +151,15 @@ func (s *scope) judgeCompiled() {
 	s.Condition(v1alpha1.ConditionCompiled, true, v1alpha1.ReasonCompiled, "The expression spec.match is valid.")
 }
 
-func (s *scope) judgeInForce() {
+// judgeInForce takes what explain returns.
+func (s *scope) judgeInForce(whyNot, because string) {
 	in, status := s.Status.InForce, s.Status
 	switch {
 	case in == nil:
-		s.Condition(v1alpha1.ConditionInForce, false, s.whyNot, s.because)
+		s.Condition(v1alpha1.ConditionInForce, false, whyNot, because)
 	case in.Generation != s.Object.Generation:
 		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonEarlierGeneration,
-			"The generation in status.inForce remains in force. "+s.because)
+			"The generation in status.inForce remains in force. "+because)
 	case status.Matched == 0 && status.LastMatchedAt == nil && status.Failed > 0:
 		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
 			"No open finding has matched yet, and spec.match cannot be evaluated for some: see status.failure.")
@@ -174,13 +175,12 @@ func (s *scope) judgeInForce() {
 	}
 }
 
-// explain sets why the declared generation does not decide; whyNot is empty if it does.
-func (s *scope) explain() {
-	if s.whyNot = v1alpha1.ReasonNotCompiled; s.wrong == nil {
-		s.whyNot = why(&s.Object.Spec, &s.counted, s.Now)
+// explain returns the reason why the declared generation does not decide, "" if it does, and the message for users.
+func (s *scope) explain() (whyNot, because string) {
+	if whyNot = v1alpha1.ReasonNotCompiled; s.wrong == nil {
+		whyNot = why(&s.Object.Spec, &s.counted, s.Now)
 	}
-	var because string
-	switch s.whyNot {
+	switch whyNot {
 	case v1alpha1.ReasonNotCompiled:
 		because = "The expression of the present spec does not compile: the condition Compiled says where it is wrong."
 	case v1alpha1.ReasonPreview:
@@ -204,19 +204,20 @@ func (s *scope) explain() {
 		because = "A hundred other policies are in force in the organization, which is the maximum: " +
 			"delete one that is not needed."
 	}
-	s.because = because
+	return whyNot, because
 }
 
-func (s *scope) judgeReady() {
-	switch reason := s.whyNot; {
-	case reason == v1alpha1.ReasonNotCompiled:
+// judgeReady takes what explain returns.
+func (s *scope) judgeReady(whyNot, because string) {
+	switch {
+	case whyNot == v1alpha1.ReasonNotCompiled:
 		s.Judge(conditions.Verdict{
-			Stalled: true, Reason: reason,
+			Stalled: true, Reason: whyNot,
 			Message: fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable()),
 		})
-	case reason == v1alpha1.ReasonTooMany, reason == v1alpha1.ReasonTooManyPolicies, reason == v1alpha1.ReasonTooCostly:
-		s.Judge(conditions.Verdict{Stalled: true, Reason: reason, Message: s.because})
-	case s.partial && reason == "":
+	case whyNot == v1alpha1.ReasonTooMany, whyNot == v1alpha1.ReasonTooManyPolicies, whyNot == v1alpha1.ReasonTooCostly:
+		s.Judge(conditions.Verdict{Stalled: true, Reason: whyNot, Message: because})
+	case s.partial && whyNot == "":
 		s.Judge(conditions.Verdict{
 			Stalled: true, Reason: v1alpha1.ReasonTooCostly,
 			Message: "Counting the policy's matches takes too long: the counts are out of date. The policy still decides.",

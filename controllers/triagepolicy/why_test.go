@@ -47,9 +47,8 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 	for matched, unknown := range map[int32]bool{9: true, 10: false} {
 		s := newScope()
 		s.Object.Spec, s.counted = apply, tally{matched: matched, stopped: true, costly: true}
-		s.explain()
-		if strings.Contains(s.because, "every ten minutes") != unknown {
-			t.Errorf("%d of 10 were counted to match: %s", matched, s.because)
+		if _, message := s.explain(); strings.Contains(message, "every ten minutes") != unknown {
+			t.Errorf("%d of 10 were counted to match: %s", matched, message)
 		}
 	}
 }
@@ -85,7 +84,7 @@ func TestAnotherMatchHasMatchedNothingYet(t *testing.T) {
 		s.Begin(matched.Time)
 		s.Status.InForce, s.partial = inForce(2, "true"), false
 		s.recordCounts()
-		s.judgeInForce()
+		s.judgeInForce("", "")
 		harness.Same(t, c.name, c.want, reason(s.Object, v1alpha1.ConditionInForce))
 	}
 }
