@@ -37,7 +37,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		{"no credentials in arguments", []string{"--otlp-endpoint=http://me:secret@collector"}, "--otlp-endpoint must have no credentials"},
 		{"a share is no percentage", []string{"--trace-sample-ratio=10"}, "--trace-sample-ratio must be from 0 to 1"},
 		{"a share is a number", []string{"--trace-sample-ratio=NaN"}, "--trace-sample-ratio must be from 0 to 1"},
-		{"all mistakes are told at once", []string{"--log-format=xml", "--key-staleness=0s"}, "--key-staleness"},
+		{"all mistakes are reported at once", []string{"--log-format=xml", "--key-staleness=0s"}, "--key-staleness"},
 	} {
 		err := validateAPIServer(test.flags...)
 		wantsKnownFlags(t, err)
@@ -87,7 +87,7 @@ func TestATokenFileIsBesideItsKubeconfig(t *testing.T) {
 	harness.Same(t, "token file", filepath.Join(folder, "api.token"), config.BearerTokenFile)
 }
 
-func TestBothHalvesHearTheTimeOfTheAPIServerOfTheKinds(t *testing.T) {
+func TestBothHalvesReadTheTimeOfTheAPIServerOfTheKinds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	for _, o := range []commonOptions{{kubeconfig: path}, {kubeconfig: "/nowhere", findingsKubeconfig: path}} {
 		testenv.CheckUsesServerTime(t, func(url string) (*rest.Config, error) {

@@ -98,7 +98,7 @@ func status(t *testing.T, url string) int {
 
 // A settled cluster with many objects of each kind gets no write to the API group, also not when the controllers restart
 // and reconcile everything again.
-func TestSettledClusterSeesNoWrite(t *testing.T) {
+func TestReconciledClusterSeesNoWrite(t *testing.T) {
 	const n = 10
 	// Not with --leader-elect: a busy machine may renew a Lease too late.
 	flags := controllerFlags(t, "0", "--webhook-allow-cidr", "127.0.0.0/8")

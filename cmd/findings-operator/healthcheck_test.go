@@ -33,7 +33,7 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 		{"a query is no code", []string{server.URL + "/?a=b"}, ""},
 		{"nor is a number in it", []string{"--timeout=2s", server.URL + "/sized?a=b&size=100"}, ""},
 		{"a code may follow it", []string{"--timeout=2s", server.URL + "/keyed?size=100=401"}, ""},
-		{"the wrong code is told", []string{"--timeout=1ms", server.URL + "/keyed"}, "/keyed"},
+		{"the wrong code is reported", []string{"--timeout=1ms", server.URL + "/keyed"}, "/keyed"},
 		{"one of many is enough to fail", []string{"--timeout=2s", server.URL, server.URL + "/keyed"}, "returned 401, want 200"},
 		{"a redirect is not followed", []string{"--timeout=2s", server.URL + "/moved"}, "returned 302"},
 		{"a mistake ends it at once", []string{"findings-api"}, "is not a URL"},

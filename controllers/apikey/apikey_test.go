@@ -594,7 +594,7 @@ func TestSecretGoesWithItsKey(t *testing.T) {
 	env.AwaitGone(t, tokenSecret(key))
 }
 
-func TestSettledKeyIsNotWritten(t *testing.T) {
+func TestReconciledKeyIsNotWritten(t *testing.T) {
 	stop := start(t)
 	key := newKey(t, "calm")
 	waitUntilIssued(t, key)

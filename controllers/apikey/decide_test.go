@@ -47,7 +47,7 @@ func someScope(t *rapid.T) *scope {
 }
 
 // The issued token is the wanted one, and another decision changes nothing: reconciles settle.
-func TestDecisionsSettleAndKeepWithinTheirBounds(t *testing.T) {
+func TestDecisionsConvergeAndKeepWithinTheirBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := someScope(t)
 		var have *issued
@@ -165,7 +165,7 @@ func TestAnOverlapEndsNoLaterThanItsToken(t *testing.T) {
 	}
 }
 
-func TestNextLookIsAtTheNextChange(t *testing.T) {
+func TestTheNextReconcileIsAtTheNextChange(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	at := func(d time.Duration) *v1alpha1.Time { return new(v1alpha1.NewTime(now.Add(d))) }
 	cases := map[string]struct {

@@ -58,7 +58,7 @@ func TestStatusFollowsTheSpec(t *testing.T) {
 	g.Expect(v1alpha1.FindCondition(finding.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
 }
 
-func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
+func TestReadyNamesWhatIsMissingAndChangesWhenItComesOrGoes(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	finding := builder.Finding("f-1").In(ns).Build()
@@ -82,7 +82,7 @@ func TestReadySaysWhatIsMissingAndIsWokenWhenItComesOrGoes(t *testing.T) {
 	reason(v1alpha1.ReasonRepositoryNotFound)
 }
 
-// A finding that begins to wait at the moment when the awaited object is created must be woken.
+// A finding that begins to wait at the moment when the awaited object is created must be enqueued.
 func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
 	controllertest.Start(t, env, Settings{}.SetupWithManager)
 	ns := env.Namespace(t)

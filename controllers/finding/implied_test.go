@@ -311,7 +311,7 @@ func TestAChangeOfAFindingWithoutAStatusIsRecordedWhicheverWay(t *testing.T) {
 }
 
 // A finding may be left before the cache shows an endpoint that is older than the finding.
-func TestAnEndpointHearsOfAFindingThatWasLeftBeforeTheCacheShowedIt(t *testing.T) {
+func TestAnEndpointGetsAFindingThatWasLeftBeforeTheCacheShowedIt(t *testing.T) {
 	statuses := NewImplied()
 	ns, _ := started(t, Settings{Implied: statuses}.SetupWithManager)
 	g := NewWithT(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // Each step happens between the time when a finding is judged and the time when its verdict is in the cache.
-func TestAVerdictIsLookedAtAgainUnlessItIsSureToStand(t *testing.T) {
+func TestAFindingIsJudgedAgainUnlessItsVerdictIsSureToStand(t *testing.T) {
 	before, after, ended := builder.Finding("f").Build(), builder.Finding("f").Build(), builder.Finding("f").Build()
 	after.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}
 	end := v1alpha1.NewTime(time.Unix(0, 0))
@@ -83,7 +83,7 @@ func TestAVerdictIsLookedAtAgainUnlessItIsSureToStand(t *testing.T) {
 }
 
 // A finding whose project is created or deleted while it is judged is judged again: the policies saw other facts.
-func TestAVerdictIsLookedAtAgainWhereItsProjectComesOrGoes(t *testing.T) {
+func TestAFindingIsJudgedAgainWhenItsProjectComesOrGoes(t *testing.T) {
 	namespace := env.Namespace(t)
 	before, after := builder.Finding("f").In(namespace).Build(), builder.Finding("f").In(namespace).Build()
 	after.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}

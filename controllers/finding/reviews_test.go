@@ -265,9 +265,9 @@ func listing(list func(into client.ObjectList, selected string)) *Reconciler {
 	return &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, policies: policies.NewBook(c)}
 }
 
-// Thousands of results may differ only in their line. Each look at them reads them, and the closed ones that may share
-// an earlier key, once, not once per finding.
-func TestFindingsAlikeAreReadOncePerLook(t *testing.T) {
+// Thousands of results may differ only in their line. Judging them reads them, and the closed ones that may share an
+// earlier key, once, not once per finding.
+func TestFindingsAlikeAreReadOnce(t *testing.T) {
 	f := inBase("org-x", "f", "md5")
 	issue := inPullRequest("i-1", f)
 	issue.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
@@ -312,9 +312,9 @@ func TestAPanicOverOneFindingLeavesTheOthersJudged(t *testing.T) {
 	NewWithT(t).Expect(got).To(ConsistOf(HaveField("Name", "broken"), HaveField("Name", "other")))
 }
 
-// While the findings of a decided result are looked at, an import adds and closes many more: they wait for one more
-// look, and no other event waits for it.
-func TestFindingsAlikeAreLookedAtTogether(t *testing.T) {
+// While the findings of a decided result are judged, an import adds and closes many more: they wait for one more
+// judgement, and no other event waits for it.
+func TestFindingsAlikeAreRejudgedTogether(t *testing.T) {
 	began, goOn := make(chan string), make(chan bool)
 	r := listing(func(into client.ObjectList, selected string) {
 		switch into := into.(type) {

@@ -333,7 +333,7 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 	}
 }
 
-func TestSettledOrganizationIsNotWritten(t *testing.T) {
+func TestReconciledOrganizationIsNotWritten(t *testing.T) {
 	stop := start(t)
 	organization := testenv.CreateReady(t, env, builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(10))}
@@ -377,7 +377,7 @@ func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	env.AwaitGone(t, namespace, organization)
 }
 
-func TestRemovalTakesEverythingAlongWhenTold(t *testing.T) {
+func TestRemovalRemovesTheContentsWhenAsked(t *testing.T) {
 	env.StartControllerManager(t, "namespace-controller")
 	start(t)
 	organization := readyOrganization(t, "forced")

@@ -232,7 +232,7 @@ func TestEachBlockingKindHoldsAnOrganization(t *testing.T) {
 	}
 }
 
-func TestHowManyAreHeldIsToldByOneObject(t *testing.T) {
+func TestHowManyAreHeldIsReadFromAListOfOneObject(t *testing.T) {
 	r := &Reconciler{Base: reconcile.Base{Live: env.AsController(t)}}
 	s := scopeOf(builder.Organization("many").Build())
 	newNamespace(t, s.namespace(), nil)

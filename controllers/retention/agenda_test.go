@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestOrganizationsAreLookedAtWhenSomethingFinishes(t *testing.T) {
+func TestOrganizationsAreReconciledWhenSomethingFinishes(t *testing.T) {
 	asIs := func(*v1alpha1.Finding) {}
 	opened := func(f *v1alpha1.Finding) { f.Spec.Closed = nil }
 	labelled := func(f *v1alpha1.Finding) { f.Labels = map[string]string{"a": "b"} }
@@ -29,7 +29,7 @@ func TestOrganizationsAreLookedAtWhenSomethingFinishes(t *testing.T) {
 		{reason: "one that comes closed", after: finding(asIs), woke: true},
 		{reason: "one that comes open", after: finding(opened)},
 		{reason: "a closure", before: finding(opened), after: finding(asIs), woke: true},
-		{reason: "what was owed is told", before: finding(func(f *v1alpha1.Finding) { f.Status.EmittedSeq = 0 }), after: finding(asIs), woke: true},
+		{reason: "what was owed is sent", before: finding(func(f *v1alpha1.Finding) { f.Status.EmittedSeq = 0 }), after: finding(asIs), woke: true},
 		{reason: "a label on a closed one", before: finding(asIs), after: finding(labelled)},
 		{reason: "a reopening", before: finding(asIs), after: finding(opened)},
 		{reason: "a comment is taken back", before: finding(func(f *v1alpha1.Finding) { f.Spec.Triage.Comments = "x" }), after: finding(asIs), woke: true},
@@ -47,12 +47,12 @@ func TestOrganizationsAreLookedAtWhenSomethingFinishes(t *testing.T) {
 	}
 	q := &handlertest.Queue{}
 	newAgenda().handler(time.Minute).Create(t.Context(), event.CreateEvent{Object: finding(asIs), IsInInitialList: true}, q)
-	harness.Same(t, "at the start each organization is looked at anyhow", 0, len(q.Added))
+	harness.Same(t, "at the start each organization is reconciled anyway", 0, len(q.Added))
 }
 
 // After any creations, changes and deletions, the due entries are those of a full scan, in order,
 // and once everything is deleted the agenda is empty.
-func TestTheAgendaIsThatOfALookAtEverything(t *testing.T) {
+func TestTheAgendaIsThatOfAListOfEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, q := newAgenda(), &handlertest.Queue{}
 		h := a.handler(time.Minute)

@@ -213,7 +213,7 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	setRetention(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0)})
 	finding := testenv.Create(t, env, builder.Finding("f-new").In(ns).Build())
 	created := delivered(t, ns, webhooks.DeliveryName(finding.UID, 1, "endpoint"), "finding.created", "f-new", 2*time.Hour)
-	other := delivered(t, ns, "d-other", "finding.updated", "f-new", time.Hour) // later, so it is looked at after the first
+	other := delivered(t, ns, "d-other", "finding.updated", "f-new", time.Hour) // later, so it comes after the first
 	earlier := webhooks.DeliveryName("an earlier finding", 1, "endpoint")
 	namesake := delivered(t, ns, earlier, "finding.created", "f-new", time.Hour)
 	start(t, quick)
@@ -222,7 +222,7 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 
 	finding.Status.UpdatedAt = ptr.To(v1alpha1.Now())
 	markObserved(t, finding)
-	setRetention(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
+	setRetention(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // to reconcile at once
 	env.AwaitGone(t, created)
 }
 
@@ -263,7 +263,7 @@ func TestACreationThatWaitsForABacklogHoldsDeliveriesAndScans(t *testing.T) {
 	NewWithT(t).Expect(left.IsRequested(finding)).To(BeFalse(), "a status would free nothing")
 
 	left.Leave(finding, false)
-	setRetention(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
+	setRetention(t, "backlog", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // to reconcile at once
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(left.IsRequested(finding)).To(BeTrue())
 		g.Expect(env.Gone(t, scan)).To(BeTrue())
@@ -294,7 +294,7 @@ func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeEquivalentTo(1))
 	})
-	setRetention(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // look at once
+	setRetention(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // to reconcile at once
 	env.AwaitGone(t, delivery)
 }
 
@@ -443,7 +443,7 @@ func TestSleepForgetsNothing(t *testing.T) {
 
 // Reconciling an organization with nothing due makes no request, and requeues for when something
 // is.
-func TestALookAtNothingDueCostsNothing(t *testing.T) {
+func TestAReconcileWithNothingDueCostsNothing(t *testing.T) {
 	r := newReconciler(interceptor.NewClient(nil, interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {
 			o, ok := object.(*v1alpha1.Organization)

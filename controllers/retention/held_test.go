@@ -31,7 +31,7 @@ func TestOwedScansOf(t *testing.T) {
 		finding *v1alpha1.Finding
 		want    []string
 	}{
-		{"everything is told", finding(func(f *v1alpha1.Finding) { f.Status.Transitions, f.Status.EmittedSeq = transitions, 5 }), nil},
+		{"everything is sent", finding(func(f *v1alpha1.Finding) { f.Status.Transitions, f.Status.EmittedSeq = transitions, 5 }), nil},
 		{"what is not told, each scan once", finding(func(f *v1alpha1.Finding) { f.Status.Transitions, f.Status.EmittedSeq = transitions, 1 }), []string{"s-2", "s-3"}},
 		{"what its controller has not seen", finding(func(f *v1alpha1.Finding) {
 			f.Generation = 3

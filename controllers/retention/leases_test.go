@@ -76,7 +76,7 @@ func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
 }
 
 // A round of removals may take longer than the time between two checks.
-func TestAllIdleLeasesGoBeforeTheNextLook(t *testing.T) {
+func TestAllIdleLeasesAreRemovedBeforeTheNextCheck(t *testing.T) {
 	ns := env.Organization(t, "many-leases")
 	clock := clocktesting.NewFakePassiveClock(noon)
 	r := newReconciler(env.AsController(t), nil, Settings{Rate: quick.Rate, Clock: clock})
@@ -192,14 +192,14 @@ func TestLeasesAreReadInSmallPagesAndTheirAnnotationsAreNotKept(t *testing.T) {
 	}
 }
 
-func TestALookAtLeasesOutlastsAnExpiredToken(t *testing.T) {
+func TestAListOfLeasesOutlastsAnExpiredToken(t *testing.T) {
 	leases := storeOf(2*leasePage, "")
 	leases.expires = leasePage
 	harness.Same(t, "due Leases", len(leases.leases), len(twice(t, leases).due))
 	harness.Same(t, "the page that has expired", 0, leases.expires)
 }
 
-func TestTheLeasesOfOneLookAreBounded(t *testing.T) {
+func TestTheLeasesOfOneCheckAreBounded(t *testing.T) {
 	leases := storeOf(maxLeases+1, "")
 	seen := twice(t, leases)
 	harness.Same(t, "due Leases", maxLeases, len(seen.due))

@@ -18,7 +18,7 @@ func TestAnObjectWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	long := time.Now().Add(-time.Hour)
 	kept := builder.Finding("f-kept").In(ns).Closed(long, "s").Build()
 	kept.Labels = controllertest.LegalHold
-	other := builder.Finding("f-other").In(ns).Closed(long.Add(time.Minute), "s").Build() // so it is looked at later
+	other := builder.Finding("f-other").In(ns).Closed(long.Add(time.Minute), "s").Build() // so it comes later
 	env.Create(t, kept, other)
 	markObserved(t, kept, other)
 	r := newReconciler(env.AsController(t), nil, quick)

@@ -105,10 +105,10 @@ func TestProgressOf(t *testing.T) {
 		condition string
 		changesIn time.Duration
 	}{
-		{"a fresh scan runs and is looked at when its hour is over", at(0), liveness{}, 0, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, time.Hour},
+		{"a fresh scan runs and is checked when its hour is over", at(0), liveness{}, 0, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, time.Hour},
 		{"the look comes at the exact moment", at(-time.Minute), liveness{}, time.Minute, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 58 * time.Minute},
 		{"a moment before the hour it still runs", at(0), liveness{}, time.Hour - 1, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning, 1},
-		{"at the hour it is abandoned, and not looked at again", at(0), liveness{}, time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
+		{"at the hour it is abandoned, and not checked again", at(0), liveness{}, time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
 		{"a start in the future counts as the creation", at(48 * time.Hour), liveness{}, time.Hour, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned, 0},
 		{"an end needs no clock", ended(at(0), v1alpha1.ScanSucceeded), liveness{}, 0, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},
 		{"an end that comes late counts", ended(at(0), v1alpha1.ScanSucceeded), liveness{}, 9 * time.Hour, v1alpha1.ScanPhaseCompleted, v1alpha1.ReasonReconciled, 0},

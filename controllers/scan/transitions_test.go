@@ -78,7 +78,7 @@ func TestWhatIsRecordedOfAScan(t *testing.T) {
 			[]string{"1 completed >Failed scanner/gosec +1m0s"}},
 		{"another look adds nothing", []step{{ends(time.Minute, v1alpha1.ScanFailed), time.Minute}, {nothing, day}},
 			[]string{"1 completed >Failed scanner/gosec +1m0s"}},
-		{"given up, dated when its time was over and not when it was looked at", []step{{nothing, 0}, {nothing, 5 * time.Hour}, {nothing, day}},
+		{"given up, dated when its time was over and not when it was checked", []step{{nothing, 0}, {nothing, 5 * time.Hour}, {nothing, day}},
 			[]string{abandoned}},
 		{"given up once, though the clock goes back", []step{{nothing, time.Hour}, {nothing, time.Minute}, {nothing, day}},
 			[]string{abandoned}},

@@ -47,7 +47,7 @@ func TestAnOperationWhoseCommentsTakeTooMuchInAllFailsBeforeItKeepsASet(t *testi
 			}
 			return c.List(ctx, into, options...)
 		}})
-		operation, _ := looks(t, r, "mute")
+		operation, _ := reconciled(t, r, "mute")
 		harness.Same(t, "phase: "+c.reason, c.phase, operation.Status.Phase)
 		parts := &v1alpha1.TriageOperationPartList{}
 		harness.Must(t, r.Client.List(t.Context(), parts))
@@ -74,7 +74,7 @@ func TestANamedFindingIsReadLiveIfTheCacheDoesNotHoldItAndStaysInTheSetIfItDoesN
 	for _, c := range []client.Client{r.Client, live.Client} {
 		harness.Must(t, c.Create(t.Context(), operation.DeepCopy()))
 	}
-	made, _ := looks(t, r, "mute")
+	made, _ := reconciled(t, r, "mute")
 	harness.Same(t, "matched and would change", "3 2; 0 0 0 0", counts(made))
 	part := &v1alpha1.TriageOperationPart{}
 	harness.Must(t, r.Client.Get(t.Context(), client.ObjectKey{Namespace: "org-acme", Name: "mute-000"}, part))

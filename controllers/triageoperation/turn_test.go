@@ -61,7 +61,7 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 	}{
 		{"nobody", nil, ""},
 		{"an older one that works", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationRunning, "")}, "a"},
-		{"one that nobody has looked at yet", []v1alpha1.TriageOperation{made("a", earlier, "", "")}, "a"},
+		{"one that is not reconciled yet", []v1alpha1.TriageOperation{made("a", earlier, "", "")}, "a"},
 		{"of the same second, by name", []v1alpha1.TriageOperation{made("a", noon, v1alpha1.OperationSelecting, "")}, "a"},
 		{"a younger one", []v1alpha1.TriageOperation{made("z", noon, v1alpha1.OperationRunning, "")}, ""},
 		{"a preview", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationPreview, "")}, ""},
@@ -84,7 +84,7 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 	}
 }
 
-// line returns a reconciler of operations that nobody has looked at yet, "o-0" being the oldest; all with that status, and
+// line returns a reconciler of operations that are not reconciled yet, "o-0" being the oldest; all with that status, and
 // undos of that one, unless it is empty. It counts the writes of a status.
 func line(t *testing.T, length int, undo string, status v1alpha1.TriageOperationStatus) (r *Reconciler, writes *int) {
 	t.Helper()
@@ -108,8 +108,8 @@ func line(t *testing.T, length int, undo string, status v1alpha1.TriageOperation
 	return &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c, Recorder: &events.FakeRecorder{}}}, writes
 }
 
-// looks reconciles the operation once.
-func looks(t *testing.T, r *Reconciler, name string) (*v1alpha1.TriageOperation, ctrl.Result) {
+// reconciled reconciles the operation once.
+func reconciled(t *testing.T, r *Reconciler, name string) (*v1alpha1.TriageOperation, ctrl.Result) {
 	t.Helper()
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "org-acme", Name: name}})
 	harness.Must(t, err)
@@ -132,8 +132,8 @@ func ends(t *testing.T, r *Reconciler, o *v1alpha1.TriageOperation) *v1alpha1.Tr
 	return ended
 }
 
-// woken returns which operations the change enqueues. Before is nil for a new operation, after for a deleted one.
-func woken(r *Reconciler, before, after *v1alpha1.TriageOperation) string {
+// enqueued returns which operations the change enqueues. Before is nil for a new operation, after for a deleted one.
+func enqueued(r *Reconciler, before, after *v1alpha1.TriageOperation) string {
 	q := &handlertest.Queue{}
 	handlertest.Send(r.whoseTurnItIs(), q, before, after)
 	slices.Sort(q.Added)
@@ -141,31 +141,31 @@ func woken(r *Reconciler, before, after *v1alpha1.TriageOperation) string {
 }
 
 // An operation may hold 100 KB, and hundreds may wait.
-func TestAnOperationThatWaitsIsStoredOnceAndIsWokenWhenItsTurnComes(t *testing.T) {
+func TestAnOperationThatWaitsIsStoredOnceAndEnqueuedWhenItsTurnComes(t *testing.T) {
 	r, writes := line(t, 3, "", v1alpha1.TriageOperationStatus{})
-	last, result := looks(t, r, "o-2")
+	last, result := reconciled(t, r, "o-2")
 	if last.Status.Phase != v1alpha1.OperationSelecting || result.RequeueAfter < 10*time.Second {
-		t.Errorf("its phase is %q, and it looks again after %s", last.Status.Phase, result.RequeueAfter)
+		t.Errorf("its phase is %q, and it is reconciled again after %s", last.Status.Phase, result.RequeueAfter)
 	}
-	second, _ := looks(t, r, "o-1")
+	second, _ := reconciled(t, r, "o-1")
 	first := stored(t, r, "o-0")
-	harness.Same(t, "woken when one waits on", "", woken(r, second, second))
+	harness.Same(t, "enqueued when one waits on", "", enqueued(r, second, second))
 	ended := ends(t, r, first)
-	looks(t, r, "o-2")
-	harness.Same(t, "writes of the two that wait, with three looks", 2, *writes)
+	reconciled(t, r, "o-2")
+	harness.Same(t, "writes of the two that wait, in three reconciles", 2, *writes)
 
-	harness.Same(t, "woken when one has ended", "o-1 in 0s", woken(r, first, ended))
-	harness.Same(t, "woken when one that had ended is deleted", "", woken(r, ended, nil))
+	harness.Same(t, "enqueued when one has ended", "o-1 in 0s", enqueued(r, first, ended))
+	harness.Same(t, "enqueued when one that had ended is deleted", "", enqueued(r, ended, nil))
 	harness.Must(t, r.Client.Delete(t.Context(), second))
-	harness.Same(t, "woken when one is deleted", "o-2 in 0s", woken(r, second, nil))
+	harness.Same(t, "enqueued when one is deleted", "o-2 in 0s", enqueued(r, second, nil))
 	again := second.DeepCopy()
 	again.UID, again.ResourceVersion = "of-another", ""
 	again.CreationTimestamp = metav1.NewTime(last.CreationTimestamp.Add(time.Hour))
 	harness.Must(t, r.Client.Create(t.Context(), again))
-	harness.Same(t, "woken when one was deleted and created again unseen", "o-2 in 0s", woken(r, second, again))
+	harness.Same(t, "enqueued when one was deleted and created again unseen", "o-2 in 0s", enqueued(r, second, again))
 }
 
-func TestAnUndoThatWaitsIsWokenWhenNobodyIsAheadAndWakesOthersWhenItIsNot(t *testing.T) {
+func TestAnUndoThatWaitsIsEnqueuedWhenNobodyIsAhead(t *testing.T) {
 	r, _ := line(t, 3, "", v1alpha1.TriageOperationStatus{})
 	first, preview := stored(t, r, "o-0"), stored(t, r, "o-1")
 	preview.Status.Phase = v1alpha1.OperationPreview
@@ -176,16 +176,16 @@ func TestAnUndoThatWaitsIsWokenWhenNobodyIsAheadAndWakesOthersWhenItIsNot(t *tes
 		harness.Must(t, r.Client.Create(t.Context(), o))
 	}
 	undo("of-a-preview", "o-1", preview.CreationTimestamp.Time)
-	harness.Same(t, "woken when one has ended before an undo", "o-2 in 0s, of-a-preview in 0s", woken(r, first, ends(t, r, first)))
+	harness.Same(t, "enqueued when one has ended before an undo", "o-2 in 0s, of-a-preview in 0s", enqueued(r, first, ends(t, r, first)))
 	last := stored(t, r, "o-2")
-	harness.Same(t, "woken when the last has ended", "of-a-preview in 0s", woken(r, last, ends(t, r, last)))
+	harness.Same(t, "enqueued when the last has ended", "of-a-preview in 0s", enqueued(r, last, ends(t, r, last)))
 
 	r, _ = line(t, 1, "", v1alpha1.TriageOperationStatus{})
 	undo("of-nothing", "new", stored(t, r, "o-0").CreationTimestamp.Add(-time.Hour))
 	created := builder.TriageOperation("new", "G1").In("org-acme").Build()
 	created.CreationTimestamp = metav1.NewTime(stored(t, r, "o-0").CreationTimestamp.Add(time.Hour))
 	harness.Must(t, r.Client.Create(t.Context(), created))
-	harness.Same(t, "woken when what an undo names is created", "o-0 in 0s, of-nothing in 0s", woken(r, nil, created))
+	harness.Same(t, "enqueued when what an undo names is created", "o-0 in 0s, of-nothing in 0s", enqueued(r, nil, created))
 }
 
 func TestADecisionMadeWhileACommittedOperationWaitsIsLeft(t *testing.T) {
@@ -205,7 +205,7 @@ func TestADecisionMadeWhileACommittedOperationWaitsIsLeft(t *testing.T) {
 			f.Status = findingstate.Observe(f, nil, at)
 			harness.Must(t, r.Client.Create(t.Context(), f))
 		}
-		made, _ := looks(t, r, "mute")
+		made, _ := reconciled(t, r, "mute")
 		harness.Same(t, "matched and would change", "2 1; 0 0 0 0", counts(made))
 	}
 }
@@ -259,7 +259,7 @@ func TestUndosOfOneAnotherFail(t *testing.T) {
 		}
 		harness.Must(t, r.Client.Update(t.Context(), o))
 	}
-	undo, _ := looks(t, r, "o-0")
+	undo, _ := reconciled(t, r, "o-0")
 	harness.Same(t, "the phase of an undo of its undo", v1alpha1.OperationFailed, undo.Status.Phase)
 
 	r, _ = line(t, 4, "o-0", v1alpha1.TriageOperationStatus{})
@@ -268,10 +268,10 @@ func TestUndosOfOneAnotherFail(t *testing.T) {
 		o.Spec.Commit, o.Spec.Undo = true, undoes
 		harness.Must(t, r.Client.Update(t.Context(), o))
 	}
-	undo, _ = looks(t, r, "o-3")
+	undo, _ = reconciled(t, r, "o-3")
 	harness.Same(t, "the phase of an undo of one in a circle", v1alpha1.OperationSelecting, undo.Status.Phase)
 	for _, name := range []string{"o-0", "o-2", "o-1", "o-3"} {
-		undo, _ = looks(t, r, name)
+		undo, _ = reconciled(t, r, name)
 		harness.Same(t, "the phase in a circle of three: "+name, v1alpha1.OperationFailed, undo.Status.Phase)
 	}
 	ready := v1alpha1.FindCondition(stored(t, r, "o-0").Status.Conditions, v1alpha1.ConditionReady)
@@ -281,7 +281,7 @@ func TestUndosOfOneAnotherFail(t *testing.T) {
 	o := stored(t, r, "o-0")
 	o.Spec.Commit = true
 	harness.Must(t, r.Client.Update(t.Context(), o))
-	undo, _ = looks(t, r, "o-0")
+	undo, _ = reconciled(t, r, "o-0")
 	harness.Same(t, "the phase of an undo of itself", v1alpha1.OperationFailed, undo.Status.Phase)
 }
 
@@ -454,7 +454,7 @@ func othersAreDecided(t *testing.T, code, later int) {
 	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(ended))
 }
 
-func TestASetThatIsNotTakenFailsOnlyAfterAWhile(t *testing.T) {
+func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	parts := schema.GroupResource{Resource: "triageoperationparts"}
 	refusal := apierrors.NewForbidden(parts, "m-000", errors.New("exceeded quota"))

@@ -363,13 +363,13 @@ func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
 	g.Expect([]int32{policy.Status.Applied, policy.Status.WouldApply}).To(Equal([]int32{0, 1}))
 	g.Expect(at(from.Add(-time.Millisecond))).To(Equal(time.Millisecond))
 	g.Expect(policy.Status.InForce).To(BeNil())
-	g.Expect(at(from)).To(Equal(reconcile.LongestWait), "it looks at the clock again, in case that was put forward")
+	g.Expect(at(from)).To(Equal(reconcile.LongestWait), "it reads the clock again, in case that was put forward")
 	g.Expect(policy.Status.InForce.Generation).To(Equal(policy.Generation))
 	g.Expect(at(until.Add(-time.Minute))).To(Equal(time.Minute))
 	version := policy.ResourceVersion
 	g.Expect(at(until.Add(-time.Millisecond))).To(Equal(time.Millisecond))
 	g.Expect(policy.ResourceVersion).To(Equal(version), "it wrote before the end")
-	g.Expect(at(until)).To(Equal(reconcile.LongestWait), "it looks at the clock again, in case that was ahead")
+	g.Expect(at(until)).To(Equal(reconcile.LongestWait), "it reads the clock again, in case that was ahead")
 	g.Expect(policy.Status.InForce).To(BeNil())
 	g.Expect(reason(policy, v1alpha1.ConditionInForce)).To(Equal(v1alpha1.ReasonPolicyExpired))
 	version = policy.ResourceVersion

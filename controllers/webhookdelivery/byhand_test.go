@@ -50,8 +50,8 @@ func newByHand(t *testing.T, settings Settings) *byHand {
 	}}
 }
 
-// look reconciles the delivery and makes the attempt that this submits, if any.
-func (h *byHand) look(d *v1alpha1.WebhookDelivery) ctrl.Result {
+// reconcile reconciles the delivery and makes the attempt that this submits, if any.
+func (h *byHand) reconcile(d *v1alpha1.WebhookDelivery) ctrl.Result {
 	h.t.Helper()
 	key := client.ObjectKeyFromObject(d)
 	result, err := h.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: key})
@@ -112,7 +112,7 @@ func TestADeliveryIsRetriedByTheSchedule(t *testing.T) {
 	d := h.delivery(ns, "d-1", "team")
 	waits := []time.Duration{5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 10 * time.Hour}
 	for i, wait := range waits {
-		result := h.look(d)
+		result := h.reconcile(d)
 		g.Expect(d.Status.Attempts).To(HaveLen(i + 1))
 		g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
 		g.Expect(d.Status.FinishedAt).To(BeNil())
@@ -121,18 +121,18 @@ func TestADeliveryIsRetriedByTheSchedule(t *testing.T) {
 		g.Expect(result.RequeueAfter).To(BeNumerically("~", left, time.Second))
 
 		h.clock.Step(left - time.Second)
-		h.look(d)
+		h.reconcile(d)
 		g.Expect(r.got()).To(HaveLen(i+1), "a second early")
 		h.clock.Step(time.Second)
 	}
-	h.look(d)
+	h.reconcile(d)
 	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryFailed))
 	g.Expect(d.Status.Attempts).To(HaveLen(webhooks.AttemptsPerRound))
 	g.Expect(d.Status.NextAttemptAt).To(BeNil())
 	g.Expect(d.Status.FinishedAt.Time).To(BeTemporally("~", h.clock.Now(), time.Second))
 	g.Expect(v1alpha1.IsConditionTrue(d.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
 	h.clock.Step(30 * 24 * time.Hour)
-	h.look(d)
+	h.reconcile(d)
 	g.Expect(r.got()).To(HaveLen(webhooks.AttemptsPerRound), "there is an end")
 	for _, m := range r.got() {
 		g.Expect(m.header.Get("webhook-id")).To(Equal(d.Spec.Event.ID))
@@ -184,7 +184,7 @@ func TestEveryFailureIsRetried(t *testing.T) {
 			d := h.delivery(ns, "d-"+strconv.Itoa(i), "team")
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			h.look(d)
+			h.reconcile(d)
 			runtime.ReadMemStats(&after)
 			g.Expect(after.TotalAlloc-before.TotalAlloc).To(BeNumerically("<", 50<<20), "bytes for one attempt, the receiver's included")
 
@@ -200,7 +200,7 @@ func TestEveryFailureIsRetried(t *testing.T) {
 			g.Expect(status.FailingSince.Time).To(BeTemporally("==", attempt.At.Time))
 
 			h.clock.SetTime(d.Status.NextAttemptAt.Time)
-			h.look(d)
+			h.reconcile(d)
 			g.Expect(d.Status.Attempts).To(HaveLen(2))
 			g.Expect(r.got()).To(HaveLen(2))
 		})
@@ -223,7 +223,7 @@ func TestALongAnswerIsNotRead(t *testing.T) {
 	})
 	h.ready(ns, "team", r.URL)
 	d := h.delivery(ns, "d-1", "team")
-	h.look(d)
+	h.reconcile(d)
 	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
 	// Only what fits into the sockets' buffers was written.
 	g.Expect(<-written).To(BeNumerically("<", 50<<20))
@@ -239,7 +239,7 @@ func TestPrivateAddressesAreRefusedUnlessAllowed(t *testing.T) {
 	} {
 		h.ready(ns, name, url)
 		d := h.delivery(ns, name, name)
-		h.look(d)
+		h.reconcile(d)
 		g.Expect(d.Status.Attempts).To(HaveLen(1))
 		g.Expect(d.Status.Attempts[0].Message).To(ContainSubstring("--webhook-allow-cidr"), url)
 	}
@@ -257,17 +257,17 @@ func TestAReceiverMayPutTheNextAttemptOff(t *testing.T) {
 	})
 	h.ready(ns, "team", r.URL)
 	d := h.delivery(ns, "d-1", "team")
-	h.look(d)
+	h.reconcile(d)
 	g.Expect(d.Status.NextAttemptAt.Time).To(BeTemporally("~", h.clock.Now().Add(time.Hour), 2*time.Second))
 	g.Expect(d.Status.Attempts[0].RetryAt.Time).To(Equal(d.Status.NextAttemptAt.Time))
 
 	again := newByHand(t, loopback)
 	again.clock.SetTime(h.clock.Now().Add(59 * time.Minute))
-	again.look(d)
+	again.reconcile(d)
 	g.Expect(r.got()).To(HaveLen(1), "another controller keeps to it")
 	again.clock.Step(2 * time.Minute)
 	asked = "1"
-	again.look(d)
+	again.reconcile(d)
 	g.Expect(r.got()).To(HaveLen(2))
 	g.Expect(d.Status.NextAttemptAt.Sub(again.clock.Now())).To(BeNumerically(">=", 5*time.Minute), "never sooner than the schedule")
 }
@@ -282,7 +282,7 @@ func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	since := h.clock.Now()
 	// attempts makes attempts until the delivery has had n.
 	attempts := func(d *v1alpha1.WebhookDelivery, n int) {
-		for h.look(d); len(d.Status.Attempts) < n; h.look(d) {
+		for h.reconcile(d); len(d.Status.Attempts) < n; h.reconcile(d) {
 			g.Expect(d.Status.NextAttemptAt).NotTo(BeNil(), "after attempt %d", len(d.Status.Attempts))
 			h.clock.SetTime(d.Status.NextAttemptAt.Time)
 		}
@@ -299,14 +299,14 @@ func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	attempts(second, webhooks.AttemptsPerRound)
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.Disabled.Reason).To(Equal(v1alpha1.WebhookDisabledFailingTooLong))
 	last := h.delivery(ns, "third", "team")
-	h.look(last)
+	h.reconcile(last)
 	g.Expect(conditions.ReadyReason(last.Status.Conditions)).To(Equal(v1alpha1.ReasonEndpointDisabled))
 
 	// Any change of the spec enables it again, for five more days.
 	status = http.StatusOK
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
 	h.clock.Step(time.Minute)
-	h.look(last)
+	h.reconcile(last)
 	g.Expect(last.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered))
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.FailingSince).To(BeNil())
 }
@@ -324,8 +324,8 @@ func TestTheOldestAttemptsMakeRoom(t *testing.T) {
 			})
 		}
 		h.clock.Step(time.Second)
-		h.look(d)
-		h.look(d) // one value is one redelivery
+		h.reconcile(d)
+		h.reconcile(d) // one value is one redelivery
 	}
 	got := r.got()
 	g.Expect(got).To(HaveLen(v1alpha1.MaxWebhookAttempts + 2))

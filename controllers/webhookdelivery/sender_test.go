@@ -78,7 +78,7 @@ func TestNAT64LeadsToPublicAddressesOnly(t *testing.T) {
 }
 
 // Else a tenant could ask the cluster's DNS, a name per attempt, which Services other namespaces have.
-func TestARefusedAddressIsNotToldFromANameThatDoesNotExist(t *testing.T) {
+func TestARefusedAddressIsReportedLikeANameThatDoesNotExist(t *testing.T) {
 	s := newSender(Settings{Timeout: time.Second})
 	said := map[string]bool{}
 	for _, err := range []error{

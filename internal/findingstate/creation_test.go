@@ -28,8 +28,8 @@ func scannedAt(at time.Time) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{Manager: "scanner/gosec", Operation: metav1.ManagedFieldsOperationApply, Time: &written}
 }
 
-// look updates the status like a controller that stores none for findings that are as created.
-func look(f *v1alpha1.Finding, now time.Time) {
+// observe updates the status like a controller that stores none for findings that are as created.
+func observe(f *v1alpha1.Finding, now time.Time) {
 	f.Status = findingstate.Observe(findingstate.ObservedBefore(f, nil, now), nil, now)
 	f.Status.EmittedSeq = findingstate.History(&f.Status).LastSeq()
 }
@@ -95,8 +95,8 @@ func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
 			reconcile(stored, now)
 			later(f, 2, tc.change)
 			later(stored, 2, tc.change)
-			look(f, at)
-			look(stored, at)
+			observe(f, at)
+			observe(stored, at)
 			harness.Same(t, "the history", append([]string{"created  open scanner/gosec "}, tc.want...), since(f, 0))
 			if reason == "rewritten" {
 				f.Status.Transitions[0].Scan = "s-1" // not known any longer
@@ -107,7 +107,7 @@ func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
 }
 
 // A policy that matches at the first look decides together with the creation, like the scan's other findings.
-func TestAVerdictAtTheFirstLookIsOfTheCreation(t *testing.T) {
+func TestAVerdictAtTheFirstReconcileIsOfTheCreation(t *testing.T) {
 	f := unstored()
 	f.Status = findingstate.Observe(f, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict {
 		return &v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted"}
@@ -150,7 +150,7 @@ func TestWhatHappenedUnobservedIsInTheHistory(t *testing.T) {
 				scanned, rewritten = true, true
 			}
 		}
-		look(f, now.Add(2*time.Hour))
+		observe(f, now.Add(2*time.Hour))
 		history := strings.Join(since(f, 0), "\n")
 		for kind, want := range map[string]bool{
 			"created": true, "closed": f.Spec.Closed != nil, "triaged": f.Spec.Triage.UserStatus != v1alpha1.UserStatusOpen,
@@ -163,7 +163,7 @@ func TestWhatHappenedUnobservedIsInTheHistory(t *testing.T) {
 			t.Fatalf("scanned: %t, facts rewritten: %t, in\n%s", scanned, rewritten, history)
 		}
 		before := f.Status
-		look(f, now.Add(3*time.Hour))
+		observe(f, now.Add(3*time.Hour))
 		if d := cmp.Diff(before, f.Status); d != "" {
 			t.Fatalf("observed again:\n%s", d)
 		}

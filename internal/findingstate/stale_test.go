@@ -172,7 +172,7 @@ func whyAfter(f *v1alpha1.Finding) string {
 }
 
 // An earlier version has recorded the decision without a basis.
-func TestDecisionsOfAnEarlierVersionRestOnTheFactsOfTheFirstLook(t *testing.T) {
+func TestDecisionsOfAnEarlierVersionRestOnTheFactsOfTheFirstReconcile(t *testing.T) {
 	earlier := func(doubtful string) *v1alpha1.Finding {
 		f := imported()
 		f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "ann"}
@@ -224,7 +224,7 @@ func transitionsOf(f *v1alpha1.Finding, changes ...func(*v1alpha1.Finding)) (out
 	return out
 }
 
-func TestTheHistoryTellsOfStaleDecisions(t *testing.T) {
+func TestTheHistoryRecordsStaleDecisions(t *testing.T) {
 	f := imported()
 	reconcile(f, now)
 	got := transitionsOf(f,
@@ -247,7 +247,7 @@ func TestTheHistoryTellsOfStaleDecisions(t *testing.T) {
 	harness.Same(t, "history", want, got)
 }
 
-func TestTheHistoryTellsOfSuppressions(t *testing.T) {
+func TestTheHistoryRecordsSuppressions(t *testing.T) {
 	f := imported()
 	reconcile(f, now)
 	suppress := func(kind v1alpha1.SuppressionKind, why string) func(*v1alpha1.Finding) {

@@ -88,7 +88,7 @@ func TestWithoutItsReviewAnIssueStaysWhatItWas(t *testing.T) {
 }
 
 // A status that is stored and read again must stay the same, or reconciles would never settle.
-func TestASecondLookChangesNothing(t *testing.T) {
+func TestASecondReconcileChangesNothing(t *testing.T) {
 	now := time.Date(2026, time.March, 1, 13, 0, 0, 123456789, time.UTC)
 	review := v1alpha1.Review{ObjectMeta: written(3, 30), Spec: v1alpha1.ReviewSpec{ReviewedCommits: reviewed("a", "b")}}
 	review.Status = reviewstate.ReviewStatus(&review, reviewstate.Counts{Open: 1}, now)

@@ -166,7 +166,7 @@ func TestTokensAreBounded(t *testing.T) {
 		{"one", "v1,a", 1},
 		{"a header with three", "v1,a v1,b v1a,c", 3},
 		{"nothing", " ", 0},
-		{"as many as are looked at", strings.Repeat("a ", 16), 16},
+		{"as many as are read", strings.Repeat("a ", 16), 16},
 		{"more than that", strings.Repeat("a ", 17), 0},
 		{"too long", strings.Repeat("a", 4097), 0},
 	}

@@ -78,7 +78,7 @@ func TestVerify(t *testing.T) {
 		{"another version", `{"a":1}`, "v2," + bare, noon, SignatureMismatch},
 		{"the digest that is recorded", `{"a":1}`, recorded, noon, SignatureMismatch},
 		{"another signature and another payload", `{"a":2}`, forged, noon, SignatureMismatch},
-		{"a good one among more than are looked at", `{"a":1}`, strings.Repeat("v1,A ", 16) + second[0], noon, SignatureMismatch},
+		{"a good one among more than are read", `{"a":1}`, strings.Repeat("v1,A ", 16) + second[0], noon, SignatureMismatch},
 	}
 	for _, c := range cases {
 		got := Verify(d, c.payload, c.signature, c.now)

@@ -29,7 +29,7 @@ var (
 	conditionsShown = regexp.MustCompile("(?ms)^  Conditions:\n.*?^    Type: +Ready$")
 )
 
-func TestEveryKindsPageTellsOfItsConditions(t *testing.T) {
+func TestEveryKindsPageDescribesItsConditions(t *testing.T) {
 	for _, kind := range kinds(t) {
 		t.Run(kind, func(t *testing.T) {
 			_, section, found := strings.Cut(page(t, kind), "\n## Conditions\n")

@@ -70,12 +70,12 @@ func TestOutcome(t *testing.T) {
 }
 
 // A printer column shows a blank for a counter that was never stored.
-func TestCountersOfZeroAreStoredAtTheFirstLook(t *testing.T) {
+func TestCountersOfZeroAreStoredAtTheFirstReconcile(t *testing.T) {
 	status := v1alpha1.RepositoryStatus{}
 	first, err := statusPatch("1", status, status)
 	harness.Must(t, err)
 	if !strings.Contains(string(first), `"findings":0`) {
-		t.Errorf("the first look leaves the counters out: %s", first)
+		t.Errorf("the first reconcile leaves the counters out: %s", first)
 	}
 	status.ObservedGeneration = 1
 	if again, err := statusPatch("2", status, status); again != nil || err != nil {

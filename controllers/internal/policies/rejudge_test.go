@@ -49,19 +49,19 @@ func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 		changes(t, h, "org-a", "q", "p", "p")
 		changes(t, h, "org-b", "p")
 		if other := <-began; other != "org-b/p" {
-			t.Fatalf("while org-a is looked at, %s is", other)
+			t.Fatalf("while org-a is judged, %s is", other)
 		}
 		goOn <- struct{}{}
 		for goOn <- struct{}{}; len(got) < len(c.want); goOn <- struct{}{} {
 			got = append(got, <-began)
 		}
 		if !slices.Equal(got, c.want) {
-			t.Errorf("looked at %v, want %v", got, c.want)
+			t.Errorf("judged %v, want %v", got, c.want)
 		}
 		// If anything were left over, it would come first.
 		changes(t, h, "org-a", "r")
 		if next := <-began; next != "org-a/r" {
-			t.Errorf("%s was looked at again", next)
+			t.Errorf("%s was judged again", next)
 		}
 		goOn <- struct{}{}
 	}
@@ -90,7 +90,7 @@ func TestAnOrganizationTakesOnePlace(t *testing.T) {
 		got = append(got, <-began)
 	}
 	slices.Sort(got)
-	harness.Same(t, "looked at", want, got)
+	harness.Same(t, "judged", want, got)
 	close(goOn)
 	for range 7 {
 		<-began
@@ -141,7 +141,7 @@ func TestAPanicEndsOneEvaluation(t *testing.T) {
 		panic("no such policy")
 	})
 	changes(t, h, "org-a", "p", "q")
-	harness.Same(t, "looked at", []string{"p", "q"}, []string{<-began, <-began})
+	harness.Same(t, "judged", []string{"p", "q"}, []string{<-began, <-began})
 }
 
 // The process handles a bounded number of organizations at a time, and none after its context ends.
@@ -163,16 +163,16 @@ func TestRejudgingIsBoundedAndEnds(t *testing.T) {
 		<-began
 	}
 	if rejudging.TryAcquire(1) {
-		t.Fatal("more than 8 are looked at at a time")
+		t.Fatal("more than 8 are judged at a time")
 	}
 	goOn <- struct{}{}
 	<-began // the next one starts
 	end()
 	if err := rejudging.Acquire(t.Context(), 8); err != nil {
-		t.Fatal("those that were looked at when the process ended go on: ", err)
+		t.Fatal("those that were being judged when the process ended go on: ", err)
 	}
 	rejudging.Release(8)
 	if n := len(began); n > 0 {
-		t.Errorf("%d more were looked at", n)
+		t.Errorf("%d more were judged", n)
 	}
 }
