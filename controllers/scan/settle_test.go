@@ -102,7 +102,7 @@ func TestAScanThatChangedNothingIsSettledWhenItEnds(t *testing.T) {
 	NewWithT(t).Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionSettled)).To(BeTrue())
 }
 
-// A finding that needs no status is waited for until its controller has reconciled it: a policy may decide about it, and
+// A finding that needs no status is waited for until its controller reconciles it: a policy may decide about it, and
 // its deliveries must be made.
 func TestAScanWaitsForNoStatusThatIsImplied(t *testing.T) {
 	implied := finding.NewImplied()

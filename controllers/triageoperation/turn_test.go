@@ -84,8 +84,8 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 	}
 }
 
-// line returns a reconciler of operations that are not reconciled yet, "o-0" being the oldest; all with that status, and
-// undos of that one, unless it is empty. It counts the writes of a status.
+// line returns a reconciler of new operations, "o-0" being the oldest; all with that status, and undos of that one,
+// unless it is empty. It counts the writes of a status.
 func line(t *testing.T, length int, undo string, status v1alpha1.TriageOperationStatus) (r *Reconciler, writes *int) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
