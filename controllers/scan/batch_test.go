@@ -52,18 +52,12 @@ func scanned(namespace, name string) *v1alpha1.Finding {
 	}).Build()
 }
 
-// recorded waits until the namespace has that many findings and each is reconciled.
+// recorded waits until each finding of the namespace is reconciled, and expects that many.
 func recorded(t *testing.T, namespace string, n int) []v1alpha1.Finding {
 	t.Helper()
-	list := &v1alpha1.FindingList{}
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
-		g.Expect(list.Items).To(HaveLen(n))
-		for i := range list.Items {
-			g.Expect(list.Items[i].Status.ObservedGeneration).To(Equal(list.Items[i].Generation))
-		}
-	})
-	return list.Items
+	findings := env.AwaitFindings(t, namespace)
+	harness.Same(t, "findings", n, len(findings))
+	return findings
 }
 
 func finish(t *testing.T, scan *v1alpha1.Scan) {

@@ -61,18 +61,7 @@ func (r room) finds(rule string, names ...string) {
 	for _, name := range names {
 		env.Create(r.t, builder.Finding(name).In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = rule }).Build())
 	}
-	r.settled()
-}
-
-// settled waits until each finding's status is up to date with its spec.
-func (r room) settled() {
-	r.t.Helper()
-	harness.Eventually(r.t, func(g Gomega) {
-		list := testenv.List(r.t, g, env, &v1alpha1.FindingList{}, client.InNamespace(r.namespace))
-		for i := range list.Items {
-			g.Expect(list.Items[i].Status.ObservedGeneration).To(Equal(list.Items[i].Generation), list.Items[i].Name)
-		}
-	})
+	env.AwaitFindings(r.t, r.namespace)
 }
 
 func (r room) finding(name string) *v1alpha1.Finding {
@@ -84,7 +73,7 @@ func (r room) finding(name string) *v1alpha1.Finding {
 func (r room) decides(name, triage string) {
 	r.t.Helper()
 	env.Patch(r.t, r.finding(name), `{"spec":{"triage":`+triage+`}}`)
-	r.settled()
+	env.AwaitFindings(r.t, r.namespace)
 }
 
 // sets returns a committed operation that sets the status of the findings with the rule G1.
@@ -144,7 +133,7 @@ func TestAPreviewWritesNothingAndCommittingDecides(t *testing.T) {
 	o = r.commits("mute")
 	g.Expect(counts(o)).To(Equal("3 2; 2 1 0 0"))
 	g.Expect(o.Spec.CommittedBy).To(Equal(admin))
-	r.settled()
+	env.AwaitFindings(r.t, r.namespace)
 	f := r.finding("f-1")
 	g.Expect(f.Spec.Triage.By).To(Equal("operation/mute"))
 	g.Expect(f.Spec.Triage.Reason).To(Equal(v1alpha1.DecisionUsedInTests))
@@ -203,7 +192,7 @@ func TestUndoPutsBackExactlyWhatWasThere(t *testing.T) {
 		s.Set = &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusActive, Comments: &comment}
 	}).Build()
 	g.Expect(counts(r.makes(confirm, v1alpha1.OperationCompleted))).To(Equal("5 5; 5 0 0 0"))
-	r.settled()
+	env.AwaitFindings(r.t, r.namespace)
 	g.Expect(decided(r.finding("f-3-ended"))).To(HavePrefix(`active "" "all of them" ""`))
 	r.decides("f-5-later", `{"userStatus":"muted","comments":"mine"}`)
 
@@ -211,7 +200,7 @@ func TestUndoPutsBackExactlyWhatWasThere(t *testing.T) {
 	g.Expect(counts(o)).To(Equal("5 4; 0 0 0 0"))
 	o = r.commits("undo")
 	g.Expect(counts(o)).To(Equal("5 4; 4 0 1 0"))
-	r.settled()
+	env.AwaitFindings(r.t, r.namespace)
 	for _, name := range names[:4] {
 		f := r.finding(name)
 		g.Expect(decided(f)).To(Equal(before[name]), name)
@@ -370,7 +359,7 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 		}
 		stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager, killed)
 		harness.Eventually(t, func(g Gomega) { g.Expect(dead).To(BeClosed()) })
-		r.settled()
+		env.AwaitFindings(r.t, r.namespace)
 		done := map[string]int64{}
 		for _, f := range names {
 			if found := r.finding(f); found.Spec.Triage.By == "operation/"+name {
@@ -387,7 +376,7 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 		stop = controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
 		o := r.awaits(name, v1alpha1.OperationCompleted)
 		g.Expect(counts(o)).To(Equal(fmt.Sprintf("%d %d; %d 0 0 0", all, all, all)), name)
-		r.settled()
+		env.AwaitFindings(r.t, r.namespace)
 		for _, f := range names {
 			found := r.finding(f)
 			if known, was := done[f]; was {

@@ -164,6 +164,18 @@ func (e *Environment) Finding(t testing.TB, namespace, name string) *v1alpha1.Fi
 	return finding
 }
 
+// AwaitFindings waits until the status of each finding of the namespace is that of its spec, and returns the findings.
+func (e *Environment) AwaitFindings(t testing.TB, namespace string) []v1alpha1.Finding {
+	t.Helper()
+	list := &v1alpha1.FindingList{}
+	harness.Eventually(t, func(g Gomega) {
+		for _, f := range List(t, g, e, list, client.InNamespace(namespace)).Items {
+			g.Expect(f.Status.ObservedGeneration).To(Equal(f.Generation), f.Name)
+		}
+	})
+	return list.Items
+}
+
 // List reads the objects of the list.
 func List[L client.ObjectList](t testing.TB, g Gomega, e *Environment, list L, options ...client.ListOption) L {
 	t.Helper()
