@@ -12,7 +12,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -432,15 +431,10 @@ func TestAnEndpointBeyondThoseServedConcernsNoFinding(t *testing.T) {
 func TestManyFindingsOfOneChangeGoLast(t *testing.T) {
 	for n, want := range map[int]int{watch.Many: 0, watch.Many + 1: handler.LowPriority} {
 		r := &Reconciler{}
-		r.Client = interceptor.NewClient(nil, interceptor.Funcs{
-			List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
-				if list, are := into.(*v1alpha1.FindingList); are {
-					for i := range n {
-						list.Items = append(list.Items, *builder.Finding(fmt.Sprint("f-", i)).In("org-a").Build())
-					}
-				}
-				return nil
-			},
+		r.Client = handlertest.Lists(func(list *v1alpha1.FindingList) {
+			for i := range n {
+				list.Items = append(list.Items, *builder.Finding(fmt.Sprint("f-", i)).In("org-a").Build())
+			}
 		})
 		for what, change := range map[string]func(watch.Queue){
 			"repository": func(q watch.Queue) {

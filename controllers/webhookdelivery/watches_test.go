@@ -1,13 +1,10 @@
 package webhookdelivery
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -52,15 +49,12 @@ func TestAChangedEndpointsDeliveriesGoBehindOthersUnlessTheyMayBeSent(t *testing
 		"pending": v1alpha1.WebhookDeliveryPending, "delivered": v1alpha1.WebhookDeliveryDelivered, "failed": v1alpha1.WebhookDeliveryFailed,
 	}
 	r := &Reconciler{}
-	r.Client = interceptor.NewClient(nil, interceptor.Funcs{
-		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
-			for name, phase := range phases {
-				d := builder.WebhookDelivery(name, time.Now()).Build()
-				d.Status.Phase = phase
-				into.(*v1alpha1.WebhookDeliveryList).Items = append(into.(*v1alpha1.WebhookDeliveryList).Items, *d)
-			}
-			return nil
-		},
+	r.Client = handlertest.Lists(func(list *v1alpha1.WebhookDeliveryList) {
+		for name, phase := range phases {
+			d := builder.WebhookDelivery(name, time.Now()).Build()
+			d.Status.Phase = phase
+			list.Items = append(list.Items, *d)
+		}
 	})
 	h, before := r.enqueueDeliveries(), builder.WebhookEndpoint("e").Build()
 	enabled := before.DeepCopy()
@@ -98,16 +92,12 @@ func TestAChangedEndpointsDeliveriesGoBehindOthersUnlessTheyMayBeSent(t *testing
 func TestManyPendingDeliveriesOfAChangedEndpointGoBehindOthers(t *testing.T) {
 	for n, want := range map[int]int{watch.Many: 0, watch.Many + 1: handler.LowPriority} {
 		r := &Reconciler{}
-		r.Client = interceptor.NewClient(nil, interceptor.Funcs{
-			List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
-				list := into.(*v1alpha1.WebhookDeliveryList)
-				for i := range n {
-					d := builder.WebhookDelivery(fmt.Sprint("d-", i), time.Now()).Build()
-					d.Status.Phase = v1alpha1.WebhookDeliveryPending
-					list.Items = append(list.Items, *d)
-				}
-				return nil
-			},
+		r.Client = handlertest.Lists(func(list *v1alpha1.WebhookDeliveryList) {
+			for i := range n {
+				d := builder.WebhookDelivery(fmt.Sprint("d-", i), time.Now()).Build()
+				d.Status.Phase = v1alpha1.WebhookDeliveryPending
+				list.Items = append(list.Items, *d)
+			}
 		})
 		created := event.CreateEvent{Object: builder.WebhookEndpoint("e").Build()}
 		got := handlertest.Priority(func(q watch.Queue) { r.enqueueDeliveries().Create(t.Context(), created, q) })

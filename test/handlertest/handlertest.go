@@ -1,4 +1,4 @@
-// Package handlertest sends changes to event handlers, and returns what they enqueue.
+// Package handlertest sends changes to event handlers, and records what they enqueue.
 package handlertest
 
 import (
@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -41,6 +42,18 @@ func Send[O interface {
 	default:
 		h.Update(context.Background(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
 	}
+}
+
+// Lists returns a client that fills lists of that kind, leaves lists of others empty, and can do nothing else.
+func Lists[L client.ObjectList](fill func(list L)) client.WithWatch {
+	return interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+			if list, ok := into.(L); ok {
+				fill(list)
+			}
+			return nil
+		},
+	})
 }
 
 // Priority returns the priority of the first request that enqueue adds.

@@ -25,17 +25,13 @@ import (
 
 // owingFindings returns a client whose cache holds that many findings that owe a transition of the policy p.
 func owingFindings(n int) client.Client {
-	return interceptor.NewClient(nil, interceptor.Funcs{
-		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
-			list := into.(*v1alpha1.FindingList)
-			for i := range n {
-				f := builder.Finding(fmt.Sprint("f-", i)).In("org-a").Build()
-				f.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionJudged,
-					By: v1alpha1.PolicyAuthorPrefix + "p", At: v1alpha1.NewTime(time.Now())}}
-				list.Items = append(list.Items, *f)
-			}
-			return nil
-		},
+	return handlertest.Lists(func(list *v1alpha1.FindingList) {
+		for i := range n {
+			f := builder.Finding(fmt.Sprint("f-", i)).In("org-a").Build()
+			f.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionJudged,
+				By: v1alpha1.PolicyAuthorPrefix + "p", At: v1alpha1.NewTime(time.Now())}}
+			list.Items = append(list.Items, *f)
+		}
 	})
 }
 

@@ -1,15 +1,12 @@
 package policies
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -39,10 +36,7 @@ func TestCompiledExpressionsAreKeptWithinABound(t *testing.T) {
 func TestTheHourlyTickCompilesNothingAnew(t *testing.T) {
 	policy := builder.TriagePolicy("p", "finding.name == 'of the ticker'").Build()
 	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: policy.Spec}
-	cache := interceptor.NewClient(nil, interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
-		into.(*v1alpha1.TriagePolicyList).Items = []v1alpha1.TriagePolicy{*policy}
-		return nil
-	}})
+	cache := handlertest.Lists(func(list *v1alpha1.TriagePolicyList) { list.Items = []v1alpha1.TriagePolicy{*policy} })
 	harness.Must(t, eachDependingOnTime(t.Context(), cache, nil))
 	programs.mu.Lock()
 	defer programs.mu.Unlock()
