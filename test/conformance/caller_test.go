@@ -210,6 +210,16 @@ func (r record) list(member string) []any {
 	return list
 }
 
+// records returns a list of objects; an item that is no object is nil.
+func (r record) records(member string) []record {
+	var records []record
+	for _, item := range r.list(member) {
+		object, _ := item.(map[string]any)
+		records = append(records, object)
+	}
+	return records
+}
+
 // page is a list's envelope.
 type page struct {
 	Items      []record `json:"items"`

@@ -18,13 +18,12 @@ import (
 func (o *organization) counted(query string) map[string]map[string]float64 {
 	o.t.Helper()
 	counts := map[string]map[string]float64{}
-	for _, field := range o.get(with("/v2/finding-counts", query)).wants(200, "the counts").object().list("fields") {
+	for _, field := range o.get(with("/v2/finding-counts", query)).wants(200, "the counts").object().records("fields") {
 		values := map[string]float64{}
-		for _, v := range record(field.(map[string]any)).list("values") {
-			value := v.(map[string]any)
-			values[value["value"].(string)] = value["count"].(float64)
+		for _, value := range field.records("values") {
+			values[value.text("value")] = value["count"].(float64)
 		}
-		counts[field.(map[string]any)["field"].(string)] = values
+		counts[field.text("field")] = values
 	}
 	return counts
 }
@@ -34,10 +33,10 @@ func TestCounts_HaveExactlyTheDescribedMembers(t *testing.T) {
 	o.asked()
 	got := o.get("/v2/finding-counts").wants(200, "the counts").object()
 	wantsShape(t, "counts", got, findingCountsShape)
-	fields := got.list("fields")
+	fields := got.records("fields")
 	wantsShapes(t, "fields", fields, fieldCountsShape)
 	for _, field := range fields {
-		if values := record(field.(map[string]any)).list("values"); len(values) > 0 {
+		if values := field.records("values"); len(values) > 0 {
 			wantsShapes(t, "values", values, valueCountShape)
 		}
 	}
@@ -113,9 +112,7 @@ func TestCounts_NothingOfAnotherOrganizationIsCounted(t *testing.T) {
 	one, other := newOrganization(t), newOrganization(t)
 	one.asked()
 	got := other.get("/v2/finding-counts").wants(200, "the counts").object()
-	if got["total"] != 0. || slices.ContainsFunc(got.list("fields"), func(field any) bool {
-		return field.(map[string]any)["distinct"] != 0.
-	}) {
+	if got["total"] != 0. || slices.ContainsFunc(got.records("fields"), func(field record) bool { return field["distinct"] != 0. }) {
 		t.Errorf("an organization without findings counts %v", got)
 	}
 }

@@ -45,11 +45,11 @@ func TestWebhookDeliveries_TellAttemptsAndNeitherPayloadNorSignature(t *testing.
 	a := o.get(path).wants(200, "a delivery")
 	got := a.object()
 	wantsShape(t, "a delivery", got, webhookDeliveryShape)
-	attempts := got.list("attempts")
+	attempts := got.records("attempts")
 	if len(attempts) != 1 {
 		t.Fatalf("attempts: %v", attempts)
 	}
-	attempt := record(attempts[0].(map[string]any))
+	attempt := attempts[0]
 	wantsShape(t, "an attempt", attempt, webhookAttemptShape)
 	if attempt["outcome"] != "succeeded" || attempt["status_code"] != 200.0 || got["finished_at"] == nil || got["endpoint_id"] != "watched" {
 		t.Errorf("got %v", got)

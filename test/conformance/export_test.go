@@ -45,13 +45,11 @@ func (a answer) csvRows() (rows []map[string]string) {
 }
 
 // sarifResults returns the results of an export, by the tool of their run.
-func (a answer) sarifResults() map[string][]any {
+func (a answer) sarifResults() map[string][]record {
 	a.t.Helper()
-	results := map[string][]any{}
-	for _, run := range a.wants(200, "an export").object().list("runs") {
-		r := record(run.(map[string]any))
-		driver := r.object("tool").object("driver")
-		results[driver["name"].(string)] = r.list("results")
+	results := map[string][]record{}
+	for _, run := range a.wants(200, "an export").object().records("runs") {
+		results[run.object("tool").object("driver").text("name")] = run.records("results")
 	}
 	return results
 }
@@ -74,7 +72,7 @@ func TestExport_HasAllThatTheListHasInItsOrder(t *testing.T) {
 		for _, ofTool := range o.get(with(with(exportPath, query.Encode()), "format=sarif")).sarifResults() {
 			var ids []string
 			for _, result := range ofTool {
-				ids = append(ids, record(result.(map[string]any)).object("properties")["findingId"].(string))
+				ids = append(ids, result.object("properties").text("findingId"))
 			}
 			inOrder := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return !slices.Contains(ids, id) })
 			if !slices.Equal(ids, inOrder) {
@@ -107,7 +105,7 @@ func TestExport_SaysWhatWasDecidedAndNoCellIsAFormula(t *testing.T) {
 		harness.Same(t, column, want, row[column])
 	}
 	harness.Same(t, "content-disposition", "attachment; filename=findings.csv", csvs.Header.Get("Content-Disposition"))
-	result := record(o.get(exportPath + "?format=sarif").sarifResults()["gosec"][0].(map[string]any))
+	result := o.get(exportPath + "?format=sarif").sarifResults()["gosec"][0]
 	want := []any{
 		map[string]any{"kind": "inSource", "status": "accepted", "justification": "generated"},
 		map[string]any{"kind": "external", "status": "accepted", "justification": "false-positive: @all: seen (" + by + ")"},

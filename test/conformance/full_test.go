@@ -27,7 +27,7 @@ func TestFull_AFindingHasExactlyTheDescribedMembers(t *testing.T) {
 		wantsShape(t, "facts.suppression", facts.object("suppression"), suppressionShape)
 		wantsShape(t, "facts.vulnerability", facts.object("vulnerability"), vulnerabilityShape)
 	}
-	wantsShapes(t, "fingerprints", o.get("/v2/findings/f-full").object().list("fingerprints"), fingerprintShape)
+	wantsShapes(t, "fingerprints", o.get("/v2/findings/f-full").object().records("fingerprints"), fingerprintShape)
 }
 
 func TestFull_AFindingShowsWhatTheDocumentedShapeDoesNot(t *testing.T) {
@@ -82,12 +82,12 @@ func TestHistory_TellsWhatHappenedInOrder(t *testing.T) {
 		g.Expect(got.list("transitions")).To(HaveLen(2))
 	})
 	wantsShape(t, "history", got, historyShape)
-	wantsShapes(t, "transitions", got.list("transitions"), transitionShape)
-	created, _ := got.list("transitions")[0].(map[string]any)
-	decided, _ := got.list("transitions")[1].(map[string]any)
+	transitions := got.records("transitions")
+	wantsShapes(t, "transitions", transitions, transitionShape)
+	created, decided := transitions[0], transitions[1]
 	wantsMembers(t, "first", record{"type": "created", "seq": 1.0, "to": "open"}, created)
 	delete(decided, "at")
-	want := map[string]any{
+	want := record{
 		"type": "triaged", "seq": 2.0, "from": "open", "to": "muted", "by": "apikey/conformance", "author": "", "comment": "The gateway validates it.", "imported_by": "", "scan_id": "",
 		"reason": nil, "expires_at": nil,
 	}

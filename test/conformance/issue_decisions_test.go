@@ -188,9 +188,9 @@ func TestIssueHistory_TellsWhatHappenedInOrder(t *testing.T) {
 		g.Expect(got.list("transitions")).To(HaveLen(2))
 	})
 	wantsShape(t, "history", got, issueHistoryShape)
-	wantsShapes(t, "transitions", got.list("transitions"), transitionShape)
-	opened, _ := got.list("transitions")[0].(map[string]any)
-	decided, _ := got.list("transitions")[1].(map[string]any)
+	transitions := got.records("transitions")
+	wantsShapes(t, "transitions", transitions, transitionShape)
+	opened, decided := transitions[0], transitions[1]
 	if got["issue_id"] != "ri-1" || opened["type"] != "opened" || opened["to"] != "open" {
 		t.Errorf("first: %v of %v", opened, got["issue_id"])
 	}

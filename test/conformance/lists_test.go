@@ -145,24 +145,19 @@ func sorted(items []record, sort, order string) bool {
 // compareSeverity compares two findings by severity, then by score in the shape that shows it, then by time and id.
 func compareSeverity(a, b record) int {
 	rank := func(of record) int {
-		severity, nested := of["severity"], of["details"]
-		if details, ok := nested.(map[string]any); ok {
-			severity = details["severity"]
-		}
-		return slices.Index([]any{"low", "medium", "high"}, severity)
+		severity := cmp.Or(of.text("severity"), of.object("details").text("severity"))
+		return slices.Index([]string{"low", "medium", "high"}, severity)
 	}
-	facts, known := a["facts"].(map[string]any)
-	if c := cmp.Compare(rank(a), rank(b)); c != 0 || !known {
+	if c := cmp.Compare(rank(a), rank(b)); c != 0 || a.object("facts") == nil {
 		return c
 	}
-	score := func(facts map[string]any) float64 {
-		if known, is := facts["score"].(float64); is {
+	score := func(of record) float64 {
+		if known, is := of.object("facts")["score"].(float64); is {
 			return known
 		}
 		return -1
 	}
-	others, _ := b["facts"].(map[string]any)
-	return cmp.Or(cmp.Compare(score(facts), score(others)), compareShown(a["created_at"], b["created_at"]),
+	return cmp.Or(cmp.Compare(score(a), score(b)), compareShown(a["created_at"], b["created_at"]),
 		compareShown(a["id"], b["id"]))
 }
 

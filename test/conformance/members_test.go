@@ -109,14 +109,13 @@ func wantsShape(t *testing.T, what string, got record, want shape) {
 }
 
 // wantsShapes is wantsShape for each item of a list, which must not be empty.
-func wantsShapes(t *testing.T, what string, got []any, want shape) {
+func wantsShapes(t *testing.T, what string, got []record, want shape) {
 	t.Helper()
 	if len(got) == 0 {
 		t.Errorf("%s is empty", what)
 	}
 	for i, item := range got {
-		object, _ := item.(map[string]any)
-		wantsShape(t, fmt.Sprintf("%s[%d]", what, i), object, want)
+		wantsShape(t, fmt.Sprintf("%s[%d]", what, i), item, want)
 	}
 }
 

@@ -110,7 +110,7 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	path := operationsPath + "/" + preview.text("id")
 	wantsShape(t, "a preview", preview, triageOperationShape)
 	wantsShape(t, "what it sets", preview.object("set"), triageOperationSetShape)
-	wantsShapes(t, "who had decided", preview.list("decided"), triageOperationDeciderShape)
+	wantsShapes(t, "who had decided", preview.records("decided"), triageOperationDeciderShape)
 	wantsMembers(t, "the preview", record{"matched": 4.0, "would_change": 4.0, "created_by": "apikey/conformance", "committed_by": ""}, preview)
 	for _, request := range []answer{
 		other.in(t).get(path), other.in(t).get(path + "/findings"), other.in(t).post(path+"/commit", ""),
@@ -124,7 +124,7 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	// A person decides before the commit.
 	o.patch("/v2/findings/f-002", `{"user_status":"active","comments":"mine"}`).wants(200, "a person")
 	done := o.awaitPhase(o.post(path+"/commit", "").object(), "completed")
-	wantsShapes(t, "what was left alone", done.list("conflicts"), triageOperationExampleShape)
+	wantsShapes(t, "what was left alone", done.records("conflicts"), triageOperationExampleShape)
 	wantsMembers(t, "it came to", record{"changed": 3.0, "conflicted": 1.0, "failed": 0.0, "committed_by": "apikey/conformance"}, done)
 	harness.Same(t, "a second commit has changed it",
 		done, o.post(path+"/commit", "").wants(200, "committed already").object())
@@ -146,7 +146,7 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	o.triaged(map[string]string{"f-000": "open ", "f-001": "active before", "f-002": "active mine", "f-003": "open "})
 	harness.Same(t, "operations in the list", 2, o.get(operationsPath).page().Total)
 	all := o.walk(operationsPath + "?size=1&order=asc")
-	wantsShapes(t, "the list", []any{map[string]any(all[0]), map[string]any(all[1])}, triageOperationShape)
+	wantsShapes(t, "the list", all, triageOperationShape)
 	if !sorted(all, "created_at", "asc") {
 		t.Errorf("the list is not in its order: %v", all)
 	}

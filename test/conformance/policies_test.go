@@ -45,8 +45,8 @@ func (o *organization) awaitPolicy(policy record) record {
 
 // condition returns a condition of a resource.
 func condition(of record, kind string) record {
-	for _, c := range of.list("conditions") {
-		if c := record(c.(map[string]any)); c["type"] == kind {
+	for _, c := range of.records("conditions") {
+		if c["type"] == kind {
 			return c
 		}
 	}
@@ -65,8 +65,8 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 	}
 	preview := o.awaitPolicy(made.object())
 	wantsShape(t, "a preview", preview, triagePolicyShape)
-	wantsShape(t, "what it decides", record(preview["set"].(map[string]any)), triagePolicySetShape)
-	wantsShapes(t, "its conditions", preview.list("conditions"), conditionShape)
+	wantsShape(t, "what it decides", preview.object("set"), triagePolicySetShape)
+	wantsShapes(t, "its conditions", preview.records("conditions"), conditionShape)
 	wantsMembers(t, "the preview", record{
 		"mode": "preview", "in_force": false, "matched": 1.0, "would_apply": 1.0, "author": "apikey/ci", "max_findings": 5.0,
 	}, preview)
@@ -174,8 +174,8 @@ func TestTriagePolicies_AnExpressionThatDoesNotCompileSaysWhere(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.TriagePolicy("wrong", "true &&\n  finding.nosuch").In(o.namespace).Build())
 	got := o.awaitPolicy(o.get(policiesPath + "/wrong").object())
-	wrong := got["compile_error"].(map[string]any)
-	if wrong["line"] != 2.0 || wrong["column"] != 10.0 || !strings.Contains(wrong["message"].(string), "nosuch") || got["in_force"] != false {
+	wrong := got.object("compile_error")
+	if wrong["line"] != 2.0 || wrong["column"] != 10.0 || !strings.Contains(wrong.text("message"), "nosuch") || got["in_force"] != false {
 		t.Errorf("the policy is %v", got)
 	}
 }
@@ -187,7 +187,7 @@ func TestAPIKeys_ShowEndsScopesAndUseAndNoSecret(t *testing.T) {
 	items := a.page().Items
 	for _, key := range items {
 		wantsShape(t, "a key", key, apiKeyShape)
-		wantsShapes(t, "its conditions", key.list("conditions"), conditionShape)
+		wantsShapes(t, "its conditions", key.records("conditions"), conditionShape)
 		if key["id"] == "reader" && (len(key.list("scopes")) != 1 || key["expires_at"] == nil || key["issued_at"] == nil || key["disabled"] != false) {
 			t.Errorf("the key is %v", key)
 		}

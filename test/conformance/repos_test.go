@@ -14,9 +14,8 @@ import (
 func TestRepos_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
 	for _, item := range anyKey(t).get("/v2/repos").page().Items {
 		wantsShape(t, "item", item, repositoryShape)
-		for _, project := range item.list("projects") {
-			object, _ := project.(map[string]any)
-			wantsProjectInRepository(t, object)
+		for _, project := range item.records("projects") {
+			wantsProjectInRepository(t, project)
 		}
 	}
 }
@@ -25,9 +24,8 @@ func wantsProjectInRepository(t *testing.T, got record) {
 	t.Helper()
 	wantsShape(t, "project", got, repositoryProjectShape)
 	wantsShape(t, "project.repo", got.object("repo"), projectRepoShape)
-	for _, component := range got.list("components") {
-		object, _ := component.(map[string]any)
-		wantsShape(t, "component", object, componentShape)
+	for _, component := range got.records("components") {
+		wantsShape(t, "component", component, componentShape)
 	}
 }
 
@@ -60,20 +58,14 @@ func TestRepos_AbsentValuesAreNullOrEmpty(t *testing.T) {
 
 func TestRepos_ListTheirProjectsByID(t *testing.T) {
 	o := sampleOrganization(t)
-	var got []string
-	for _, project := range o.listed("/v2/repos", "full").list("projects") {
-		got = append(got, project.(map[string]any)["id"].(string))
-	}
-	harness.Same(t, "projects", []string{"bare", "by-path", "full"}, got)
+	harness.Same(t, "projects", []string{"bare", "by-path", "full"}, idsOf(o.listed("/v2/repos", "full").records("projects")))
 }
 
 func TestRepos_ProjectShowsItsFacts(t *testing.T) {
 	o := sampleOrganization(t)
-	for _, project := range o.listed("/v2/repos", "full").list("projects") {
-		if got := record(project.(map[string]any)); got.text("id") == "full" {
-			delete(got, "created_at")
-			delete(got, "updated_at")
-			harness.Same(t, "the project", fullProjectRecord(o.name), got)
+	for _, project := range o.listed("/v2/repos", "full").records("projects") {
+		if project.id() == "full" {
+			wantsFacts(t, "the project", fullProjectRecord(o.name), project, "created_at", "updated_at")
 		}
 	}
 }
@@ -99,9 +91,8 @@ func fullProjectRecord(organization string) record {
 
 func TestRepos_HasCustomMetadataWhereAnyUserValueIsSet(t *testing.T) {
 	o := sampleOrganization(t)
-	for _, project := range o.listed("/v2/repos", "full").list("projects") {
-		got := record(project.(map[string]any))
-		harness.Same(t, got.text("id")+": has_custom_metadata", got.text("id") == "full", got["has_custom_metadata"])
+	for _, project := range o.listed("/v2/repos", "full").records("projects") {
+		harness.Same(t, project.id()+": has_custom_metadata", project.id() == "full", project["has_custom_metadata"])
 	}
 }
 
@@ -117,8 +108,7 @@ func TestRepos_CountsLeaveOutClosedFindings(t *testing.T) {
 		got := o.listed("/v2/repos", "repo")
 		g.Expect(got["package_findings"]).To(BeEquivalentTo(1))
 		g.Expect(got["secret_findings"]).To(BeEquivalentTo(1))
-		g.Expect(got.list("projects")).To(HaveLen(1))
-		g.Expect(got.list("projects")[0].(map[string]any)["findings_count"]).To(BeEquivalentTo(3))
+		g.Expect(got.list("projects")).To(ConsistOf(HaveKeyWithValue("findings_count", 3.0)))
 	})
 }
 

@@ -49,15 +49,15 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 		g.Expect(o.total(url.Values{"owner": {"team-a"}})).To(Equal(1.0), "findings are counted for a project that came later")
 	})
 	wantsShape(t, "trends", got, trendsShape)
-	wantsShapes(t, "days", got.list("days"), trendDayShape)
-	wantsShapes(t, "groups", got.list("groups"), trendGroupShape)
+	wantsShapes(t, "days", got.records("days"), trendDayShape)
+	wantsShapes(t, "groups", got.records("groups"), trendGroupShape)
 	for _, query := range []url.Values{{}, {"project_id": {"b"}}, {"owner": {"team-a"}}, {"repo_id": {"repo"}}, {"repo_id": {"none"}}} {
-		days := o.get(with("/v2/trends", query.Encode())).wants(200, "the trends").object().list("days")
+		days := o.get(with("/v2/trends", query.Encode())).wants(200, "the trends").object().records("days")
 		if query.Get("repo_id") == "none" {
 			harness.Same(t, "the days of no project", 0, len(days))
 			continue
 		}
-		today := record(days[len(days)-1].(map[string]any))
+		today := days[len(days)-1]
 		open := today.object("open")
 		wantsShape(t, "open", open, trendOpenShape)
 		wantsShape(t, "age", today.object("age"), trendSpreadShape)

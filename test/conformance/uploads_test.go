@@ -40,14 +40,14 @@ func TestUploads_AFileOfTwoToolsIsTwoScansOfOneUpload(t *testing.T) {
 	o, path := uploadTarget(t)
 	upload := o.upload(path+"?commit=8f3e1c2d", sarifOf("one", "alpha", "beta")).wants(200, "an upload").object()
 	wantsShape(t, "an upload", upload, uploadShape)
-	scans := upload.list("scans")
+	scans := upload.records("scans")
 	wantsShapes(t, "its scans", scans, scanShape)
 	if len(scans) != 2 || upload["status"] != "completed" || upload["scan_count"] != 2.0 {
 		t.Fatalf("the upload is %v", upload)
 	}
-	first := record(scans[0].(map[string]any))
-	wantsShape(t, "its progress", first["progress"].(map[string]any), scanProgressShape)
-	wantsShape(t, "its counts", first["counts"].(map[string]any), scanCountsShape)
+	first := scans[0]
+	wantsShape(t, "its progress", first.object("progress"), scanProgressShape)
+	wantsShape(t, "its counts", first.object("counts"), scanCountsShape)
 	if first["imported_by"] == "" || first["commit_hash"] != "8f3e1c2d" || first["tool"] != "alpha" {
 		t.Errorf("the first scan is %v", first)
 	}
@@ -69,22 +69,22 @@ func TestUploads_APullRequestShowsWhatTheBaseDoesNotHave(t *testing.T) {
 	o, path := uploadTarget(t)
 	o.upload(path, sarifOf("one", "alpha")).wants(200, "the base")
 	same := o.upload(path+"?ref=refs/pull/7/head&fail_on=new&commit=8f3e1c2d", sarifOf("one", "alpha")).wants(200, "the base itself").object()
-	review := record(same.list("reviews")[0].(map[string]any))
+	review := same.records("reviews")[0]
 	wantsShape(t, "a review", review, uploadReviewShape)
 	wantsMembers(t, "the base itself", record{"gate": "passed", "open": 0.0, "known": 1.0}, review)
 	moved := strings.ReplaceAll(sarifOf("two", "alpha"), "R1", "R2")
 	upload := o.upload(path+"?pull_request=7&fail_on=high&commit=9e8d7c6b", moved).wants(200, "the next commit").object()
 	wantsShape(t, "an upload", upload, uploadShape)
-	wantsShapes(t, "its scans", upload.list("scans"), scanShape)
-	review = record(upload.list("reviews")[0].(map[string]any))
-	wantsShapes(t, "its issues", review.list("issues"), uploadReviewIssueShape)
+	wantsShapes(t, "its scans", upload.records("scans"), scanShape)
+	review = upload.records("reviews")[0]
+	wantsShapes(t, "its issues", review.records("issues"), uploadReviewIssueShape)
 	if review["gate"] != "failed" || review["created"] != 1.0 || review["fixed"] != 1.0 || !strings.Contains(review.text("markdown"), "**Failed**") {
 		t.Errorf("the next commit has %v", review)
 	}
 	harness.Within(t, replicaDelay, func(g Gomega) {
 		g.Expect(cmp.Diff(upload, o.get("/v2/uploads/"+upload.text("id")).wants(200, "read again").object())).To(BeEmpty())
 	})
-	issue := record(review.list("issues")[0].(map[string]any)).text("issue_id")
+	issue := review.records("issues")[0].text("issue_id")
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(o.get("/v2/issues/" + issue).object()["review_id"]).To(Equal(review["review_id"]))
 		g.Expect(o.get("/v1/findings").page().Total).To(Equal(1))
@@ -120,10 +120,10 @@ func TestUploads_WhatIsSkippedIsCountedByReason(t *testing.T) {
 	o, path := uploadTarget(t)
 	suppressed := strings.Replace(sarifOf("one", "alpha"), `"ruleId"`, `"suppressions":[{"kind":"inSource"}],"ruleId"`, 1)
 	upload := o.upload(path, suppressed).wants(200, "a result that its source suppresses").object()
-	scan := record(upload.list("scans")[0].(map[string]any))
-	reasons := scan.list("skipped_because")
+	scan := upload.records("scans")[0]
+	reasons := scan.records("skipped_because")
 	wantsShapes(t, "the reasons", reasons, scanSkipShape)
-	if len(reasons) != 1 || record(reasons[0].(map[string]any))["count"] != 1.0 || scan.object("counts")["skipped"] != 1.0 {
+	if len(reasons) != 1 || reasons[0]["count"] != 1.0 || scan.object("counts")["skipped"] != 1.0 {
 		t.Errorf("the scan is %v", scan)
 	}
 }
@@ -133,7 +133,7 @@ func TestUploads_TheSameAgainChangesNothing(t *testing.T) {
 	o.upload(path, sarifOf("one", "alpha")).wants(200, "the first")
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings").page().Total).To(Equal(1)) })
 	before := o.get("/v1/findings").page().Items[0]
-	scan := record(o.upload(path, sarifOf("one", "alpha")).wants(200, "the second").object().list("scans")[0].(map[string]any))
+	scan := o.upload(path, sarifOf("one", "alpha")).wants(200, "the second").object().records("scans")[0]
 	wantsMembers(t, "counts", record{"unchanged": 1.0, "created": 0.0}, scan.object("counts"))
 	harness.Same(t, "the finding changed", before, o.get("/v1/findings").page().Items[0])
 }
@@ -142,13 +142,13 @@ func TestUploads_ADryRunHasTheChangesAndStoresNothing(t *testing.T) {
 	o, path := uploadTarget(t)
 	upload := o.upload(path+"?dry_run=true", sarifOf("one", "alpha")).wants(200, "a dry run").object()
 	wantsShape(t, "a dry run", upload, uploadShape)
-	wantsShapes(t, "its scans", upload.list("scans"), scanShape)
-	wantsShapes(t, "its changes", upload.list("changes"), uploadChangeShape)
+	wantsShapes(t, "its scans", upload.records("scans"), scanShape)
+	wantsShapes(t, "its changes", upload.records("changes"), uploadChangeShape)
 	wantsMembers(t, "the answer", record{"id": "", "status": nil, "dry_run": true}, upload)
-	wantsMembers(t, "counts", record{"created": 1.0}, record(upload.list("scans")[0].(map[string]any)).object("counts"))
+	wantsMembers(t, "counts", record{"created": 1.0}, upload.records("scans")[0].object("counts"))
 	// Another tool's file, which closes nothing of the first one's, is all that is ever shown.
 	other := strings.ReplaceAll(sarifOf("one", "beta"), "src/a.go", "src/b.go")
-	scan := record(o.upload(path, other).wants(200, "an upload").object().list("scans")[0].(map[string]any))
+	scan := o.upload(path, other).wants(200, "an upload").object().records("scans")[0]
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(o.get("/v2/scans").page().ids()).To(Equal([]string{scan.id()}))
 		findings := o.get("/v1/findings").page().Items
