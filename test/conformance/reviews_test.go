@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -49,17 +48,6 @@ func TestReviews_NumbersAreSortedAsNumbers(t *testing.T) {
 	harness.Same(t, "pr_number ascending", []any{3.0, 20.0, 101.0, 102.0}, got)
 }
 
-func (o *organization) reviewsWith(query string) []string {
-	o.t.Helper()
-	items := o.walk("/v1/reviews?" + query)
-	if total := o.get("/v1/reviews?" + query).page().Total; total != len(items) {
-		o.t.Errorf("%s: total is %d, and there are %d", query, total, len(items))
-	}
-	ids := idsOf(items)
-	slices.Sort(ids)
-	return ids
-}
-
 func TestReviews_Filters(t *testing.T) {
 	o := sampleOrganization(t)
 	for query, want := range map[string][]string{
@@ -75,7 +63,7 @@ func TestReviews_Filters(t *testing.T) {
 		"status=merged&custom=not_reviewed":     {},
 		"status=merged&custom=open_with_issues": {},
 	} {
-		harness.Same(t, query, want, append([]string{}, o.reviewsWith(query)...))
+		o.wantsIDs("/v1/reviews?"+query, want...)
 	}
 }
 
@@ -97,13 +85,9 @@ func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
 		slices.Sort(ids)
 		return ids
 	}
-	for _, test := range []struct{ reason, from, to string }{
-		{"from the first on", first, ""},
-		{"from the last on", last, ""},
-		{"up to the first", "", first},
-		{"up to the last", "", last},
-		{"between", first, last},
-		{"an empty span", last, last},
+	for _, test := range []struct{ from, to string }{
+		{first, ""}, {last, ""}, {"", first}, {"", last}, {first, last},
+		{last, last}, // an empty span
 	} {
 		query := url.Values{}
 		if test.from != "" {
@@ -114,8 +98,7 @@ func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
 		}
 		for _, sort := range []string{"updated_at", "pr_number"} {
 			query.Set("sort", sort)
-			harness.Same(t, fmt.Sprintf("%s, by %s", test.reason, sort),
-				append([]string{}, in(test.from, test.to)...), append([]string{}, o.reviewsWith(query.Encode())...))
+			o.wantsIDs("/v1/reviews?"+query.Encode(), in(test.from, test.to)...)
 		}
 	}
 }

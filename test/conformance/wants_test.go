@@ -4,8 +4,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -18,16 +16,20 @@ func wantsFacts(t *testing.T, what string, want, got record, apart ...string) {
 	harness.Same(t, what, want, got)
 }
 
-// wantsList checks that a list is one page with those ids, and that each item is the same when it is read alone.
-func (c *caller) wantsList(path, alone string, ids []string) {
+// wantsIDs checks that a list is one page with exactly these ids, in any order, and returns its items.
+func (c *caller) wantsIDs(path string, ids ...string) []record {
 	c.t.Helper()
 	page := c.get(path).page()
-	got := page.ids()
-	slices.Sort(got)
-	if diff := cmp.Diff(ids, got); diff != "" || page.Total != len(ids) {
-		c.t.Errorf("%s: total %d (-want +got):\n%s", path, page.Total, diff)
+	if got := slices.Sorted(slices.Values(page.ids())); !slices.Equal(got, ids) || page.Total != len(ids) {
+		c.t.Errorf("%s: got %v, total %d; want %v", path, got, page.Total, ids)
 	}
-	for _, item := range page.Items {
+	return page.Items
+}
+
+// wantsList is wantsIDs, and checks that each item is the same when it is read alone.
+func (c *caller) wantsList(path, alone string, ids []string) {
+	c.t.Helper()
+	for _, item := range c.wantsIDs(path, ids...) {
 		harness.Same(c.t, item.text("id")+" listed, where alone is wanted", c.get(alone+item.text("id")).object(), item)
 	}
 }
