@@ -47,7 +47,7 @@ func (f *facade) stop() error {
 
 // tryMemory returns the sum of memoryMetrics.
 func (f *facade) tryMemory(ctx context.Context) (float64, error) {
-	metrics, err := harness.Get(ctx, nil, "http://"+f.MetricsAddress+"/metrics")
+	metrics, err := f.Metrics(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -331,7 +331,7 @@ func (p *poisoner) checkStored(t *testing.T) {
 		}
 	}
 	harness.Eventually(t, func(g Gomega) {
-		metrics, err := harness.Get(t.Context(), nil, "http://"+target.facade.MetricsAddress+"/metrics")
+		metrics, err := target.facade.Metrics(t.Context())
 		g.Expect(err).NotTo(HaveOccurred())
 		for _, kind := range []string{"apikeys", "findings", "organizations", "projects", "repositories", "reviewissues", "reviews"} {
 			g.Expect(metrics).To(MatchRegexp(`findings_unreadable_objects\{kind=%q\} [1-9]`, kind))

@@ -123,7 +123,7 @@ func TestInput_UploadsThatDoNotComeHoldUpNobodyElse(t *testing.T) {
 
 func (f *facade) refusedUploads(t *testing.T, reason string) float64 {
 	t.Helper()
-	metrics, err := harness.Get(t.Context(), nil, "http://"+f.MetricsAddress+"/metrics")
+	metrics, err := f.Metrics(t.Context())
 	harness.Must(t, err)
 	sum, err := harness.Sum(metrics, "findings_uploads_refused_total", map[string]string{"reason": reason})
 	harness.Must(t, err)

@@ -51,7 +51,7 @@ func (s *service) counted(t *testing.T, want map[string]int) {
 	t.Helper()
 	for _, process := range []*harness.Component{s.controller, s.facade} {
 		harness.Within(t, mostLate, func(g Gomega) {
-			metrics, err := harness.Get(t.Context(), nil, "http://"+process.MetricsAddress+"/metrics")
+			metrics, err := process.Metrics(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
 			for kind, crd := range s.crds {
 				if process == s.facade && !facadeReads[kind] {

@@ -71,7 +71,7 @@ func startControllers(t *testing.T) controllers {
 
 // samples returns the values of a metric by the label "controller".
 func (c controllers) samples(ctx context.Context, metric string) (map[string]float64, error) {
-	body, err := harness.Get(ctx, nil, "http://"+c.MetricsAddress+"/metrics")
+	body, err := c.Metrics(ctx)
 	if err != nil {
 		return nil, err
 	}

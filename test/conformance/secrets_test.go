@@ -29,7 +29,7 @@ func keepAnswer(a answer) {
 func keepMetrics(of *harness.Component) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	metrics, err := harness.Get(ctx, nil, "http://"+of.MetricsAddress+"/metrics")
+	metrics, err := of.Metrics(ctx)
 	if err != nil {
 		return err
 	}

@@ -82,6 +82,11 @@ func (c *Component) Run(t testing.TB) {
 
 func (c *Component) ready() string { return "http://" + c.HealthAddress + "/readyz" }
 
+// Metrics returns the metrics of the process in Prometheus' text format.
+func (c *Component) Metrics(ctx context.Context) (string, error) {
+	return Get(ctx, nil, "http://"+c.MetricsAddress+"/metrics")
+}
+
 // StartReady starts the process and returns when it is ready. It kills a process that does not become
 // ready.
 func (c *Component) StartReady(ctx context.Context) error {

@@ -17,11 +17,6 @@ type Process struct{ *harness.Component }
 // Memory returns the memory of the process.
 func (p *Process) Memory() (measure.Memory, error) { return measure.MemoryOf(p.PID()) }
 
-// Metrics returns the metrics of the process in Prometheus' text format.
-func (p *Process) Metrics(ctx context.Context) (string, error) {
-	return harness.Get(ctx, nil, "http://"+p.MetricsAddress+"/metrics")
-}
-
 // start starts a part of the operator and waits until it is ready. The process lives until Stop.
 func start(ctx context.Context, component *harness.Component) (*Process, error) {
 	component.ReadyWithin = readyTimeout
