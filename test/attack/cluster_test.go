@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -140,18 +140,18 @@ func TestCluster_RolesReachNoOtherNamespace(t *testing.T) {
 	served := resources(t)
 	for _, m := range attacker.members(t) {
 		c := m.client(t)
-		var wait sync.WaitGroup
-		slots := make(chan struct{}, 8)
-		ask := func(namespace string, r resource, verb string) {
+		var group errgroup.Group
+		group.SetLimit(8)
+		ask := func(namespace string, r resource, verb string) error {
 			name, sub, _ := strings.Cut(r.name, "/")
 			attributes := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: r.Group, Version: r.Version, Resource: name, Subresource: sub}
 			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 			if err := c.Create(t.Context(), review); err != nil {
-				t.Errorf("ask: %v", err)
-				return
+				return fmt.Errorf("ask: %w", err)
 			}
 			anybodys := strings.Contains(review.Status.Reason, kubernetesOwn)
 			attempt(t, cluster, !review.Status.Allowed || anybodys, "%s of %s may %s %s.%s in %q: %s", m.role, attacker.name, verb, r.name, r.Group, namespace, review.Status.Reason)
+			return nil
 		}
 		for _, r := range served {
 			if everybodys(r) || !full && r.Group != v1alpha1.GroupName && !slices.Contains([]string{"secrets", "serviceaccounts/token", "rolebindings", "clusterrolebindings", "namespaces", "configmaps", "events", "leases"}, r.name) {
@@ -166,15 +166,11 @@ func TestCluster_RolesReachNoOtherNamespace(t *testing.T) {
 			}
 			for _, namespace := range namespaces {
 				for _, verb := range asked {
-					slots <- struct{}{}
-					wait.Go(func() {
-						defer func() { <-slots }()
-						ask(namespace, r, verb)
-					})
+					group.Go(func() error { return ask(namespace, r, verb) })
 				}
 			}
 		}
-		wait.Wait()
+		harness.Must(t, group.Wait())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -233,18 +234,17 @@ func served(odd corpus.Odd) bool {
 
 func (p *poisoner) writeAll(t *testing.T, writes []oddWrite) {
 	t.Helper()
-	slots := make(chan struct{}, poisonWriters)
-	var wait sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(poisonWriters)
 	for i, d := range writes {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			status, err := p.write(t.Context(), d, i)
 			attempt(t, poison, err == nil, "%s of a %s by the %s: %s: %v", d.way, d.kind, d.by.role, d.odd, err)
 			p.count(d, err == nil && status < 300)
+			return nil
 		})
 	}
-	wait.Wait()
+	harness.Must(t, group.Wait())
 }
 
 // write returns the API server's answer, which may be a refusal.

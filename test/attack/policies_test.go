@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -148,17 +148,16 @@ func (a *policyAttacker) declare(t *testing.T) {
 		match := fmt.Sprintf("%s || '%d' == ''", costliest[i%len(costliest)], i) // unique
 		policies = append(policies, builder.TriagePolicy(fmt.Sprintf("costly-%d", i), match).In(a.namespace).Build())
 	}
-	slots := make(chan struct{}, policyWriters)
-	var wait sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(policyWriters)
 	for _, policy := range policies {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			err := a.triager.Create(t.Context(), policy)
 			attempt(t, costly, err == nil, "%s does not pass admission, so it proves nothing: %v", policy.Name, err)
+			return nil
 		})
 	}
-	wait.Wait()
+	harness.Must(t, group.Wait())
 }
 
 // decidesByPolicy expects that a policy declared now comes into force and decides about its

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -35,23 +37,18 @@ func bystand(t *testing.T) *bystander {
 func crowd(t *testing.T, n int, head string) []net.Conn {
 	t.Helper()
 	conns := make([]net.Conn, n)
-	var wait sync.WaitGroup
-	slots := make(chan struct{}, 64)
+	var group errgroup.Group
+	group.SetLimit(64)
 	for i := range conns {
-		slots <- struct{}{}
-		wait.Go(func() {
-			defer func() { <-slots }()
-			conn, err := (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", target.facade.Address)
-			if err != nil {
-				t.Errorf("connection %d: %v", i, err)
-				return
+		group.Go(func() (err error) {
+			conns[i], err = (&net.Dialer{Timeout: patience}).DialContext(t.Context(), "tcp", target.facade.Address)
+			if err == nil {
+				_, err = io.WriteString(conns[i], head)
 			}
-			conns[i] = conn
-			_, err = io.WriteString(conn, head)
-			harness.NoError(t, fmt.Sprint("connection ", i), err)
+			return err
 		})
 	}
-	wait.Wait()
+	err := group.Wait()
 	t.Cleanup(func() {
 		for _, conn := range conns {
 			if conn != nil {
@@ -59,9 +56,7 @@ func crowd(t *testing.T, n int, head string) []net.Conn {
 			}
 		}
 	})
-	if t.Failed() {
-		t.FailNow()
-	}
+	harness.Must(t, err)
 	return conns
 }
 
