@@ -34,7 +34,7 @@ type member struct {
 
 // members returns a user for each role of the organization, the scanner's own account, and an
 // administrator with all rights in the namespace.
-func (o *tenant) members(t *testing.T) []member {
+func (o *tenant) members(t *testing.T) members {
 	t.Helper()
 	as := func(user string, groups ...string) *rest.Config {
 		return target.env.Impersonate(user, append(groups, "system:authenticated")...)
@@ -54,7 +54,7 @@ func (o *tenant) members(t *testing.T) []member {
 	}
 	scanner, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
 	harness.Must(t, err)
-	all := []member{
+	all := members{
 		{"viewer", as("ann", "appsec:"+o.name+":viewers")},
 		{"triager", as("bob", "appsec:"+o.name+":triagers")},
 		{"scanner", as("cid", "appsec:"+o.name+":scanners")},
@@ -69,6 +69,14 @@ func (o *tenant) members(t *testing.T) []member {
 		})
 	}
 	return all
+}
+
+type members []member
+
+// as returns a client of the member with that role.
+func (all members) as(t *testing.T, role string) client.Client {
+	t.Helper()
+	return all[slices.IndexFunc(all, func(m member) bool { return m.role == role })].client(t)
 }
 
 func (m member) client(t *testing.T) client.Client {
@@ -238,8 +246,7 @@ func (m member) impersonates(t *testing.T, user string) error {
 func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 	all := tenants(t)
 	attacker, victim := all[0], all[1]
-	members := attacker.members(t)
-	c := members[len(members)-1].client(t)
+	c := attacker.members(t).as(t, "owner")
 	refuse := func(what string, err error) {
 		t.Helper()
 		attempt(t, cluster, apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err), "%s: got %v, want a refusal", what, err)

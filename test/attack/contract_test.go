@@ -15,8 +15,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-const sarifMediaType = "application/sarif+json"
-
 // operation is an operation of the contract as a reader of the document sees it. A new operation is
 // therefore attacked automatically.
 type operation struct {
@@ -52,7 +50,7 @@ func operations(t *testing.T) []operation {
 				if json := content.Get("application/json"); json != nil {
 					op.body = json.Schema.Value.Properties
 				}
-				op.takesSARIF = content.Get(sarifMediaType) != nil
+				op.takesSARIF = content.Get(sarifType) != nil
 			}
 			all = append(all, op)
 		}
@@ -203,7 +201,7 @@ func (op operation) shotWith(values map[string]string, m message) shot {
 	s := shot{method: op.method, path: op.at(values), body: op.content(m)}
 	if op.takesSARIF { // writes nothing, so that every organization stays unchanged
 		s.path += "?dry_run=true"
-		s.header = http.Header{"Content-Type": {sarifMediaType}}
+		s.header = http.Header{"Content-Type": {sarifType}}
 	}
 	return s
 }

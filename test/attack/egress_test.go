@@ -31,7 +31,7 @@ type prey struct {
 
 func newPrey(t *testing.T) *prey {
 	t.Helper()
-	p := &prey{}
+	p := &prey{port: "0"}
 	count := func(_ net.Conn, state http.ConnState) {
 		// Every connection counts as a breach, whatever is sent over it.
 		if state == http.StateNew {
@@ -39,7 +39,7 @@ func newPrey(t *testing.T) *prey {
 		}
 	}
 	for _, address := range []string{"127.0.0.1", "::1"} {
-		listener, err := net.Listen("tcp", net.JoinHostPort(address, p.portOr("0")))
+		listener, err := net.Listen("tcp", net.JoinHostPort(address, p.port))
 		if err != nil && address == "::1" {
 			t.Logf("without IPv6: %v", err)
 			continue
@@ -53,13 +53,6 @@ func newPrey(t *testing.T) *prey {
 		t.Cleanup(server.Close)
 	}
 	return p
-}
-
-func (p *prey) portOr(otherwise string) string {
-	if p.port != "" {
-		return p.port
-	}
-	return otherwise
 }
 
 // lure is an endpoint that tries to make the controllers connect to a forbidden address.
@@ -160,10 +153,7 @@ func TestEgress_NothingPrivateIsReached(t *testing.T) {
 		}
 		for name, first := range firstAttempts(t, o, laid) {
 			l := laid[name]
-			told := false
-			for _, reason := range l.reasons {
-				told = told || strings.Contains(first.Message, reason)
-			}
+			told := slices.ContainsFunc(l.reasons, func(reason string) bool { return strings.Contains(first.Message, reason) })
 			attempt(t, egress, first.Outcome == v1alpha1.WebhookAttemptFailed && told && first.Code == 0,
 				"%s: %s: the attempt says %s %d %q, want one of %q", l.what, l.url, first.Outcome, first.Code, first.Message, l.reasons)
 		}

@@ -44,16 +44,8 @@ func newNeighbour(t *testing.T, class string) *neighbour {
 	b := &neighbour{tenant: newOrganization(t, "neighbour-"+letters(6), plenty), class: class}
 	b.nameAll()
 	target.env.Create(t, b.repository(), b.project(), b.finding(0), b.review())
-	for _, m := range b.members(t) {
-		switch m.role {
-		case "viewer":
-			b.viewer = m.client(t)
-		case "triager":
-			b.triager = m.client(t)
-		case "scanner account":
-			b.scanner = m.client(t)
-		}
-	}
+	all := b.members(t)
+	b.viewer, b.triager, b.scanner = all.as(t, "viewer"), all.as(t, "triager"), all.as(t, "scanner account")
 	harness.Must(t, b.awaitShown(t, b.findingPath(), b.marker))
 	return b
 }

@@ -95,36 +95,45 @@ func TestInput_InvalidOperationsAreRefused(t *testing.T) {
 	ids := func(n int) string { return `"ids":[` + strings.TrimSuffix(strings.Repeat(`"f",`, n), ",") + `]` }
 	reader := o.key(t, "reader", v1alpha1.ScopeFindingsRead)
 	scanner := o.key(t, "scanner", v1alpha1.ScopeFindingsImport, v1alpha1.ScopeFindingsRead)
-	for _, c := range []struct {
-		reason, token, body string
-		status              int
-	}{
-		{"a scanner's key", scanner, `{"ids":["f"],` + set + `}`, http.StatusForbidden},
-		{"a scanner's key that undoes", scanner, `{"undo":"op-1","commit":true}`, http.StatusForbidden},
-		{"no key", "", `{"ids":["f"],` + set + `}`, http.StatusUnauthorized},
-		{"a forged author", o.token, `{"ids":["f"],"by":"ann",` + set + `}`, http.StatusBadRequest},
-		{"a forged author of the commit", o.token, `{"ids":["f"],"committed_by":"ann",` + set + `}`, http.StatusBadRequest},
-		{"a forged author of the decision", o.token, `{"ids":["f"],"set":{"comments":"x","by":"ann"}}`, http.StatusBadRequest},
-		{"another organization in the body", o.token, `{"ids":["f"],"organization":"x",` + set + `}`, http.StatusBadRequest},
-		{"401 ids", o.token, `{` + ids(401) + `,` + set + `}`, http.StatusBadRequest},
-		{"50,001 ids", o.token, `{` + ids(50_001) + `,` + set + `}`, http.StatusBadRequest},
-		{"megabytes of ids", o.token, `{` + ids(5<<20) + `,` + set + `}`, http.StatusBadRequest},
-		{"megabytes of comments", o.token, `{"ids":["f"],"set":{"comments":"` + strings.Repeat("x", 20<<20) + `"}}`, http.StatusBadRequest},
-		{"comments that are too long", o.token, `{"ids":["f"],"set":{"comments":"` + strings.Repeat("x", 10_001) + `"}}`, http.StatusBadRequest},
-		{"an object without an end", o.token, strings.Repeat(`{"filters":`, 20_000), http.StatusBadRequest},
-		{"an id of another shape", o.token, `{"ids":["../../org-other/findings/f"],` + set + `}`, http.StatusBadRequest},
-		{"a selector of the cluster", o.token, `{"filters":{"labelSelector":"a=b"},` + set + `}`, http.StatusBadRequest},
-	} {
-		a := target.facade.send(t, c.token, decide(c.body))
+	commit := shot{method: http.MethodPost, path: operationsPath + "/op-none/commit"}
+	o.refuses(t, operationsPath, []refusal{
+		{"a scanner's key", scanner, decide(`{"ids":["f"],` + set + `}`), http.StatusForbidden},
+		{"a scanner's key that undoes", scanner, decide(`{"undo":"op-1","commit":true}`), http.StatusForbidden},
+		{"a scanner's key that commits", scanner, commit, http.StatusForbidden},
+		{"a reader's key that commits", reader, commit, http.StatusForbidden},
+		{"no key", "", decide(`{"ids":["f"],` + set + `}`), http.StatusUnauthorized},
+		{"a forged author", o.token, decide(`{"ids":["f"],"by":"ann",` + set + `}`), http.StatusBadRequest},
+		{"a forged author of the commit", o.token, decide(`{"ids":["f"],"committed_by":"ann",` + set + `}`), http.StatusBadRequest},
+		{"a forged author of the decision", o.token, decide(`{"ids":["f"],"set":{"comments":"x","by":"ann"}}`), http.StatusBadRequest},
+		{"another organization in the body", o.token, decide(`{"ids":["f"],"organization":"x",` + set + `}`), http.StatusBadRequest},
+		{"401 ids", o.token, decide(`{` + ids(401) + `,` + set + `}`), http.StatusBadRequest},
+		{"50,001 ids", o.token, decide(`{` + ids(50_001) + `,` + set + `}`), http.StatusBadRequest},
+		{"megabytes of ids", o.token, decide(`{` + ids(5<<20) + `,` + set + `}`), http.StatusBadRequest},
+		{"megabytes of comments", o.token, decide(`{"ids":["f"],"set":{"comments":"` + strings.Repeat("x", 20<<20) + `"}}`), http.StatusBadRequest},
+		{"comments that are too long", o.token, decide(`{"ids":["f"],"set":{"comments":"` + strings.Repeat("x", 10_001) + `"}}`), http.StatusBadRequest},
+		{"an object without an end", o.token, decide(strings.Repeat(`{"filters":`, 20_000)), http.StatusBadRequest},
+		{"an id of another shape", o.token, decide(`{"ids":["../../org-other/findings/f"],` + set + `}`), http.StatusBadRequest},
+		{"a selector of the cluster", o.token, decide(`{"filters":{"labelSelector":"a=b"},` + set + `}`), http.StatusBadRequest},
+	})
+}
+
+// refusal is a request that must be refused with that status.
+type refusal struct {
+	reason, token string
+	shot          shot
+	status        int
+}
+
+// refuses expects all to be refused in time with an explanation, and that nothing was made of them under the path.
+func (o *tenant) refuses(t *testing.T, path string, all []refusal) {
+	t.Helper()
+	for _, c := range all {
+		a := target.facade.send(t, c.token, c.shot)
 		said := a.status == http.StatusUnauthorized || a.holds(`"detail":`)
 		attempt(t, inputOf, a.status == c.status && said && a.took <= mostLate, "%s: after %s: %s", c.reason, a.took, a)
 	}
-	for _, token := range []string{reader, scanner} {
-		a := target.facade.send(t, token, shot{method: http.MethodPost, path: operationsPath + "/op-none/commit"})
-		attempt(t, inputOf, a.status == http.StatusForbidden, "to commit: %s", a)
-	}
-	total := target.facade.send(t, o.token, shot{method: http.MethodGet, path: operationsPath}).page(t).Total
-	attempt(t, inputOf, total == 0, "%d operations were made", total)
+	total := target.facade.send(t, o.token, shot{method: http.MethodGet, path: path}).page(t).Total
+	attempt(t, inputOf, total == 0, "%d of %s were made", total, path)
 }
 
 // flood returns how many operations are created concurrently, and the total number.

@@ -123,11 +123,7 @@ func newPolicyAttacker(t *testing.T) *policyAttacker {
 		}
 		target.env.Create(t, f)
 	}
-	for _, m := range a.members(t) {
-		if m.role == "triager" {
-			a.triager = m.client(t)
-		}
-	}
+	a.triager = a.members(t).as(t, "triager")
 	return a
 }
 

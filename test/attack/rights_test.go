@@ -63,11 +63,7 @@ func TestInput_InvalidOrForbiddenPoliciesAreRefused(t *testing.T) {
 	const set = `"set":{"user_status":"muted","reason":"duplicate"}`
 	const valid = `{"match":"true",` + set + `}`
 	all := o.key(t, "defaults")
-	for _, c := range []struct {
-		reason, token string
-		shot          shot
-		status        int
-	}{
+	o.refuses(t, policiesPath, []refusal{
 		{"a key that lists no scope", all, policy(valid), http.StatusForbidden},
 		{"no key", "", policy(valid), http.StatusUnauthorized},
 		{"a forged author", o.token, policy(`{"match":"true","by":"ann",` + set + `}`), http.StatusBadRequest},
@@ -82,11 +78,5 @@ func TestInput_InvalidOrForbiddenPoliciesAreRefused(t *testing.T) {
 		{"megabytes", o.token, policy(`{"match":"true","set":{"user_status":"muted","reason":"duplicate","comment":"` + strings.Repeat("x", 20<<20) + `"}}`), http.StatusBadRequest},
 		{"a comment that is too long", o.token, policy(`{"match":"true","set":{"user_status":"muted","reason":"duplicate","comment":"` + strings.Repeat("x", 1025) + `"}}`), http.StatusBadRequest},
 		{"more than the mode", o.token, shot{method: http.MethodPatch, path: policiesPath + "/p", body: `{"mode":"apply","match":"true"}`}, http.StatusBadRequest},
-	} {
-		a := target.facade.send(t, c.token, c.shot)
-		said := a.status == http.StatusUnauthorized || a.holds(`"detail":`)
-		attempt(t, inputOf, a.status == c.status && said && a.took <= mostLate, "%s: after %s: %s", c.reason, a.took, a)
-	}
-	total := target.facade.send(t, o.token, shot{method: http.MethodGet, path: policiesPath}).page(t).Total
-	attempt(t, inputOf, total == 0, "%d policies were made", total)
+	})
 }

@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -65,18 +66,10 @@ func refusedSoon(t *testing.T, token string) {
 }
 
 // metaNames returns the names of the objects in a list.
-func metaNames(list client.ObjectList) ([]string, error) {
-	objects, err := meta.ExtractList(list)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, object := range objects {
-		named, err := meta.Accessor(object)
-		if err != nil {
-			return nil, err
-		}
-		names = append(names, named.GetName())
-	}
-	return names, nil
+func metaNames(list client.ObjectList) (names []string, err error) {
+	err = meta.EachListItem(list, func(object runtime.Object) error {
+		names = append(names, object.(client.Object).GetName())
+		return nil
+	})
+	return names, err
 }
