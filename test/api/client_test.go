@@ -1,8 +1,8 @@
 package api_test
 
 import (
-	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // caller calls the REST API with a key and checks each answer against the contract.
@@ -31,6 +32,13 @@ func newCaller(t testing.TB, s *server, token string) *caller {
 	n := addresses.Add(1)
 	address := netip.AddrFrom4([4]byte{10, byte(n >> 16), byte(n >> 8), byte(n)})
 	return &caller{t: t, server: s, token: token, address: address.String()}
+}
+
+// on returns the same caller at another server.
+func (c *caller) on(s *server) *caller {
+	other := *c
+	other.server = s
+	return &other
 }
 
 // answer is a response.
@@ -136,7 +144,26 @@ func decoded[T any](a answer) T {
 	return value
 }
 
-// onContinue calls back when the server asks for the body.
-func onContinue(ctx context.Context, begun func()) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: begun})
+// hold sends a request without its body, which the test writes later, and returns when the server asks for it.
+func (c *caller) hold(method, path string, changes ...change) (body *io.PipeWriter, answered <-chan answer) {
+	c.t.Helper()
+	begun, done := make(chan struct{}), make(chan answer, 1)
+	reader, body := io.Pipe()
+	trace := &httptrace.ClientTrace{Got100Continue: func() { close(begun) }}
+	changes = append(changes, func(r *http.Request) {
+		r.Body, r.GetBody, r.ContentLength = reader, nil, -1
+		r.Header.Set("Expect", "100-continue") // the server answers it when the handler reads the body
+		*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), trace))
+	})
+	go func() {
+		a, err := c.try(method, path, "", changes...)
+		harness.NoError(c.t, method+" "+path, err)
+		done <- a
+	}()
+	select {
+	case <-begun:
+	case a := <-done:
+		c.t.Fatalf("%s %s is over before its body came: %d %s", method, path, a.status, a.body)
+	}
+	return body, done
 }

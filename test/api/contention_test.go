@@ -65,8 +65,11 @@ func TestWritersOfOneFindingAllSucceed(t *testing.T) {
 	const enough = 25
 	var mu sync.Mutex
 	var written [8]int
-	total := func() int {
-		return written[0] + written[1] + written[2] + written[3] + written[4] + written[5] + written[6] + written[7]
+	total := func() (sum int) {
+		for _, n := range written {
+			sum += n
+		}
+		return sum
 	}
 	more := func() bool {
 		mu.Lock()

@@ -123,18 +123,22 @@ func (s *stream) begins() *stream {
 // tells expects exactly these events next, each as its name, the action and the id.
 func (s *stream) tells(want ...string) {
 	s.t.Helper()
-	var got []string
-	for range want {
+	if diff := cmp.Diff(want, s.take(len(want))); diff != "" {
+		s.t.Fatalf("events (-want +got):\n%s", diff)
+	}
+}
+
+// take returns the next n events, each as its name, the action and the id, or those before the end of the stream.
+func (s *stream) take(n int) (got []string) {
+	s.t.Helper()
+	for range n {
 		e, ok := s.next()
 		if !ok {
-			got = append(got, "end")
-			break
+			return append(got, "end")
 		}
 		got = append(got, s.said(e))
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		s.t.Fatalf("events (-want +got):\n%s", diff)
-	}
+	return got
 }
 
 func (s *stream) said(e event) string {
@@ -180,10 +184,9 @@ func twoReplicas(t *testing.T) (later, earlier *server) {
 // remembers no earlier events.
 func (c *caller) at(o *organization, s *server) *caller {
 	o.t.Helper()
-	other := *c
-	other.server = s
+	other := c.on(s)
 	o.eventually(func(g Gomega) { g.Expect(other.get("/v2/events?follow=false").status).To(Equal(http.StatusOK)) })
-	return &other
+	return other
 }
 
 func (o *organization) edit(object client.Object, patch string) {
@@ -229,11 +232,7 @@ func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {
 	rest := []string{"delivery created d-1", "finding removed f-1", "finding updated f-1", "review created rv-1", "scan created s-1"}
 	wants := func(s *stream) {
 		t.Helper()
-		var got []string
-		for range rest {
-			e, _ := s.next()
-			got = append(got, s.said(e))
-		}
+		got := s.take(len(rest))
 		if slices.Index(got, rest[2]) > slices.Index(got, rest[1]) {
 			t.Errorf("the finding was removed before it was changed: %q", got)
 		}
@@ -302,11 +301,7 @@ func TestAKeyIsToldOfWhatItsScopesLetItRead(t *testing.T) {
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	o.create(builder.Scan("s-1", time.Now()).In(o.namespace).Build())
 	some.tells("scan created s-1")
-	var got []string
-	for range 2 {
-		e, _ := streams[reader].next()
-		got = append(got, streams[reader].said(e))
-	}
+	got := streams[reader].take(2)
 	if slices.Sort(got); !slices.Equal(got, []string{"finding created f-1", "scan created s-1"}) {
 		t.Errorf("a key for findings is told of %q", got)
 	}

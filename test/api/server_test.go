@@ -239,33 +239,7 @@ func TestStoppingAnswersWhatHasBegun(t *testing.T) {
 	o := newOrganization(t).at(s)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))
-	body := `{"user_status":"muted"}`
-	reader, writer := io.Pipe()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, s.url("/v1/findings/f-1"), reader)
-	harness.Must(t, err)
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Authorization", "Bearer "+c.token)
-	request.Header.Set("Expect", "100-continue") // the server answers it when the handler reads the body
-	begun := make(chan struct{})
-	request = request.WithContext(onContinue(t.Context(), func() { close(begun) }))
-	transport := &http.Transport{ExpectContinueTimeout: patience}
-	defer transport.CloseIdleConnections()
-	answered := make(chan int, 1)
-	go func() {
-		response, err := transport.RoundTrip(request)
-		if err != nil {
-			t.Error(err)
-			answered <- 0
-			return
-		}
-		response.Body.Close() //nolint:errcheck,gosec // only the status counts
-		answered <- response.StatusCode
-	}()
-	select {
-	case <-begun:
-	case <-time.After(patience):
-		t.Fatal("the request did not begin")
-	}
+	rest, answered := c.hold(http.MethodPatch, "/v1/findings/f-1", header("Content-Type", "application/json"))
 	stopped := make(chan error, 1)
 	go func() { stopped <- s.stop() }()
 	harness.Eventually(t, func(g Gomega) {
@@ -279,10 +253,10 @@ func TestStoppingAnswersWhatHasBegun(t *testing.T) {
 	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(report, "[-] not stopping") {
 		t.Errorf("readyz while stopping: %d %q, %v", status, report, err)
 	}
-	_, err = io.WriteString(writer, body)
+	_, err = io.WriteString(rest, `{"user_status":"muted"}`)
 	harness.Must(t, err)
-	writer.Close() //nolint:errcheck,gosec // never fails
-	harness.Same(t, "the status of the request that had begun", 200, <-answered)
+	harness.Must(t, rest.Close())
+	(<-answered).wants(200, "the request that had begun")
 	harness.NoError(t, "stop", <-stopped)
 	harness.Same(t, "the finding's user status", v1alpha1.UserStatusMuted, o.stored("f-1").Spec.Triage.UserStatus)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"slices"
 	"strings"
 	"testing"
@@ -200,8 +199,7 @@ func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
 func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 	o, c := uploader(t)
 	o.create(builder.Repository("other").In(o.namespace).Build())
-	behind := *c
-	behind.server = ownServer(t, apiserver.Options{}, func(config *rest.Config) {
+	behind := c.on(ownServer(t, apiserver.Options{}, func(config *rest.Config) {
 		harness.Between(config, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 			late := strings.HasSuffix(request.URL.Path, "/projects") || strings.HasSuffix(request.URL.Path, "/repositories")
 			if late && request.URL.Query().Get("watch") != "" {
@@ -210,7 +208,7 @@ func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 			}
 			return next.RoundTrip(request)
 		})
-	})
+	}))
 	harness.Must(t, behind.server.waitUntilReady(t.Context()))
 	o.create(builder.Project("late").In(o.namespace).Build())
 	behind.get("/v2/repos/repo/projects/late").wants(http.StatusNotFound, "the model lacks it")
@@ -258,9 +256,7 @@ func bounded(t *testing.T, limits uploads.Limits) (*organization, *caller) {
 	o, c := uploader(t)
 	narrow := ownServer(t, apiserver.Options{Uploads: limits})
 	harness.Must(t, narrow.waitUntilReady(t.Context()))
-	mine := *c
-	mine.server = narrow
-	return o, &mine
+	return o, c.on(narrow)
 }
 
 func TestABombIsRefusedAndItsMemoryGivenBack(t *testing.T) {
@@ -274,25 +270,8 @@ func TestABombIsRefusedAndItsMemoryGivenBack(t *testing.T) {
 
 func TestUploadsOverTheLimitGet429(t *testing.T) {
 	o, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
-	body, rest := io.Pipe()
 	// The server asks for the body once it has admitted the upload.
-	admitted := make(chan struct{})
-	slowly := func(r *http.Request) {
-		r.Body, r.GetBody, r.ContentLength = body, nil, -1
-		r.Header.Set("Expect", "100-continue")
-		*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got100Continue: func() { close(admitted) }}))
-	}
-	first := make(chan answer, 1)
-	go func() {
-		a, err := c.try(http.MethodPost, uploadPath, "", header("Content-Type", "application/sarif+json"), slowly)
-		harness.NoError(t, "the first", err)
-		first <- a
-	}()
-	select {
-	case <-admitted:
-	case a := <-first:
-		t.Fatalf("the first is over before its body came: %d %s", a.status, a.body)
-	}
+	rest, first := c.hold(http.MethodPost, uploadPath, header("Content-Type", "application/sarif+json"))
 	refused := c.upload("", sarif("two")).wants(http.StatusTooManyRequests, "the second")
 	harness.Same(t, "retry-after", "10", refused.header.Get("Retry-After"))
 	counted := c.server.ofUploads(t)[`findings_uploads_refused_total{reason="organization_limit"}`]
@@ -309,8 +288,7 @@ func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
 	o, c := uploader(t)
 	stopping := ownServer(t, apiserver.Options{})
 	harness.Must(t, stopping.waitUntilReady(t.Context()))
-	mine := *c
-	mine.server = stopping
+	mine := c.on(stopping)
 	answered := make(chan answer, 1)
 	go func() {
 		a, err := mine.try(http.MethodPost, uploadPath, sarif(numbered(results)...), header("Content-Type", "application/sarif+json"))
