@@ -2,15 +2,12 @@ package api_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -171,26 +168,15 @@ func TestOrganizationRemoved(t *testing.T) {
 
 // faults injects faults between a client and the API server.
 type faults struct {
+	line
 	// expire is how many watches get 410 Gone, as after a compaction of etcd.
 	expire atomic.Int32
 	// fail is how many requests get 503.
 	fail atomic.Int32
-
-	mu          sync.Mutex
-	connections []net.Conn
 }
 
 func (f *faults) install(config *rest.Config) {
-	dialer := &net.Dialer{}
-	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-		connection, err := dialer.DialContext(ctx, network, address)
-		if err == nil {
-			f.mu.Lock()
-			defer f.mu.Unlock()
-			f.connections = append(f.connections, connection)
-		}
-		return connection, err
-	}
+	config.Dial = f.dial
 	harness.Between(config, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
 		watches := request.URL.Query().Get("watch") == "true"
 		switch {
@@ -204,12 +190,8 @@ func (f *faults) install(config *rest.Config) {
 }
 
 func (f *faults) breakConnections() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, connection := range f.connections {
-		connection.Close() //nolint:errcheck,gosec // it may be closed already
-	}
-	f.connections = nil
+	f.set(true)
+	f.set(false)
 }
 
 func failed(request *http.Request, failure *apierrors.StatusError) (*http.Response, error) {

@@ -41,7 +41,7 @@ func ownServer(t *testing.T, options apiserver.Options, alter ...func(*rest.Conf
 type line struct {
 	mu    sync.Mutex
 	cut   bool
-	conns map[net.Conn]struct{}
+	conns []net.Conn
 }
 
 func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -53,7 +53,7 @@ func (l *line) dial(ctx context.Context, network, address string) (net.Conn, err
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err == nil {
-		l.conns[conn] = struct{}{}
+		l.conns = append(l.conns, conn)
 	}
 	return conn, err
 }
@@ -63,10 +63,10 @@ func (l *line) set(cut bool) {
 	defer l.mu.Unlock()
 	l.cut = cut
 	if cut {
-		for conn := range l.conns {
-			conn.Close() //nolint:errcheck,gosec // that is what cutting it means
+		for _, conn := range l.conns {
+			conn.Close() //nolint:errcheck,gosec // it may be closed already
 		}
-		l.conns = map[net.Conn]struct{}{}
+		l.conns = nil
 	}
 }
 
@@ -74,7 +74,7 @@ func (l *line) set(cut bool) {
 // stale; writes fail. After that everything works as before.
 func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
 	t.Parallel() // it mostly waits
-	l := &line{conns: map[net.Conn]struct{}{}}
+	l := &line{}
 	s := ownServer(t, apiserver.Options{KeyStaleness: 8 * time.Second}, func(config *rest.Config) { config.Dial = l.dial })
 	o := newOrganization(t).at(s)
 	c := o.key("ci")
@@ -117,7 +117,7 @@ func TestHealthIsOnAPortOfItsOwn(t *testing.T) {
 
 func TestAFacadeThatCannotReachTheAPIServerIsNotReady(t *testing.T) {
 	t.Parallel() // it mostly waits
-	l := &line{cut: true, conns: map[net.Conn]struct{}{}}
+	l := &line{cut: true}
 	s := ownServer(t, apiserver.Options{}, func(config *rest.Config) { config.Dial = l.dial })
 	status, body, err := s.health(t.Context(), "/readyz")
 	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(body, "[-] read model") {
