@@ -15,8 +15,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
-// Fields are the fields of a form that decides, filled with what is offered or was typed. Where the organization requires a
-// reason to mute, a module has the form say so before it is sent.
+// Fields are the fields of a decision's form, filled with the offered or typed values. If the organization requires a
+// reason to mute, a module checks that before the form is sent.
 func Fields(prefix string, filled Decision, needsReason bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

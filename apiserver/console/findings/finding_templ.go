@@ -781,7 +781,7 @@ func decisionOfFinding(s shown) templ.Component {
 	})
 }
 
-// others are findings like this one.
+// others are similar findings.
 func others(s similar) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -67,7 +67,7 @@ func listPage(l listing) templ.Component {
 	})
 }
 
-// results is what another filter changes.
+// results is the part of the page that a filter changes.
 func results(l listing) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -864,7 +864,7 @@ func rowsAndMore(l listing) templ.Component {
 	})
 }
 
-// groups are opened one by one; a module then asks for their rows.
+// groups are opened one by one; a module then loads their rows.
 func groups(l listing) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1165,7 +1165,7 @@ func groups(l listing) templ.Component {
 	})
 }
 
-// item is a row. Its texts are shown by ui.Text, because there are a hundred of them.
+// item is a row. It renders texts with ui.Text, because a page has a hundred rows.
 func item(r *row, canDecide bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1454,7 +1454,7 @@ func item(r *row, canDecide bool) templ.Component {
 	})
 }
 
-// badge says how a finding stands.
+// badge shows the status of a finding.
 func badge(standing string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1515,7 +1515,7 @@ func badge(standing string) templ.Component {
 	})
 }
 
-// selectionBar decides about many. What matches in all is decided about by its filters, and not row by row.
+// selectionBar decides about the selected findings, or about all that match the filters.
 func selectionBar(l listing) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1676,7 +1676,7 @@ func selectionBar(l listing) templ.Component {
 	})
 }
 
-// decisionDialog asks for the reason when one decides by keyboard.
+// decisionDialog asks for the reason of a decision made by keyboard.
 func decisionDialog(needsReason bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -225,7 +225,7 @@ func listPage(l client.APIKeyList, own, organization string, now time.Time) temp
 	})
 }
 
-// used says when a key was used last.
+// used shows when a key was last used.
 func used(k client.APIKey) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -557,7 +557,7 @@ func operationPage(o, undoing client.TriageOperation, title string, samples []cl
 	})
 }
 
-// progress shows how far the operation is while it works.
+// progress shows how far a running operation is.
 func progress(o client.TriageOperation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -991,7 +991,7 @@ func examples(title string, of []client.TriageOperationExample) templ.Component 
 	})
 }
 
-// draftForm is the form of the list once more, with what was typed into it.
+// draftForm is the form of the list again, with the typed values.
 func draftForm(form url.Values, wrong, token string, needsReason bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -220,7 +220,7 @@ func overTime(s shown) templ.Component {
 	})
 }
 
-// then is a number of the past, which leads to what still exists of it.
+// then is a number of the past, with a link to the findings that still exist of it.
 func then(count int32, link, what string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -603,7 +603,7 @@ func lines(c lineChart, from, to string) templ.Component {
 	})
 }
 
-// grid are the lines across a chart with what they stand for.
+// grid is the horizontal lines of a chart, with their values.
 func grid(ticks []tick, right int) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1286,7 +1286,7 @@ func worseTable(kind, field string, rows []worse) templ.Component {
 	})
 }
 
-// now is a number of today, which leads to what it counts, with its change below.
+// now is a number of today, with a link to what it counts, and its change below.
 func now(count, change int32, link, what string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -566,7 +566,7 @@ func policyPage(s shown) templ.Component {
 	})
 }
 
-// switches are the buttons by which a policy is applied or stopped.
+// switches are the buttons that apply or stop a policy.
 func switches(s shown) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -665,7 +665,7 @@ func switches(s shown) templ.Component {
 	})
 }
 
-// manifestOf is the policy for kubectl and Git.
+// manifestOf is the policy as a manifest for kubectl and Git.
 func manifestOf(yaml string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1033,7 +1033,7 @@ func draftForm(d draft) templ.Component {
 	})
 }
 
-// leftOuts names what the list of findings has and the policy has not.
+// leftOuts lists the filters of the list that the policy lacks.
 func leftOuts(left []leftOut) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

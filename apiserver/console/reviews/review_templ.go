@@ -794,7 +794,7 @@ func issue(s shown, i client.ReviewIssueFull) templ.Component {
 	})
 }
 
-// grounds are why somebody has decided so, and until when.
+// grounds are the reason and the end of a decision.
 func grounds(d decision.Standing) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

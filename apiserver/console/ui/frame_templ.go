@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Frame is a page of somebody who is logged in.
+// Frame is the frame around a page of a session.
 func Frame(v View, body templ.Component) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -602,7 +602,7 @@ func ProblemPage(p Problem) templ.Component {
 	})
 }
 
-// Token is the field by which a form shows that it is the console's.
+// Token is the hidden field that proves that a form is the console's.
 func Token(token string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -645,7 +645,7 @@ func Token(token string) templ.Component {
 	})
 }
 
-// Time shows a moment, in the browser's zone where there are scripts.
+// Time shows a time, with scripts in the browser's zone.
 func Time(at time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -701,7 +701,7 @@ func Time(at time.Time) templ.Component {
 	})
 }
 
-// Moment shows a moment as such: where it matters when exactly something was, and not how long ago.
+// Moment shows an exact time, where the age is not enough.
 func Moment(at time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -817,7 +817,7 @@ func severityBadge(severity string) templ.Component {
 	})
 }
 
-// Empty stands in the place of an empty list, and tells the reader what to do next.
+// Empty replaces an empty list, and tells the reader what to do next.
 func Empty(title string, next string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

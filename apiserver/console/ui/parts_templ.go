@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// Figures are the numbers that a page begins with.
+// Figures are the numbers at the top of a page.
 func Figures(figures ...Figure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -77,7 +77,7 @@ func Figures(figures ...Figure) templ.Component {
 	})
 }
 
-// Count is a figure's count, which leads to what it counts.
+// Count is a figure's count, with a link to what it counts.
 func Count(f Figure) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -145,7 +145,7 @@ func Count(f Figure) templ.Component {
 	})
 }
 
-// Facts are what is known of something, line by line.
+// Facts is a list of facts, one per line.
 func Facts(facts ...Fact) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -272,7 +272,7 @@ func Facts(facts ...Fact) templ.Component {
 	})
 }
 
-// Section is a part of a page that its heading names.
+// Section is a section of a page, with its heading.
 func Section(id, title string, classes ...string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -377,7 +377,7 @@ func Section(id, title string, classes ...string) templ.Component {
 	})
 }
 
-// FactsSection is the part of a page with its facts.
+// FactsSection is the section with the facts.
 func FactsSection(facts ...Fact) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -425,7 +425,7 @@ func FactsSection(facts ...Fact) templ.Component {
 	})
 }
 
-// Badge is a state in a word.
+// Badge shows a state in one word.
 func Badge(word string, tone Tone) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -486,7 +486,7 @@ func Badge(word string, tone Tone) templ.Component {
 	})
 }
 
-// Crumbs lead from a thing to the list that it is in.
+// Crumbs is the link from a page to its list.
 func Crumbs(list, link string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -542,7 +542,7 @@ func Crumbs(list, link string) templ.Component {
 	})
 }
 
-// Next leads to the next page of a list.
+// Next is the link to the next page of a list.
 func Next(words, link string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -598,7 +598,7 @@ func Next(words, link string) templ.Component {
 	})
 }
 
-// Tabs lead to the lists that have names.
+// Tabs are the links to named lists.
 func Tabs(label string, tabs []Tab) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -687,7 +687,7 @@ func Tabs(label string, tabs []Tab) templ.Component {
 	})
 }
 
-// Filters is the form above a list. What is chosen stands in the address of the list, as its view.
+// Filters is the form above a list. The chosen values are parameters of the address, the view.
 func Filters(list string, view url.Values, fields []Filter) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1066,7 +1066,7 @@ func Options(options []Option, chosen string) templ.Component {
 	})
 }
 
-// Total tells how many a list has.
+// Total shows how many entries a list has.
 func Total(n int64, one, many string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1279,7 +1279,7 @@ func Column(word string, classes ...string) templ.Component {
 	})
 }
 
-// Progress shows how much is done of something that goes on by itself. How much there is may not be known yet: 0.
+// Progress shows how much of a running task is done. The total is 0 until it is known.
 func Progress(words string, done, total int32) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1358,8 +1358,8 @@ func Progress(words string, done, total int32) templ.Component {
 	})
 }
 
-// Follows says that the page follows what goes on. The module ui/follow.js does it with the element #followed as long
-// as that has data-follow.
+// Follows says that the page updates itself. The module ui/follow.js replaces the element #followed as long as that has
+// data-follow.
 func Follows() templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1389,7 +1389,7 @@ func Follows() templ.Component {
 	})
 }
 
-// Samples are some of the findings that something is about.
+// Samples shows some of the findings of an operation or a policy.
 func Samples(findings []client.FindingFull) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1488,7 +1488,7 @@ func Samples(findings []client.FindingFull) templ.Component {
 	})
 }
 
-// Location is a place in the source, with the link to it at the provider.
+// Location is a place in the source, with a link to it at the provider.
 func Location(at client.FileLocation) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -1591,7 +1591,7 @@ func Location(at client.FileLocation) templ.Component {
 	})
 }
 
-// Prose is a text that a scanner wrote in Markdown, with its headings at that level.
+// Prose is a Markdown text by a scanner, with its headings at that level.
 func (t *Texts) Prose(written string, heading int) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
