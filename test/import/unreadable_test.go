@@ -9,23 +9,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // spoil stores an object again with a member in its spec that no Go type can hold, as a newer version might write
-// it.
-func spoil(t *testing.T, resource string, object client.Object, change func(spec map[string]any)) {
+// it. The object is deleted at the end of the test.
+func spoil(t *testing.T, kind string, object client.Object, change func(spec map[string]any)) {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	harness.Must(t, err)
-	kind := map[string]string{"findings": "Finding", "scans": "Scan", "reviewissues": "ReviewIssue"}[resource]
 	content["apiVersion"], content["kind"] = v1alpha1.GroupVersion.String(), kind
 	delete(content["metadata"].(map[string]any), "managedFields")
 	delete(content["metadata"].(map[string]any), "resourceVersion")
 	change(content["spec"].(map[string]any))
-	harness.Must(t, env.PutIntoEtcd(t.Context(), resource, namespace, object.GetName(), harness.JSON(t, content)))
+	harness.Must(t, env.PutIntoEtcd(t.Context(), kube.Resource(kind), namespace, object.GetName(), harness.JSON(t, content)))
+	t.Cleanup(func() {
+		harness.Must(t, client.IgnoreNotFound(env.Client.Delete(context.Background(), partial(kind, object.GetName()))))
+	})
 }
 
 // noTime returns a change that sets a time that an earlier schema accepted and that Go cannot
@@ -57,15 +60,9 @@ func TestWhatCannotBeReadIsPassedOver(t *testing.T) {
 	p := newProject(t)
 	p.imports(document(numbered(4)...), commitA)
 	odd, oddGone, scan := p.titled("problem 001"), p.titled("problem 003"), p.scans()[0]
-	spoil(t, "findings", &odd, noTime("scan", "analyzedAt"))
-	spoil(t, "findings", &oddGone, noTime("scan", "analyzedAt"))
-	spoil(t, "scans", &scan, noTime("completedAt"))
-	t.Cleanup(func() {
-		for _, name := range []string{odd.Name, oddGone.Name} {
-			harness.Must(p, client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Finding", name))))
-		}
-		harness.Must(p, client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Scan", scan.Name))))
-	})
+	spoil(t, "Finding", &odd, noTime("scan", "analyzedAt"))
+	spoil(t, "Finding", &oddGone, noTime("scan", "analyzedAt"))
+	spoil(t, "Scan", &scan, noTime("completedAt"))
 	before := p.versionsOf(odd.Name, oddGone.Name)
 
 	results := numbered(6)
@@ -89,12 +86,9 @@ func TestACreateLeavesWhatCannotBeReadAlone(t *testing.T) {
 	p := newProject(t)
 	p.imports(document(numbered(1)...), commitA)
 	odd := p.titled("problem 000")
-	spoil(t, "findings", &odd, func(spec map[string]any) {
+	spoil(t, "Finding", &odd, func(spec map[string]any) {
 		spec["tool"] = "hidden"
 		noTime("scan", "analyzedAt")(spec)
-	})
-	t.Cleanup(func() {
-		harness.Must(p, client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("Finding", odd.Name))))
 	})
 	if s := p.imports(document(numbered(2)...), ""); s.Created != 1 || s.SkippedBecause["its finding cannot be read"] != 1 {
 		t.Errorf("%+v, want 1 created and 1 skipped", *s)
@@ -107,10 +101,7 @@ func TestAReviewPassesOverWhatCannotBeRead(t *testing.T) {
 	list := &v1alpha1.ReviewIssueList{}
 	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(p.Repository, p.Number)}))
 	odd := list.Items[0]
-	spoil(t, "reviewissues", &odd, func(spec map[string]any) { spec["line"] = int64(4294967296) })
-	t.Cleanup(func() {
-		harness.Must(p, client.IgnoreNotFound(env.Client.Delete(context.Background(), partial("ReviewIssue", odd.Name))))
-	})
+	spoil(t, "ReviewIssue", &odd, func(spec map[string]any) { spec["line"] = int64(4294967296) })
 	s := p.imports(reviewimport.Options{}, &reviewimport.Commit{SHA: commitB}, document(numbered(3)...))
 	if s.Created != 0 || s.Skipped != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], odd.Name) {
 		t.Errorf("%+v, want 1 skipped, none created, and a warning of %s", *s, odd.Name)
