@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -343,8 +344,7 @@ func (p *poisoner) checkStored(t *testing.T) {
 func (p *poisoner) remove(t *testing.T) {
 	t.Helper()
 	for kind, crd := range p.crds {
-		object := &metav1.PartialObjectMetadata{}
-		object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+		object := kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kind))
 		if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
 			harness.NoError(t, "remove objects of "+kind, target.admin.DeleteAllOf(t.Context(), object, client.InNamespace(p.namespaces[kind])))
 			continue

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -153,8 +154,7 @@ func (o *organization) remove(t *testing.T) {
 
 // poison returns a reference to the unreadable object of a kind; no Go type could hold it.
 func (o *organization) poison(kind string) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	object := kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kind))
 	object.SetName("poison")
 	if kind != "Organization" {
 		object.SetNamespace(o.namespace)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -240,8 +241,7 @@ func (p *project) wantRefused(err error, words ...string) {
 // partial returns a reference to an object of the namespace, which may be an object that no Go type
 // can hold.
 func partial(kind, name string) *metav1.PartialObjectMetadata {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
+	object := kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kind))
 	object.Namespace, object.Name = namespace, name
 	return object
 }
