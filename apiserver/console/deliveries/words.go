@@ -1,7 +1,6 @@
 package deliveries
 
 import (
-	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -10,25 +9,19 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
+// tones are the colours for the deliveries' states.
 var tones = map[client.WebhookDeliveryStatus]ui.Tone{
 	client.WebhookDeliveryStatusPending:   ui.Going,
 	client.WebhookDeliveryStatusDelivered: ui.Good,
 	client.WebhookDeliveryStatusFailed:    ui.Bad,
 }
 
-// tone returns the colour for a delivery's state.
-func tone(status client.WebhookDeliveryStatus) ui.Tone { return cmp.Or(tones[status], ui.Plain) }
-
+// attemptTones are the colours for the outcomes of attempts.
 var attemptTones = map[client.WebhookAttemptOutcome]ui.Tone{
 	client.WebhookAttemptOutcomeStarted:   ui.Going,
 	client.WebhookAttemptOutcomeSucceeded: ui.Good,
 	client.WebhookAttemptOutcomeFailed:    ui.Bad,
 	client.WebhookAttemptOutcomeUnknown:   ui.Doubt,
-}
-
-// toneOfAttempt returns the colour for the outcome of an attempt.
-func toneOfAttempt(outcome client.WebhookAttemptOutcome) ui.Tone {
-	return cmp.Or(attemptTones[outcome], ui.Plain)
 }
 
 // last returns the last attempt, or nil.

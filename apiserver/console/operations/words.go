@@ -109,16 +109,13 @@ func total(o client.TriageOperation) int32 {
 	return o.Matched
 }
 
-// tones has no colour for a preview: no action is needed.
+// tones are the colours for the phases. A preview has none: no action is needed.
 var tones = map[client.TriageOperationPhase]ui.Tone{
 	client.TriageOperationPhaseCompleted: ui.Good,
 	client.TriageOperationPhaseFailed:    ui.Bad,
 	client.TriageOperationPhaseSelecting: ui.Going,
 	client.TriageOperationPhaseRunning:   ui.Going,
 }
-
-// tone returns the colour for the phase.
-func tone(o client.TriageOperation) ui.Tone { return cmp.Or(tones[o.Phase], ui.Plain) }
 
 // about returns the filters that selected the findings.
 func about(filters map[string]string) (facts []ui.Fact) {

@@ -174,13 +174,11 @@ func place(i client.ReviewIssueFull) client.FileLocation {
 	return client.FileLocation{FilePath: i.FilePath, LineNumber: i.LineNumber, Url: i.FileLocationLink}
 }
 
+// tones are the colours for the pull requests' states.
 var tones = map[client.PullRequestStatus]ui.Tone{
 	client.PullRequestStatusOpen:   ui.Going,
 	client.PullRequestStatusMerged: ui.Good,
 }
-
-// tone returns the colour for a pull request's state.
-func tone(status client.PullRequestStatus) ui.Tone { return cmp.Or(tones[status], ui.Plain) }
 
 // decisionWords describes the decision about an issue and who made it; "" without one.
 func decisionWords(i client.ReviewIssueFull) string {

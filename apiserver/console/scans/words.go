@@ -18,14 +18,12 @@ func status(s client.Scan) client.ScanStatus { return ptr.Deref(s.Status, "") }
 
 func running(s client.Scan) bool { return status(s) == client.ScanStatusRunning }
 
+// tones are the colours for the scans' states.
 var tones = map[client.ScanStatus]ui.Tone{
 	client.ScanStatusRunning:   ui.Going,
 	client.ScanStatusCompleted: ui.Good,
 	client.ScanStatusFailed:    ui.Bad,
 }
-
-// tone returns the colour for a scan's state.
-func tone(s client.Scan) ui.Tone { return cmp.Or(tones[status(s)], ui.Plain) }
 
 // title returns the name of a scan.
 func title(s client.Scan) string { return s.Tool + " over " + s.ProjectId }

@@ -88,8 +88,8 @@ type Tone string
 
 // The tones.
 const (
-	// Plain is neither good nor bad.
-	Plain Tone = "plain"
+	// Plain is neither good nor bad; it is the zero value.
+	Plain Tone = ""
 	// Going is in progress, or waits for somebody.
 	Going Tone = "open"
 	// Good is done.
