@@ -141,7 +141,7 @@ func TestTwoReplicasAndTheStatusShowOneTime(t *testing.T) {
 	expect := func(reason string, want time.Time) {
 		t.Helper()
 		for _, c := range callers {
-			o.eventually(func(g Gomega) {
+			harness.Eventually(t, func(g Gomega) {
 				var got string
 				for _, r := range decoded[listOf[shown]](c.get("/v2/repos")).Items {
 					if r.ID == "empty" {

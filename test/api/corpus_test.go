@@ -41,7 +41,7 @@ func TestWhatTheSchemaAcceptsIsShown(t *testing.T) {
 			}
 			t.Logf("%d odd objects are accepted", len(accepted))
 			for _, list := range door.lists {
-				o.eventually(func(g Gomega) {
+				harness.Eventually(t, func(g Gomega) {
 					g.Expect(c.idsOfAll(list)).To(ContainElements(accepted))
 				})
 			}
@@ -49,7 +49,7 @@ func TestWhatTheSchemaAcceptsIsShown(t *testing.T) {
 				return
 			}
 			for _, name := range accepted {
-				o.eventually(func(g Gomega) { g.Expect(c.get(door.one(name)).status).To(Equal(http.StatusOK), name) })
+				harness.Eventually(t, func(g Gomega) { g.Expect(c.get(door.one(name)).status).To(Equal(http.StatusOK), name) })
 			}
 		})
 	}

@@ -110,7 +110,7 @@ func (o *organization) documentedHistory(key *caller) {
 		Seq: 1, Type: v1alpha1.TransitionCreated, At: *finding.Spec.DetectedAt, To: "open", By: "scanner/gosec", Scan: "s-1",
 	}}
 	harness.Must(o.t, controller.Status().Update(o.t.Context(), finding))
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(string(key.get("/v2/findings/f-path-traversal/history").body)).To(ContainSubstring("scanner/gosec"))
 	})
 }
@@ -128,7 +128,7 @@ func (o *organization) documentedTrend(key *caller) {
 		row("2026-03-02", v1alpha1.FindingTrendOpen{High: 1, Medium: 1}, 1, 0, 1),
 	).Build()
 	harness.Must(o.t, controller.Create(o.t.Context(), trend))
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(string(key.get("/v2/trends?from=2026-03-01&to=2026-03-01").body)).To(ContainSubstring("2026-03-01"))
 	})
 }
@@ -143,7 +143,7 @@ func (o *organization) documentedReview(key *caller) {
 		SeenIn("1d2c3b4a").Mutate(func(i *v1alpha1.ReviewIssue) {
 		i.Spec.Title, i.Spec.File, i.Spec.Line, i.Spec.CommitSHA = "MD5 protects a receipt", "api/receipt.go", 17, "1d2c3b4a"
 	}).Build())
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(string(key.get("/v2/issues/i-weak-hash").body)).To(ContainSubstring(`"resolved"`))
 		g.Expect(string(key.get("/v1/reviews").body)).To(ContainSubstring(`"closed_issue_count":1`))
 	})
@@ -162,7 +162,7 @@ func (o *organization) documentedDelivery(key *caller) {
 		Signatures: []v1alpha1.WebhookSignature{{Digest: hex.EncodeToString(digest[:]), SecretID: "s-1"}},
 	}}
 	harness.Must(o.t, controller.Status().Update(o.t.Context(), delivery))
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		a := key.post(verifyPath("d-ping"), received("x", documentedSignature))
 		g.Expect(string(a.body)).To(ContainSubstring("payload_mismatch"))
 	})

@@ -185,7 +185,7 @@ func twoReplicas(t *testing.T) (later, earlier *server) {
 func (c *caller) at(o *organization, s *server) *caller {
 	o.t.Helper()
 	other := c.on(s)
-	o.eventually(func(g Gomega) { g.Expect(other.get("/v2/events?follow=false").status).To(Equal(http.StatusOK)) })
+	harness.Eventually(o.t, func(g Gomega) { g.Expect(other.get("/v2/events?follow=false").status).To(Equal(http.StatusOK)) })
 	return other
 }
 
@@ -244,7 +244,7 @@ func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {
 	wants(s)
 	// What is created later must not overtake these at the other replica: each kind has a watch of its own.
 	for _, path := range []string{"/v2/webhook-deliveries/d-1", "/v2/scans/s-1", "/v2/reviews/rv-1"} {
-		o.eventually(func(g Gomega) { g.Expect(atB.get(path).status).To(Equal(http.StatusOK), path) })
+		harness.Eventually(t, func(g Gomega) { g.Expect(atB.get(path).status).To(Equal(http.StatusOK), path) })
 	}
 	var later []string
 	for i, c := range []*caller{atA, atB} {
@@ -358,7 +358,7 @@ func TestAKeyHasFewStreamsAtATime(t *testing.T) {
 	}
 	o.key("other").follows(t, "", "").begins()
 	open[0].cut()
-	o.eventually(func(g Gomega) { g.Expect(c.do("HEAD", "/v2/events", "").status).To(Equal(200)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.do("HEAD", "/v2/events", "").status).To(Equal(200)) })
 }
 
 func TestStoppingEndsStreamsAndNothingOfThemStays(t *testing.T) {
@@ -370,7 +370,7 @@ func TestStoppingEndsStreamsAndNothingOfThemStays(t *testing.T) {
 	for range 20 {
 		c.follows(t, "", "").begins().cut()
 	}
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(runtime.NumGoroutine()).To(BeNumerically("<=", before), "goroutines of streams that were cut")
 	})
 	open := c.follows(t, "", "").begins()

@@ -27,7 +27,7 @@ func limited(o *organization, requestsPerMinute int) *caller {
 	o.t.Helper()
 	c := o.key("ci")
 	o.limit(requestsPerMinute)
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(c.get("/v1/findings").header.Get("X-Ratelimit-Limit")).To(Equal(strconv.Itoa(requestsPerMinute)))
 	})
 	return c
@@ -41,7 +41,7 @@ func TestNoKeyHasMoreThanItsOrganizationsMaximum(t *testing.T) {
 	for _, step := range []struct{ most, want string }{{"null", "1000000"}, {"100", "100"}} {
 		env.Patch(t, &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: o.name}},
 			`{"spec":{"apiKeys":{"maxRequestsPerMinute":`+step.most+`}}}`)
-		o.eventually(func(g Gomega) {
+		harness.Eventually(t, func(g Gomega) {
 			g.Expect(c.get("/v1/findings").header.Get("X-Ratelimit-Limit")).To(Equal(step.want))
 		})
 	}

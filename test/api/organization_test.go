@@ -71,7 +71,7 @@ func (o *organization) create(object client.Object) {
 func (o *organization) key(name string, scopes ...v1alpha1.Scope) *caller {
 	o.t.Helper()
 	c := newCaller(o.t, o.server, o.issue(name, scopes...))
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		a, err := c.try("GET", "/v1/findings?size=0", "")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(a.status).To(BeElementOf(400, 403), "the facade does not know the key yet")
@@ -117,7 +117,7 @@ func (o *organization) findings(c *caller, n int) []string {
 		ids[i] = fmt.Sprintf("f-%03d", i)
 		o.create(builder.Finding(ids[i]).In(o.namespace).DetectedAt(start.Add(time.Duration(i) * time.Minute)).Build())
 	}
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(decoded[listOf[shown]](c.get("/v1/findings?size=1")).Total).To(Equal(n))
 	})
 	return ids
@@ -125,7 +125,7 @@ func (o *organization) findings(c *caller, n int) []string {
 
 func (o *organization) shows(c *caller, finding *v1alpha1.Finding) {
 	o.t.Helper()
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		listed := decoded[listOf[shown]](c.get("/v1/findings?size=1000")).Items
 		g.Expect(listed).To(ContainElement(HaveField("ID", finding.Name)))
 	})
@@ -134,14 +134,9 @@ func (o *organization) shows(c *caller, finding *v1alpha1.Finding) {
 // lists waits until the list at the path contains only that finding.
 func (o *organization) lists(c *caller, path, id string) {
 	o.t.Helper()
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(idsOf(decoded[listOf[shown]](c.get(path)).Items)).To(Equal([]string{id}))
 	})
-}
-
-func (o *organization) eventually(check func(Gomega)) {
-	o.t.Helper()
-	harness.Eventually(o.t, check)
 }
 
 // stored returns the finding from the API server.

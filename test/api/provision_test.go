@@ -29,7 +29,7 @@ func newcomer(t *testing.T, folders ...v1alpha1.ProjectPattern) (*organization, 
 	harness.Must(t, env.Client.Patch(t.Context(), organization, client.MergeFrom(before)))
 	// The facade has observed the setting once it passes an upload to the importer, which refuses it
 	// for another reason.
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		a := c.do(http.MethodPost, "/v2/repos/repo/projects/Probe/scans", sarif("one"), header("Content-Type", "application/sarif+json"))
 		g.Expect(a.status).To(Equal(http.StatusNotFound))
 		dry := c.do(http.MethodPost, "/v2/repos/probe/projects/probe/scans?dry_run=true&source_root=https://github.com/acme/probe",
@@ -105,7 +105,7 @@ func TestTheSameNameOnAnotherHostIsAnotherRepository(t *testing.T) {
 	if created := o.created(); len(created) != 2 || len(o.open()) != 2 {
 		t.Fatalf("%d repositories were created, the open findings are %v", len(created), o.open())
 	}
-	o.eventually(func(g Gomega) { // the facade has observed both
+	harness.Eventually(t, func(g Gomega) { // the facade has observed both
 		a := c.do(http.MethodPost, "/repos/acme/twin/code-scanning/sarifs", forGitHub(sarif("one")))
 		g.Expect(a.status).To(Equal(http.StatusConflict), "%s", a.body)
 		g.Expect(string(a.body)).To(ContainSubstring("several repositories have the full name"))
@@ -152,7 +152,7 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	}
 	later := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload, read later"))
 	harness.Same(t, "its warnings, read later", upload.Warnings, later.Warnings)
-	o.eventually(func(g Gomega) { g.Expect(c.get("/v2/repos/web/projects/app").status).To(Equal(http.StatusOK)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v2/repos/web/projects/app").status).To(Equal(http.StatusOK)) })
 	post("/v2/repos/web/projects/proj", "").wants(http.StatusConflict, "a project of another repository")
 	post("/v2/repos/web/projects/apq", "").wants(http.StatusConflict, "a project that is rather misspelt")
 	for _, path := range []string{"/v2/repos/Web/projects/app", "/v2/repos/web/projects/a%2fb", "/v2/repos/a_b/projects/c"} {

@@ -22,7 +22,7 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 	harness.Same(t, "the refusals that are counted before there was any", 0., o.server.refusals(t, "disabled"))
 	key := builder.APIKey("ci").In(o.namespace).Build()
 	env.Patch(t, key, `{"spec":{"disabled":true}}`)
-	o.eventually(func(g Gomega) { g.Expect(c.get("/v1/findings").status).To(Equal(401)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings").status).To(Equal(401)) })
 
 	const requests = 3
 	counted := o.server.refusals(t, "disabled")
@@ -36,7 +36,7 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 	}
 	harness.Same(t, "the refusals that are counted", counted+requests, o.server.refusals(t, "disabled"))
 
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		events := &eventsv1.EventList{}
 		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(o.namespace))).To(Succeed())
 		g.Expect(events.Items).To(ContainElement(WithTransform(func(e eventsv1.Event) string {

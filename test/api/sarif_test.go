@@ -34,7 +34,7 @@ func named(t *testing.T) (*organization, *caller) {
 func (o *organization) rename(c *caller, repository, fullName string) {
 	o.t.Helper()
 	env.Patch(o.t, builder.Repository(repository).In(o.namespace).Build(), `{"spec":{"defaultBranch":"main","fullName":"`+fullName+`"}}`)
-	o.eventually(func(g Gomega) {
+	harness.Eventually(o.t, func(g Gomega) {
 		g.Expect(string(c.get("/v2/repos/" + repository).body)).To(ContainSubstring(`"full_name":"` + fullName + `"`))
 	})
 }

@@ -83,7 +83,7 @@ func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
 	l.set(true)
 	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wantsError(500, "Internal server error", "a write that cannot be stored")
 	aged := false
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		a := c.get(pathOf(f))
 		if a.status == 200 && a.header.Get("X-Data-Age") != "" {
 			aged = true
@@ -96,7 +96,7 @@ func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
 	}
 	c.get("/nowhere").wants(500, "nobody can tell whether the key is valid")
 	l.set(false)
-	o.eventually(func(g Gomega) { g.Expect(c.get(pathOf(f)).status).To(Equal(200)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.get(pathOf(f)).status).To(Equal(200)) })
 	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "a write again")
 }
 

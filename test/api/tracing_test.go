@@ -203,7 +203,7 @@ func TestNobodyWaitsForTheCollector(t *testing.T) {
 	if late > 2 {
 		t.Errorf("%d requests took more than 4 s", late)
 	}
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		_, metrics, err := s.health(t.Context(), "/metrics")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(metrics).To(MatchRegexp(`findings_api_trace_spans_total\{outcome="lost"\} [1-9]`))
@@ -220,7 +220,7 @@ func TestMetricsShowTheReadModel(t *testing.T) {
 	o := newOrganization(t).at(s)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		_, metrics, err := s.health(t.Context(), "/metrics")
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(metrics).To(MatchRegexp(`findings_read_model_items\{kind="findings"\} [1-9]`))

@@ -61,7 +61,7 @@ func TestAnUploadOfAPullRequestShowsOnlyWhatTheBaseDoesNotHave(t *testing.T) {
 		t.Errorf("stored are %+v and %+v", reviews, issues)
 	}
 	harness.Same(t, "the findings changed", base, o.everything())
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		read := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload"))
 		g.Expect(cmp.Diff(upload, read)).To(BeEmpty(), "read again, on any replica")
 		g.Expect(c.get("/v2/scans/" + upload.Scans[0].Id).status).To(Equal(http.StatusOK))
@@ -140,7 +140,7 @@ func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
 	if reviews, issues := o.ofReviews(); len(reviews)+len(issues) != 0 {
 		t.Errorf("stored are %v and %v", reviews, issues)
 	}
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
 		g.Expect(failed).To(HaveLen(1))
 		g.Expect(failed[0].Message).To(ContainSubstring("lint did not cover everything"))

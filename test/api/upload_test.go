@@ -47,7 +47,7 @@ func uploader(t *testing.T) (*organization, *caller) {
 	o := newOrganization(t)
 	harness.Must(t, env.LetUploads(t.Context(), o.namespace))
 	c := o.key("ci", v1alpha1.ScopeFindingsImport, v1alpha1.ScopeFindingsRead, v1alpha1.ScopeReposRead)
-	o.eventually(func(g Gomega) { g.Expect(c.get("/v2/repos/repo/projects/proj").status).To(Equal(http.StatusOK)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v2/repos/repo/projects/proj").status).To(Equal(http.StatusOK)) })
 	return o, c
 }
 
@@ -76,7 +76,7 @@ func TestAnUploadIsStoredWhenItIsAnswered(t *testing.T) {
 	if scan.ImportedBy != "apikey/ci" || scan.UploadId != upload.Id || scan.CommitHash != "abc" {
 		t.Errorf("the scan is %+v", scan)
 	}
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		again := decoded[openapi.Scan](c.get("/v2/scans/"+scan.Id).wants(http.StatusOK, "the scan"))
 		g.Expect(cmp.Diff(scan, again)).To(BeEmpty())
 		listed := decoded[openapi.ScanList](c.get("/v2/scans?upload_id=" + upload.Id + "&status=completed&repo_id=repo&project_id=proj"))
@@ -168,11 +168,11 @@ func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
 }
 
 func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
-	o, c := uploader(t)
+	_, c := uploader(t)
 	c.upload("", sarif(numbered(30)...)).wants(http.StatusOK, "the first")
 	c.upload("", sarif("other")).wants(http.StatusConflict, "most would be closed").
 		says("it would close 30 of 30 open findings").says("with a key that has findings:read")
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
 		g.Expect(failed).To(HaveLen(1))
 		g.Expect(failed[0].Message).To(ContainSubstring("it would close 30 of 30 open findings"))
@@ -269,7 +269,7 @@ func TestABombIsRefusedAndItsMemoryGivenBack(t *testing.T) {
 }
 
 func TestUploadsOverTheLimitGet429(t *testing.T) {
-	o, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
+	_, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
 	// The server asks for the body once it has admitted the upload.
 	rest, first := c.hold(http.MethodPost, uploadPath, header("Content-Type", "application/sarif+json"))
 	refused := c.upload("", sarif("two")).wants(http.StatusTooManyRequests, "the second")
@@ -280,7 +280,7 @@ func TestUploadsOverTheLimitGet429(t *testing.T) {
 	harness.Must(t, err)
 	harness.Must(t, rest.Close())
 	(<-first).wants(http.StatusOK, "the first")
-	o.eventually(func(g Gomega) { g.Expect(c.upload("", sarif("one", "two")).status).To(Equal(http.StatusOK)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.upload("", sarif("one", "two")).status).To(Equal(http.StatusOK)) })
 }
 
 func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
@@ -296,7 +296,7 @@ func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
 		answered <- a
 	}()
 	scans := &v1alpha1.ScanList{}
-	o.eventually(func(g Gomega) {
+	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.List(t.Context(), scans, client.InNamespace(o.namespace))).To(Succeed())
 		g.Expect(scans.Items).To(HaveLen(1))
 	})
