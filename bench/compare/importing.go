@@ -288,13 +288,9 @@ func (im *imports) importScan(ctx context.Context, tool string) (*importer.Summa
 	return s, nil
 }
 
-func (im *imports) ofTool(tool string) []client.ListOption {
-	return []client.ListOption{client.InNamespace(im.target.Namespace), client.MatchingFields{"spec.tool": tool}}
-}
-
 func (im *imports) list(ctx context.Context, tool string) (*v1alpha1.FindingList, error) {
 	list := &v1alpha1.FindingList{}
-	return list, im.Client.List(ctx, list, im.ofTool(tool)...)
+	return list, im.Client.List(ctx, list, client.InNamespace(im.target.Namespace), client.MatchingFields{"spec.tool": tool})
 }
 
 // checkObserved returns an error until the controllers have reconciled every finding.

@@ -58,7 +58,7 @@ func Check(request *http.Request, answer *Answer) error {
 		return fmt.Errorf("Content-Type is %q", got)
 	}
 	if err != nil {
-		err = checkError(answer.Body)
+		err = checkBody("#/components/schemas/Error", answer.Body)
 	} else {
 		err = checkResponse(route, answer)
 	}
@@ -87,8 +87,6 @@ func undescribed(request *http.Request) bool {
 	return request.URL.Path == "/openapi.json" || request.URL.Path == "/docs" ||
 		strings.HasPrefix(request.URL.Path, "/docs/")
 }
-
-func checkError(body []byte) error { return checkBody("#/components/schemas/Error", body) }
 
 // checkCode refuses a code that the contract does not list. Its schema allows others, because more may be added.
 func checkCode(body []byte) error {

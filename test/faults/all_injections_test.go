@@ -45,15 +45,12 @@ func (s *trial) takeAway(d time.Duration) time.Duration {
 	return served
 }
 
-// forAWhile leaves a fault in force for that long.
-func (s *trial) forAWhile(d time.Duration) { harness.Pause(s.t.Context(), d) }
-
 // through applies a fault to the facade's connections for that long.
 func (s *trial) through(d time.Duration, do func() error) {
 	s.t.Helper()
 	s.verdict.injected(1)
 	s.must(do())
-	s.forAWhile(d)
+	harness.Pause(s.t.Context(), d)
 	s.must(s.Facade.Door.Heal(s.t.Context()))
 }
 

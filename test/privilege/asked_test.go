@@ -10,9 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -188,8 +186,4 @@ func report(object client.Object) func(context.Context, client.Client) error {
 	return func(ctx context.Context, c client.Client) error {
 		return c.Create(ctx, object.DeepCopyObject().(client.Object), client.DryRunAll) //nolint:forcetypeassert // it is one
 	}
-}
-
-func eachItem(list client.ObjectList, visit func()) error {
-	return meta.EachListItem(list, func(runtime.Object) error { visit(); return nil })
 }
