@@ -62,7 +62,8 @@ func whyStopped(outer, ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// bringUp starts and installs everything. It returns the REST API's address and the samples; nil if samples are disabled.
+// bringUp starts and installs everything. It returns the address of the REST API and the samples, or nil if they are
+// disabled.
 func bringUp(ctx context.Context, o options, keys *pki, children *supervisor, say reporter) (string, *samples, error) {
 	say("starting etcd and kube-apiserver (data: %s) ...", o.state("etcd"))
 	p, err := startPlane(ctx, o, keys, children)
