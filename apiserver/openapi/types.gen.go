@@ -5276,7 +5276,8 @@ type UploadScanParams struct {
 	// SourceRoot The root of the source on the machine that scanned; paths of findings become relative to it.
 	SourceRoot *string `form:"source_root,omitempty" json:"source_root,omitempty"`
 
-	// DryRun Whether to write nothing, and to answer with what would change.
+	// DryRun Whether to write nothing, and to answer with what would change. If the import would be refused for its scan's age or
+	// analysis, or for how many findings it would close, the answer is 200 too, and its `warnings` give the reason.
 	DryRun *bool `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
 	// Force Whether to import a scan that is older than the last completed one, and to close any number of findings.

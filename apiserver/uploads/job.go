@@ -150,7 +150,11 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 		},
 	})
 	if refused == nil {
-		return im.Import(ctx, j.batches)
+		summaries, err := im.Import(ctx, j.batches)
+		if _, is := errors.AsType[*importer.RefusedError](err); is && j.DryRun && len(summaries) > 0 {
+			err = nil // the changes help to decide about force; the warnings tell that it would be refused
+		}
+		return summaries, err
 	}
 	if err := im.Refuse(ctx, j.batches[0], refused); err != nil {
 		return nil, err

@@ -87,6 +87,9 @@ func (j *job) warnings() []string {
 		out = append(out, j.reviewed.Warnings...)
 	}
 	for _, summary := range j.summaries {
+		for _, reason := range summary.Refused {
+			out = append(out, fmt.Sprintf("%s: the import would be refused: %s", summary.Name(), reason))
+		}
 		out = append(out, summary.AllWarnings(true)...)
 		if len(summary.Incomplete) > 0 {
 			out = append(out, importer.OneLine(fmt.Sprintf("%s: the scan would be recorded as failed, and close nothing: %s",

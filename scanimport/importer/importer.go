@@ -195,6 +195,7 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 		for _, step := range []step{im.readHistory, im.guardAge, im.compare} {
 			if err := step(ctx, j); errors.As(err, &refused) {
 				refusals = append(refusals, err)
+				j.summary.Refused = append(j.summary.Refused, refused.Reason)
 			} else if err != nil {
 				return err
 			}

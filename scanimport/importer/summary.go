@@ -63,6 +63,8 @@ type Summary struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Unlisted counts the changes of a dry run that are left out of Changes.
 	Unlisted int `json:"unlisted,omitempty"`
+	// Refused holds why the import of a dry run would be refused. The error of the dry run names the same reasons.
+	Refused []string `json:"-"`
 }
 
 // Change is a line of a dry run.

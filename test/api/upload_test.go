@@ -172,6 +172,15 @@ func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
 	c.upload("", sarif(numbered(30)...)).wants(http.StatusOK, "the first")
 	c.upload("", sarif("other")).wants(http.StatusConflict, "most would be closed").
 		says("it would close 30 of 30 open findings").says("with a key that has findings:read")
+	dry := decoded[openapi.Upload](c.upload("?dry_run=true&started_at=2020-01-01T00:00:00Z", sarif("other")).
+		wants(http.StatusOK, "the advised dry run"))
+	harness.Same(t, "the changes", 31, len(dry.Changes))
+	said := strings.Join(dry.Warnings, "\n")
+	for _, refusal := range []string{"would be refused: it would close 30 of 30", "would be refused: the scan started at"} {
+		if !strings.Contains(said, refusal) {
+			t.Errorf("the warnings of the dry run lack %q: %s", refusal, said)
+		}
+	}
 	harness.Eventually(t, func(g Gomega) {
 		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
 		g.Expect(failed).To(HaveLen(1))
