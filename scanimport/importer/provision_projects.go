@@ -55,23 +55,27 @@ func (p *provisioner) findProject(ctx context.Context, key client.ObjectKey) (fo
 	return found, err
 }
 
-// newProject creates the named project. In a repository that has projects, an unknown name without a folder is probably
-// misspelt and is refused.
+// newProject creates the named project. In a repository that has projects, an unknown name without a folder, or with
+// that of an existing project, is probably misspelt and is refused: all findings would exist twice.
 func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) error {
-	repository := p.found.Repository
-	if p.place.Folder == "" {
-		list, _, err := Projects(ctx, p.client, p.key(repository.Name))
-		if err != nil {
-			return err
-		}
-		if len(list) > 0 {
-			return refuseUndescribed("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, "+
-				"give its folder with --project-path (kubectl findings only), create the Project, or set "+
-				"spec.imports.projects of the Organization",
-				repository.Name, list[0].Name))
+	repository, folder := p.found.Repository, provision.Clean(p.place.Folder)
+	list, _, err := Projects(ctx, p.client, p.key(repository.Name))
+	if err != nil {
+		return err
+	}
+	if folder == "" && len(list) > 0 {
+		return refuseUndescribed("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, "+
+			"give its folder with --project-path (kubectl findings only), create the Project, or set "+
+			"spec.imports.projects of the Organization",
+			repository.Name, list[0].Name))
+	}
+	for i := range list {
+		if provision.Clean(list[i].Spec.RelativePath) == folder {
+			return refuseUndescribed("project", key, fmt.Sprintf("the folder %s is that of the project %s: name that one, "+
+				"or give another folder with --project-path", folder, list[i].Name))
 		}
 	}
-	return p.createProject(ctx, key.Name, provision.Clean(p.place.Folder))
+	return p.createProject(ctx, key.Name, folder)
 }
 
 // missing creates the projects that results need.

@@ -203,6 +203,15 @@ func TestARepositoryComesByItself(t *testing.T) {
 	if err != nil || !strings.Contains(out, "created project payments-web (web)") {
 		t.Errorf("another project by its folder: %v\n%s", err, out)
 	}
+	for _, misspelt := range []struct{ project, folder, want string }{
+		{"payments-wep", "/web/", "the folder web is that of the project payments-web: name that one"},
+		{"paymants", ".", "has others, for example payments"},
+	} {
+		out, err = tn.kubectl(document(), "--repository", "acme/payments", "--project", misspelt.project, "--project-path", misspelt.folder)
+		if err == nil || !strings.Contains(out, misspelt.want) {
+			t.Errorf("a misspelt project with a folder: %v\n%s", err, out)
+		}
+	}
 	// Another name for an existing repository is a mistake.
 	out, err = tn.kubectl(file, "--repository", "paymants", "--project", "payments")
 	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, there[0].Name) {
