@@ -50,7 +50,7 @@ func notFound(fullName string, facts provision.Facts, repositories []v1alpha1.Re
 	elsewhere := slices.IndexFunc(repositories, func(r v1alpha1.Repository) bool {
 		return provision.SameName(r.Spec.FullName, fullName)
 	})
-	if err := importer.RefuseUnreadable(unreadable); err != nil {
+	if err := importer.RefuseUnreadable("repository", unreadable); err != nil {
 		return err
 	}
 	if elsewhere < 0 { // removed or renamed since the request was checked

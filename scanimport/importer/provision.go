@@ -224,18 +224,18 @@ func (p *provisioner) byFacts(ctx context.Context, facts provision.Facts) (*v1al
 	case err != nil:
 		return nil, &RefusedError{err.Error() + ": name one of them"}
 	case found == nil:
-		return nil, RefuseUnreadable(unreadable)
+		return nil, RefuseUnreadable("repository", unreadable)
 	}
 	return found, nil
 }
 
-// RefuseUnreadable returns a RefusedError if there are repositories that cannot be read: none of the others is the one
-// that was scanned, so it may be one of them. It returns nil if there are none.
-func RefuseUnreadable(names []string) error {
+// RefuseUnreadable returns a RefusedError if there are repositories or projects that cannot be read: none of the others
+// is the one that was scanned, so it may be one of them. It returns nil if there are none.
+func RefuseUnreadable(kind string, names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("repository %s cannot be read, and the file may belong to it: correct it with kubectl", names[0])}
+	return &RefusedError{fmt.Sprintf("%s %s cannot be read, and the file may belong to it: correct it with kubectl", kind, names[0])}
 }
 
 func (p *provisioner) get(ctx context.Context, name string) (found bool, err error) {

@@ -20,13 +20,23 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 		return p.namedProject(ctx)
 	}
 	if !p.place.DryRun || len(p.found.Provisioned) == 0 { // a repository that would be created has no projects
-		list, _, err := Projects(ctx, p.client, p.key(p.found.Repository.Name))
+		list, err := p.existing(ctx)
 		if err != nil {
 			return err
 		}
 		p.found.Projects = slices.DeleteFunc(list, func(p v1alpha1.Project) bool { return p.DeletionTimestamp != nil })
 	}
 	return p.missing(ctx, batches)
+}
+
+// existing lists the projects of the repository. It refuses one that cannot be read: what it holds would be imported
+// into a second project.
+func (p *provisioner) existing(ctx context.Context) ([]v1alpha1.Project, error) {
+	list, unreadable, err := Projects(ctx, p.client, p.key(p.found.Repository.Name))
+	if err != nil {
+		return nil, err
+	}
+	return list, RefuseUnreadable("project", unreadable)
 }
 
 // namedProject finds or creates the named project.
@@ -58,8 +68,8 @@ func (p *provisioner) findProject(ctx context.Context, key client.ObjectKey) (fo
 // newProject creates the named project. In a repository that has projects, an unknown name without a folder, or with
 // that of an existing project, is probably misspelt and is refused: all findings would exist twice.
 func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) error {
-	repository, folder := p.found.Repository, provision.Clean(p.place.Folder)
-	list, _, err := Projects(ctx, p.client, p.key(repository.Name))
+	folder := provision.Clean(p.place.Folder)
+	list, err := p.existing(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,7 +77,7 @@ func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) erro
 		return refuseUndescribed("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, "+
 			"give its folder with --project-path (kubectl findings only), create the Project, or set "+
 			"spec.imports.projects of the Organization",
-			repository.Name, list[0].Name))
+			p.found.Repository.Name, list[0].Name))
 	}
 	for i := range list {
 		if provision.Clean(list[i].Spec.RelativePath) == folder {

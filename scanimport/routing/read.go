@@ -2,7 +2,6 @@ package routing
 
 import (
 	"context"
-	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,12 +11,11 @@ import (
 // Read returns the table of a repository's projects. growing is as in NewTable.
 func Read(ctx context.Context, c *importer.Client, repository client.ObjectKey, growing bool) (*Table, error) {
 	list, unreadable, err := importer.Projects(ctx, c, repository)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = importer.RefuseUnreadable("project", unreadable)
+	}
+	if err != nil {
 		return nil, err
-	case len(unreadable) > 0:
-		return nil, &importer.RefusedError{Reason: fmt.Sprintf("project %s cannot be read, and the results may be about it: correct it with kubectl",
-			unreadable[0])}
 	}
 	var projects []Project
 	for i := range list {

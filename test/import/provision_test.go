@@ -226,6 +226,20 @@ func TestARepositoryComesByItself(t *testing.T) {
 		t.Errorf("a repository that cannot be read: %v\n%s", err, out)
 	}
 	harness.Must(t, env.Client.Delete(t.Context(), odd))
+	// Nor does a project that cannot be read, which may be the one whose name is misspelt.
+	ofOdd := builder.Project("odd").In(tn.namespace).Repository("bare").Build()
+	harness.Must(t, env.PutIntoEtcd(t.Context(), "projects", tn.namespace, ofOdd.Name, []byte(`{"apiVersion":"appsec.dev/v1alpha1",`+
+		`"kind":"Project","metadata":{"name":"odd","namespace":"`+tn.namespace+`","uid":"odd"},`+
+		`"spec":{"repositoryRef":{"name":"bare"},"relativePath":7}}`)))
+	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("bare").In(tn.namespace).Build()))
+	batches := collect(t, importer.Choices{}, document(numbered(1)...))
+	for _, place := range []importer.Place{{Project: "old"}, {Project: "old", Folder: "src"}, {Patterns: provision.Patterns{"src"}}} {
+		place.Namespace, place.Repository = tn.namespace, "bare"
+		found, err := importer.Provision(t.Context(), tn.scanner, place, batches)
+		if err == nil || !strings.Contains(err.Error(), "project odd cannot be read") || len(found.Provisioned) > 0 {
+			t.Errorf("beside a project that cannot be read, %+v created %v: %v", place, found.Provisioned, err)
+		}
+	}
 	// Of what was created before a failure the user is told, once.
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(tn.namespace).Build())
 	for project, format := range map[string]string{"quiet": "--quiet", "text": "--quiet=false", "json": "-o=json"} {
