@@ -19,14 +19,31 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 	if p.place.Project != "" {
 		return p.namedProject(ctx)
 	}
-	if !p.place.DryRun || len(p.found.Provisioned) == 0 { // a repository that would be created has no projects
-		list, err := p.existing(ctx)
-		if err != nil {
-			return err
-		}
-		p.found.Projects = slices.DeleteFunc(list, func(p v1alpha1.Project) bool { return p.DeletionTimestamp != nil })
+	if p.place.DryRun && len(p.found.Provisioned) > 0 { // a repository that would be created has no projects
+		return p.missing(ctx, batches)
 	}
-	return p.missing(ctx, batches)
+	found, err := p.findProjects(ctx)
+	if err == nil && !found {
+		err = p.createFirst(ctx, p.findProjects, func(ctx context.Context) error { return p.missing(ctx, batches) })
+	}
+	if err != nil {
+		return err
+	}
+	return p.missing(ctx, batches) // those that another import created meanwhile may not be all
+}
+
+// createFirst creates the first project of the repository. Of two imports that do so at the same time, for example one
+// that names a project and one that does not, only one creates it: see newProject.
+func (p *provisioner) createFirst(ctx context.Context, exists func(ctx context.Context) (found bool, err error),
+	create func(ctx context.Context) error) error {
+	return p.createOnce(ctx, fingerprints.Hash("project", p.found.Repository.Name), exists, create)
+}
+
+// findProjects reports whether the repository has projects.
+func (p *provisioner) findProjects(ctx context.Context) (found bool, err error) {
+	list, err := p.existing(ctx)
+	p.found.Projects = slices.DeleteFunc(list, func(p v1alpha1.Project) bool { return p.DeletionTimestamp != nil })
+	return len(p.found.Projects) > 0, err
 }
 
 // existing lists the projects of the repository. It refuses one that cannot be read: what it holds would be imported
@@ -49,9 +66,7 @@ func (p *provisioner) namedProject(ctx context.Context) error {
 	if err := checkName("project", key); err != nil {
 		return err
 	}
-	// Of two imports that each name the first project of a repository, only one creates it: see newProject.
-	lease := fingerprints.Hash("project", p.found.Repository.Name)
-	return p.createOnce(ctx, lease, exists, func(ctx context.Context) error { return p.newProject(ctx, key) })
+	return p.createFirst(ctx, exists, func(ctx context.Context) error { return p.newProject(ctx, key) })
 }
 
 // findProject reports whether the project exists.
