@@ -132,15 +132,7 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 // are the indexes of the batches among all.
 func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.Repository, batches []*Batch,
 	places map[*Batch]int, past history, findings []v1alpha1.Finding) error {
-	for _, batch := range batches {
-		switch name := batch.Name(); {
-		case past.succeeded():
-		case len(findings) == 0:
-			out.Unscanned = append(out.Unscanned, name)
-		case len(past) > 0:
-			out.Warnings = append(out.Warnings, fmt.Sprintf("No scan of the base with %s has succeeded yet: results without a finding in the base count as new. Import a scan of the base branch", name))
-		}
-	}
+	out.warnOfUnscanned(batches, past, findings)
 	var results []reported
 	for _, batch := range batches {
 		facts, err := b.report(ctx, repository, batch)
@@ -189,6 +181,19 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		}
 	}
 	return nil
+}
+
+// warnOfUnscanned names the batches of which the base has no scan, or none that has succeeded.
+func (out *Compared) warnOfUnscanned(batches []*Batch, past history, findings []v1alpha1.Finding) {
+	for _, batch := range batches {
+		switch name := batch.Name(); {
+		case past.succeeded():
+		case len(findings) == 0:
+			out.Unscanned = append(out.Unscanned, name)
+		case len(past) > 0:
+			out.Warnings = append(out.Warnings, fmt.Sprintf("No scan of the base with %s has succeeded yet: results without a finding in the base count as new. Import a scan of the base branch", name))
+		}
+	}
 }
 
 // pairBase matches the results with the findings, and returns the results that it has matched. A result that is an
