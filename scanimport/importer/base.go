@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -156,6 +157,8 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, unscanned), sameSubject: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
 	results, matches := pairBase(results, k, own)
+	out.warnOfRenamedProject(batches[0], results, matches, slices.DeleteFunc(slices.Clone(findings),
+		func(f v1alpha1.Finding) bool { return otherAnalysis(&f) || !unscanned(f.Spec.ProjectRef) }))
 	for i, m := range matches {
 		if m.before == nil {
 			continue
@@ -302,6 +305,35 @@ func (out *Compared) warnOfForeign(b *Batch, past history, findings []v1alpha1.F
 		out.Warnings = append(out.Warnings, fmt.Sprintf("The base has no scan of %s for the analysis %s: renamed files count as new. "+
 			"If its scans have another analysis, name that with --analysis (over REST analysis)",
 			b.Tool, strings.Join(b.analyses(), ", ")))
+	}
+}
+
+// warnOfRenamedProject warns if new results are like open findings of projects that were not scanned, in files of the
+// same name: the folder of such a project may have been renamed.
+func (out *Compared) warnOfRenamedProject(b *Batch, results []reported, matches []match,
+	unscanned []v1alpha1.Finding) {
+	elsewhere := func(spec *v1alpha1.FindingSpec) sameProblem {
+		p := problemOf(spec)
+		p.path = path.Base(p.path)
+		return p
+	}
+	project := map[sameProblem]v1alpha1.ResourceName{}
+	for i := range unscanned {
+		if spec := &unscanned[i].Spec; spec.Closed == nil {
+			project[elsewhere(spec)] = spec.ProjectRef.Name
+		}
+	}
+	alike, example := 0, v1alpha1.ResourceName("")
+	for i, m := range matches {
+		of := project[elsewhere(&results[i].spec)]
+		if m.before == nil && results[i].spec.Suppression == nil && of != "" {
+			alike, example = alike+1, max(example, of)
+		}
+	}
+	if alike > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("%d results of %s count as new and are like open findings of the "+
+			"project %s, whose folder was not scanned: if the folder was renamed, they are not new. Set spec.relativePath "+
+			"of the Project when the new folder is in the base branch", alike, b.Tool, example))
 	}
 }
 
