@@ -20,7 +20,8 @@ type Base struct {
 	// Project; empty: those of the repository that Scanned returns.
 	Project string
 	// Scanned returns the projects that the batches of a tool are about. all reports that others may have been scanned
-	// too: then all projects of the repository count, but a finding of such a project is known only in its own file.
+	// too: then all projects of the repository count, but a finding of such a project is known only in its own file. If it
+	// returns no project, nothing tells which one was scanned, and no finding counts as fixed.
 	// nil: any project may have been scanned.
 	Scanned func(batches []*Batch) (scanned map[string]bool, all bool)
 	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
@@ -84,20 +85,21 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 }
 
 // other returns a function that reports whether the batches are not about a project of the repository. all reports that
-// such a project belongs to the base nevertheless.
-func (b Base) other(batches []*Batch) (other func(project v1alpha1.ProjectReference) bool, all bool) {
+// such a project belongs to the base nevertheless, unknown that nothing tells which projects they are about.
+func (b Base) other(batches []*Batch) (other func(project v1alpha1.ProjectReference) bool, all, unknown bool) {
 	scanned := map[string]bool{}
 	if b.Project == "" && b.Scanned != nil {
 		scanned, all = b.Scanned(batches)
+		unknown = len(scanned) == 0
 	}
-	return func(p v1alpha1.ProjectReference) bool { return len(scanned) > 0 && !scanned[string(p.Name)] }, all
+	return func(p v1alpha1.ProjectReference) bool { return len(scanned) > 0 && !scanned[string(p.Name)] }, all, unknown
 }
 
 // read lists the scans of the batches' tool, under all its names, and the findings that the base has.
 func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Repository, batches []*Batch,
 	out *Compared) (history, []v1alpha1.Finding, error) {
 	past := history{}
-	unscanned, all := b.other(batches)
+	unscanned, all, _ := b.other(batches)
 	other := func(p v1alpha1.ProjectReference) bool { return !all && unscanned(p) }
 	var has []v1alpha1.Finding
 	for _, tool := range batches[0].names() {
@@ -152,7 +154,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		own = b.Own(batches[0].Tool)
 	}
 	otherAnalysis := otherAnalysisThan(batches)
-	unscanned, _ := b.other(batches)
+	unscanned, _, unknown := b.other(batches)
 	// A match in doubt is known all the same, so another resource or package would pass a gate unseen.
 	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, unscanned), sameSubject: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
@@ -172,6 +174,10 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 				out.InDoubt++
 			}
 		}
+	}
+	if unknown {
+		out.warnOfUnknownProject(batches[0], findings, unreported)
+		return nil
 	}
 	for i := range findings {
 		// A finding of another analysis is not fixed either: the results of all analyses are merged. Nor is one of a
@@ -334,6 +340,17 @@ func (out *Compared) warnOfRenamedProject(b *Batch, results []reported, matches 
 		out.Warnings = append(out.Warnings, fmt.Sprintf("%d results of %s count as new and are like open findings of the "+
 			"project %s, whose folder was not scanned: if the folder was renamed, they are not new. Set spec.relativePath "+
 			"of the Project when the new folder is in the base branch", alike, b.Tool, example))
+	}
+}
+
+// warnOfUnknownProject warns that unreported findings do not count as fixed, because nothing tells which projects of the
+// repository were scanned.
+func (out *Compared) warnOfUnknownProject(b *Batch, findings []v1alpha1.Finding, unreported map[string]bool) {
+	gone := func(f v1alpha1.Finding) bool { return f.Spec.Closed == nil && unreported[f.Name] }
+	if slices.ContainsFunc(findings, gone) {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("No result and no scanned file of %s says which project of the "+
+			"repository was scanned, so no finding counts as fixed. To count them, name the project with --project "+
+			"(over REST upload to /v2/repos/{id}/projects/{project_id}/scans)", b.Tool))
 	}
 }
 

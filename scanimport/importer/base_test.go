@@ -94,6 +94,11 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 		harness.Same(t, path+" of another project: fixed", 0, out.Fixed)
 		harness.Same(t, path+" of another project: warnings", want.warnings, len(out.Warnings))
 	}
+	// Nothing tells which project was scanned.
+	base.Scanned = func([]*Batch) (map[string]bool, bool) { return nil, true }
+	out := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: in("b/lock")[:1]}, l.there()...)
+	harness.Same(t, "of an unknown project: known, fixed, warnings", []int{1, 0, 1},
+		[]int{len(out.Known), out.Fixed, len(out.Warnings)})
 	base.Scanned = nil
 
 	// The file of b is renamed while that of a is alike.

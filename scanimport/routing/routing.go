@@ -84,12 +84,13 @@ func (t *Table) Of(file string) (project string, ok bool) {
 	return "", false
 }
 
-// Scanned returns the projects that hold a result of the batches of one tool, or a folder that it scanned. all reports
-// whether any project may have been scanned: a result belongs to none, nothing names a folder, or there is one project.
+// Scanned returns the projects that hold a result of the batches of one tool, or a folder that it scanned, or the only
+// project. all reports whether any project may have been scanned: a result belongs to none, or nothing names a folder.
 func (t *Table) Scanned(batches []*importer.Batch) (scanned map[string]bool, all bool) {
 	scanned = map[string]bool{}
-	if _, is := t.Only(); is {
-		return scanned, true
+	if only, is := t.Only(); is {
+		scanned[only] = true
+		return scanned, false
 	}
 	add := func(file string) bool {
 		holding := t.Holding(file)

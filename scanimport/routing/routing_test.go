@@ -125,7 +125,7 @@ func TestScannedAreTheProjectsThatHoldSomething(t *testing.T) {
 		{"the project of a scanned file", monorepo, nil, []string{"services/api/b.go", "README.md"}, "api"},
 		{"nothing says which", monorepo, nil, nil, "all"},
 		{"a result of no project", monorepo, []string{"services/api/a.go", "README.md"}, nil, "all api"},
-		{"the only project", monorepo[:1], []string{"services/api/a.go"}, nil, "all"},
+		{"the only project", monorepo[:1], []string{"README.md"}, nil, "api"},
 	} {
 		// What the source suppresses was scanned too.
 		for _, suppressed := range []bool{false, true} {
