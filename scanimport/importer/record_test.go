@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf8"
 
@@ -83,6 +84,28 @@ func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 	harness.Must(t, im.Refuse(t.Context(), &Batch{Tool: "lint"}, errors.New("no such project")))
 	if end := scan.Spec.CompletedAt; end == nil || end.Sub(server).Abs() > time.Minute {
 		t.Errorf("it ended at %v, want about %v", end, server)
+	}
+}
+
+func TestALostLeaseCutsOffTheLastWriteAtOnce(t *testing.T) {
+	for cause, want := range map[error]time.Duration{errLeaseLost: 0, errors.New("stopped"): lastWriteTimeout} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, stop := context.WithCancelCause(t.Context())
+			begun := time.Now()
+			write := func(ctx context.Context) error {
+				stop(cause)
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			if err := LastWrite(ctx, write); !errors.Is(err, cause) {
+				t.Errorf("%v: error %v", cause, err)
+			}
+			harness.Same(t, cause.Error()+": how long the write goes on", want, time.Since(begun))
+			never := func(context.Context) error { return errors.New("a write that begins too late") }
+			if err := LastWrite(ctx, never); !errors.Is(err, cause) {
+				t.Errorf("%v: error %v", cause, err)
+			}
+		})
 	}
 }
 

@@ -2,6 +2,7 @@ package import_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -229,6 +230,50 @@ func TestTheCommitIsTheLastThingWritten(t *testing.T) {
 		if early != 0 || len(p.review().Spec.ReviewedCommits) != n+1 {
 			t.Errorf("commit %d was recorded while its issues were written, or never", n+1)
 		}
+	}
+}
+
+// What is stored must not be reported as failed.
+func TestAnImportThatIsStoppedDuringItsLastWriteIsComplete(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, builder.SARIF("lint", goes))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	config := rest.CopyConfig(scanner)
+	path, member := "/reviews/", "reviewedCommits"
+	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, path) {
+			return next.RoundTrip(r)
+		}
+		sent, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(sent))
+		response, err := next.RoundTrip(r)
+		if bytes.Contains(sent, []byte(member)) {
+			cancel()
+			if r.Context().Err() != nil { // the answer is under way
+				return nil, r.Context().Err()
+			}
+		}
+		return response, err
+	})
+	c, err := importer.NewClient(config)
+	harness.Must(t, err)
+	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 1}, Project: p.Project}
+	_, err = reviewimport.New(c, p.PullRequest, reviewimport.Options{Record: record}).
+		Import(ctx, &reviewimport.Commit{SHA: commitB}, collect(t, importer.Choices{Commit: commitB, Analysis: new(string)}, builder.SARIF("lint")))
+	harness.NoError(t, "the review", err)
+	harness.Same(t, "the issue", "resolved "+commitB, p.states()["goes"])
+
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	path, member = "/scans/", "completedAt"
+	_, err = importer.New(c, p.base().target(), importer.Options{}).Import(ctx, collect(t, importer.Choices{}, document()))
+	harness.NoError(t, "the import", err)
+	for _, scan := range p.base().scans() {
+		harness.Same(t, "the outcome of scan "+scan.Name, v1alpha1.ScanSucceeded, scan.Spec.Outcome)
 	}
 }
 
