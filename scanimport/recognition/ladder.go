@@ -133,14 +133,15 @@ func recognise(ladder []rung, s Scan) []Match {
 type matcher struct {
 	Scan
 	rung Rung
-	// twins and copies list the findings, and the results, that look like another one.
-	twins, copies [][]int
-	// ofResult holds the pair of each result; its rung is empty if there is none yet.
+	// resultsAt and knownAt hold, per result and finding, all at its place; alikeResults and alikeKnown all that look like
+	// it; copies and twins the lists of those that look like another one.
+	resultsAt, knownAt, alikeResults, alikeKnown, copies, twins [][]int
+	// ofResult holds the pair of each result; its rung is empty and its finding none if there is none yet.
 	ofResult []Match
 	// taken holds, per finding, the result it is paired with, or none.
 	taken []int
-	// places holds the facts at each place, once they are asked for.
-	places *places
+	// fits holds what the facts at two places share, once they are asked for.
+	fits map[pairOf]*fit
 	// allResults and allKnown are the indexes of all results and findings.
 	allResults, allKnown []int
 	// left is the number of results without a pair.
@@ -157,7 +158,10 @@ func newMatcher(s Scan) *matcher {
 	m := &matcher{
 		Scan:     s,
 		ofResult: make([]Match, len(s.Results)), taken: make([]int, len(s.Known)), left: len(s.Results),
-		reported: make(map[string]bool),
+		reported: make(map[string]bool), fits: map[pairOf]*fit{},
+	}
+	if s.KnownFacts == nil {
+		m.KnownFacts, m.Job = func(int) Facts { return Facts{} }, func(int) string { return "" }
 	}
 	for i := range m.taken {
 		m.allKnown = append(m.allKnown, i)
@@ -166,10 +170,12 @@ func newMatcher(s Scan) *matcher {
 	}
 	for i := range s.Results {
 		m.allResults = append(m.allResults, i)
+		m.ofResult[i].Known = none
 		m.reported[s.Results[i].Path] = true
 	}
-	m.twins = alikes(len(s.Known), m.finding, m.lookOfKnown)
-	m.copies = alikes(len(s.Results), m.result, m.lookOfResult)
+	asKnown := func(result int) Known { return Known{Evidence: s.Results[result]} }
+	m.resultsAt, m.alikeResults, m.copies = alikes(len(s.Results), asKnown)
+	m.knownAt, m.alikeKnown, m.twins = alikes(len(s.Known), func(i int) Known { return s.Known[i] })
 	return m
 }
 

@@ -1,57 +1,40 @@
 package recognition
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-)
+import "slices"
 
-// look is the evidence by which findings, or results, are told apart: all but the ids, which join nothing.
-type look struct {
-	Evidence
-	foreign bool
-}
-
-func (m *matcher) lookOfResult(result int) look {
-	e := m.Results[result]
-	e.IDs = ""
-	return look{Evidence: e}
-}
-
-func (m *matcher) lookOfKnown(known int) look {
-	k := &m.Known[known]
-	e := k.Evidence
-	e.IDs = ""
-	return look{e, k.Foreign}
-}
-
-// spot is a place in a file.
-type spot struct {
-	path string
-	place
-}
-
-func spotOf(e *Evidence) spot { return spot{e.Path, placeOf(e)} }
-
-// alikes lists, of n results or findings, those that look like another one.
-func alikes(n int, of func(i int) *Evidence, lookOf func(i int) look) [][]int {
-	spots, lists := make(map[spot]int, n), map[look][]int{}
-	for i := range n {
-		spots[spotOf(of(i))]++
+// alikes returns, for each of n results or findings, those at its place and those of them that look like it, itself
+// included, and the lists of several that look alike.
+func alikes(n int, of func(i int) Known) (at, alike, several [][]int) {
+	type spot struct {
+		path string
+		place
 	}
+	spots, looks := map[spot][]int{}, map[Known][]int{}
+	at, alike = make([][]int, n), make([][]int, n)
 	for i := range n {
-		if spots[spotOf(of(i))] > 1 { // a look is large, and most are alone at their places
-			lists[lookOf(i)] = append(lists[lookOf(i)], i)
+		e := of(i).Evidence
+		s := spot{e.Path, placeOf(&e)}
+		spots[s] = append(spots[s], i)
+	}
+	for _, here := range spots {
+		for _, i := range here {
+			at[i], alike[i] = here, here
+			if len(here) > 1 { // a look is large, and most are alone at their places
+				look := Known{Evidence: of(i).Evidence, Closed: of(i).Closed, Foreign: of(i).Foreign}
+				look.IDs = "" // they join nothing
+				looks[look] = append(looks[look], i)
+			}
 		}
 	}
-	maps.DeleteFunc(lists, func(_ look, list []int) bool { return len(list) < 2 })
-	return slices.SortedFunc(maps.Values(lists), func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
-}
-
-// atHome reports whether the finding is paired with a result that has the same facts: its own. Others are away.
-func (m *matcher) atHome(known int) bool {
-	r := m.taken[known]
-	return r != none && m.agree(r, known)
+	for _, list := range looks {
+		for _, i := range list {
+			alike[i] = list
+		}
+		if len(list) > 1 {
+			several = append(several, list)
+		}
+	}
+	return at, alike, several
 }
 
 // keepOwn exchanges findings that look alike among their results, and results that look alike among their findings, so
@@ -60,253 +43,153 @@ func (m *matcher) keepOwn() {
 	if m.ResultFacts == nil {
 		return
 	}
-	for _, known := range m.twins {
-		m.keepFindings(known)
-	}
-	for _, results := range m.copies {
-		m.keepResults(results)
-	}
-}
-
-// keepFindings gives results their own findings.
-func (m *matcher) keepFindings(known []int) {
-	var results []int
-	away := [2]map[string][]int{{}, {}} // by whether they are closed, and facts
-	for _, k := range known {
-		if m.atHome(k) {
-			continue
-		}
-		m.KnownFacts(k).add(away[closedIndex(&m.Known[k])], k)
-		if m.taken[k] != none {
-			results = append(results, m.taken[k])
-		}
-	}
-	for _, r := range results {
-		state := closedIndex(&m.Known[m.ofResult[r].Known])
-		for _, facts := range m.ResultFacts(r).distinct() {
-			for !m.atHome(m.ofResult[r].Known) {
-				own := next(away[state], facts, func(k int) bool { return m.agree(r, k) })
-				if own == none {
-					break
-				}
-				if !m.atHome(own) {
-					m.exchange(m.ofResult[r].Known, own)
-				}
+	own := map[pairOf]func(text string, instead int) int{} // by the first that look alike
+	for r := range m.ofResult {
+		if k := m.ofResult[r].Known; k != none && len(m.alikeKnown[k]) > 1 && !m.home(r) {
+			looks := pairOf{m.alikeResults[r][0], m.alikeKnown[k][0]}
+			if own[looks] == nil {
+				own[looks] = nextAway(m.alikeKnown[k], m.atHome, func(k int) string { return m.text(r, k, m.KnownFacts(k)) })
 			}
+			other := own[looks](m.text(r, k, m.ResultFacts(r)), k)
+			m.join(m.taken[other], k)
+			m.join(r, other)
 		}
 	}
-}
-
-func closedIndex(k *Known) int {
-	if k.Closed {
-		return 1
-	}
-	return 0
-}
-
-// exchange exchanges two findings; the second may have no result.
-func (m *matcher) exchange(a, b int) {
-	m.taken[a], m.taken[b] = m.taken[b], m.taken[a]
-	for _, k := range []int{a, b} {
-		if r := m.taken[k]; r != none {
-			m.ofResult[r].Known = k
-		}
-	}
-}
-
-// keepResults gives findings their own results.
-func (m *matcher) keepResults(results []int) {
-	home := func(r int) bool { return !m.free(r) && m.atHome(m.ofResult[r].Known) }
-	away := map[string][]int{} // by facts
-	for _, r := range results {
-		if !home(r) {
-			m.ResultFacts(r).add(away, r)
-		}
-	}
-	for _, r := range results {
-		for !m.free(r) && !home(r) {
-			k, own := m.ofResult[r].Known, none
-			for _, facts := range m.KnownFacts(k).distinct() {
-				if own == none {
-					own = next(away, facts, func(r int) bool { return m.agree(r, k) })
-				}
+	clear(own)
+	for k, r := range m.taken {
+		if r != none && len(m.alikeResults[r]) > 1 && !m.home(r) {
+			looks := pairOf{m.alikeResults[r][0], m.alikeKnown[k][0]}
+			if own[looks] == nil {
+				own[looks] = nextAway(m.alikeResults[r], m.home, func(r int) string { return m.text(r, k, m.ResultFacts(r)) })
 			}
-			if own == none {
-				break
-			}
-			if !home(own) {
-				m.exchangeResults(r, own)
-			}
+			other := own[looks](m.text(r, k, m.KnownFacts(k)), r)
+			m.ofResult[r], m.ofResult[other] = m.ofResult[other], m.ofResult[r]
+			m.join(r, m.ofResult[r].Known)
+			m.join(other, k)
 		}
 	}
 }
 
-// exchangeResults exchanges two results; the second may have no finding.
-func (m *matcher) exchangeResults(a, b int) {
-	m.ofResult[a], m.ofResult[b] = m.ofResult[b], m.ofResult[a]
-	for _, r := range []int{a, b} {
-		if p := &m.ofResult[r]; !m.free(r) {
-			p.Result, m.taken[p.Known] = r, r
+// nextAway returns a function that returns, one after the other, those of the list that are not at home and have a text.
+func nextAway(list []int, home func(int) bool, text func(int) string) func(text string, instead int) int {
+	left := map[string][]int{}
+	for _, i := range list {
+		if of := text(i); of != "" && !home(i) {
+			left[of] = append(left[of], i)
 		}
+	}
+	return func(text string, instead int) int {
+		list := left[text]
+		if len(list) == 0 {
+			return instead
+		}
+		left[text] = list[1:]
+		return list[0]
 	}
 }
 
-// doubtTwins marks the pairs whose finding nothing but a decision tells apart from one that has no result, and those of
-// which the facts that told several apart have changed: the result may be either.
+// join makes a pair of a result and a finding, or leaves one of them without the other.
+func (m *matcher) join(result, known int) {
+	if result != none {
+		m.ofResult[result].Result, m.ofResult[result].Known = result, known
+	}
+	if known != none {
+		m.taken[known] = result
+	}
+}
+
+// doubtTwins marks the pairs whose result may as well be that of another finding, which was decided differently or is
+// new: nothing but a decision tells it apart from one without a result, or what told several apart has changed.
 func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
-		m.doubtLeft(known)
-		if m.ResultFacts != nil {
-			open, closed := m.byState(known)
-			m.doubtChanged(open)
-			m.doubtChanged(closed)
+		otherwise := m.decidedOtherwise(m.untaken(known))
+		for _, k := range known {
+			if otherwise(m.KnownFacts(k).Lines, k) {
+				m.doubt(m.taken[k], DoubtCount)
+			}
 		}
 	}
-	if m.ResultFacts != nil {
-		for _, results := range m.copies {
-			m.doubtAdded(results)
+	if m.ResultFacts == nil {
+		return
+	}
+	for _, known := range m.twins {
+		away := slices.DeleteFunc(slices.Clone(known), func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
+		if vary(away, m.KnownFacts) && vary(away, func(k int) string { return m.Known[k].Decision }) {
+			for _, k := range away {
+				m.doubt(m.taken[k], DoubtPlace)
+			}
+		}
+	}
+	for _, results := range m.copies {
+		away := slices.DeleteFunc(slices.Clone(results), m.home)
+		if vary(away, m.ResultFacts) && vary(away, m.decision) {
+			for _, r := range away {
+				m.doubt(r, DoubtPlace)
+			}
 		}
 	}
 	m.doubtReturned()
 }
 
-func (m *matcher) byState(known []int) (open, closed []int) {
-	for _, k := range known {
-		if m.Known[k].Closed {
-			closed = append(closed, k)
-		} else {
-			open = append(open, k)
+// vary reports whether those in the list differ in something.
+func vary[T comparable](list []int, of func(i int) T) bool {
+	return slices.ContainsFunc(list, func(i int) bool { return of(i) != of(list[0]) })
+}
+
+// decision returns the decision about the finding of a result.
+func (m *matcher) decision(result int) string {
+	if m.free(result) {
+		return ""
+	}
+	return m.Known[m.ofResult[result].Known].Decision
+}
+
+// decidedOtherwise returns a function that reports whether a finding has another decision than one of its job that has
+// no result and states a text: nothing but their decisions tells such findings apart.
+func (m *matcher) decidedOtherwise(left []int) func(text string, known int) bool {
+	all, same := map[[2]string]int{}, map[[3]string]int{}
+	for _, k := range left {
+		for _, text := range []string{m.KnownFacts(k).Lines, m.KnownFacts(k).Distances} {
+			all[[2]string{text, m.Job(k)}]++
+			same[[3]string{text, m.Job(k), m.Known[k].Decision}]++
 		}
 	}
-	return open, closed
-}
-
-// several stands for different decisions.
-const several = "several"
-
-// problem is the same for findings of one job that agree in all facts.
-type problem struct {
-	facts, job string
-	closed     bool
-}
-
-// facts returns the texts about a finding and its job; empty ones if nobody compares them.
-func (m *matcher) facts(known int) (Facts, string) {
-	if m.KnownFacts == nil {
-		return Facts{}, ""
-	}
-	return m.KnownFacts(known), m.Job(known)
-}
-
-// decisionsLeft returns the decisions about those of the findings that have no result.
-func (m *matcher) decisionsLeft(known []int) map[problem]string {
-	decisions := map[problem]string{}
-	for _, k := range m.untaken(known) {
-		facts, job := m.facts(k)
-		for _, text := range facts.distinct() {
-			twin, decision := problem{text, job, m.Known[k].Closed}, m.Known[k].Decision
-			if other, there := decisions[twin]; there && other != decision {
-				decision = several
-			}
-			decisions[twin] = decision
-		}
-	}
-	return decisions
-}
-
-// doubtLeft marks the pairs of findings that have a twin without a result and with another decision. A closed one is a
-// twin of an open one if the result agrees with it, and not with the open one, in all facts.
-func (m *matcher) doubtLeft(known []int) {
-	decisions := m.decisionsLeft(known)
-	for _, k := range known {
-		facts, job := m.facts(k)
-		decision, there := decisions[problem{facts.Lines, job, m.Known[k].Closed}]
-		if there && decision != m.Known[k].Decision {
-			m.doubt(k, DoubtCount)
-		}
-		m.doubtIfOther(k, decisions, true)
+	return func(text string, k int) bool {
+		return all[[2]string{text, m.Job(k)}] > same[[3]string{text, m.Job(k), m.Known[k].Decision}]
 	}
 }
 
-// doubtIfOther marks the pair of a finding that does not agree in all facts, if the result agrees with an open, or a
-// closed, finding without a result that has another decision.
-func (m *matcher) doubtIfOther(known int, decisions map[problem]string, closed bool) {
-	r := m.taken[known]
-	if r == none || len(decisions) == 0 || m.ResultFacts == nil || m.atHome(known) {
-		return
-	}
-	for _, text := range m.ResultFacts(r).distinct() {
-		decision, there := decisions[problem{text, m.Job(known), closed}]
-		if there && decision != m.Known[known].Decision {
-			m.doubt(known, DoubtPlace)
-		}
-	}
-}
-
-// doubtReturned does the same for decided findings whose twin stayed at another line when the code moved.
+// doubtReturned marks the pairs of decided findings that are not at home if a finding without a result, closed or at
+// another line maybe, has the facts of the result and another decision.
 func (m *matcher) doubtReturned() {
-	if m.ResultFacts == nil {
-		return
-	}
-	left := map[Evidence][]int{}
+	left, otherwise := map[Evidence][]int{}, map[Evidence]func(text string, known int) bool{}
 	for _, k := range m.untaken(m.allKnown) {
 		part, _ := alike(m.finding(k))
 		left[part] = append(left[part], k)
 	}
-	decisions := map[Evidence]map[problem]string{}
 	for r, p := range m.ofResult {
-		if len(left) == 0 || m.free(r) || p.Doubt != "" || m.Known[p.Known].Decision == "" {
+		if m.decision(r) == "" {
 			continue
 		}
-		part, _ := alike(m.result(r))
-		if len(left[part]) > 0 && decisions[part] == nil && !m.atHome(p.Known) {
-			decisions[part] = m.decisionsLeft(left[part])
-		}
-		m.doubtIfOther(p.Known, decisions[part], false)
-		m.doubtIfOther(p.Known, decisions[part], true)
-	}
-}
-
-// doubtChanged marks the pairs that do not agree in all facts, if another finding without its own result has other
-// facts and another decision.
-func (m *matcher) doubtChanged(known []int) {
-	away := slices.DeleteFunc(known, func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
-	facts, decisions, both := map[string]int{}, map[string]int{}, map[[2]string]int{}
-	for _, k := range away {
-		is, decision := m.KnownFacts(k).Lines, m.Known[k].Decision
-		facts[is]++
-		decisions[decision]++
-		both[[2]string{is, decision}]++
-	}
-	for _, k := range away {
-		is, decision := m.KnownFacts(k).Lines, m.Known[k].Decision
-		if len(away)-facts[is]-decisions[decision]+both[[2]string{is, decision}] > 0 {
-			m.doubt(k, DoubtPlace)
+		for _, e := range []*Evidence{m.result(r), m.finding(p.Known)} {
+			part, _ := alike(e)
+			if len(left[part]) == 0 || m.home(r) {
+				continue
+			}
+			if otherwise[part] == nil {
+				otherwise[part] = m.decidedOtherwise(left[part])
+			}
+			facts := m.ResultFacts(r)
+			if otherwise[part](facts.Lines, p.Known) || otherwise[part](facts.Distances, p.Known) {
+				m.doubt(r, DoubtPlace)
+			}
 		}
 	}
 }
 
-// doubtAdded marks the pairs of decided findings that do not agree in all facts, if a result without a finding has
-// other facts than theirs.
-func (m *matcher) doubtAdded(results []int) {
-	left := map[string]bool{}
-	for _, r := range m.freeOf(results) {
-		left[m.ResultFacts(r).Lines] = true
-	}
-	for _, r := range results {
-		if len(left) == 0 || m.free(r) {
-			continue
-		}
-		k := m.ofResult[r].Known
-		if other := len(left) > 1 || !left[m.ResultFacts(r).Lines]; other && m.Known[k].Decision != "" && !m.atHome(k) {
-			m.doubt(k, DoubtPlace)
-		}
-	}
-}
-
-// doubt marks the pair of the finding, if there is one that is not marked yet.
-func (m *matcher) doubt(known int, d Doubt) {
-	if r := m.taken[known]; r != none && m.ofResult[r].Doubt == "" {
-		m.ofResult[r].Doubt = d
+// doubt marks the pair of the result, if it has one that is not marked yet.
+func (m *matcher) doubt(result int, d Doubt) {
+	if result != none && m.ofResult[result].Doubt == "" {
+		m.ofResult[result].Doubt = d
 	}
 }
