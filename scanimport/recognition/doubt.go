@@ -28,7 +28,7 @@ func (m *matcher) settleDoubts() {
 			c = m.company()
 		}
 		if m.Incomplete && r.Path != k.Path || !c.certain(p.Rung, r, k) {
-			p.Doubt = m.weakness(p.Rung, r, k)
+			p.Doubt = m.weakness(c, p.Rung, r, k)
 		}
 	}
 	m.doubtTwins()
@@ -38,6 +38,9 @@ func (m *matcher) settleDoubts() {
 type company struct {
 	// results and known count the results and findings that agree in a part of the evidence.
 	results, known map[Evidence]int
+	// reportedOn and knownOn count those of one rule and message on a line, the open and the closed findings by themselves.
+	reportedOn map[Evidence]int
+	knownOn    map[Known]int
 	// shifts counts, per file, the pairs with equal messages that are the same number of lines apart.
 	shifts map[shifted]int
 	// moves counts the open findings that moved from one path to another. renames counts those pairs of paths by the
@@ -56,11 +59,13 @@ func (m *matcher) company() *company {
 	c := &company{
 		results: map[Evidence]int{}, known: map[Evidence]int{}, shifts: map[shifted]int{},
 		moves: map[[2]string]int{}, renames: map[rename]int{}, open: map[string]int{},
+		reportedOn: map[Evidence]int{}, knownOn: map[Known]int{},
 	}
 	for i := range m.Results {
 		r := &m.Results[i]
 		count(c.results, r)
 		c.results[likeEarlier(r, r.Message)]++
+		c.reportedOn[onLine(r)]++
 	}
 	for i := range m.Known {
 		k := &m.Known[i]
@@ -68,6 +73,7 @@ func (m *matcher) company() *company {
 			continue // no result can be it
 		}
 		count(c.known, &k.Evidence)
+		c.knownOn[Known{Evidence: onLine(&k.Evidence), Closed: k.Closed}]++
 		if k.Legacy {
 			c.known[likeEarlier(&k.Evidence, "")]++
 		}
@@ -112,6 +118,17 @@ func likeEarlier(e *Evidence, message string) Evidence {
 	return Evidence{Rule: e.Rule, Path: e.Path, Message: message}
 }
 
+// onLine is the evidence shared by what only its column, or its code, tells apart on a line.
+func onLine(e *Evidence) Evidence {
+	return Evidence{Rule: e.Rule, Path: e.Path, Line: e.Line, Message: e.Message}
+}
+
+// otherColumn reports whether the columns differ, and there are not as many on the line as before: it may be another.
+func (c *company) otherColumn(r *Evidence, k *Known) bool {
+	before := c.knownOn[Known{Evidence: onLine(&k.Evidence), Closed: k.Closed}]
+	return r.Column != k.Column && c.reportedOn[onLine(r)] != before
+}
+
 // certain reports whether the result can only be this finding.
 func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 	switch {
@@ -127,7 +144,11 @@ func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 		return c.samePackage(r, &k.Evidence)
 	case r.Rule != k.Rule || otherSubject(r, &k.Evidence):
 		return false
-	case r.Path != "" && equal(r.Snippet, k.Snippet), !k.Cut && c.ownFingerprint(r, &k.Evidence):
+	case !k.Cut && c.ownFingerprint(r, &k.Evidence):
+		return true
+	case c.otherColumn(r, k):
+		return false
+	case r.Path != "" && equal(r.Snippet, k.Snippet):
 		return true
 	case by == Resource:
 		return r.Message == k.Message || r.Line == k.Line
@@ -219,7 +240,7 @@ func otherCode(r, k *Evidence) bool {
 }
 
 // weakness returns the doubt about a pair that is not certain.
-func (m *matcher) weakness(by Rung, r *Evidence, k *Known) Doubt {
+func (m *matcher) weakness(c *company, by Rung, r *Evidence, k *Known) Doubt {
 	switch {
 	case otherVulnerability(r, &k.Evidence):
 		return DoubtVulnerability
@@ -233,6 +254,8 @@ func (m *matcher) weakness(by Rung, r *Evidence, k *Known) Doubt {
 		return DoubtPlace
 	case onlyBegins(r, k):
 		return DoubtFingerprint
+	case r.Message == k.Message && !otherCode(r, &k.Evidence) && c.otherColumn(r, k):
+		return DoubtCount
 	case r.Line == k.Line:
 		return DoubtMessage
 	case by == Earlier || by == Fingerprint:
