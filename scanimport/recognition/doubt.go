@@ -176,8 +176,8 @@ func (c *company) ownFingerprint(r, k *Evidence) bool {
 }
 
 // samePackage reports whether both are certainly the same package: of several versions of a package in one place, the
-// version decides. Under another id it decides only if nothing else has it: what joins the ids may join several
-// vulnerabilities.
+// version decides, or that nothing but the URL is new. Under another id it decides only if nothing else has it: what
+// joins the ids may join several vulnerabilities.
 func (c *company) samePackage(r, k *Evidence) bool {
 	if differ(r.PURL, k.PURL) {
 		return false
@@ -193,7 +193,9 @@ func (c *company) samePackage(r, k *Evidence) bool {
 	case !ok || k.PURL == "":
 		part, _ = at(byPackage)(r)
 	}
-	return equal(r.Version, k.Version) || c.alone(part)
+	was := *k
+	was.PURL, was.IDs = r.PURL, r.IDs
+	return equal(r.Version, k.Version) || c.alone(part) || k.PURL != r.PURL && was == *r
 }
 
 func (c *company) alone(part Evidence) bool { return c.results[part] < 2 && c.known[part] < 2 }
