@@ -73,11 +73,16 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 				places[batches[k]], ofTool = k, append(ofTool, batches[k])
 			}
 		}
-		past, findings, err := b.read(ctx, c, repository, ofTool, out)
+		base := b
+		if b.Project == "" && b.Scanned != nil { // asked once per tool: it looks at every result
+			scanned, all := b.Scanned(ofTool)
+			base.Scanned = func([]*Batch) (map[string]bool, bool) { return scanned, all }
+		}
+		past, findings, err := base.read(ctx, c, repository, ofTool, out)
 		if err != nil {
 			return nil, err
 		}
-		if err := out.compare(ctx, b, repository, ofTool, places, past, findings); err != nil {
+		if err := out.compare(ctx, base, repository, ofTool, places, past, findings); err != nil {
 			return nil, fmt.Errorf("%s: %w", batch.Name(), err)
 		}
 	}
