@@ -402,7 +402,8 @@ func TestADecisionAboutOneOfSeveralSourcesStaysWithIt(t *testing.T) {
 	}
 	first, second := flow(5, "c.js", 10), flow(5, "c.js", 20)
 	both := []sarif.Result{first, second}
-	sourced := []sarif.Result{redacted("aaaaaaa"), redacted("bbbbbbb")}
+	unsourced := []sarif.Result{redacted("aaaaaaa"), redacted("bbbbbbb")}
+	sourced := slices.Clone(unsourced)
 	sourced[0].Related, sourced[1].Related = first.Related, second.Related
 	for _, tc := range []struct {
 		reason      string
@@ -417,7 +418,8 @@ func TestADecisionAboutOneOfSeveralSourcesStaysWithIt(t *testing.T) {
 		{"the second is replaced", both, []sarif.Result{flow(5, "c.js", 30), first}, []int{1, 0}, ""},
 		{"the query moves", both, []sarif.Result{flow(8, "c.js", 10), flow(8, "c.js", 20)}, []int{0, 1}, ""},
 		{"the sources move", both, []sarif.Result{flow(5, "c.js", 11), flow(5, "c.js", 21)}, nil, ""},
-		{"two without a source get their own", []sarif.Result{redacted("aaaaaaa"), redacted("bbbbbbb")}, sourced, nil, ""},
+		{"two without a source get their own", unsourced, sourced, nil, ""},
+		{"one of two without a source gets one", unsourced, []sarif.Result{unsourced[0], sourced[1]}, nil, ""},
 		{"one source moves, the other is repaired", both, []sarif.Result{flow(5, "c.js", 15)}, nil, ""},
 		{"query and sources move", []sarif.Result{flow(9, "db.js", 1), flow(9, "db.js", 2)}, []sarif.Result{flow(12, "db.js", 4), flow(12, "db.js", 5)}, []int{0, 1}, ""},
 		{"a line comes between neighbours and the query", []sarif.Result{flow(50, "db.js", 10), flow(50, "db.js", 11)}, []sarif.Result{flow(51, "db.js", 10), flow(51, "db.js", 11)}, []int{0, 1}, ""},

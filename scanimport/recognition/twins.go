@@ -99,21 +99,20 @@ func (m *matcher) join(result, known int) {
 }
 
 // doubtTwins marks the pairs whose result may as well be that of another finding, which was decided differently or is
-// new: nothing but a decision tells it apart from one without a result, or what told several apart has changed.
+// new: nothing but a decision tells it apart from one without a result, or what told several apart has changed, maybe of
+// some of them only.
 func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
-		otherwise := m.decidedOtherwise(m.untaken(known))
-		for _, k := range known {
-			if otherwise(m.KnownFacts(k).Lines, k) {
-				m.doubt(m.taken[k], DoubtCount)
-			}
-		}
+		m.doubtLike(known, m.untaken(known), DoubtCount)
 	}
 	if m.ResultFacts == nil {
 		return
 	}
 	for _, known := range m.twins {
+		home := slices.DeleteFunc(slices.Clone(known), func(k int) bool { return !m.atHome(k) })
 		away := slices.DeleteFunc(slices.Clone(known), func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
+		m.doubtLike(home, away, DoubtPlace)
+		m.doubtLike(away, home, DoubtPlace)
 		if vary(away, m.KnownFacts) && vary(away, func(k int) string { return m.Known[k].Decision }) {
 			for _, k := range away {
 				m.doubt(m.taken[k], DoubtPlace)
@@ -131,6 +130,16 @@ func (m *matcher) doubtTwins() {
 	m.doubtReturned()
 }
 
+// doubtLike marks the pairs of findings that nothing but a decision tells apart from one of the others.
+func (m *matcher) doubtLike(known, others []int, d Doubt) {
+	otherwise := m.decidedOtherwise(others)
+	for _, k := range known {
+		if otherwise(m.KnownFacts(k).Lines, k) {
+			m.doubt(m.taken[k], d)
+		}
+	}
+}
+
 // vary reports whether those in the list differ in something.
 func vary[T comparable](list []int, of func(i int) T) bool {
 	return slices.ContainsFunc(list, func(i int) bool { return of(i) != of(list[0]) })
@@ -144,11 +153,11 @@ func (m *matcher) decision(result int) string {
 	return m.Known[m.ofResult[result].Known].Decision
 }
 
-// decidedOtherwise returns a function that reports whether a finding has another decision than one of its job that has
-// no result and states a text: nothing but their decisions tells such findings apart.
-func (m *matcher) decidedOtherwise(left []int) func(text string, known int) bool {
+// decidedOtherwise returns a function that reports whether a finding has another decision than one of the others that is
+// of its job and states a text.
+func (m *matcher) decidedOtherwise(others []int) func(text string, known int) bool {
 	all, same := map[[2]string]int{}, map[[3]string]int{}
-	for _, k := range left {
+	for _, k := range others {
 		for _, text := range []string{m.KnownFacts(k).Lines, m.KnownFacts(k).Distances} {
 			all[[2]string{text, m.Job(k)}]++
 			same[[3]string{text, m.Job(k), m.Known[k].Decision}]++
