@@ -11,11 +11,15 @@ type Facts struct {
 // pairOf is a result and a finding; the first ones at their places, or of their looks, stand for all of these.
 type pairOf struct{ result, known int }
 
-// fit holds the lines and the distances that the results at one place and the findings at one place share.
-type fit struct{ lines, distances map[string]bool }
+// fit holds the lines and the distances that the results at one place and the findings at one place share, and how many
+// more pairs share their lines than share their distances.
+type fit struct {
+	lines, distances map[string]bool
+	more             int
+}
 
-// text returns that text of facts by which the result and the finding are compared: of the kind of which those at their
-// places share more. If these share as many of both, it is the one that they share; none if they share both.
+// text returns that text of facts by which the result and the finding are compared: of the kind that more pairs at their
+// places share. If as many share both, it is the one that is shared; none if both are.
 func (m *matcher) text(result, known int, of Facts) string {
 	if of.Lines == of.Distances || m.shift(result, known) == 0 {
 		return of.Lines
@@ -23,33 +27,33 @@ func (m *matcher) text(result, known int, of Facts) string {
 	results, findings := m.resultsAt[result], m.knownAt[known]
 	f := m.fits[pairOf{results[0], findings[0]}]
 	if f == nil {
-		f = &fit{
-			m.shared(results, findings, func(f Facts) string { return f.Lines }),
-			m.shared(results, findings, func(f Facts) string { return f.Distances }),
-		}
+		lines, byLines := m.shared(results, findings, func(f Facts) string { return f.Lines })
+		distances, byDistances := m.shared(results, findings, func(f Facts) string { return f.Distances })
+		f = &fit{lines, distances, byLines - byDistances}
 		m.fits[pairOf{results[0], findings[0]}] = f
 	}
-	switch more := len(f.lines) - len(f.distances); {
-	case more > 0 || more == 0 && !f.distances[of.Distances]:
+	switch {
+	case f.more > 0 || f.more == 0 && !f.distances[of.Distances]:
 		return of.Lines
-	case more < 0 || !f.lines[of.Lines]:
+	case f.more < 0 || !f.lines[of.Lines]:
 		return of.Distances
 	}
 	return ""
 }
 
-// shared returns the texts that both results and findings have.
-func (m *matcher) shared(results, known []int, text func(Facts) string) map[string]bool {
-	reported, shared := map[string]bool{}, map[string]bool{}
+// shared returns the texts that both results and findings have, and how many pairs of them.
+func (m *matcher) shared(results, known []int, text func(Facts) string) (texts map[string]bool, pairs int) {
+	left, texts := map[string]int{}, map[string]bool{}
 	for _, r := range results {
-		reported[text(m.ResultFacts(r))] = true
+		left[text(m.ResultFacts(r))]++
 	}
 	for _, k := range known {
-		if of := text(m.KnownFacts(k)); reported[of] {
-			shared[of] = true
+		if of := text(m.KnownFacts(k)); left[of] > 0 {
+			left[of]--
+			texts[of], pairs = true, pairs+1
 		}
 	}
-	return shared
+	return texts, pairs
 }
 
 // home reports whether the result is paired with a finding that has the same facts: its own. Others are away.

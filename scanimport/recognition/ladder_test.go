@@ -480,6 +480,23 @@ func TestTheSameScanIsRecognisedWhole(t *testing.T) {
 	})
 }
 
+// Two results at different lines state the facts of one finding: the other one that moved with it may be either.
+func TestADecisionIsInDoubtIfItsResultHasTheFactsOfAnotherFinding(t *testing.T) {
+	facts := func(texts ...string) func(int) Facts { return func(i int) Facts { return Facts{texts[i], texts[i]} } }
+	at := func(line int32) Evidence { return ev("R", "a", line, hash("h")) }
+	for _, lines := range [][2]int32{{31, 10}, {10, 31}} {
+		matches := Recognise(Scan{
+			Results: []Evidence{at(lines[0]), at(lines[1]), at(10)}, Known: append(muted(open(at(9))), open(at(9), at(9))...),
+			ResultFacts: facts("b", "b", "c"), KnownFacts: facts("a", "b", "c"), Job: func(int) string { return "" },
+		})
+		for _, p := range matches {
+			if p.Known == 0 && p.Doubt == "" {
+				t.Errorf("at the lines %d the decision passes to a result with the facts of another: %+v", lines, matches)
+			}
+		}
+	}
+}
+
 // Many similar files moved to another root: each is recognised, at a cost linear in their number.
 func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 	const kinds, files = 4, 1000

@@ -56,8 +56,11 @@ func (m *matcher) keepOwn() {
 		}
 	}
 	clear(own)
-	for k, r := range m.taken {
-		if r != none && len(m.alikeResults[r]) > 1 && !m.home(r) {
+	for _, p := range slices.Clone(m.ofResult) { // by results: the first ones have open findings
+		if p.Known == none {
+			continue
+		}
+		if k, r := p.Known, m.taken[p.Known]; len(m.alikeResults[r]) > 1 && !m.home(r) {
 			looks := pairOf{m.alikeResults[r][0], m.alikeKnown[k][0]}
 			if own[looks] == nil {
 				own[looks] = nextAway(m.alikeResults[r], m.home, func(r int) string { return m.text(r, k, m.ResultFacts(r)) })
@@ -103,7 +106,7 @@ func (m *matcher) join(result, known int) {
 // some of them only.
 func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
-		m.doubtLike(known, m.untaken(known), DoubtCount)
+		m.doubtAs(known, m.untaken(known), m.KnownFacts, DoubtCount)
 	}
 	if m.ResultFacts == nil {
 		return
@@ -111,8 +114,9 @@ func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
 		home := slices.DeleteFunc(slices.Clone(known), func(k int) bool { return !m.atHome(k) })
 		away := slices.DeleteFunc(slices.Clone(known), func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
-		m.doubtLike(home, away, DoubtPlace)
-		m.doubtLike(away, home, DoubtPlace)
+		m.doubtAs(home, away, m.KnownFacts, DoubtPlace)
+		m.doubtAs(away, home, m.KnownFacts, DoubtPlace)
+		m.doubtAs(away, home, m.reportedFacts, DoubtPlace)
 		if vary(away, m.KnownFacts) && vary(away, func(k int) string { return m.Known[k].Decision }) {
 			for _, k := range away {
 				m.doubt(m.taken[k], DoubtPlace)
@@ -130,14 +134,31 @@ func (m *matcher) doubtTwins() {
 	m.doubtReturned()
 }
 
-// doubtLike marks the pairs of findings that nothing but a decision tells apart from one of the others.
-func (m *matcher) doubtLike(known, others []int, d Doubt) {
-	otherwise := m.decidedOtherwise(others)
-	for _, k := range known {
-		if otherwise(m.KnownFacts(k).Lines, k) {
-			m.doubt(m.taken[k], d)
+// doubtAs marks the pairs of findings if facts of them, or of their results, are those of one of the others that belongs
+// to the same job and was decided differently.
+func (m *matcher) doubtAs(known, others []int, factsOf func(known int) Facts, d Doubt) {
+	all, same := map[[2]string]int{}, map[[3]string]int{}
+	for _, k := range others {
+		for _, text := range []string{m.KnownFacts(k).Lines, m.KnownFacts(k).Distances} {
+			all[[2]string{text, m.Job(k)}]++
+			same[[3]string{text, m.Job(k), m.Known[k].Decision}]++
 		}
 	}
+	for _, k := range known {
+		for _, text := range []string{factsOf(k).Lines, factsOf(k).Distances} {
+			if all[[2]string{text, m.Job(k)}] > same[[3]string{text, m.Job(k), m.Known[k].Decision}] {
+				m.doubt(m.taken[k], d)
+			}
+		}
+	}
+}
+
+// reportedFacts returns the facts of the finding's result.
+func (m *matcher) reportedFacts(known int) Facts {
+	if m.taken[known] == none {
+		return Facts{}
+	}
+	return m.ResultFacts(m.taken[known])
 }
 
 // vary reports whether those in the list differ in something.
@@ -153,25 +174,10 @@ func (m *matcher) decision(result int) string {
 	return m.Known[m.ofResult[result].Known].Decision
 }
 
-// decidedOtherwise returns a function that reports whether a finding has another decision than one of the others that is
-// of its job and states a text.
-func (m *matcher) decidedOtherwise(others []int) func(text string, known int) bool {
-	all, same := map[[2]string]int{}, map[[3]string]int{}
-	for _, k := range others {
-		for _, text := range []string{m.KnownFacts(k).Lines, m.KnownFacts(k).Distances} {
-			all[[2]string{text, m.Job(k)}]++
-			same[[3]string{text, m.Job(k), m.Known[k].Decision}]++
-		}
-	}
-	return func(text string, k int) bool {
-		return all[[2]string{text, m.Job(k)}] > same[[3]string{text, m.Job(k), m.Known[k].Decision}]
-	}
-}
-
 // doubtReturned marks the pairs of decided findings that are not at home if a finding without a result, closed or at
 // another line maybe, has the facts of the result and another decision.
 func (m *matcher) doubtReturned() {
-	left, otherwise := map[Evidence][]int{}, map[Evidence]func(text string, known int) bool{}
+	left, away := map[Evidence][]int{}, map[Evidence][]int{}
 	for _, k := range m.untaken(m.allKnown) {
 		part, _ := alike(m.finding(k))
 		left[part] = append(left[part], k)
@@ -181,18 +187,13 @@ func (m *matcher) doubtReturned() {
 			continue
 		}
 		for _, e := range []*Evidence{m.result(r), m.finding(p.Known)} {
-			part, _ := alike(e)
-			if len(left[part]) == 0 || m.home(r) {
-				continue
-			}
-			if otherwise[part] == nil {
-				otherwise[part] = m.decidedOtherwise(left[part])
-			}
-			facts := m.ResultFacts(r)
-			if otherwise[part](facts.Lines, p.Known) || otherwise[part](facts.Distances, p.Known) {
-				m.doubt(r, DoubtPlace)
+			if part, _ := alike(e); len(left[part]) > 0 && !m.home(r) {
+				away[part] = append(away[part], p.Known)
 			}
 		}
+	}
+	for part, known := range away {
+		m.doubtAs(known, left[part], m.reportedFacts, DoubtPlace)
 	}
 }
 
