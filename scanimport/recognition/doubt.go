@@ -38,7 +38,7 @@ func (m *matcher) settleDoubts() {
 type company struct {
 	// results and known count the results and findings that agree in a part of the evidence.
 	results, known map[Evidence]int
-	// reportedOn and knownOn count those of one rule and message on a line, the open and the closed findings by themselves.
+	// reportedOn and knownOn count those of one rule and message on a line, open and closed findings by themselves.
 	reportedOn map[Evidence]int
 	knownOn    map[Known]int
 	// shifts counts, per file, the pairs with equal messages that are the same number of lines apart.

@@ -8,7 +8,7 @@ type Facts struct {
 	Lines, Distances string
 }
 
-// pairOf is a result and a finding; the first ones at their places, or of their looks, stand for all of these.
+// pairOf is a result and a finding. The first ones at two places, or of two looks, stand for all of these.
 type pairOf struct{ result, known int }
 
 // fit holds the lines and the distances that the results at one place and the findings at one place share, and how many
@@ -18,8 +18,8 @@ type fit struct {
 	more             int
 }
 
-// text returns that text of facts by which the result and the finding are compared: of the kind that more pairs at their
-// places share. If as many share both, it is the one that is shared; none if both are.
+// text returns that text of facts by which the result and the finding are compared: of the kind that more pairs at
+// their places share. If as many share both, it is the one that is shared; none if both are.
 func (m *matcher) text(result, known int, of Facts) string {
 	if of.Lines == of.Distances || m.shift(result, known) == 0 {
 		return of.Lines

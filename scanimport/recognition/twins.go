@@ -73,7 +73,8 @@ func (m *matcher) keepOwn() {
 	}
 }
 
-// nextAway returns a function that returns, one after the other, those of the list that are not at home and have a text.
+// nextAway returns a function that returns one of the list that is not at home and has the text, each once, or else the
+// other index.
 func nextAway(list []int, home func(int) bool, text func(int) string) func(text string, instead int) int {
 	left := map[string][]int{}
 	for _, i := range list {
@@ -102,8 +103,8 @@ func (m *matcher) join(result, known int) {
 }
 
 // doubtTwins marks the pairs whose result may as well be that of another finding, which was decided differently or is
-// new: nothing but a decision tells it apart from one without a result, or what told several apart has changed, maybe of
-// some of them only.
+// new: nothing but a decision tells it apart from one without a result, or what told several apart has changed, if only
+// of some.
 func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
 		m.doubtAs(known, m.untaken(known), m.KnownFacts, DoubtCount)
@@ -134,8 +135,8 @@ func (m *matcher) doubtTwins() {
 	m.doubtReturned()
 }
 
-// doubtAs marks the pairs of findings if facts of them, or of their results, are those of one of the others that belongs
-// to the same job and was decided differently.
+// doubtAs marks the pairs of findings if their facts, or those of their results, are those of one of the others that
+// belongs to the same job and was decided differently.
 func (m *matcher) doubtAs(known, others []int, factsOf func(known int) Facts, d Doubt) {
 	all, same := map[[2]string]int{}, map[[3]string]int{}
 	for _, k := range others {
