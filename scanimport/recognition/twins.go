@@ -43,53 +43,51 @@ func (m *matcher) keepOwn() {
 	if m.ResultFacts == nil {
 		return
 	}
-	own := map[pairOf]func(text string, instead int) int{} // by the first that look alike
+	away := map[pairOf]map[string][]int{} // by looks and text
 	for r := range m.ofResult {
-		if k := m.ofResult[r].Known; k != none && len(m.alikeKnown[k]) > 1 && !m.home(r) {
-			looks := pairOf{m.alikeResults[r][0], m.alikeKnown[k][0]}
-			if own[looks] == nil {
-				own[looks] = nextAway(m.alikeKnown[k], m.atHome, func(k int) string { return m.text(r, k, m.KnownFacts(k)) })
-			}
-			other := own[looks](m.text(r, k, m.ResultFacts(r)), k)
-			m.join(m.taken[other], k)
-			m.join(r, other)
-		}
-	}
-	clear(own)
-	for _, p := range slices.Clone(m.ofResult) { // by results: the first ones have open findings
-		if p.Known == none {
+		k := m.ofResult[r].Known
+		if k == none || len(m.alikeKnown[k]) < 2 || m.home(r) {
 			continue
 		}
-		if k, r := p.Known, m.taken[p.Known]; len(m.alikeResults[r]) > 1 && !m.home(r) {
-			looks := pairOf{m.alikeResults[r][0], m.alikeKnown[k][0]}
-			if own[looks] == nil {
-				own[looks] = nextAway(m.alikeResults[r], m.home, func(r int) string { return m.text(r, k, m.ResultFacts(r)) })
-			}
-			other := own[looks](m.text(r, k, m.KnownFacts(k)), r)
-			m.ofResult[r], m.ofResult[other] = m.ofResult[other], m.ofResult[r]
+		looks, text := pairOf{m.alikeResults[r][0], m.alikeKnown[k][0]}, m.text(r, k, m.ResultFacts(r))
+		if away[looks] == nil {
+			away[looks] = awayOf(m.alikeKnown[k], m.atHome, func(k int) string { return m.text(r, k, m.KnownFacts(k)) })
+		}
+		if own := away[looks][text]; len(own) > 0 {
+			away[looks][text] = own[1:]
+			m.join(m.taken[own[0]], k)
+			m.join(r, own[0])
+		}
+	}
+	clear(away)
+	for _, p := range slices.Clone(m.ofResult) { // by results: the first ones have open findings
+		k := p.Known
+		if k == none || len(m.alikeResults[m.taken[k]]) < 2 || m.atHome(k) {
+			continue
+		}
+		r := m.taken[k]
+		looks, text := pairOf{m.alikeResults[r][0], m.alikeKnown[k][0]}, m.text(r, k, m.KnownFacts(k))
+		if away[looks] == nil {
+			away[looks] = awayOf(m.alikeResults[r], m.home, func(r int) string { return m.text(r, k, m.ResultFacts(r)) })
+		}
+		if own := away[looks][text]; len(own) > 0 {
+			away[looks][text] = own[1:]
+			m.ofResult[r], m.ofResult[own[0]] = m.ofResult[own[0]], m.ofResult[r]
 			m.join(r, m.ofResult[r].Known)
-			m.join(other, k)
+			m.join(own[0], k)
 		}
 	}
 }
 
-// nextAway returns a function that returns one of the list that is not at home and has the text, each once, or else the
-// other index.
-func nextAway(list []int, home func(int) bool, text func(int) string) func(text string, instead int) int {
-	left := map[string][]int{}
+// awayOf returns those of a list that are not at home, by their text.
+func awayOf(list []int, home func(int) bool, text func(int) string) map[string][]int {
+	away := map[string][]int{}
 	for _, i := range list {
 		if of := text(i); of != "" && !home(i) {
-			left[of] = append(left[of], i)
+			away[of] = append(away[of], i)
 		}
 	}
-	return func(text string, instead int) int {
-		list := left[text]
-		if len(list) == 0 {
-			return instead
-		}
-		left[text] = list[1:]
-		return list[0]
-	}
+	return away
 }
 
 // join makes a pair of a result and a finding, or leaves one of them without the other.
