@@ -15,11 +15,35 @@ import (
 // Execute runs the program. After an unknown command that resembles no other, the error says where all commands are
 // listed.
 func Execute(ctx context.Context, root *cobra.Command) error {
+	refuseUnknown(root)
 	err := root.ExecuteContext(ctx)
 	if err == nil || !strings.HasPrefix(err.Error(), "unknown command ") || strings.Contains(err.Error(), "Did you mean") {
 		return err
 	}
 	return fmt.Errorf("%w: see '%s --help'", err, root.CommandPath())
+}
+
+// refuseUnknown makes the commands that cobra adds refuse what they do not know. They would print their help to standard
+// output and succeed, and a script of a misspelt shell would hold prose.
+func refuseUnknown(root *cobra.Command) {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "help":
+			cmd.Args = func(_ *cobra.Command, topic []string) error {
+				_, _, err := root.Find(topic)
+				return err
+			}
+		case "completion":
+			var shells []string
+			for _, shell := range cmd.Commands() {
+				shells = append(shells, shell.Name())
+			}
+			cmd.Args = NoArguments("use one of " + strings.Join(shells, ", "))
+			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
 }
 
 // Explain adds to an error of a flag what to write instead. It is a cobra.Command's FlagErrorFunc.

@@ -11,6 +11,8 @@ func TestAnUnknownCommandSaysWhatToWrite(t *testing.T) {
 	for given, want := range map[string]string{
 		"contrller --now": "Did you mean this?\n\tcontroller\n",
 		"start --now":     `unknown command "start" for "program": see 'program --help'`,
+		"help contrller":  "Did you mean this?\n\tcontroller\n",
+		"completion tcsh": `takes no arguments, but got "tcsh": use one of bash, fish, powershell, zsh`,
 	} {
 		program := &cobra.Command{Use: "program", SilenceErrors: true, SilenceUsage: true}
 		program.AddCommand(&cobra.Command{Use: "controller", Run: func(*cobra.Command, []string) {}})
