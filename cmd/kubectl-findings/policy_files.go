@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -57,27 +58,40 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 	}
 	var policies []*filedPolicy
 	var errs []error
+	passed := 0
 	for _, info := range infos {
 		object, is := info.Object.(*unstructured.Unstructured)
-		if kind := info.Object.GetObjectKind().GroupVersionKind(); !is || kind.GroupKind() != policyKind.GroupKind() {
-			continue // A folder in Git may hold other kinds too.
+		switch kind := info.Object.GetObjectKind().GroupVersionKind(); {
+		case is && kind == policyKind:
+			policy, err := o.file(object, info.Source)
+			policies, errs = append(policies, policy), append(errs, err)
+		case is && kind.Group == policyKind.Group && !exists(kind): // the API server would refuse it
+			errs = append(errs, fmt.Errorf("%s: %s has the apiVersion %s and the kind %s, which do not exist: "+
+				"check both (a policy has %s and %s)", info.Source, object.GetName(), object.GetAPIVersion(), kind.Kind,
+				policyKind.GroupVersion(), policyKind.Kind))
+		default:
+			passed++ // A folder in Git may hold other kinds too.
 		}
-		policy, err := o.file(object, info.Source)
-		policies, errs = append(policies, policy), append(errs, err)
 	}
-	if passed := len(infos) - len(policies); passed > 0 {
+	if passed > 0 {
 		fmt.Fprintf(o.streams.ErrOut, "skipped because they are not TriagePolicies: %d\n", passed)
-	}
-	if len(policies) == 0 {
-		return nil, errors.New("the files contain no TriagePolicy")
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
+	}
+	if len(policies) == 0 {
+		return nil, errors.New("the files contain no TriagePolicy")
 	}
 	return policies, checkNamedOnce(policies)
 }
 
 var policyKind = v1alpha1.GroupVersion.WithKind("TriagePolicy")
+
+// exists reports whether the kind is one of ours.
+func exists(kind schema.GroupVersionKind) bool {
+	ours := runtime.NewScheme()
+	return v1alpha1.AddToScheme(ours) == nil && ours.Recognizes(kind)
+}
 
 // file refuses fields that the kind does not have: a misspelt field would have no effect.
 func (o *policyTestOptions) file(object *unstructured.Unstructured, source string) (*filedPolicy, error) {
