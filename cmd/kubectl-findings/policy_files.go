@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -97,6 +98,9 @@ func exists(kind schema.GroupVersionKind) bool {
 func (o *policyTestOptions) file(object *unstructured.Unstructured, source string) (*filedPolicy, error) {
 	policy := &filedPolicy{TriagePolicy: &v1alpha1.TriagePolicy{}, source: source, declared: object.Object["spec"]}
 	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, policy.TriagePolicy, true)
+	if err != nil && !runtime.IsStrictDecodingError(err) {
+		err = cmp.Or(mistyped(object), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: policy %s: %w", source, object.GetName(), err)
 	}
@@ -114,6 +118,20 @@ func (o *policyTestOptions) file(object *unstructured.Unstructured, source strin
 	}
 	policy.Namespace = cmp.Or(policy.Namespace, namespace)
 	return policy, nil
+}
+
+// mistyped returns an error that names the field with a value of another type, as the converter's errors do not; nil if
+// there is none.
+func mistyped(object *unstructured.Unstructured) error {
+	data, err := object.MarshalJSON()
+	if err != nil {
+		return nil
+	}
+	wrong, is := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(data, &v1alpha1.TriagePolicy{}))
+	if !is {
+		return nil
+	}
+	return fmt.Errorf("%s must be of the type %s, not %s", wrong.Field, wrong.Type, wrong.Value)
 }
 
 func checkNamedOnce(policies []*filedPolicy) error {

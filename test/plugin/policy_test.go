@@ -228,6 +228,8 @@ func TestAPolicyThatCannotBeTestedIsAnError(t *testing.T) {
 			[]string{"spec.match of policy p does not compile: line 2, column 10: undefined field 'pth'", "\n    finding.pth == ''\n           ^\n"},
 		},
 		"no member":          {viewer, policyFile("p", "true", "  prio: 3\n"), []string{`unknown field "spec.prio"`}},
+		"of another type":    {viewer, policyFile("p", "true", "  priority: high\n"), []string{"policy p: spec.priority must be of the type int32, not string"}},
+		"no expression":      {viewer, strings.Replace(good, "|-\n    true", "true", 1), []string{"policy p: spec.match must be of the type string, not bool"}},
 		"refused":            {triager, policyFile("p", "true", "  priority: 1001\n"), []string{"the API server refuses policy p", "spec.priority"}},
 		"no such version":    {viewer, strings.Replace(good, "v1alpha1", "v1", 1), []string{"p has the apiVersion appsec.dev/v1 and the kind TriagePolicy, which do not exist"}},
 		"no such kind":       {viewer, good + "---\n" + strings.Replace(good, "TriagePolicy", "TriagePolcy", 1), []string{"p has the apiVersion appsec.dev/v1alpha1 and the kind TriagePolcy"}},
