@@ -94,7 +94,8 @@ func newRedeliverCommand(c cli) *cobra.Command {
 
 func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 	unfiltered := o.endpoint+o.labels+o.fields == "" && !o.failed
-	err := errors.Join(checkSelection(names, unfiltered, "deliveries"), checkConcurrency(o.concurrency),
+	_, err := o.options("")
+	err = errors.Join(err, checkSelection(names, unfiltered, "deliveries"), checkConcurrency(o.concurrency),
 		checkOutput(o.output, bulkFormats), checkTimeout(o.timeout))
 	if err != nil {
 		return err
@@ -124,8 +125,8 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 	return o.redeliver(ctx, session, bare("WebhookDelivery", names...))
 }
 
-// choose returns the rows of a preview of the deliveries that match. Each begins with the delivery's name.
-func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, error) {
+// options returns the options of the list of deliveries that match.
+func (o *redeliverOptions) options(namespace string) (client.ListOptions, error) {
 	var terms []fields.Selector
 	if o.endpoint != "" {
 		terms = append(terms, fields.OneTermEqualSelector(fieldEndpoint, o.endpoint))
@@ -133,10 +134,16 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, error
 	if o.failed {
 		terms = append(terms, fields.OneTermEqualSelector(fieldPhase, string(v1alpha1.WebhookDeliveryFailed)))
 	}
-	options, err := selectors(s.namespace, o.labels, o.fields, terms...)
+	options, err := selectors(namespace, o.labels, o.fields, terms...)
 	if err == nil {
 		err = checkChoices(options.FieldSelector, phaseChoice)
 	}
+	return options, err
+}
+
+// choose returns the rows of a preview of the deliveries that match. Each begins with the delivery's name.
+func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, error) {
+	options, err := o.options(s.namespace)
 	if err != nil {
 		return nil, err
 	}
