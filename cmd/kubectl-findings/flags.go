@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,6 +68,27 @@ func (f *connectionFlags) namespace() (string, error) {
 			f.organization, namespace, given)
 	}
 	return namespace, nil
+}
+
+// defaultServer is where the client library connects to if nothing names an API server.
+const defaultServer = "http://localhost:8080"
+
+// checkChosen returns an error if neither a kubeconfig nor a flag names the API server. Something else may answer at the
+// library's default, such as the REST API of `make run`.
+func (f *connectionFlags) checkChosen(config *rest.Config) error {
+	loader := f.ToRawKubeConfigLoader()
+	raw, err := loader.RawConfig()
+	if err != nil || config.Host != defaultServer || *f.APIServer != "" {
+		return err
+	}
+	for _, cluster := range raw.Clusters {
+		if cluster.Server == config.Host {
+			return nil
+		}
+	}
+	return fmt.Errorf("no API server is chosen, because there is no kubeconfig with a current context (%s): "+
+		"set KUBECONFIG or --kubeconfig, or choose a context with --context (for make run: source .run/env)",
+		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))
 }
 
 // require marks flags of the command as required.

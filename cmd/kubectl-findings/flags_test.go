@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
@@ -46,6 +50,31 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		plugin.SetArgs(strings.Fields(command))
 		harness.ErrorContains(t, command, plugin.Execute(), want)
 	}
+}
+
+// Something else may answer at the client library's default.
+func TestAnAPIServerIsNotGuessed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	t.Setenv("KUBECONFIG", file)
+	t.Setenv("KUBERNETES_MASTER", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "") // else a pod's own API server is taken
+	open := func(args ...string) error {
+		flags := newConnectionFlags(io.Discard)
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags.AddFlags(set)
+		harness.Must(t, set.Parse(args))
+		_, err := cli{streams: genericiooptions.NewTestIOStreamsDiscard(), kubeconfig: flags}.open()
+		return err
+	}
+	harness.ErrorContains(t, "no file", open(), "no kubeconfig with a current context ("+file+")")
+	harness.NoError(t, "--server", open("--server", defaultServer))
+	content := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "%s"}}],
+		"contexts": [{"name": "x", "context": {"cluster": "c"}}]}`
+	harness.Must(t, os.WriteFile(file, fmt.Appendf(nil, content, "https://plane"), 0o600))
+	harness.ErrorContains(t, "no current context", open(), "choose a context with --context")
+	harness.NoError(t, "a context", open("--context", "x"))
+	harness.Must(t, os.WriteFile(file, fmt.Appendf(nil, content, defaultServer), 0o600))
+	harness.NoError(t, "a kubeconfig for the default", open("--context", "x"))
 }
 
 func TestThePluginHearsTheTimeOfTheAPIServer(t *testing.T) {
