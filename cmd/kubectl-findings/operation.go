@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -218,6 +219,11 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 		return false, err
 	}
 	status := &w.operation.Status
+	if w.undo != "" && status.WouldChange == 0 {
+		if by := w.undoneBy(ctx); by != "" {
+			return false, fmt.Errorf("%s was undone already by %s: nothing is left to be restored", w.undo, by)
+		}
+	}
 	over := w.dryRun != dryRunNone || status.WouldChange == 0
 	if over || !w.quiet {
 		if err := w.preview(ctx); err != nil {
@@ -244,6 +250,27 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 		fmt.Fprintln(w.streams.ErrOut, "nothing was written")
 	}
 	return agreed, err
+}
+
+// undoneBy returns the name of an operation that has undone the one to be undone, and was not undone itself; "" if there
+// is none, or if that is not known.
+func (w *operating) undoneBy(ctx context.Context) string {
+	undos := map[string]string{} // by what each undid
+	err := w.session.eachPage(ctx, kindOperation, 0, inNamespace(w.session.namespace),
+		func(items []unstructured.Unstructured) error {
+			for _, item := range items {
+				o, err := decode[v1alpha1.TriageOperation](item)
+				if err == nil && o.Status.Phase == v1alpha1.OperationCompleted && o.Status.Changed > 0 {
+					undos[string(o.Spec.Undo)] = o.Name
+				}
+			}
+			return nil
+		})
+	by := undos[w.undo]
+	if err != nil || undos[by] != "" {
+		return ""
+	}
+	return by
 }
 
 func (w *operating) imperative() string {

@@ -103,6 +103,7 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 		t.Errorf("%d operations are listed, want 2:\n%s", n, a.stdout)
 	}
 	triager.findings("ops", "-o", "name").wants("triageoperation.appsec.dev/" + name[1] + "\n")
+	triager.findings("triage", "--undo", name[1], "--yes").fails(name[1] + " was undone already by undo-")
 }
 
 func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
