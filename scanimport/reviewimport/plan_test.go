@@ -488,6 +488,13 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 	if err != nil || other.PRTitle != "other" || other.PRAuthor != "al" || other.Provider != "gitlab" || other.PRStatus != v1alpha1.PullRequestMerged {
 		t.Errorf("all is said anew: %+v, %v", other, err)
 	}
+	said.OpenedAt = start.Add(4 * time.Minute) // clocks differ
+	_, err = nextReview(&other, said, shop, nil, start)
+	harness.NoError(t, "a little ahead", err)
+	said.OpenedAt = start.Add(6 * time.Minute)
+	_, err = nextReview(&other, said, shop, nil, start)
+	harness.ErrorContains(t, "opened in the future", err, "the pull request cannot have been opened at")
+	said.OpenedAt = time.Time{}
 	said.Status = v1alpha1.PullRequestClosed
 	if _, err := nextReview(&other, said, shop, nil, start); err == nil {
 		t.Error("a merged pull request was closed")

@@ -71,6 +71,9 @@ func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alph
 	if current != nil {
 		next = *current.DeepCopy()
 	}
+	if at := pr.OpenedAt; at.After(now.Add(importer.ClockSkew)) { // every finding of the base could count as fixed
+		return next, &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened at %s, which is in the future", at.UTC().Format(time.RFC3339))}
+	}
 	next.PRTitle = cmp.Or(importer.OneLine(pr.Title, maxTitle), next.PRTitle)
 	next.PRAuthor = cmp.Or(importer.OneLine(pr.Author, maxAuthor), next.PRAuthor)
 	next.Provider = cmp.Or(importer.OneLine(pr.Provider, maxProvider), next.Provider)
