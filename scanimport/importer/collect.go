@@ -141,7 +141,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 		return nil, err
 	}
 	for _, batch := range out {
-		batch.Commit = OneLine(batch.Commit, maxCommit)
+		batch.Commit = OneLine(batch.Commit, MaxCommit)
 		if !choices.StartedAt.IsZero() {
 			batch.StartedAt = choices.StartedAt
 		}

@@ -13,7 +13,7 @@ import (
 const (
 	maxTool            = 128
 	maxToolVersion     = 128
-	maxCommit          = 128
+	MaxCommit          = 128
 	maxRuleID          = 512
 	maxClass           = 256
 	maxVulnerabilityID = 128
