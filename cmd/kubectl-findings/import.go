@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -211,6 +212,9 @@ func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
 		for _, known := range chosen[v1alpha1.FindingCategory](categoryChoice, []string{o.category}, &errs) {
 			c.Category = known
 		}
+	}
+	if n := utf8.RuneCountInString(o.commit); n > importer.MaxCommit {
+		errs = append(errs, fmt.Errorf("--commit has %d characters and may have at most %d", n, importer.MaxCommit))
 	}
 	c.StartedAt = timeFlag("started-at", o.startedAt, &errs)
 	return c, errors.Join(errs...)
