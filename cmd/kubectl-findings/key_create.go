@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const keyCreateLong = `Create an API key and wait until its token has been issued.
@@ -102,6 +103,9 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("%w\nTake another name, or get a new token for that key with: kubectl findings rotate-key %s -n %s",
 			err, key.Name, s.namespace)
+	}
+	if kube.IsNoSuchObject(err) {
+		return errors.Join(s.checkPlace(ctx), err)
 	}
 	return s.explain(err, need{what: "create API keys", role: roleAdmin})
 }

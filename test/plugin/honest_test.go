@@ -25,7 +25,7 @@ import (
 func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 	o := newOrganization(t, "kestrel")
 	for _, arguments := range []string{
-		"list", "list -o json", "list --no-headers --sort-by severity", "triage --severity high --mute --yes", "key list", "history f-1",
+		"list", "list -o json", "list --no-headers --sort-by severity", "triage --severity high --mute --yes", "key list", "key create x", "history f-1",
 		"triage f-1 --mute", "redeliver --failed --yes",
 	} {
 		o.administrator().findings(append(strings.Fields(arguments), "--organization", "kestrle")...).
