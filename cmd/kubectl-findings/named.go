@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // decideNamed decides about the named findings, each with a request in the user's own name.
@@ -97,12 +98,17 @@ func (t *triager) write(ctx context.Context, object client.Object, is verdict) e
 	return t.session.patch(ctx, object, patch, options...)
 }
 
-// bare returns the names of objects without the kind that -o name prints before them, as in finding.appsec.dev/f-1.
+// bare returns the names of objects without the kind that -o name prints before them, as in finding.appsec.dev/f-1, or
+// that kubectl accepts there.
 func bare(kind string, names ...string) []string {
-	prefix := strings.ToLower(kind) + "." + v1alpha1.GroupName + "/"
+	singular, plural := strings.ToLower(kind), kube.Resource(kind)
+	kinds := []string{singular, plural, singular + "." + v1alpha1.GroupName, plural + "." + v1alpha1.GroupName}
 	out := make([]string, len(names))
 	for i, name := range names {
-		out[i] = strings.TrimPrefix(name, prefix)
+		if before, after, found := strings.Cut(name, "/"); found && slices.Contains(kinds, before) {
+			name = after
+		}
+		out[i] = name
 	}
 	return out
 }
