@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 const redeliverLong = `Send webhook deliveries again.
@@ -41,11 +44,12 @@ const redeliverExample = `  # One delivery, waiting for the result
 
 // Selectable fields of a delivery.
 const (
-	fieldEndpoint = "spec.endpointRef.name"
-	fieldPhase    = "status.phase"
+	fieldEndpoint  = "spec.endpointRef.name"
+	fieldEventType = "spec.event.type"
+	fieldPhase     = "status.phase"
 )
 
-var selectableOfDeliveries = []string{fieldEndpoint, "spec.event.type", "spec.event.subject.name", fieldPhase}
+var selectableOfDeliveries = []string{fieldEndpoint, fieldEventType, "spec.event.subject.name", fieldPhase}
 
 // phaseChoice is the only one: newer versions of the service may have more types of events than this one knows.
 var phaseChoice = choice{field: fieldPhase,
@@ -147,6 +151,7 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, error
 	if err != nil {
 		return nil, err
 	}
+	noteUnknownEvents(s.errOut, options.FieldSelector)
 	var chosen []row
 	err = s.eachPage(ctx, "WebhookDelivery", 0, options, func(items []unstructured.Unstructured) error {
 		for _, d := range readable[v1alpha1.WebhookDelivery](s, items) {
@@ -164,6 +169,21 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, error
 		return nil, fmt.Errorf("%w\n%s", err, selectedBy("Deliveries", selectableOfDeliveries))
 	}
 	return chosen, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})
+}
+
+// noteUnknownEvents names types of events that this version does not know. They are no errors, but may be misspelt.
+func noteUnknownEvents(to io.Writer, selector fields.Selector) {
+	known := webhooks.DeliveredTypes()
+	for _, term := range selector.Requirements() {
+		if term.Field != fieldEventType || slices.Contains(known, term.Value) {
+			continue
+		}
+		note := fmt.Sprintf("%s is %q, which this version does not know", fieldEventType, term.Value)
+		if near := similar(term.Value, known); len(near) > 0 {
+			note += ": did you mean " + strings.Join(near, " or ") + "?"
+		}
+		fmt.Fprintln(to, note)
+	}
 }
 
 // agree shows what would be sent again and asks for confirmation.

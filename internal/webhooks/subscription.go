@@ -110,6 +110,9 @@ var eventTypes = slices.Concat(
 	[]string{EventPing},
 )
 
+// DeliveredTypes returns the types of the events of this version's deliveries.
+func DeliveredTypes() []string { return append(slices.Clone(eventTypes), EventFindingBatch) }
+
 func typesOf(prefix string, transitions ...v1alpha1.TransitionType) (out []string) {
 	for _, t := range transitions {
 		out = append(out, prefix+"."+string(t))
