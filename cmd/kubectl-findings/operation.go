@@ -32,6 +32,8 @@ const nothingMatches = "nothing matches the filters"
 
 var errNotNoticed = fmt.Errorf("no controller has taken it up in %s: check whether findings-operator runs", untilNoticed)
 
+var errTakesLonger = errors.New("it takes longer")
+
 // operating carries a TriageOperation from the preview to its end.
 type operating struct {
 	*triageOptions
@@ -157,7 +159,7 @@ func (w *operating) commit(ctx context.Context, options ...client.PatchOption) e
 // await waits until the operation is in one of the phases, at most for --timeout. It returns an error if the operation
 // fails.
 func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.OperationPhase) error {
-	ctx, cancelTimeout := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("it takes longer than %s", w.timeout))
+	ctx, cancelTimeout := context.WithTimeoutCause(ctx, w.timeout, fmt.Errorf("%w than %s", errTakesLonger, w.timeout))
 	defer cancelTimeout()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -216,6 +218,9 @@ func (w *operating) done() int {
 // summary.
 func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 	if err := w.await(ctx, func() {}, v1alpha1.OperationPreview); err != nil {
+		if errors.Is(err, errTakesLonger) {
+			err = fmt.Errorf("%w\nNothing was decided: try again, or raise --timeout", err)
+		}
 		return false, err
 	}
 	status := &w.operation.Status

@@ -217,6 +217,8 @@ func TestAWaitEndsWithItsTimeout(t *testing.T) {
 		if err == nil || time.Since(begun) != w.timeout || !strings.HasPrefix(err.Error(), "operation mute: it takes longer than 10m0s\nThe operation goes on in the cluster.") {
 			t.Errorf("it ends after %s with %v", time.Since(begun), err)
 		}
+		_, err = w.propose(t.Context())
+		harness.ErrorContains(t, "the preview", err, "it takes longer than 10m0s\nNothing was decided: try again, or raise --timeout")
 	})
 }
 
