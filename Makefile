@@ -10,7 +10,7 @@ TEMPL := go tool -modfile=$(CURDIR)/hack/templ/go.mod templ
 GENERATED := api/v1alpha1/zz_generated.deepcopy.go apiserver/openapi/types.gen.go client/client.gen.go apiserver/handlers/contract.gen.go config/crd/bases \
   $(wildcard apiserver/console/*/*_templ.go) \
   charts/findings-operator/templates/crds charts/findings-operator/templates/rbac charts/findings-operator/templates/admission
-# Our code, in modules that are tested, vetted and linted. What the last two need decides nothing of the service.
+# Our code, in modules that are tested, vetted and linted. The last two do not affect the service's dependencies.
 OURS := . bench test/faults
 MODULES := $(OURS) hack/tools hack/vacuum hack/templ hack/controlplane hack/helm hack/image hack/node/coredns hack/licenses hack/kine hack/release
 # Ends a run of tests with its count.
@@ -115,7 +115,7 @@ release: ## Build plugin and operator for all platforms into bin/release: checks
 	  $(RELEASE_TOOL) goreleaser release --snapshot --clean --config hack/release/goreleaser.yaml
 	@hack/release/check.sh $(VERSION:v%=%)
 
-# Where the node of `make e2e` lives; what is in it is removed at the start.
+# The folder of the node of `make e2e`; its content is removed at the start.
 NODE_DIR ?= $(CURDIR)/.node
 
 .PHONY: e2e
@@ -228,7 +228,7 @@ verify-licenses: licenses
 	@git diff --exit-code -- docs/licenses.md || { echo "verify: commit what \`make licenses\` wrote"; exit 1; }
 
 # Every few dozen runs of the same file it fails with "`enum` value does not match schema type", which is known
-# upstream as daveshanley/vacuum#916. What is wrong in the file fails twice.
+# upstream as daveshanley/vacuum#916. A real mistake in the file fails twice.
 VACUUM = go tool -modfile=hack/vacuum/go.mod vacuum lint --ruleset apiserver/openapi/vacuum.yaml --fail-severity info \
   --no-banner --no-style --details apiserver/openapi/openapi.yaml
 

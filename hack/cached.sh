@@ -1,8 +1,8 @@
 # Builds programs from Go modules, once. To be sourced, with these set:
 #   here  the folder whose go.mod and go.sum pin the modules; its name is that of the make target
-#   out   the folder where the programs are wanted
+#   out   the folder to put the programs into
 #
-# They are kept in the user's cache folder under what go.mod and go.sum pin, so that a second clone takes a moment.
+# They are kept in the user's cache folder, under a hash of go.mod and go.sum, so that a second clone takes a moment.
 # shellcheck shell=bash
 
 : "${here:?}" "${out:?}"
@@ -30,8 +30,8 @@ build() {
   local name=$1 program=$cache/$1 started=$SECONDS
   mkdir -p "$cache"
   echo "$target: building $name from Go modules (cold: $3) ..."
-  # Moved into place once complete, so that a build that is cut off leaves no half program behind, and concurrent builds
-  # are harmless.
+  # Moved into place once complete, so that an interrupted build leaves no half program, and concurrent builds do not
+  # disturb each other.
   (cd "$here" && CGO_ENABLED=0 go build -trimpath -ldflags "-s -w ${4:-}" -o "$program.tmp.$$" "$2")
   mv "$program.tmp.$$" "$program"
   echo "$target: built $name in $((SECONDS - started)) s, kept in $cache"

@@ -31,8 +31,7 @@ postgresql() { compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || insta
 # The browsers that test/needs knows.
 browser() { installed chromium-headless-shell || installed chromium || installed chromium-browser || installed google-chrome; }
 
-# without WHAT PROGRAM... says what is left out where one of the programs does not exist. For tests it
-# is a failure where REQUIRE_ALL=1 wants every test run.
+# without WHAT PROGRAM... prints what is left out if one of the programs is missing. With REQUIRE_ALL=1 that is a failure.
 without() {
   local what=$1 program
   shift

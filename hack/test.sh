@@ -8,8 +8,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # How many packages are tested at a time: tests mostly wait, for control planes and other programs.
 jobs=${TEST_JOBS:-3}
 
-# The race detector sees only its own process. These packages test other processes. Code that they run
-# in their own process is covered elsewhere with the detector.
+# The race detector only sees its own process. These packages test other processes. The code that they run
+# in their own process is tested with the detector elsewhere.
 outside='/(client|test/(admission|architecture|attack|chart|conditions|conformance|console|e2e|etcdcost|image|plugin|privilege|schema|targets))$'
 # The detector finds nothing in a package in which nothing is concurrent: one without any of these words, which start
 # goroutines or are used between them.
@@ -45,7 +45,7 @@ in_module() {
 
 packages=$(go list -e "${longest[@]}" ./...)
 inside=$(grep -vE "$outside" <<<"$packages")
-# sequential prints those of them in which nothing runs at the same time.
+# sequential prints the packages in which nothing is concurrent.
 sequential() {
   # shellcheck disable=SC2086 # import paths are words
   go list -e -f '{{.ImportPath}} {{.Dir}}' $inside | while read -r package folder; do

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Puts etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s, and for a
-# cluster that runs pods the programs of a node too.
+# Puts etcd, kube-apiserver, kube-controller-manager and kubectl into bin/k8s, and also the
+# programs of a node for a cluster that runs pods.
 #
-# A binary found in the folder KUBEBUILDER_ASSETS is used as it is. What is missing
-# there is built from Go modules, once: the result is kept in the user's cache folder
-# under the versions that go.mod and go.sum pin, so that a second clone takes seconds.
+# A binary in the folder KUBEBUILDER_ASSETS is used as it is. The others are built from Go
+# modules, once: see hack/cached.sh.
 set -euo pipefail
 
 usage() {

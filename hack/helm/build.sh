@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# Puts helm and kubeconform into bin/, built from Go modules, once: the result is kept in
-# the user's cache folder under what go.mod and go.sum pin, so that a second clone takes
-# a moment.
+# Puts helm and kubeconform into bin/, built from Go modules, once: see hack/cached.sh.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

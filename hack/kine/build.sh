@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Puts kine into bin/, built from Go modules, once: the result is kept in the user's cache
-# folder under what go.mod and go.sum pin, so that a second clone takes a moment.
+# Puts kine into bin/, built from Go modules, once: see hack/cached.sh.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)

@@ -11,7 +11,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/addresses.sh"
 source "$(dirname "${BASH_SOURCE[0]}")/processes.sh"
 dir=${1:-.node}
 
-# The end of process 1 is that of every process in its namespace.
+# Process 1 ends with all processes of its namespace.
 for name in init unshare; do
   if runs "$dir/state/$name"; then kill -9 "$(cat "$dir/state/$name.pid")" 2>/dev/null || true; fi
 done
@@ -19,7 +19,7 @@ for ((i = 0; i < 1200; i++)); do
   if ! runs "$dir/state/unshare"; then break; fi
   sleep 0.1
 done
-# Its routes go with it.
+# This removes its routes, too.
 ip link del "$link" 2>/dev/null || true
 for ((i = 0; i < 600; i++)); do
   for tree in /sys/fs/cgroup/*/"$group" /sys/fs/cgroup/"$group"; do

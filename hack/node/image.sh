@@ -10,7 +10,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/root" "$work/oci/blobs/sha256"
 pack() { tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 -C "$1" -cf "$2" .; }
-# store FILE: into the layout under its digest, which it prints
+# store FILE puts it into the layout under its digest, and prints that.
 store() {
   local digest
   digest=$(sha256sum <"$1" | cut -d' ' -f1)

@@ -44,7 +44,7 @@ ip link set lo up
 wait_for "the link to the machine" 100 ip link show eth0
 ip addr add "$node_address/30" dev eth0
 ip link set eth0 up
-# The machine forwards nothing: pods reach its end of the link and no further.
+# The machine forwards nothing: pods reach only its end of the link.
 ip route add default via "$host_address"
 echo 1 >/proc/sys/net/ipv4/ip_forward # of this network namespace alone
 
@@ -90,6 +90,6 @@ run kubelet "$bin/kubelet" --config "$conf/kubelet.yaml" --kubeconfig "$pki/kube
 run kube-proxy "$bin/kube-proxy" --config "$conf/kube-proxy.yaml" --hostname-override "$node_name"
 echo "node: started"
 
-# What pods leave behind becomes a child of this process.
+# Processes that pods leave behind become children of this process.
 trap 'exit 0' TERM INT
 while :; do wait -n || true; sleep 0.2; done

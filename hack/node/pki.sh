@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the certificates and kubeconfig files of a node into DIRECTORY/pki, good for 30 days, unless those of an earlier
-# start are good for another day.
+# Makes the certificates and kubeconfig files of a node into DIRECTORY/pki, valid for 30 days, unless those of an earlier
+# start are valid for another day.
 set -euo pipefail
 usage="Usage: hack/node/pki.sh DIRECTORY"
 case "${1:-}" in
@@ -10,7 +10,7 @@ esac
 source "$(dirname "${BASH_SOURCE[0]}")/addresses.sh"
 mkdir -p "$1/pki"
 cd "$1/pki"
-# kubelet.kubeconfig is the last to be made, and ca.crt the first to expire.
+# kubelet.kubeconfig is created last, and ca.crt expires first.
 if [ -e kubelet.kubeconfig ] && openssl x509 -in ca.crt -noout -checkend 86400 >/dev/null; then exit; fi
 rm -f kubelet.kubeconfig
 

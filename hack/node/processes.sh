@@ -2,14 +2,14 @@
 # process may have the pid.
 # shellcheck shell=bash
 
-# started PID: when the process was started, in ticks since the machine's start
+# started PID prints when the process was started, in ticks since the machine's start.
 started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d' ' -f20; }
 
-# record FILE PID: into FILE.pid and FILE.started
+# record FILE PID writes FILE.pid and FILE.started.
 record() {
   started "$2" >"$1.started" || true
   echo "$2" >"$1.pid"
 }
 
-# runs FILE: whether the process that was recorded there still runs
+# runs FILE succeeds if the recorded process still runs.
 runs() { [ -s "$1.started" ] && [ "$(started "$(cat "$1.pid")")" = "$(cat "$1.started")" ]; }

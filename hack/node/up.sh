@@ -43,7 +43,7 @@ for file in cpus mems; do
   [ ! -e "/sys/fs/cgroup/cpuset/$group" ] || cat "/sys/fs/cgroup/cpuset/cpuset.$file" >"/sys/fs/cgroup/cpuset/$group/cpuset.$file"
 done
 
-# A build beside the node is many threads, each of which weighs as much as this one group: at the usual
+# A build beside the node has many threads, each of which gets as much time as this whole group: at the usual
 # weight no pod would answer its probes in time. Version 2 has the file once the group is made.
 share() { if [ -w "$1" ]; then echo "$2" >"$1"; fi; }
 share "/sys/fs/cgroup/cpu/$group/cpu.shares" 16384
@@ -51,7 +51,7 @@ share "/sys/fs/cgroup/cpu/$group/cpu.shares" 16384
 setsid unshare --mount --pid --net --ipc --uts --fork --mount-proc --kill-child \
   bash "$here/init.sh" "$dir" >"$dir/logs/init.log" 2>&1 </dev/null &
 unshared=$!
-# One that does not become ready is useless; its logs stay.
+# End a node that does not become ready; its logs stay.
 trap '[ $? -eq 0 ] || "$here/down.sh" "$dir"' EXIT
 record "$dir/state/unshare" "$unshared"
 init=
@@ -82,7 +82,7 @@ for ((i = 0; i < 1500; i++)); do
   sleep 0.2
 done
 ready || { echo "node: not ready after five minutes; see $dir/logs" >&2; exit 1; }
-# Ready comes before the API server has published its own service account, on a busy machine.
+# On a busy machine the node is ready before the API server has published its own service account.
 for ((i = 0; i < 300; i++)); do
   if kubectl apply -f "$here/conf/coredns.yaml" >/dev/null 2>"$dir/logs/coredns-apply.log"; then break; fi
   sleep 0.2

@@ -23,10 +23,10 @@ trap 'kill -TERM -- "-$command" 2>/dev/null || true' INT TERM HUP
 trap '"$here/down.sh" "$dir"' EXIT
 status=0
 wait "$command" || status=$?
-# A signal ends the wait and not the command.
+# A signal ends the wait, but not the command.
 while kill -0 "$command" 2>/dev/null; do
   wait "$command" && status=0 || status=$?
 done
-# Of a command that was killed, something in its group may be left.
+# A killed command may leave processes of its group.
 kill -KILL -- "-$command" 2>/dev/null || true
 exit "$status"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks what `make release` has built, as who installs it would.
+# Checks what `make release` has built, as people would install it.
 set -euo pipefail
 
 usage() {
@@ -24,7 +24,7 @@ digest() { if command -v sha256sum >/dev/null; then sha256sum "$@"; else shasum 
 digest --check --quiet checksums.txt
 echo "release: the checksums of $(wc -l <checksums.txt | tr -d ' ') files hold"
 
-# Its addresses exist once the release is published, so nothing is downloaded.
+# Its URLs only exist once the release is published, so nothing is downloaded.
 tool validate-krew-manifest -manifest krew/findings.yaml -skip-install 2>/dev/null ||
   tool validate-krew-manifest -manifest krew/findings.yaml -skip-install
 os=$(go env GOOS) architecture=$(go env GOARCH)
