@@ -57,9 +57,13 @@ inside=$(grep -vxF "$without" <<<"$inside")
 # shellcheck disable=SC2086 # import paths are words
 in_module . -p="$jobs" "$@" -skip="$alone" $inside
 # The fault tests mostly wait for processes that are down, so they run beside the others. Their events are printed last.
+# They are a process group, which the shell interrupts if it is interrupted itself.
 events=$(mktemp)
+set -m
 (in_module test/faults -p="$jobs" "${uncached[@]}" ./... && exit "$code") >"$events" &
 faults=$!
+set +m
+trap 'rm -f "$events"; kill -INT -- "-$faults" 2>/dev/null || true' EXIT
 # shellcheck disable=SC2046,SC2086
 in_module . -p="$jobs" "${uncached[@]}" $(grep -E "$outside" <<<"$packages") $without
 # shellcheck disable=SC2046,SC2086
@@ -69,5 +73,4 @@ in_module bench -p="$jobs" "${uncached[@]}" ./...
 in_module hack/image "${uncached[@]}" ./...
 wait "$faults" || code=1
 cat "$events"
-rm "$events"
 exit "$code"
