@@ -68,13 +68,9 @@ func roleBindings(organization, namespace string) []*rbacv1.RoleBinding {
 
 func roleBinding(namespace, role string, subjects ...rbacv1.Subject) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: namespace,
-			Name:      role,
-			Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
-		},
-		RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-		Subjects: subjects,
+		ObjectMeta: managedMeta(namespace, role),
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   subjects,
 	}
 }
 
@@ -120,11 +116,7 @@ func (r *Reconciler) announceRestored(s *scope, binding *rbacv1.RoleBinding) {
 // ensureServiceAccount checks only the labels: everything else in a ServiceAccount, such as image
 // pull secrets, belongs to its users.
 func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
-	want := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
-		Namespace: s.namespace(),
-		Name:      ScannerServiceAccount,
-		Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
-	}}
+	want := &corev1.ServiceAccount{ObjectMeta: managedMeta(s.namespace(), ScannerServiceAccount)}
 	have := kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	created, err := r.getOrCreate(ctx, want, have)
 	if err != nil || created || isManaged(have) {

@@ -58,12 +58,8 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 		return r.dropQuota(ctx, s)
 	}
 	want := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.namespace(),
-			Name:      QuotaName,
-			Labels:    map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
-		},
-		Spec: corev1.ResourceQuotaSpec{Hard: limits},
+		ObjectMeta: managedMeta(s.namespace(), QuotaName),
+		Spec:       corev1.ResourceQuotaSpec{Hard: limits},
 	}
 	have := &corev1.ResourceQuota{}
 	created, err := r.getOrCreate(ctx, want, have)

@@ -1,6 +1,7 @@
 package organization
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -22,6 +23,13 @@ var managed = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return isManaged(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool { return isManaged(e.ObjectOld) || isManaged(e.ObjectNew) },
 	DeleteFunc: func(e event.DeleteEvent) bool { return isManaged(e.Object) },
+}
+
+// managedMeta returns the metadata of a new object with our label.
+func managedMeta(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
+	}
 }
 
 func isManaged(object client.Object) bool {
