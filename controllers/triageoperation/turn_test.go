@@ -450,7 +450,7 @@ func othersAreDecided(t *testing.T, code, later int) {
 		}
 	}
 	clock.Step(refusalPatience + time.Second)
-	ended, _ := looks(t, r, operation.Name)
+	ended, _ := reconciled(t, r, operation.Name)
 	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(ended))
 }
 
