@@ -106,7 +106,7 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 		g.Expect(message()).To(ContainSubstring("spec.apiKeys.maxLifetime"))
 	})
 	// A key that expired by the maximum: as if it had been issued two hours ago.
-	claims := heldClaims(t, key)
+	_, claims := read(t, NewWithT(t), key)
 	claims.IssuedAt = claims.IssuedAt.Add(-2 * time.Hour)
 	replaceToken(t, key, claims)
 	testenv.AwaitReason(t, env, key, v1alpha1.ReasonExpired)
@@ -122,12 +122,6 @@ func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
 		g.Expect(said).To(HaveKeyWithValue("LifetimeShortened", BeNumerically(">=", 1)))
 		g.Expect(said).To(HaveKeyWithValue("Expired", 1))
 	})
-}
-
-func heldClaims(t *testing.T, key *v1alpha1.APIKey) tokens.Claims {
-	t.Helper()
-	_, claims := read(t, NewWithT(t), key)
-	return claims
 }
 
 // replaceToken signs other claims, as the controller would have done at another time.

@@ -3,6 +3,7 @@ package apikey
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -328,15 +329,15 @@ func dyingAt(t *testing.T, k signingKeys, at int, done bool) (signingKeys, *int)
 func rotateWith(t *testing.T, k signingKeys, clock *clocktesting.FakePassiveClock) {
 	t.Helper()
 	for range 20 {
-		before := testenv.Get(t, NewWithT(t), env, signingSecret()).ResourceVersion + "/" + testenv.Get(t, NewWithT(t), env, signingConfigMap()).ResourceVersion
+		before := env.Versions(t, signingSecret(), signingConfigMap())
 		result, err := k.reconcile(t.Context())
 		checkPublished(t, k)
 		if err != nil {
 			return
 		}
 		clock.SetTime(clock.Now().Add(result.RequeueAfter))
-		after := testenv.Get(t, NewWithT(t), env, signingSecret()).ResourceVersion + "/" + testenv.Get(t, NewWithT(t), env, signingConfigMap()).ResourceVersion
-		if result.RequeueAfter == 0 && before == after {
+		after := env.Versions(t, signingSecret(), signingConfigMap())
+		if result.RequeueAfter == 0 && slices.Equal(before, after) {
 			return
 		}
 	}
