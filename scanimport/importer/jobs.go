@@ -32,6 +32,8 @@ type pastScan struct {
 	wrote bool
 	// incomplete means that the import did its part, and that the tool has not looked at everything.
 	incomplete bool
+	// leased means that the scan names its Lease: versions that did not tell analyses apart recorded none.
+	leased bool
 }
 
 // at returns when the scan was imported: the end, or else the beginning, since the Lease of a series keeps its imports
@@ -65,6 +67,7 @@ func (h history) add(scans []v1alpha1.Scan) {
 			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
 			wrote:     scans[i].WroteFindings(),
+			leased:    spec.Lease != nil,
 			incomplete: spec.Outcome == v1alpha1.ScanFailed && spec.CompletedAt != nil &&
 				!strings.HasPrefix(spec.Message, FailedImport),
 		}
@@ -131,9 +134,14 @@ func (h history) adopts(s series) bool {
 	return first.IsZero() || !last.After(first)
 }
 
-// closesRest reports whether the scan closes findings without an analysis that it does not report. The first scan of an
-// analysis does not: the other analyses get the chance to adopt them before the second.
-func (h history) closesRest(s series) bool { return h.adopts(s) && !h.first(s).IsZero() }
+// closesRest reports whether the scan closes findings of an earlier version that it does not report. The first scan of
+// an analysis does not: the other analyses get the chance to adopt them before the second. Nor does any if this version
+// has imported a scan without an analysis: such findings belong to that job, which may run less often.
+func (h history) closesRest(s series) bool {
+	return h.adopts(s) && !h.first(s).IsZero() && !h.has(func(scan pastScan) bool {
+		return scan.series == series{category: s.category} && scan.leased && scan.wrote
+	})
+}
 
 // unfinished returns the scans that did not succeed, and that no scan of their series has repeated successfully.
 func (h history) unfinished() history {

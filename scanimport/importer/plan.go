@@ -226,8 +226,11 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 
 // gone plans the change of a finding that the scan does not report.
 func (p *plan) gone(c *scanContext, b *Batch, finding *v1alpha1.Finding, k *known, complete bool) {
+	// A finding without an analysis whose evidence is stored may belong to a job that has no analysis, even if its Scan
+	// no longer exists.
+	closes := finding.Spec.Analysis == c.analysis || k.closesRest && finding.Spec.Evidence == ""
 	switch {
-	case finding.Spec.Closed == nil && finding.Spec.Analysis == c.analysis || finding.Spec.Closed == nil && k.closesRest:
+	case finding.Spec.Closed == nil && closes:
 		p.open++
 		p.toClose++
 		if complete {

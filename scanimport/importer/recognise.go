@@ -38,7 +38,7 @@ type known struct {
 	others []v1alpha1.Finding
 	// unreadable are the names of findings of the tool that cannot be read.
 	unreadable map[string]bool
-	// closesRest reports that unreported findings without an analysis are closed by this scan.
+	// closesRest reports that unreported findings of an earlier version, without an analysis, are closed by this scan.
 	closesRest bool
 	// unfinished are the scans that did not complete, and that no later one has repeated.
 	unfinished history

@@ -6,9 +6,12 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // inAnalysis returns the document with that automationDetails.id in its run.
@@ -77,12 +80,26 @@ func TestTwoRunsOfOneAnalysisAreOneScan(t *testing.T) {
 	}
 }
 
-// Findings that were imported without an analysis are adopted by the analysis that reports them; the others
-// are closed by the second import of an analysis, and not before.
+// makeEarlier turns what was imported into what a version stored that did not tell analyses apart.
+func (p *project) makeEarlier() {
+	p.Helper()
+	for name := range p.findings() {
+		p.triage(name, `{"spec":{"evidence":null}}`)
+	}
+	for _, scan := range p.scans() {
+		harness.Must(p, env.Client.Delete(p.Context(), &scan))
+		scan.ObjectMeta, scan.Spec.Lease = metav1.ObjectMeta{Name: scan.Name, Namespace: namespace}, nil
+		harness.Must(p, env.Client.Create(p.Context(), &scan))
+	}
+}
+
+// Findings of an earlier version are adopted by the analysis that reports them; the others are closed by the second
+// import of an analysis, and not before.
 func TestAnAnalysisAdoptsFindingsWithoutOne(t *testing.T) {
 	p := newProject(t)
 	results := numbered(6)
 	p.imports(document(results...), commitA)
+	p.makeEarlier()
 	p.muteAll()
 	before := p.versions()
 	ruby, python := inAnalysis("ruby/", document(results[:2]...)), inAnalysis("python/", document(results[2:4]...))
@@ -103,6 +120,23 @@ func TestAJobOfNoAnalysisKeepsItsFindings(t *testing.T) {
 	p := newProject(t)
 	results := numbered(4)
 	plain, named := document(results[:2]...), inAnalysis("other/", document(results[2:]...))
+	for name, change := range map[string]func(*project){
+		"runs less often":     func(*project) {},
+		"its Scan is deleted": func(p *project) { harness.Must(p, env.Client.Delete(p.Context(), &p.scans()[0])) },
+		"results that have neither messages nor code": func(p *project) {
+			for name := range p.findings() {
+				p.triage(name, `{"spec":{"evidence":null}}`)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newProject(t)
+			p.imports(plain, commitA)
+			change(p)
+			p.did("another job", p.imports(named, commitA), counts{Created: 2, NotAdopted: 2})
+			p.did("another job again", p.imports(named, commitA), counts{Unchanged: 2, NotAdopted: 2})
+		})
+	}
 	earlier := collect(t, importer.Choices{StartedAt: time.Now().Add(-time.Hour)}, named)
 	p.importsAll(importer.Options{}, earlier)
 	p.imports(plain, commitA)
