@@ -37,7 +37,7 @@ func ParseGate(name string) (Gate, error) {
 }
 
 // Judge returns the gate's verdict on the open issues. If the base was never scanned all results are new: a missing
-// comparison does not let a pull request pass.
+// comparison hides none of them.
 func (g Gate) Judge(s *Summary) *GateResult {
 	failing, what := s.Open, "that the base does not have"
 	switch g {
