@@ -323,6 +323,9 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		return j.run("sh findings.sh", append(variables, map[string]string{"COMMIT": mainCommit})...)
 	}
 	pullRequest := map[string]string{"PULL_REQUEST": "7", "FAIL_ON": "new", "PR_TITLE": ""}
+	comment := func(address string) map[string]string {
+		return map[string]string{"PULL_REQUEST": "7", "FAIL_ON": "new", "COMMENT_URL": address, "COMMENT_HEADER": "A: b"}
+	}
 	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
 	instead := func(program, script string) map[string]string {
 		folder := t.TempDir()
@@ -339,6 +342,8 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"a branch", sarif(numbered(30)...), nil, 0, `"status":"completed"`},
 		{"a pull request with nothing new", sarif(numbered(30)...), pullRequest, 0, `"gate":"passed"`},
 		{"a pull request with something new", sarif("one"), pullRequest, 3, "the gate failed"},
+		{"a comment without an answer", sarif("one"), comment("http://127.0.0.1:1/c?secret"), 3, "no answer from COMMENT_URL (http://127.0.0.1:1/c)\n"},
+		{"a comment that is refused", sarif("one"), comment(facade.url("/v2/c")), 3, "COMMENT_URL (" + facade.url("/v2/c") + ") answered 40"},
 		{"a title that looks like an answer", injected, pullRequest, 3, "the gate failed"},
 		{"a scanner that crashed, in a pull request", crashed, pullRequest, 1, "did not cover everything"},
 		{"a scanner that crashed, on the branch", crashed, nil, 1, "the import failed"},
@@ -362,7 +367,7 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		t.Errorf("%d reviews, want 1", len(reviews))
 	}
 	j.env["FINDINGS_API_KEY"] = "none"
-	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service answered 401") {
+	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, " answered 401") {
 		t.Errorf("a key that is none: status %d, printed %s", status, out)
 	}
 	j.env["REPOSITORY"] = "acme/repo"
