@@ -16,6 +16,7 @@ fail() {
 [ -n "${REPOSITORY:-}" ] || fail "REPOSITORY is not set: it is the id of the Repository"
 [ -n "${PROJECT:-}" ] || fail "PROJECT is not set: it is the id of the Project"
 [ -n "${COMMIT:-}" ] || fail "COMMIT is not set: it is the scanned commit"
+FINDINGS_URL=${FINDINGS_URL%/}
 RESULTS=${RESULTS:-results.sarif}
 PULL_REQUEST=${PULL_REQUEST:-}
 
