@@ -183,7 +183,7 @@ type step func(ctx context.Context, j *job) error
 func (im *Importer) finish(ctx context.Context, j *job) error {
 	err := im.reporting(ctx, j, func() error { return im.write(ctx, j) })
 	if err == nil {
-		err = LastWrite(ctx, func(ctx context.Context) error { return im.end(ctx, j, nil) })
+		err = FinishWrite(ctx, func(ctx context.Context) error { return im.end(ctx, j, nil) })
 	}
 	return j.explain(err)
 }

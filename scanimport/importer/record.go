@@ -22,21 +22,21 @@ import (
 // EndTimeout bounds the last write of a Scan, which happens even when the import is being stopped.
 const EndTimeout = 10 * time.Second
 
-// lastWriteTimeout is how long the last write of an import may go on after the import was stopped. With EndTimeout it
-// is as long as the facade's uploads have at its shutdown.
-const lastWriteTimeout = 2 * time.Second
+// finishTimeout is how long a write that has begun may go on after the import was stopped. With EndTimeout it is as long
+// as the facade's uploads have at its shutdown.
+const finishTimeout = 2 * time.Second
 
-// LastWrite calls write, which completes an import, unless ctx has ended. If ctx ends during the write, the API server
-// may carry it out nevertheless, and what is stored must not be reported as failed: so the write goes on for a short
-// time. If the Lease is lost, it is cut off, because another import may have begun.
-func LastWrite(ctx context.Context, write func(ctx context.Context) error) error {
+// FinishWrite calls write unless ctx has ended. If ctx ends during the write, the API server may carry it out
+// nevertheless, and what is stored must not be reported as failed: so the write goes on for a short time. If the Lease
+// is lost, it is cut off, because another import may have begun.
+func FinishWrite(ctx context.Context, write func(ctx context.Context) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() {
-		cause, patience := context.Cause(ctx), lastWriteTimeout
+		cause, patience := context.Cause(ctx), finishTimeout
 		if errors.Is(cause, errLeaseLost) {
 			patience = 0
 		}

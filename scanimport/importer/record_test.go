@@ -87,8 +87,8 @@ func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 	}
 }
 
-func TestALostLeaseCutsOffTheLastWriteAtOnce(t *testing.T) {
-	for cause, want := range map[error]time.Duration{errLeaseLost: 0, errors.New("stopped"): lastWriteTimeout} {
+func TestALostLeaseCutsOffAWriteAtOnce(t *testing.T) {
+	for cause, want := range map[error]time.Duration{errLeaseLost: 0, errors.New("stopped"): finishTimeout} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
 			begun := time.Now()
@@ -97,12 +97,12 @@ func TestALostLeaseCutsOffTheLastWriteAtOnce(t *testing.T) {
 				<-ctx.Done()
 				return context.Cause(ctx)
 			}
-			if err := LastWrite(ctx, write); !errors.Is(err, cause) {
+			if err := FinishWrite(ctx, write); !errors.Is(err, cause) {
 				t.Errorf("%v: error %v", cause, err)
 			}
 			harness.Same(t, cause.Error()+": how long the write goes on", want, time.Since(begun))
 			never := func(context.Context) error { return errors.New("a write that begins too late") }
-			if err := LastWrite(ctx, never); !errors.Is(err, cause) {
+			if err := FinishWrite(ctx, never); !errors.Is(err, cause) {
 				t.Errorf("%v: error %v", cause, err)
 			}
 		})

@@ -140,7 +140,7 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	if im.options.DryRun {
 		return nil
 	}
-	return importer.LastWrite(ctx, func(ctx context.Context) error {
+	return importer.FinishWrite(ctx, func(ctx context.Context) error {
 		return im.writeReview(ctx, review, func(current *v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error) {
 			return nextReview(current, im.pr, repository, commit, now)
 		})
