@@ -95,7 +95,7 @@ func (w *writer) all(ctx context.Context, changes []change) error {
 }
 
 // Each calls do for each item, at most limit at a time. It returns the first error of one, after which it begins no
-// other, or the cause of the context's end.
+// other, or the cause of the context's end. What has begun by then is finished, so that what is stored is counted too.
 func Each[T any](ctx context.Context, limit int, items []T, do func(context.Context, *T) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(limit)
@@ -103,7 +103,9 @@ func Each[T any](ctx context.Context, limit int, items []T, do func(context.Cont
 		if groupCtx.Err() != nil {
 			break
 		}
-		group.Go(safely.Func(func() error { return do(groupCtx, &items[i]) }))
+		group.Go(safely.Func(func() error {
+			return FinishWrite(groupCtx, func(ctx context.Context) error { return do(ctx, &items[i]) })
+		}))
 	}
 	if err := group.Wait(); err != nil {
 		return err

@@ -3,6 +3,7 @@ package import_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -234,7 +235,7 @@ func TestTheCommitIsTheLastThingWritten(t *testing.T) {
 }
 
 // What is stored must not be reported as failed.
-func TestAnImportThatIsStoppedDuringItsLastWriteIsComplete(t *testing.T) {
+func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
 	p := newPull(t)
 	p.reviews(commitA, builder.SARIF("lint", goes))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -275,6 +276,16 @@ func TestAnImportThatIsStoppedDuringItsLastWriteIsComplete(t *testing.T) {
 	for _, scan := range p.base().scans() {
 		harness.Same(t, "the outcome of scan "+scan.Name, v1alpha1.ScanSucceeded, scan.Spec.Outcome)
 	}
+
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	path, member = "/findings/", "ruleID"
+	summaries, err := importer.New(c, p.base().target(), importer.Options{Concurrency: 1}).
+		Import(ctx, collect(t, importer.Choices{}, document(numbered(3)...)))
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("an import that is stopped during its first finding: error %v", err)
+	}
+	harness.Same(t, "its findings, and how many it counted", []int{1, 1}, []int{len(p.base().findings()), summaries[0].Created})
 }
 
 func TestOnlyThePullRequest(t *testing.T) {
