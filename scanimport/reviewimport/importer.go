@@ -89,7 +89,7 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 			return im.recorder(commit, batches, held.ScanLease).during(ctx, s, func() error {
 				err := im.record(ctx, repository, commit, batches, s)
 				if err != nil && ctx.Err() != nil {
-					return fmt.Errorf("stopped before its end (%w), no issue was resolved by it: import again, what is already written is kept", context.Cause(ctx))
+					return fmt.Errorf("stopped before its end (%w), no issue was resolved by it: review again, what is already written is kept", context.Cause(ctx))
 				}
 				return err
 			})
@@ -109,7 +109,7 @@ func (im *Importer) repository(ctx context.Context) (*v1alpha1.Repository, error
 func complete(batches []*importer.Batch) error {
 	for _, b := range batches {
 		if len(b.Incomplete) > 0 {
-			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was imported, because %s did not cover everything (%s): issues that are missing would count as resolved. Have it report everything, then import again", b.Tool, b.Incomplete[0])}
+			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was imported, because %s did not cover everything (%s): issues that are missing would count as resolved. Have it report everything, then review again", b.Tool, b.Incomplete[0])}
 		}
 	}
 	return nil
@@ -289,7 +289,7 @@ func (im *Importer) review(ctx context.Context) (*v1alpha1.Review, error) {
 	return review, nil
 }
 
-var errDeleted = &importer.RefusedError{Reason: "the review was deleted meanwhile: import again"}
+var errDeleted = &importer.RefusedError{Reason: "the review was deleted meanwhile: review again"}
 
 func specOf(review *v1alpha1.Review) *v1alpha1.ReviewSpec {
 	if review == nil {
