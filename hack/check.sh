@@ -65,6 +65,13 @@ case "$target" in
     elif ! port_is_free "$port"; then
       problems+=("port $port is in use: stop what listens there, or give another: PORT=$((port % 65535 + 1)) RUN_DIR=.run-2 make run")
     fi
+    case ${SAMPLES:-true} in
+      1 | [tT] | true | True | TRUE | 0 | [fF] | false | False | FALSE) ;;
+      *) problems+=("SAMPLES is \"$SAMPLES\": give true or false") ;;
+    esac
+    if [ -e "${RUN_DIR:-.run}" ] && ! [ -d "${RUN_DIR:-.run}" ]; then
+      problems+=("RUN_DIR is \"${RUN_DIR:-.run}\", which is a file: give a folder")
+    fi
     ;;
   test)
     without "the tests" curl gcc jq openssl redis-server node npm chromium postgresql

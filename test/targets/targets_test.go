@@ -157,10 +157,11 @@ func TestNothingIsBuiltBeforeTheCheck(t *testing.T) {
 	}
 }
 
-func TestMakeRunNamesAPortThatCannotBe(t *testing.T) {
-	for _, port := range []string{"none", "0", "65536"} {
-		if out, code := run(t, []string{"PATH=" + os.Getenv("PATH"), "PORT=" + port}, "hack/check.sh", "run"); code == 0 || !strings.Contains(out, "PORT is ") {
-			t.Errorf("PORT=%s: exit status %d:\n%s", port, code, out)
+func TestMakeRunNamesASettingThatCannotBe(t *testing.T) {
+	for _, setting := range []string{"PORT=none", "PORT=0", "PORT=65536", "SAMPLES=no", "RUN_DIR=README.md"} {
+		name, _, _ := strings.Cut(setting, "=")
+		if out, code := run(t, []string{"PATH=" + os.Getenv("PATH"), setting}, "hack/check.sh", "run"); code == 0 || !strings.Contains(out, name+" is ") {
+			t.Errorf("%s: exit status %d:\n%s", setting, code, out)
 		}
 	}
 }
