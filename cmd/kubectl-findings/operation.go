@@ -246,6 +246,9 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 		}
 		if err == nil && w.undo == "" && status.Matched == 0 {
 			fmt.Fprintln(w.streams.ErrOut, nothingMatches)
+			if options, err := w.filter.options(w.session.namespace); err == nil {
+				w.session.noteUnused(ctx, options.FieldSelector)
+			}
 		}
 		return false, errors.Join(err, w.conclude())
 	}
@@ -257,8 +260,8 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 	return agreed, err
 }
 
-// undoneBy returns the name of an operation that has undone the one to be undone, and was not undone itself; "" if there
-// is none, or if that is not known.
+// undoneBy returns the name of an operation that has undone the one to be undone, and was not undone itself; "" if
+// there is none, or if that is not known.
 func (w *operating) undoneBy(ctx context.Context) string {
 	undos := map[string]string{} // by what each undid
 	err := w.session.eachPage(ctx, kindOperation, 0, inNamespace(w.session.namespace),

@@ -9,6 +9,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -103,4 +106,26 @@ func (s *session) checkNamed(ctx context.Context, n need) error {
 		return nil
 	}
 	return s.notFound(ctx, err, n)
+}
+
+// noteUnused names the scanner and the class that a filter asks for and no finding has, whatever its state: they may be
+// misspelt. It is no error, as a selection may match nothing.
+func (s *session) noteUnused(ctx context.Context, filter fields.Selector) {
+	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
+	defer cancel()
+	for _, term := range filter.Requirements() {
+		if term.Field != fieldTool && term.Field != fieldClass || term.Operator == selection.NotEquals || term.Value == "" {
+			continue
+		}
+		options := inNamespace(s.namespace)
+		options.FieldSelector = fields.OneTermEqualSelector(term.Field, term.Value)
+		found := false
+		err := s.eachPage(ctx, "Finding", 1, options, func(items []unstructured.Unstructured) error {
+			found = found || len(items) > 0
+			return nil
+		})
+		if err == nil && !found {
+			fmt.Fprintf(s.errOut, "no finding of any state has the %s %q\n", strings.TrimPrefix(term.Field, "spec."), term.Value)
+		}
+	}
 }

@@ -122,7 +122,8 @@ func TestWithoutATerminalManyTakeAYes(t *testing.T) {
 	o.hasNoOperations()
 	triager.findings("triage", "f-0000", "--mute").wants("1 muted") // naming it is an explicit choice
 	triager.findings("triage", "--severity", "low", "--mute", "--yes").wants("2 muted, 1 unchanged, 0 failed")
-	triager.findings("triage", "--class", "nowhere", "--mute").wants("nothing matches the filters", "0 muted, 0 unchanged")
+	triager.findings("triage", "--class", "nowhere", "--mute").
+		wants("nothing matches the filters", `no finding of any state has the class "nowhere"`, "0 muted, 0 unchanged")
 	triager.findings("triage", "--project", "nowhere", "--mute", "--yes").fails(`projects.appsec.dev "nowhere" not found`)
 }
 
