@@ -73,8 +73,8 @@ func (f *connectionFlags) namespace() (string, error) {
 // defaultServer is where the client library connects to if nothing names an API server.
 const defaultServer = "http://localhost:8080"
 
-// checkChosen returns an error if neither a kubeconfig nor a flag names the API server. Something else may answer at the
-// library's default, such as the REST API of `make run`.
+// checkChosen returns an error if neither a kubeconfig nor a flag names the API server. Something else may answer at
+// the library's default, such as the REST API of `make run`.
 func (f *connectionFlags) checkChosen(config *rest.Config) error {
 	loader := f.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()

@@ -23,8 +23,8 @@ func Execute(ctx context.Context, root *cobra.Command) error {
 	return fmt.Errorf("%w: see '%s --help'", err, root.CommandPath())
 }
 
-// refuseUnknown makes the commands that cobra adds refuse what they do not know. They would print their help to standard
-// output and succeed, and a script of a misspelt shell would hold prose.
+// refuseUnknown makes the commands that cobra adds refuse what they do not know. They would print their help to
+// standard output and succeed, and a script of a misspelt shell would hold prose.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
