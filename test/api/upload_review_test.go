@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
@@ -72,6 +73,7 @@ func TestAnUploadOfAPullRequestShowsOnlyWhatTheBaseDoesNotHave(t *testing.T) {
 func TestAnUploadTellsWhatBecameOfThePullRequest(t *testing.T) {
 	o, c := uploader(t)
 	query := "?pull_request=7&commit=" + headCommit
+	soon := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
 	for _, step := range []struct {
 		status string
 		answer int
@@ -79,6 +81,7 @@ func TestAnUploadTellsWhatBecameOfThePullRequest(t *testing.T) {
 	}{
 		{"", http.StatusOK, "open"}, {"&pr_status=closed", http.StatusOK, "closed"}, {"", http.StatusOK, "closed"},
 		{"&pr_status=merged", http.StatusOK, "merged"}, {"&pr_status=open", http.StatusConflict, "merged"},
+		{"&pr_opened_at=" + soon, http.StatusConflict, "merged"},
 	} {
 		c.upload(query+step.status, sarif("one")).wants(step.answer, "pr_status after "+step.status)
 		if reviews, _ := o.ofReviews(); len(reviews) != 1 || reviews[0].Spec.PRStatus != step.want {
