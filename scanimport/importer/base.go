@@ -348,8 +348,8 @@ func (out *Compared) warnOfRenamedProject(b *Batch, results []reported, matches 
 	}
 }
 
-// warnOfUnknownProject warns that unreported findings do not count as fixed, because nothing tells which projects of the
-// repository were scanned.
+// warnOfUnknownProject warns that unreported findings do not count as fixed, because nothing tells which projects of
+// the repository were scanned.
 func (out *Compared) warnOfUnknownProject(b *Batch, findings []v1alpha1.Finding, unreported map[string]bool) {
 	gone := func(f v1alpha1.Finding) bool { return f.Spec.Closed == nil && unreported[f.Name] }
 	if slices.ContainsFunc(findings, gone) {

@@ -34,12 +34,14 @@ func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importe
 	for _, f := range base {
 		finding := v1alpha1.Finding{TypeMeta: kind("Finding"), ObjectMeta: meta(f.Name), Spec: f.Facts}
 		finding.Spec.DetectedAt = new(v1alpha1.NewTime(detected))
+		finding.Spec.ProjectRef.Name = "web"
 		findings.Items = append(findings.Items, finding)
 	}
 	objects := map[string]any{
 		"repositories/shop": repository, "reviews/" + review.Name: review,
 		"reviewissues": issues, "findings": findings,
-		"scans": v1alpha1.ScanList{TypeMeta: kind("ScanList")}, "projects": v1alpha1.ProjectList{TypeMeta: kind("ProjectList")},
+		"scans":    v1alpha1.ScanList{TypeMeta: kind("ScanList")},
+		"projects": v1alpha1.ProjectList{TypeMeta: kind("ProjectList"), Items: []v1alpha1.Project{{ObjectMeta: meta("web")}}},
 	}
 	return answeredBy(t, func(r *http.Request) (code int, object any) {
 		_, path, _ := strings.Cut(r.URL.Path, "/namespaces/"+pr.Namespace+"/")
