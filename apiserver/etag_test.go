@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// A client may rely on the contract for what it can ask for conditionally.
+// A client learns from the contract which reads may be conditional.
 func TestTheContractDescribesTheTagOfEachReadThatHasOne(t *testing.T) {
 	at := time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
 	organization := builder.Organization(fuzzOrganization).Build()

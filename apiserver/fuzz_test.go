@@ -42,8 +42,8 @@ import (
 )
 
 // Fuzzing goes through the real routes, checks and operations, behind a key that may do
-// everything, over a read model in memory. Stored is nothing: whatever is written or read
-// beyond the model is not found.
+// everything, over a read model in memory. The API server holds nothing: it
+// answers each read and write with 404.
 const (
 	fuzzOrganization = "acme"
 	fuzzNamespace    = "org-acme"
@@ -152,7 +152,7 @@ func held(news map[string]watch.Interface, objects ...client.Object) func(kube.K
 	}
 }
 
-// heldSource gives what it holds, whole.
+// heldSource lists its objects in one page.
 type heldSource struct {
 	objects []client.Object
 	news    watch.Interface
@@ -188,7 +188,7 @@ func (nothingStored) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// call sends a request and holds the answer against what is true of every answer. A panic is
+// call sends a request and checks what must be true of every answer. A panic is
 // not recovered.
 func (s fuzzServer) call(t *testing.T, method, path, query, body string) *httptest.ResponseRecorder {
 	t.Helper()
@@ -405,7 +405,7 @@ func (o *operationStored) RoundTrip(request *http.Request) (*http.Response, erro
 	return answer.Result(), err
 }
 
-// Whatever the body says: the operation that is made of it asks for all that the body asks for, and so for no finding more.
+// Whatever the body, the operation made from it has every condition of the body, so it selects no more findings.
 func FuzzOperationBodies(f *testing.F) {
 	stored := &operationStored{}
 	s := fuzzServer{Handler: fuzzRoutes(f, fuzzBackend(f, fuzzModel(f, builder.WebhookDelivery("d-1", time.Now()).Build()), stored))}

@@ -100,8 +100,8 @@ const statusClientGone = 499
 const longestClientWait = 10 * time.Second
 
 // outcome returns the status to log and to count: the one that was sent, or statusClientGone if the client left before
-// an error of the server. A request that its client gives up often fails, and nobody is to be woken for that. A server
-// that stops cancels requests too.
+// an error of the server. A request often fails because its client gave up, which must not raise an
+// alert. A server that stops cancels requests too.
 func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 	status := c.Writer.Status()
 	if status < http.StatusInternalServerError || !abandoned(c.Request.Context(), s.err) {
@@ -209,7 +209,7 @@ func recovery(c *gin.Context) {
 		if cause == nil {
 			return
 		}
-		// Whoever aborts has said why, perhaps to the log line of a request inside this one.
+		// The code that aborted has recorded why, perhaps in the log line of a request inside this one.
 		if cause != http.ErrAbortHandler { //nolint:errorlint // as below
 			stateOf(c).panicked = true
 			stateOf(c).err = problem.Internal("", fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
@@ -298,7 +298,7 @@ func (r *router) lacking(identity auth.Identity, needed []v1alpha1.Scope) error 
 }
 
 // readmit decides again about a request whose body or response takes a while: its key may have been revoked or have
-// lost a scope, and its organization may have been deleted. The age of the data is not asked again.
+// lost a scope, and its organization may have been deleted. The age of the data is not checked again.
 func (r *router) readmit(c *gin.Context) error {
 	s := stateOf(c)
 	identity, err := s.authenticate()

@@ -22,7 +22,7 @@ import (
 const streamedBytes = 64 << 10
 
 // sendStreamed sends a body while it is produced, compressed if the client accepts that. If the body cannot be
-// completed, the connection is aborted: a partial response must not look complete. readmit is asked before each chunk,
+// completed, the connection is aborted: a partial response must not look complete. readmit is called before each chunk,
 // because a slow client may read for days; its error ends the body.
 func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error) {
 	defer body.Close()

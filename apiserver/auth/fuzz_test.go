@@ -10,8 +10,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// No header is good but the one that holds the token as it was signed, and none is refused
-// with more than that it is not good.
+// Only a header with the token as it was signed is accepted, and a refusal says no more than that the
+// header is invalid.
 func FuzzAuthorization(f *testing.F) {
 	key := tokens.GenerateSigningKey()
 	data, err := tokens.EncodeKeySet(key.Public())
@@ -21,7 +21,7 @@ func FuzzAuthorization(f *testing.F) {
 	now := time.Now().Truncate(time.Second)
 	token, err := key.Sign(tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "id", IssuedAt: now, ExpiresAt: now.Add(time.Hour)})
 	harness.Must(f, err)
-	// Each process that tries inputs has a token of its own, so inputs hold marks in place of it.
+	// Each fuzzing process has its own token, so inputs have placeholders for its parts.
 	parts := strings.Split(token, ".")
 	for _, seed := range []string{
 		"", "Bearer ", "Bearer", "bearer @.#.$", "Bearer @.#.$", "Bearer  @.#.$", "Bearer @.#.$ ", "Basic @.#.$", "@.#.$", "Bearer @.#.$, Bearer @.#.$",

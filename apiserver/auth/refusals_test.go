@@ -118,7 +118,7 @@ func TestMissingScopeIsAnnouncedByName(t *testing.T) {
 	})
 }
 
-// Requests that anybody can send must cause no write, and no Event that nobody would read.
+// Requests without a valid key, which anyone can send, must cause no write and no Event.
 func TestRefusalWithoutAKeyIsNotAnnounced(t *testing.T) {
 	a := start(t)
 	namespace := env.Organization(t, "unannounced")
@@ -212,7 +212,7 @@ func TestEventNamesAreNamesAndOnesForAllReplicas(t *testing.T) {
 			t.Error("two replicas within one interval say it twice")
 		}
 		if eventName(key, what) == eventName(key, next) {
-			t.Error("the next interval is not heard of")
+			t.Error("no refusal of the next interval is announced")
 		}
 	}
 }

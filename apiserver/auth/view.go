@@ -139,7 +139,7 @@ func (v *view[T]) put(object T) error {
 	return nil
 }
 
-// hold holds an object that is news.
+// hold stores an object that is news.
 func (v *view[T]) hold(object T) {
 	trim(object)
 	name := newest.Key(object)

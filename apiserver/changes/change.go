@@ -32,7 +32,7 @@ func (s Set) With(k Kind) Set { return s | 1<<k }
 // Has reports whether the kind is in the set.
 func (s Set) Has(k Kind) bool { return s&(1<<k) != 0 }
 
-// What is what happened to a resource.
+// What names what happened to a resource.
 type What string
 
 // The values of What.

@@ -200,7 +200,7 @@ func (l *Log) Read(organization string, kinds Set, after *Position) *Reader {
 }
 
 // Reader reads the changes of an organization. It is not safe for concurrent use, need not be closed, and
-// blocks nobody.
+// blocks no writer.
 type Reader struct {
 	log   *Log
 	feed  *feed

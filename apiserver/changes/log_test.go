@@ -23,8 +23,8 @@ type world struct {
 // replica gets the changes of each kind in order.
 type replica struct {
 	log *Log
-	// heard is how many changes of each kind it got.
-	heard [Kinds]int
+	// received is how many changes of each kind it got.
+	received [Kinds]int
 }
 
 const acme = "acme"
@@ -49,18 +49,18 @@ func (r *replica) list(w *world) {
 }
 
 func (r *replica) listKind(w *world, k Kind) {
-	r.heard[k] = len(w.written[k])
+	r.received[k] = len(w.written[k])
 	r.log.Restart(k, w.version)
 }
 
 // hear applies the next change of a kind.
 func (r *replica) hear(w *world, k Kind) {
-	if r.heard[k] == len(w.written[k]) {
+	if r.received[k] == len(w.written[k]) {
 		r.log.Advance(k, w.version)
 		return
 	}
-	c := w.written[k][r.heard[k]]
-	r.heard[k]++
+	c := w.written[k][r.received[k]]
+	r.received[k]++
 	r.log.Put(c.ID, &c)
 }
 
@@ -71,9 +71,9 @@ type watcher struct {
 	// at is the last id that it got; known is set if it has one.
 	at    Position
 	known bool
-	// told counts the changes of each kind since the last reset, by version. from is the position of that
+	// sent counts the changes of each kind since the last reset, by version. from is the position of that
 	// reset.
-	told map[Kind]map[uint64]int
+	sent map[Kind]map[uint64]int
 	from Position
 	last Position
 }
@@ -97,9 +97,9 @@ func (c *watcher) read(w *world, most, cut int) {
 		return
 	}
 	if b.Reset || !c.known {
-		c.told = map[Kind]map[uint64]int{}
+		c.sent = map[Kind]map[uint64]int{}
 		for k := range Kinds {
-			c.told[k] = map[uint64]int{}
+			c.sent[k] = map[uint64]int{}
 		}
 		c.from = b.At
 		if len(b.After) > 0 {
@@ -114,7 +114,7 @@ func (c *watcher) read(w *world, most, cut int) {
 			c.at, c.known = c.last, true
 			return
 		}
-		c.told[change.Kind][change.Version]++
+		c.sent[change.Kind][change.Version]++
 		if change.Version <= c.last[change.Kind] {
 			w.Fatalf("%s %d came after %d", change.Kind, change.Version, c.last[change.Kind])
 		}
@@ -126,7 +126,7 @@ func (c *watcher) read(w *world, most, cut int) {
 
 // Regardless of what is written, when replicas see it and where clients are disconnected: each client gets each
 // change exactly once, or one reset.
-func TestEveryChangeIsToldOnceOrOneReset(t *testing.T) {
+func TestEveryChangeIsSentOnceOrOneReset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := &world{T: t, version: 100}
 		w.replicas = []*replica{newReplica(w), newReplica(w)}
@@ -186,8 +186,8 @@ func (c *watcher) check(w *world) {
 			if change.ID == acme && c.kinds.Has(k) && change.Version > c.from[k] && change.Version <= c.at[k] {
 				want = 1
 			}
-			if got := c.told[k][change.Version]; got != want {
-				w.Fatalf("%s %d was told %d times, want %d (from %v to %v)", k, change.Version, got, want, c.from, c.at)
+			if got := c.sent[k][change.Version]; got != want {
+				w.Fatalf("%s %d was sent %d times, want %d (from %v to %v)", k, change.Version, got, want, c.from, c.at)
 			}
 		}
 	}
@@ -291,7 +291,7 @@ func TestOnlyTheKindsAskedForAreTold(t *testing.T) {
 	}
 }
 
-// A gap in the deliveries tells nobody to read the findings again.
+// After a gap in the deliveries, no client needs to read the findings again.
 func TestAListOfAKindResetsTheReadersOfThatKindAlone(t *testing.T) {
 	l := New(DefaultLimits, standing)
 	l.Own(acme)

@@ -17,8 +17,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// told is what a SARIF reader learns about a finding.
-type told struct {
+// summary is what a SARIF reader learns about a finding.
+type summary struct {
 	Tool, Rule, Path, Severity, Message, CWE string
 	Line                                     int32
 	Fingerprints                             map[string]string
@@ -52,8 +52,8 @@ func drawFull(t *rapid.T, id int) *openapi.FindingFull {
 }
 
 // expected returns what the export must contain about a finding.
-func expected(f *openapi.FindingFull) told {
-	e := told{
+func expected(f *openapi.FindingFull) summary {
+	e := summary{
 		Tool: f.Facts.Tool, Rule: f.Facts.RuleId, Path: f.Details.Location.FilePath, Severity: string(f.Details.Severity), CWE: f.Facts.Class,
 		Message: strings.TrimSpace(f.Details.Title + "\n\n" + f.Details.Description), Suppressed: f.UserStatus == "muted" || f.Facts.Suppression.Kind != nil,
 	}
@@ -98,13 +98,13 @@ func TestSARIFIsReadAsItWasWritten(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v in %s", err, text)
 		}
-		var got, want []told
+		var got, want []summary
 		for _, run := range log.Runs {
 			if len(run.Skipped) > 0 || run.Incomplete != "" {
 				t.Fatalf("of the run %s: skipped %v, incomplete: %s", run.Tool, run.Skipped, run.Incomplete)
 			}
 			for _, r := range run.Results {
-				got = append(got, told{
+				got = append(got, summary{
 					Tool: run.Tool, Rule: r.RuleID, Path: r.Location.Path, Line: r.Location.Line, Severity: string(r.Severity), Message: r.Message,
 					CWE: strings.Join(r.CWEs, ","), Fingerprints: r.Fingerprints, Suppressed: r.Suppression != nil,
 				})

@@ -22,7 +22,7 @@ func fit(t *testing.T, err error) {
 	}
 }
 
-// What is accepted of a body is what any reader of JSON finds in it.
+// The values of an accepted body are those that any JSON parser finds in it.
 func FuzzParseBody(f *testing.F) {
 	_, all := operations(f)
 	for _, seed := range []string{
@@ -55,7 +55,7 @@ func FuzzParseBody(f *testing.F) {
 	})
 }
 
-// Times that are accepted are times, and the value that is used is the one that was given.
+// An accepted time is a valid one, and is used as it was given.
 func FuzzParseReviewQuery(f *testing.F) {
 	_, all := operations(f)
 	for _, seed := range []string{
@@ -91,7 +91,7 @@ func FuzzParseReviewQuery(f *testing.F) {
 	})
 }
 
-// A body with a streamed member is read as any reader of JSON and base64 reads it, in whatever pieces it comes.
+// A body with a streamed member is read as any parser of JSON and base64 reads it, however it is split.
 func FuzzOpenEnvelope(f *testing.F) {
 	_, all := operations(f)
 	for _, seed := range []string{

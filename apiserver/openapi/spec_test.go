@@ -65,7 +65,7 @@ func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
 	}
 }
 
-// What a list can be asked for can be decided about.
+// Whatever a list can be filtered by, an operation can be too.
 func TestTheFiltersOfAnOperationAreAsLongAsThoseOfAList(t *testing.T) {
 	spec, _ := operations(t)
 	list := spec.Paths.Find("/v2/findings").Get.Parameters

@@ -1,7 +1,7 @@
 // Package ratelimit counts the requests of each caller in fixed windows of 60 seconds.
 //
 // Replicas share their counters through Redis. If none is configured, or while it does not answer, each replica
-// counts in its own memory: an outage of Redis refuses nobody, and delays a request by at most redisTimeout.
+// counts in its own memory: an outage of Redis rejects no request, and delays a request by at most redisTimeout.
 // docs/decisions/rate-limit.md has the reasons.
 package ratelimit
 

@@ -156,7 +156,7 @@ func TestReplicasShareTheCounterOfAnAddress(t *testing.T) {
 	}, patience, interval).Should(BeTrue(), "no two requests were counted together")
 }
 
-// Whoever reads Redis learns nothing about keys and clients.
+// The content of Redis reveals nothing about keys and clients.
 func TestRedisHoldsNoUIDAndNoAddress(t *testing.T) {
 	server, l := sharing(t, Options{})
 	client := server.client()

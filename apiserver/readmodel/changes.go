@@ -148,11 +148,11 @@ func (m *Model) notice(k changes.Kind, n noticed) {
 	m.noticed[k] = append(waiting, n)
 }
 
-// tellChanges reports the changes that readers see now. The caller has just published.
-func (m *Model) tellChanges() {
+// reportChanges reports the changes that readers see now. The caller has just published.
+func (m *Model) reportChanges() {
 	for k := range changes.Kinds {
-		told := m.seen(k)
-		for _, n := range m.noticed[k][:told] {
+		seen := m.seen(k)
+		for _, n := range m.noticed[k][:seen] {
 			switch {
 			case n.restart:
 				m.changes.Restart(k, n.version)
@@ -162,7 +162,7 @@ func (m *Model) tellChanges() {
 				m.changes.Put(n.organization, n.change)
 			}
 		}
-		m.noticed[k] = slices.Delete(m.noticed[k], 0, told)
+		m.noticed[k] = slices.Delete(m.noticed[k], 0, seen)
 	}
 }
 
@@ -175,7 +175,7 @@ func (m *Model) seen(k changes.Kind) int {
 	}
 	seen, all := max(0, len(waiting)-maxNoticed+1), true
 	for i := range waiting {
-		// Asked of each, also behind one that waits: this moves the marks.
+		// Called for each change, even behind one that waits, because it moves the marks.
 		if all = m.queue.hasJoined(&waiting[i].joined) && all; all {
 			seen = max(seen, i+1)
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// told returns the next changes of a reader, each as its kind, what happened, the id and the version.
-func told(r *changes.Reader) (got []string) {
+// reported returns the next changes of a reader, each as its kind, what happened, the id and the version.
+func reported(r *changes.Reader) (got []string) {
 	b := r.Next(100)
 	if b.Reset {
 		got = append(got, "reset")
@@ -35,12 +35,12 @@ func listening(t *testing.T) (*Model, *changes.Reader) {
 	return m, reader
 }
 
-func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
+func TestChangesAreReportedInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 	m, reader := listening(t)
 	wants := func(reason string, want ...string) {
 		t.Helper()
 		settle(m)
-		harness.Same(t, reason, want, told(reader))
+		harness.Same(t, reason, want, reported(reader))
 	}
 	// The result of a patch, which the watch delivers after another object's write.
 	_, err := m.Apply(finding("f-1", 22, muted, generation(2)))
@@ -48,8 +48,8 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 	wants("not before the watch reports it")
 	feed(t, m, findings, finding("f-2", 21))
 	feed(t, m, findings, finding("f-1", 22, muted, generation(2)))
-	if got := told(reader); got != nil {
-		t.Errorf("before readers see it, told is %q", got)
+	if got := reported(reader); got != nil {
+		t.Errorf("before readers see it, %q is reported", got)
 	}
 	wants("a patch's result", "finding created f-2 21 open\n", "finding updated f-1 22 muted\n")
 	// A write that changes nothing visible.
@@ -62,8 +62,8 @@ func TestChangesAreToldInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) {
 
 	feed(t, m, reviews, review("r-1", 30))
 	publish(m)
-	if got := told(reader); got != nil {
-		t.Errorf("before the review is rendered, told is %q", got)
+	if got := reported(reader); got != nil {
+		t.Errorf("before the review is rendered, %q is reported", got)
 	}
 	wants("a review", "review updated r-1 30 \n")
 
@@ -111,34 +111,34 @@ func TestAReviewIsToldAlthoughARepositoryOfAnotherOrganizationKeepsChanging(t *t
 			m.joinNext(testContext)
 		}
 		m.publishAll()
-		if got := told(reader); got != nil {
-			harness.Same(t, "told", []string{"review updated r-1 30 \n"}, got)
+		if got := reported(reader); got != nil {
+			harness.Same(t, "the changes", []string{"review updated r-1 30 \n"}, got)
 			review, _ := m.Review(acme, "r-1")
 			harness.Same(t, "what is shown then", "Add a basket", review.prTitle)
 			return
 		}
 	}
-	t.Errorf("not told after %d changes of the repository", changes)
+	t.Errorf("nothing was reported after %d changes of the repository", changes)
 }
 
-func TestAReviewIsToldOnceTheCountsOfItsIssuesAreShown(t *testing.T) {
+func TestAReviewIsReportedOnceTheCountsOfItsIssuesAreShown(t *testing.T) {
 	m, reader := listening(t)
 	feed(t, m, reviewIssues, issue("i-1", 40))
 	feed(t, m, reviews, review("r-1", 41))
 	for m.joinNext(testContext) {
 		m.publishAll()
-		if got := told(reader); got != nil {
-			harness.Same(t, "told", []string{"review updated r-1 41 \n"}, got)
+		if got := reported(reader); got != nil {
+			harness.Same(t, "the changes", []string{"review updated r-1 41 \n"}, got)
 			review, _ := m.Review(acme, "r-1")
 			harness.Same(t, "its open issues then", int32(1), review.openIssueCount)
 			return
 		}
 	}
-	t.Error("not told")
+	t.Error("nothing was reported")
 }
 
-// A decision may read what the watch has yet to report: it is told as created all the same.
-func TestWhatIsShownBeforeItsWatchReportsItIsToldAsCreated(t *testing.T) {
+// A decision may read a finding that the watch has yet to deliver: it is reported as created nevertheless.
+func TestAFindingShownBeforeItsWatchDeliversItIsReportedAsCreated(t *testing.T) {
 	m, reader := listening(t)
 	created, decided := finding("f-2", 21), finding("f-2", 22, muted, generation(2))
 	for _, state := range []*v1alpha1.Finding{created, decided} {
@@ -149,18 +149,18 @@ func TestWhatIsShownBeforeItsWatchReportsItIsToldAsCreated(t *testing.T) {
 		feed(t, m, findings, state)
 	}
 	settle(m)
-	harness.Same(t, "told", []string{"finding created f-2 21 muted\n", "finding updated f-2 22 muted\n"}, told(reader))
+	harness.Same(t, "the changes", []string{"finding created f-2 21 muted\n", "finding updated f-2 22 muted\n"}, reported(reader))
 }
 
 func TestAListTakenAnewIsOneReset(t *testing.T) {
 	m, reader := listening(t)
 	show(t, m, findings, finding("f-2", 21))
-	told(reader)
+	reported(reader)
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-2", 33, muted)}, "40"))
 	show(t, m, findings, finding("f-3", 41))
-	harness.Same(t, "told", []string{"reset", "finding created f-3 41 open\n"}, told(reader))
-	if got := told(reader); got != nil {
-		t.Errorf("then told is %q", got)
+	harness.Same(t, "the changes", []string{"reset", "finding created f-3 41 open\n"}, reported(reader))
+	if got := reported(reader); got != nil {
+		t.Errorf("then %q is reported", got)
 	}
 }
 

@@ -24,10 +24,10 @@ type countField struct {
 // The bounds of the ranges that findings are counted by.
 var (
 	ageDays = []int{1, 7, 30, 90, 365}
-	// scores are the bounds of CVSS's ratings, in tenths and as they are returned.
+	// scores are the bounds of CVSS's ratings, in tenths and as clients see them.
 	scores = []struct {
 		tenths int16
-		told   string
+		shown  string
 	}{{90, "9"}, {70, "7"}, {40, "4"}, {1, "0.1"}}
 )
 
@@ -94,7 +94,7 @@ func scoresOf(i *Item, add func(string)) {
 	score := i.traits.Value().score
 	for _, bound := range scores {
 		if score >= bound.tenths {
-			add(bound.told)
+			add(bound.shown)
 		}
 	}
 }

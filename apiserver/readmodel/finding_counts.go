@@ -68,10 +68,10 @@ type asked struct {
 	meets func(*Item) bool
 }
 
-// ofNone is the field of conditions on fields that are not counted by.
+// ofNone is the field of a condition on a field that has no counts.
 const ofNone int8 = -1
 
-// Values of missed fields that are not one field.
+// Results of missedBy that are not a field.
 const (
 	missesNone    int8 = -1
 	missesSeveral int8 = -2

@@ -316,7 +316,7 @@ func drawChange(t *rapid.T, m *Model, want reference, rv int) (again func()) {
 		all = append(all, object)
 	}
 	list := func() { harness.Must(t, m.replace(k, all, fmt.Sprint(rv))) }
-	message := rapid.SampledFrom([]func(){event, list, func() { list(); event() }}).Draw(t, "told by")
+	message := rapid.SampledFrom([]func(){event, list, func() { list(); event() }}).Draw(t, "delivered by")
 	message()
 	return message
 }

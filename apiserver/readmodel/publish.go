@@ -36,6 +36,6 @@ func (m *Model) publishAll() {
 			p.publish()
 		}
 	}
-	m.tellChanges()
+	m.reportChanges()
 	m.updateLag()
 }

@@ -293,7 +293,7 @@ func drawWrite(t *rapid.T, m *Model, held map[string]*v1alpha1.Finding, rv int) 
 	}
 	list := func() { harness.Must(t, m.replace(findings, all, fmt.Sprint(rv))) }
 	messages := []func(){event, list, func() { list(); event() }, func() { event(); list() }}
-	message := rapid.SampledFrom(messages).Draw(t, "told by")
+	message := rapid.SampledFrom(messages).Draw(t, "delivered by")
 	message()
 	return message
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// interrupted calls do when it is asked whether it has ended, and then has.
+// interrupted is a canceled context that calls do when its error is read.
 type interrupted struct {
 	context.Context
 	do func()
@@ -36,6 +36,6 @@ func TestTrendsEndWithTheirClientAndKeepNoCountWaiting(t *testing.T) {
 		harness.Must(t, err)
 	}}
 	if _, err := m.Trends(ctx, acme, TrendQuery{From: "2026-03-01", To: "2026-03-31"}); !errors.Is(err, context.Canceled) || asked != 1 {
-		t.Errorf("it asks %d times whether its client is there, and returns %v", asked, err)
+		t.Errorf("it checks %d times whether its client is there, and returns %v", asked, err)
 	}
 }

@@ -235,10 +235,10 @@ func (r *replica) check(t *rapid.T, s *server) {
 // the entry was replaced; or it was forged, and only this replica's clock is so far ahead that it accepted the
 // time.
 func (r *replica) mayGoBack(s *server) bool {
-	told := slices.ContainsFunc(s.seen[r.at], func(e metav1.ManagedFieldsEntry) bool {
+	recorded := slices.ContainsFunc(s.seen[r.at], func(e metav1.ManagedFieldsEntry) bool {
 		return timeShown(e.Time.Time) == r.last
 	})
-	return !told || s.forged && r.offset > 2*time.Minute
+	return !recorded || s.forged && r.offset > 2*time.Minute
 }
 
 func (r *replica) shown(t *rapid.T, k kind) string {

@@ -3,6 +3,7 @@ package api_test
 import (
 	"compress/gzip"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -90,7 +91,7 @@ func (r *receiver) trace(id string) (paths []string, spans []*tracev1.Span) {
 		}
 		for _, a := range span.Attributes {
 			if a.Key == "findings.attempt" {
-				path += " #" + string(rune('0'+a.Value.GetIntValue()))
+				path += fmt.Sprint(" #", a.Value.GetIntValue())
 			}
 		}
 		if span.Status.GetCode() == tracev1.Status_STATUS_CODE_ERROR {

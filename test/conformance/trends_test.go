@@ -63,7 +63,7 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 		wantsShape(t, "age", today.object("age"), trendSpreadShape)
 		for _, c := range []struct {
 			what string
-			told any
+			got  any
 			of   url.Values
 		}{
 			{"open", open["total"], url.Values{"status": {"open"}}},
@@ -76,7 +76,7 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 			for name, values := range query {
 				c.of[name] = values
 			}
-			harness.Same(t, fmt.Sprintf("of %q those that are %s", query.Encode(), c.what), o.total(c.of), c.told)
+			harness.Same(t, fmt.Sprintf("of %q those that are %s", query.Encode(), c.what), o.total(c.of), c.got)
 		}
 	}
 }
