@@ -414,7 +414,7 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 	harness.Must(t, err)
 	for _, file := range files {
 		if content, err := os.ReadFile(file); err != nil || strings.Contains(string(content), "the-token") {
-			t.Errorf("%s holds the API key: it stays there if the job is killed (%v)", file, err)
+			t.Errorf("%s contains the API key: it stays there if the job is killed (%v)", file, err)
 		}
 	}
 	harness.Must(t, syscall.Kill(-job.Process.Pid, syscall.SIGTERM))

@@ -115,7 +115,7 @@ func (s *stream) begins() *stream {
 		}
 		s.last = e.id
 	case <-time.After(patience):
-		s.t.Fatal("no place came")
+		s.t.Fatal("no position came")
 	}
 	return s
 }
@@ -303,7 +303,7 @@ func TestAKeyIsToldOfWhatItsScopesLetItRead(t *testing.T) {
 	some.tells("scan created s-1")
 	got := streams[reader].take(2)
 	if slices.Sort(got); !slices.Equal(got, []string{"finding created f-1", "scan created s-1"}) {
-		t.Errorf("a key for findings is told of %q", got)
+		t.Errorf("a key for findings gets the events %q", got)
 	}
 	o.create(builder.WebhookDelivery("d-2", time.Now()).In(o.namespace).Build())
 	streams[reviewer].tells("delivery created d-2")

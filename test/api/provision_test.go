@@ -137,10 +137,10 @@ func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 
 func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	o, c := newcomer(t)
-	named := strings.Replace(sarif("one"), `"results":`, `"versionControlProvenance":[{"repositoryUri":"https://github.com/acme/web"}],"results":`, 1)
+	document := strings.Replace(sarif("one"), `"results":`, `"versionControlProvenance":[{"repositoryUri":"https://github.com/acme/web"}],"results":`, 1)
 	as := header("Content-Type", "application/sarif+json")
-	post := func(path, query string) answer { return c.do(http.MethodPost, path+"/scans"+query, named, as) }
-	c.do(http.MethodPost, "/v2/repos/web/projects/app/scans", sarif("one"), as).wants(http.StatusConflict, "a name that nothing tells of").
+	post := func(path, query string) answer { return c.do(http.MethodPost, path+"/scans"+query, document, as) }
+	c.do(http.MethodPost, "/v2/repos/web/projects/app/scans", sarif("one"), as).wants(http.StatusConflict, "a repository that the file does not name").
 		says("versionControlProvenance")
 	upload := decoded[openapi.Upload](post("/v2/repos/web/projects/app", "?dry_run=true&ref=refs/heads/main").wants(http.StatusOK, "a dry run"))
 	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "repository web") || !strings.Contains(said, "project app") || len(o.created()) != 0 {
@@ -159,7 +159,7 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 		post(path, "").wants(http.StatusNotFound, path)
 	}
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(o.namespace).Build())
-	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(named, "acme/web", "acme/late", 1), as).
+	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(document, "acme/web", "acme/late", 1), as).
 		wants(http.StatusConflict, "no more scans").
 		says("repository late (acme/late) did not exist, and was created. It has no branch", "project app2 did not exist")
 }

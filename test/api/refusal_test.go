@@ -44,7 +44,7 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 		}, Equal(fmt.Sprintf("APIKey ci %s RefusedDisabled", key.UID)))))
 		for _, event := range events.Items {
 			signature := c.token[strings.LastIndex(c.token, ".")+1:]
-			g.Expect(event.String()).NotTo(ContainSubstring(signature), "an event that holds the token")
+			g.Expect(event.String()).NotTo(ContainSubstring(signature), "an event that contains the token")
 		}
 	})
 }

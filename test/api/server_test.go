@@ -187,7 +187,7 @@ func TestTheLogNamesRequestsAndHoldsNoSecrets(t *testing.T) {
 	}
 	for _, secret := range append(strings.Split(c.token, "."), "from-the-query", "from-the-body", "from-the-header") {
 		if strings.Contains(text, secret) {
-			t.Errorf("the log holds %q", secret)
+			t.Errorf("the log contains %q", secret)
 		}
 	}
 }

@@ -157,7 +157,7 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 	}
 	for _, secret := range append(strings.Split(c.token, "."), "from-the-query", "the-header", "muted", "f-1") {
 		if strings.Contains(text, secret) {
-			t.Errorf("a span holds %q", secret)
+			t.Errorf("a span contains %q", secret)
 		}
 	}
 	if !strings.Contains(log.String(), `"requestID":"named-by-the-proxy"`) || !strings.Contains(log.String(), `"traceID":"`+givenTrace+`"`) {

@@ -285,7 +285,7 @@ func TestARefusalByTheClusterSaysNothingOfIt(t *testing.T) {
 		}
 		for _, word := range []string{"kube", "admission", "appsec.dev", "findings.", "serviceaccount", "context", "system:"} {
 			if strings.Contains(strings.ToLower(p.Detail), word) {
-				t.Errorf("%s: the detail %q speaks of %q", reason, p.Detail, word)
+				t.Errorf("%s: the detail %q mentions %q", reason, p.Detail, word)
 			}
 		}
 	}

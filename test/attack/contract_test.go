@@ -143,7 +143,7 @@ func (op operation) idsFor(t *testing.T, ids map[string]string) map[string]strin
 	for _, name := range op.inPath {
 		id, known := ids[op.kindOf(name)]
 		if !known {
-			t.Fatalf("%s: nobody knows what {%s} is the id of; say it in kindOf, and seed one", op.id, name)
+			t.Fatalf("%s: add the kind that {%s} is the id of to kindOf, and seed one", op.id, name)
 		}
 		out[name] = id
 	}

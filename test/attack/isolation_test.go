@@ -85,7 +85,7 @@ func TestIsolation_OwnAnswersHoldTheMarkerInEveryText(t *testing.T) {
 			anybodys := strings.Contains(path, "conditions") || strings.HasSuffix(path, "author") || strings.HasSuffix(path, ".uid") ||
 				strings.Contains(path, "failures") && strings.HasSuffix(path, ".message")
 			if !mine && !anybodys && !common.MatchString(text) && !strings.HasSuffix(path, "next_cursor") {
-				t.Errorf("%s: %s is %q, in which nobody would see whose it is: have seed set it", op.id, path, text)
+				t.Errorf("%s: %s is %q, which does not show whose it is: have seed set it", op.id, path, text)
 			}
 		}
 	}

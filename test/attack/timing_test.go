@@ -39,7 +39,7 @@ func TestIsolation_TimesTellNothing(t *testing.T) {
 				t.Logf("%s: round %d: z %.1f, medians %.2f apart", op.id, round, z, ratio)
 			}
 		}
-		attempt(t, isolation, said, "%s: whether an id is another's can be told from the time of the answer", op.id)
+		attempt(t, isolation, said, "%s: the time of the answer reveals whether an id is another's", op.id)
 	}
 }
 

@@ -157,7 +157,7 @@ func TestErrors_DoNotRevealInternals(t *testing.T) {
 		text := strings.ToLower(string(a.Body))
 		for _, word := range []string{"kube", "appsec.dev", "admission", "namespace", ".go:", "goroutine", "json:", "struct", "golang", "unmarshal", "/work", "/home", "gin", "resourceversion", "etcd"} {
 			if strings.Contains(text, word) {
-				t.Errorf("%s: the body speaks of %q: %s", a.request, word, a.Body)
+				t.Errorf("%s: the body mentions %q: %s", a.request, word, a.Body)
 			}
 		}
 		for _, name := range []string{"Server", "X-Powered-By"} {

@@ -128,7 +128,7 @@ func TestFindingsV2_GetNeedsAllThreeIDsToAgree(t *testing.T) {
 		"no such project":    findingPath("full", "none", "f-full"),
 	} {
 		if got := o.get(path).notFound(reason); !bytes.Equal(got.Body, missing.Body) {
-			t.Errorf("%s: the body tells more than that there is none: %s", reason, got.Body)
+			t.Errorf("%s: the body reveals more than that it does not exist: %s", reason, got.Body)
 		}
 	}
 	o.get(findingPath("full", "full", "f%2Dfull")).wants(200, "an id may be percent-encoded")
@@ -242,7 +242,7 @@ func TestFindingsV2_PatchWithIDsThatDisagreeIs404(t *testing.T) {
 	} {
 		got := o.patch(test.path, `{"user_status":"muted"`+test.ids+`}`).notFound(test.reason)
 		if !bytes.Equal(got.Body, missing.Body) {
-			t.Errorf("%s: the body tells more than that there is none: %s", test.reason, got.Body)
+			t.Errorf("%s: the body reveals more than that it does not exist: %s", test.reason, got.Body)
 		}
 	}
 	for _, id := range []string{"f-1", "f-2"} {

@@ -222,7 +222,7 @@ func TestVersioning_TheDocumentationNeedsNoOtherHost(t *testing.T) {
 	}
 	for _, word := range []string{`src="http`, `href="http`, `src="//`, `href="//`} {
 		if strings.Contains(string(page.Body), word) {
-			t.Errorf("the page holds %s", word)
+			t.Errorf("the page contains %s", word)
 		}
 	}
 }

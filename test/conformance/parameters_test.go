@@ -71,7 +71,7 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 					continue
 				case "/v2/findings/{id}":
 				default:
-					t.Fatalf("%s has a query, and nobody knows how to call it; say it here", path)
+					t.Fatalf("%s has a query: add here how to call it", path)
 				}
 				o.in(t).patch(with("/v2/findings/f-1", query), `{"comments":"x"}`).wants(200, query)
 			}

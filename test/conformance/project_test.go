@@ -90,7 +90,7 @@ func TestProject_BothIDsMustAgree(t *testing.T) {
 		"no such repository": projectPath("none", "full"),
 	} {
 		if got := o.get(path).notFound(reason); !bytes.Equal(got.Body, missing.Body) {
-			t.Errorf("%s: the body tells more than that there is none: %s", reason, got.Body)
+			t.Errorf("%s: the body reveals more than that it does not exist: %s", reason, got.Body)
 		}
 	}
 }

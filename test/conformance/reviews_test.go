@@ -73,7 +73,7 @@ func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
 	all := o.walk("/v1/reviews?sort=updated_at&order=asc")
 	first, last := all[0].text("updated_at"), all[len(all)-1].text("updated_at")
 	if first == last {
-		t.Fatalf("all were updated at %s, which tells nothing", first)
+		t.Fatalf("all were updated at %s, so the test proves nothing", first)
 	}
 	in := func(from, to string) []string {
 		var ids []string
@@ -120,7 +120,7 @@ func TestReviews_TimesHaveOneGrammar(t *testing.T) {
 	}
 }
 
-func TestReviews_ALeapSecondIsRefusedInSoManyWords(t *testing.T) {
+func TestReviews_ALeapSecondIsRefusedAsSuch(t *testing.T) {
 	a := anyKey(t).get("/v1/reviews?start_time=2016-12-31T23:59:60Z").badQuery("a leap second")
 	if detail := a.object().text("detail"); !strings.Contains(detail, "start_time") || !strings.Contains(detail, "leap second") {
 		t.Errorf("the detail is %q", detail)

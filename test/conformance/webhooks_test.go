@@ -318,7 +318,7 @@ func TestWebhooks_PayloadHoldsNoSourceCode(t *testing.T) {
 	await("finding.created")
 	for _, body := range seen {
 		if strings.Contains(body, code) {
-			t.Errorf("a payload holds source code: %s", body)
+			t.Errorf("a payload contains source code: %s", body)
 		}
 	}
 }
