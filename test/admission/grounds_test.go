@@ -167,6 +167,21 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	if err := sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"expiresAt": nil}), ""); !apierrors.IsInvalid(err) {
 		t.Errorf("a decision that has ended, in force again: %v", err)
 	}
+	c.join(t, restorer, newRole(t, "test-reasons-restorer", "report", "triage", "restore"))
+	c.join(t, decider, newRole(t, "test-reasons-decider", "report", "triage"))
+	for _, backedUp := range []client.Object{
+		builder.Finding("restored").In(c.namespace).Triage(v1alpha1.UserStatusMuted, "").Build(),
+		builder.ReviewIssue("restored").In(c.namespace).Mutate(func(i *v1alpha1.ReviewIssue) {
+			i.Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+		}).Build(),
+	} {
+		object := toUnstructured(t, backedUp)
+		set(t, object, "ann", "spec", "triage", "by")
+		if err := c.as(decider).Create(t.Context(), object.DeepCopy()); !apierrors.IsInvalid(err) {
+			t.Errorf("%T, created muted: %v", backedUp, err)
+		}
+		harness.NoError(t, "from a backup, muted before", c.as(restorer).Create(t.Context(), object))
+	}
 }
 
 // requireReasons labels the namespace of an Organization as its controller does if it requires a reason for muting.
