@@ -62,8 +62,10 @@ func checkBackup(t *testing.T, r *run) {
 	follow("save")
 	r.kubectl(t, "annotate", "organization", "sample", "appsec.dev/remove-contents=true")
 	r.kubectl(t, "delete", "organization", "sample", "--timeout=3m")
-	follow("organization", "without reasons and quotas")
+	follow("organization", "without imports and quotas")
 	r.kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout=2m")
+	importsCreate := "--output=jsonpath={.metadata.labels.appsec\\.dev/imports-create}"
+	harness.Same(t, "whether imports create projects meanwhile", "false", r.kubectl(t, "get", "namespace", "org-sample", importsCreate))
 	// As if the namespace had come with the backup.
 	r.kubectl(t, "annotate", "namespace", "org-sample", "--overwrite", "appsec.dev/organization-uid=former")
 	r.kubectl(t, "wait", "--for=condition=Ready=False", "organization/sample", "--timeout=2m")
