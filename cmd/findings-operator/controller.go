@@ -78,7 +78,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 		{"triageoperation", 2, triageoperation.SetupWithManager},
 		{"triagepolicy", 2, triagepolicy.SetupWithManager},
 		{"webhookdelivery", 4,
-			webhookdelivery.Settings{Allowed: o.webhookAllowed, Denied: o.webhookDenied}.SetupWithManager},
+			o.webhooks.SetupWithManager},
 		{"webhookendpoint", 2, webhookendpoint.Settings{MaxPending: o.webhookMaxPending}.SetupWithManager},
 	}
 }
@@ -106,6 +106,7 @@ type controllerOptions struct {
 	concurrency       map[string]int
 	webhookAllowCIDR  []string
 	webhookDenyCIDR   []string
+	webhookNAT64      []string
 	webhookMaxPending int
 	impliedStatuses   bool
 	cursorKeysSecret  string
@@ -113,8 +114,8 @@ type controllerOptions struct {
 
 	// leases connects to the API server of the Lease and of the cursor keys, kinds to the one of the kinds.
 	leases, kinds *rest.Config
-	// webhookAllowed and webhookDenied are the parsed webhookAllowCIDR and webhookDenyCIDR.
-	webhookAllowed, webhookDenied []netip.Prefix
+	// webhooks holds the parsed ranges of addresses.
+	webhooks webhookdelivery.Settings
 }
 
 func newControllerCommand() *cobra.Command {
@@ -161,6 +162,9 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.webhookDenyCIDR, "webhook-deny-cidr", nil,
 		"range of addresses that webhooks may not be sent to, even if they are public or in --webhook-allow-cidr: the\n"+
 			"pods and Services of a cluster that gives them global addresses, for example 2001:db8:1::/48; repeatable")
+	flags.StringArrayVar(&o.webhookNAT64, "webhook-nat64-prefix", nil,
+		"prefix of 96 bits of the network's NAT64, if it is not 64:ff9b::/96: webhooks are sent to its addresses only if\n"+
+			"the IPv4 address in them is public or in --webhook-allow-cidr, for example 2001:db8:64::/96; repeatable")
 	flags.BoolVar(&o.impliedStatuses, "implied-statuses", true,
 		"store no status for a finding that is open and unchanged since its creation, if every webhook endpoint has a\n"+
 			"delivery of its finding.created or gets one after its backlog: imports cost the API server half the writes,\n"+
@@ -223,10 +227,16 @@ func parseRanges(flag string, texts []string) ([]netip.Prefix, error) {
 
 // validate also parses the ranges of addresses.
 func (o *controllerOptions) validate() error {
-	var badAllowed, badDenied error
-	o.webhookAllowed, badAllowed = parseRanges("--webhook-allow-cidr", o.webhookAllowCIDR)
-	o.webhookDenied, badDenied = parseRanges("--webhook-deny-cidr", o.webhookDenyCIDR)
-	errs := []error{o.commonOptions.validate(), badAllowed, badDenied}
+	var badAllowed, badDenied, badNAT64 error
+	o.webhooks.Allowed, badAllowed = parseRanges("--webhook-allow-cidr", o.webhookAllowCIDR)
+	o.webhooks.Denied, badDenied = parseRanges("--webhook-deny-cidr", o.webhookDenyCIDR)
+	o.webhooks.NAT64, badNAT64 = parseRanges("--webhook-nat64-prefix", o.webhookNAT64)
+	errs := []error{o.commonOptions.validate(), badAllowed, badDenied, badNAT64}
+	for _, prefix := range o.webhooks.NAT64 {
+		if prefix.Addr().Is4() || prefix.Bits() != 96 {
+			errs = append(errs, fmt.Errorf("--webhook-nat64-prefix %q is not a prefix such as 2001:db8:64::/96", prefix))
+		}
+	}
 	if invalid := validation.IsDNS1123Subdomain(o.leaderElectionID); len(invalid) > 0 {
 		errs = append(errs, fmt.Errorf("--leader-election-id %q is not a valid name of a Lease: %s", o.leaderElectionID,
 			strings.Join(invalid, "; ")))

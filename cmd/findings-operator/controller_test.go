@@ -494,6 +494,8 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		{"no range", []string{"--webhook-allow-cidr=internal", "--webhook-deny-cidr=pods"},
 			[]string{`--webhook-allow-cidr "internal"`, `--webhook-deny-cidr "pods"`}},
 		{"a range that matches nothing", []string{"--webhook-deny-cidr=::ffff:203.0.113.0/120"}, []string{`--webhook-deny-cidr "::ffff`}},
+		{"a prefix of NAT64", []string{"--webhook-nat64-prefix=2001:db8:64::/96"}, nil},
+		{"a prefix of NAT64 of another length", []string{"--webhook-nat64-prefix=2001:db8::/64"}, []string{`--webhook-nat64-prefix "2001:db8::/64"`}},
 		{"no rate", []string{"--retention-rate", "0"}, []string{"--retention-rate 0"}},
 		{"a rate is a number", []string{"--retention-rate", "NaN"}, []string{"--retention-rate NaN"}},
 		{"two mistakes at once", []string{"--namespace", "", "--concurrency", "scan=0"}, []string{"--namespace", "scan=0"}},

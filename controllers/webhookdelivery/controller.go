@@ -68,6 +68,8 @@ type Settings struct {
 	Allowed []netip.Prefix
 	// Denied holds the address ranges that may not be sent to, even if they are public or in Allowed.
 	Denied []netip.Prefix
+	// NAT64 holds further prefixes of 96 bits under which the network's NAT64 reaches IPv4 addresses.
+	NAT64 []netip.Prefix
 	// limits of concurrent attempts. Default: standardLimits.
 	limits limits
 }

@@ -48,7 +48,7 @@ var errDenied = errors.New("the address is denied")
 // denied. The address is checked when it is dialled: the name may resolve differently than a moment ago.
 func newSender(settings Settings) *sender {
 	timeout := settings.Timeout
-	dialer := &net.Dialer{Timeout: timeout, Control: guard(settings.Allowed, settings.Denied)}
+	dialer := &net.Dialer{Timeout: timeout, Control: guard(settings)}
 	return &sender{
 		timeout: timeout,
 		client: &http.Client{
@@ -77,11 +77,11 @@ func newSender(settings Settings) *sender {
 var platformAddress = netip.MustParsePrefix("168.63.129.16/32")
 
 // guard returns the check of an address that is about to be dialled. A denied network takes precedence, which the
-// guardian's own denied networks do not. If the prefix of NAT64 is allowed, the IPv4 address to which its gateway
-// would connect must be permitted too.
-func guard(allowed, denied []netip.Prefix) func(network, address string, connection syscall.RawConn) error {
+// guardian's own denied networks do not. If the address is one of NAT64, the IPv4 address to which its gateway would
+// connect must be permitted too.
+func guard(settings Settings) func(network, address string, connection syscall.RawConn) error {
 	var v4, v6 []netip.Prefix
-	for _, prefix := range allowed {
+	for _, prefix := range settings.Allowed {
 		if prefix.Addr().Is4() {
 			v4 = append(v4, prefix)
 		} else {
@@ -90,6 +90,7 @@ func guard(allowed, denied []netip.Prefix) func(network, address string, connect
 	}
 	guardian := ssrf.New(ssrf.WithAnyPort(), ssrf.WithAllowedV4Prefixes(v4...), ssrf.WithAllowedV6Prefixes(v6...),
 		ssrf.WithDeniedV4Prefixes(platformAddress))
+	nat64 := append([]netip.Prefix{ssrf.IPv6NAT64Prefix}, settings.NAT64...)
 	return func(network, address string, connection syscall.RawConn) error {
 		if err := guardian.Safe(network, address, connection); err != nil {
 			return err
@@ -99,7 +100,7 @@ func guard(allowed, denied []netip.Prefix) func(network, address string, connect
 			return err
 		}
 		addresses := []netip.Addr{target.Addr().Unmap()}
-		if ssrf.IPv6NAT64Prefix.Contains(target.Addr()) {
+		if slices.ContainsFunc(nat64, func(p netip.Prefix) bool { return p.Contains(target.Addr()) }) {
 			bytes := target.Addr().As16()
 			embedded := netip.AddrFrom4([4]byte(bytes[12:]))
 			if err := guardian.SafeAddr(embedded); err != nil {
@@ -107,7 +108,7 @@ func guard(allowed, denied []netip.Prefix) func(network, address string, connect
 			}
 			addresses = append(addresses, embedded)
 		}
-		for _, p := range denied {
+		for _, p := range settings.Denied {
 			if slices.ContainsFunc(addresses, p.Contains) {
 				return errDenied
 			}

@@ -59,8 +59,11 @@ func TestADeniedNetworkIsNotDialledEvenIfItIsPublicOrAllowed(t *testing.T) {
 
 // On a cluster with IPv6 alone, receivers with IPv4 alone have such addresses.
 func TestNAT64LeadsToPublicAddressesOnly(t *testing.T) {
-	check := guard([]netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("10.9.0.0/16")},
-		[]netip.Prefix{netip.MustParsePrefix("1.1.1.0/24")})
+	own := []netip.Prefix{netip.MustParsePrefix("64:ff9b:1::/96"), netip.MustParsePrefix("2a01:4f8:1:64::/96")}
+	check := guard(Settings{
+		Allowed: []netip.Prefix{netip.MustParsePrefix("64:ff9b::/96"), own[0], netip.MustParsePrefix("10.9.0.0/16")},
+		Denied:  []netip.Prefix{netip.MustParsePrefix("1.1.1.0/24")}, NAT64: own,
+	})
 	for _, c := range []struct {
 		reason, address string
 		want            error
@@ -70,6 +73,9 @@ func TestNAT64LeadsToPublicAddressesOnly(t *testing.T) {
 		{"a private one that is allowed", "64:ff9b::a09:1", nil},
 		{"a public one that is denied", "64:ff9b::101:101", errDenied},
 		{"a public one", "64:ff9b::808:808", nil},
+		{"the cloud's metadata, by a prefix for local use", "64:ff9b:1::a9fe:a9fe", ssrf.ErrProhibitedIP},
+		{"a private one, by the network's own prefix", "2a01:4f8:1:64::a00:5", ssrf.ErrProhibitedIP},
+		{"a public one, by the network's own prefix", "2a01:4f8:1:64::808:808", nil},
 	} {
 		if err := check("tcp6", net.JoinHostPort(c.address, "443"), nil); !errors.Is(err, c.want) {
 			t.Errorf("%s: got %v, want %v", c.reason, err, c.want)

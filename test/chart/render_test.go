@@ -64,6 +64,7 @@ var mistakes = [][]mistake{
 		{"a tag in the repository", "image.repository=registry.example.com/findings-operator:build-1", "'/image/repository'"},
 		{"half a byte of memory", "api.resources.limits.memory=512m", "'/api/resources/limits/memory'"},
 		{"a range with more bits than an address", "controller.webhookDenyCIDRs={10.0.0.0/33}", "'/controller/webhookDenyCIDRs/0'"},
+		{"a prefix of NAT64 of another length", "controller.webhookNAT64Prefixes={2001:db8::/64}", "'/controller/webhookNAT64Prefixes/0'"},
 		{"a network that misses a number", "api.trustedProxies={10.0.0/8}", "'/api/trustedProxies/0'"},
 		{"a name that no Secret has", "api.tls.secret=My_Secret", "'/api/tls/secret'"},
 	},
