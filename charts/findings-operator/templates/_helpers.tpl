@@ -1,6 +1,10 @@
-{{- /* The name that all others begin with: the release's. */ -}}
+{{- /* The name that all others begin with: the release's. That of a Service has no dot and begins with a letter. */ -}}
 {{- define "findings.fullname" -}}
-{{- default .Release.Name .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- $name := default .Release.Name .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
+{{- fail (printf "no Service can be named after the release %q: set fullnameOverride to a name of letters, digits and hyphens that begins with a letter" $name) -}}
+{{- end -}}
+{{- $name -}}
 {{- end -}}
 
 {{- define "findings.labels" -}}
