@@ -3,7 +3,6 @@
 package plane
 
 import (
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"os"
@@ -75,7 +74,7 @@ func prepare(t *testing.T) *plane {
 		ports: freePorts(t, "2379", "2381", "5432", "6443", "8080", "8081", "9090", "9091")}}
 	p.env = append(os.Environ(),
 		"PATH="+strings.Join([]string{filepath.Join(root, "bin"), filepath.Join(root, "bin", "k8s"), os.Getenv("PATH")}, ":"),
-		"PLANE="+filepath.Join(p.folder, "plane"), "KINE_PASSWORD="+rand.Text(), "KUBECONFIG=",
+		"PLANE="+filepath.Join(p.folder, "plane"), "KUBECONFIG=",
 		"WORKLOAD="+workloadAccount(t))
 	return p
 }
