@@ -21,7 +21,7 @@ func TestCommandsOfABackupNoticeThatAnAPIServerDoesNotAnswer(t *testing.T) {
 		// prints is what the commands print, and objects the content of objects.yaml afterwards.
 		prints, objects string
 	}{
-		"a save":                 {"save", "echo new", 3, "", "new\n"},
+		"a save":                 {"save", "echo new", 4, "", "new\n"},
 		"a save that fails":      {"save", "echo new; test $n != 2", 2, "", "old\n"},
 		"a list fails":           {"projects", "case $n in 1) ;; 2) exit 1 ;; 3) echo ProjectNotFound ;; *) echo Ready ;; esac", 4, "ready\n", "old\n"},
 		"projects do not settle": {"projects", "exit 1", 1, "", "old\n"},

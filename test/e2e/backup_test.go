@@ -17,7 +17,7 @@ import (
 var stored = regexp.MustCompile(`(?m)^  resourceVersion: .*\n`)
 
 const (
-	backedUp = "repositories,projects,findings,reviews,reviewissues,scans,triagepolicies,apikeys,webhookendpoints"
+	backedUp = "repositories,projects,findings,reviews,reviewissues,scans,triagepolicies,apikeys,webhookendpoints,rolebindings"
 	// muteBoth decides about two findings, and is committed from the beginning.
 	muteBoth = `{"apiVersion": "appsec.dev/v1alpha1", "kind": "TriageOperation", "metadata": {"name": "both", "namespace": "org-sample"},
 		"spec": {"select": {"ids": ["f-1", "f-2"]}, "set": {"userStatus": "muted", "comments": "by the operation"}, "commit": true}}`
@@ -40,6 +40,7 @@ func checkBackup(t *testing.T, r *run) {
 	r.kubectl(t, "wait", "--for=jsonpath={.status.phase}=Completed", "triageoperation/both", "--namespace=org-sample", "--timeout=2m")
 	r.kubectl(t, append(asAnn, "patch", "finding", "f-2", "--type=merge", "--patch", `{"spec": {"triage": {"userStatus": "active"}}}`)...)
 	r.kubectl(t, append(asAnn, "patch", "finding", "f-3", "--type=merge", "--patch", decidedByAnn)...)
+	r.kubectl(t, "create", "rolebinding", "administrators", "--namespace=org-sample", "--clusterrole=findings-admin", "--user=ann")
 	before := r.specs(t)
 	operation := r.kubectl(t, "get", "triageoperation", "both", "--namespace=org-sample", "--output=yaml")
 
@@ -64,12 +65,12 @@ func checkBackup(t *testing.T, r *run) {
 	r.kubectl(t, "delete", "organization", "sample", "--timeout=3m")
 	follow("organization", "without imports and quotas")
 	r.kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout=2m")
-	importsCreate := "--output=jsonpath={.metadata.labels.appsec\\.dev/imports-create}"
-	harness.Same(t, "whether imports create projects meanwhile", "false", r.kubectl(t, "get", "namespace", "org-sample", importsCreate))
+	harness.Same(t, "whether imports create projects meanwhile", "false",
+		r.kubectl(t, "get", "namespace", "org-sample", `--output=jsonpath={.metadata.labels.appsec\.dev/imports-create}`))
 	// As if the namespace had come with the backup.
 	r.kubectl(t, "annotate", "namespace", "org-sample", "--overwrite", "appsec.dev/organization-uid=former")
 	r.kubectl(t, "wait", "--for=condition=Ready=False", "organization/sample", "--timeout=2m")
-	follow("namespace", "objects", "projects", "endpoints")
+	follow("namespace", "objects", "projects", "endpoints", "own")
 
 	// What the controllers do with it changes none of it.
 	r.kubectl(t, "wait", "--for=jsonpath={.status.observedGeneration}", "finding/f-2", "finding/f-3", "--namespace=org-sample", "--timeout=2m")
