@@ -114,13 +114,13 @@ func TestTheTestPodIsLetIn(t *testing.T) {
 	}
 }
 
-// Every Secret and key that a pod mounts under /etc/findings is read by a flag, and every such flag
-// has a mount.
+// Every Secret and key that a pod mounts under /etc/findings is read by a flag or a variable, and every such flag has a
+// mount.
 func TestEveryMountedFileIsReadByAFlag(t *testing.T) {
 	for name, file := range valueSets(t) {
 		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
 			for _, container := range containers(object) {
-				arguments := fmt.Sprint(container["args"])
+				arguments := fmt.Sprint(container["args"], container["env"])
 				mounts, _ := container["volumeMounts"].([]any) //nolint:errcheck // none is fine
 				mounted := map[string]bool{}
 				for _, mount := range mounts {
@@ -140,7 +140,7 @@ func TestEveryMountedFileIsReadByAFlag(t *testing.T) {
 	}
 }
 
-var mountPath = regexp.MustCompile(`=(/etc/findings/[a-z-]+)`)
+var mountPath = regexp.MustCompile(`[=:](/etc/findings/[a-z-]+)`)
 
 // pathsIn returns the folders under /etc/findings in the arguments.
 func pathsIn(arguments string) []string {
