@@ -30,6 +30,8 @@ import (
 func TestInstallUpgradeUninstall(t *testing.T) {
 	const namespace = "security"
 	makeNamespace(t, namespace)
+	// The last objects that the API server creates for itself.
+	env.Kubectl(t, metav1.NamespaceDefault, "wait", "--for=create", "endpoints/kubernetes", "endpointslices/kubernetes", "--timeout=1m")
 	before := everything(t)
 
 	release := NewRelease(t, env, "findings", namespace)
