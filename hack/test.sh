@@ -5,7 +5,8 @@ set -euo pipefail
 case "${1:-}" in -h | --help) echo "Usage: [TEST_JOBS=3] hack/test.sh [FLAG OF go test ...]"; exit 0 ;; esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# How many packages are tested at a time: tests mostly wait, for control planes and other programs.
+# How many packages are tested at a time, and beside some of them the fault tests: tests mostly wait, for control planes
+# and other programs.
 jobs=${TEST_JOBS:-3}
 
 # The race detector only sees its own process. These packages test other processes. The code that they run
@@ -34,6 +35,8 @@ uncached=(-count=1 ${plain[@]+"${plain[@]}"})
 export GORACE="atexit_sleep_ms=50 ${GORACE:-}"
 
 code=0
+# Without it the next tests would begin after Ctrl-C: the tests that it stops end with a status, not by the signal.
+trap 'exit 130' INT
 # in_module FOLDER ARGUMENT... tests packages of the module in a folder. Without the race detector, it compiles with the
 # flags of `make build`, so that what both need is compiled once.
 in_module() {
@@ -56,16 +59,19 @@ without=$(sequential)
 inside=$(grep -vxF "$without" <<<"$inside")
 # shellcheck disable=SC2086 # import paths are words
 in_module . -p="$jobs" "$@" -skip="$alone" $inside
-# The fault tests mostly wait for processes that are down, so they run beside the others. Their events are printed last.
-# They are a process group, which the shell interrupts if it is interrupted itself.
+# shellcheck disable=SC2086
+in_module . -p="$jobs" ${plain[@]+"${plain[@]}"} $without
+# The fault tests mostly wait for processes that are down, so they run beside others, unless one package is to be tested
+# at a time. Their events are printed last. They are a process group, which is interrupted when this script ends.
 events=$(mktemp)
 set -m
 (in_module test/faults -p="$jobs" "${uncached[@]}" ./... && exit "$code") >"$events" &
 faults=$!
 set +m
 trap 'rm -f "$events"; kill -INT -- "-$faults" 2>/dev/null || true' EXIT
-# shellcheck disable=SC2046,SC2086
-in_module . -p="$jobs" "${uncached[@]}" $(grep -E "$outside" <<<"$packages") $without
+[ "$jobs" -gt 1 ] || wait "$faults" || true
+# shellcheck disable=SC2046
+in_module . -p="$jobs" "${uncached[@]}" $(grep -E "$outside" <<<"$packages")
 # shellcheck disable=SC2046,SC2086
 in_module . -p="$jobs" "${uncached[@]}" -run="$alone" \
   $(grep -lsE "func ${alone#^}" $(go list -e -f '{{.Dir}}/*_test.go' $inside) | xargs -n1 dirname | sort -u)
