@@ -340,16 +340,10 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	if p.place.DryRun {
 		options = append(options, client.DryRunAll)
 	}
-	tries := 0
-	err = Retry(ctx, func(ctx context.Context) error {
-		tries++
-		return p.client.Create(ctx, object, options...)
-	})
+	err = Retry(ctx, func(ctx context.Context) error { return p.client.Create(ctx, object, options...) })
 	switch {
 	case err == nil:
 		return true, nil
-	case apierrors.IsAlreadyExists(err) && tries > 1 && !p.place.DryRun:
-		return p.createdBefore(ctx, kind, object)
 	case apierrors.IsAlreadyExists(err):
 		return false, nil
 	case kube.IsQuotaExceeded(err):
@@ -359,14 +353,6 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	default:
 		return false, fmt.Errorf("create %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
 	}
-}
-
-// createdBefore reads the existing object and reports whether an import created it and nobody has changed it: then this
-// import did so, with a request whose answer was lost.
-func (p *provisioner) createdBefore(ctx context.Context, kind string, object client.Object) (bool, error) {
-	found, err := find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object)
-	byImport := func(f metav1.ManagedFieldsEntry) bool { return f.Manager == provisionManager }
-	return found && object.GetGeneration() == 1 && slices.ContainsFunc(object.GetManagedFields(), byImport), err
 }
 
 // notCreated joins the missing object and the reason why it was not created.

@@ -3,10 +3,7 @@ package import_test
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os/exec"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -327,30 +324,6 @@ func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
 	harness.Must(t, err)
 	if len(found.Provisioned) > 0 || slices.ContainsFunc(found.Projects, func(p v1alpha1.Project) bool { return p.Spec.RelativePath != "lib" }) {
 		t.Errorf("created %v, and found %+v", found.Provisioned, found.Projects)
-	}
-}
-
-func TestWhatIsCreatedIsNamedAlsoIfTheAnswerIsLost(t *testing.T) {
-	tn := newTenant(t, "unheard")
-	tn.letsImportsCreate()
-	config, lost := rest.CopyConfig(tn.config), map[string]bool{}
-	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-		response, err := next.RoundTrip(r)
-		kind := path.Base(r.URL.Path)
-		if r.Method != http.MethodPost || kind == "leases" || r.URL.Query().Has("dryRun") || lost[kind] {
-			return response, err
-		}
-		lost[kind] = true
-		return nil, io.ErrUnexpectedEOF
-	})
-	c, err := importer.NewClient(config)
-	harness.Must(t, err)
-	place := importer.Place{Namespace: tn.namespace, Repository: "acme/web", Project: "app", Claims: provision.Claims{Branch: "main"}}
-	found, err := importer.Provision(t.Context(), c, place, collect(t, importer.Choices{}, document(numbered(1)...)))
-	harness.Must(t, err)
-	made := found.Provisioned
-	if len(lost) != 2 || len(made) != 2 || made[0].ScanBranch != "main" || made[1].Name != "app" {
-		t.Errorf("the answers to the creation of %v were lost, and it names %v", lost, made)
 	}
 }
 
