@@ -19,31 +19,30 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 	if p.place.Project != "" {
 		return p.namedProject(ctx)
 	}
-	if p.place.DryRun && len(p.found.Provisioned) > 0 { // a repository that would be created has no projects
-		return p.missing(ctx, batches)
+	var folders []string
+	complete := func(ctx context.Context) (complete bool, err error) {
+		folders, err = p.missing(ctx, batches)
+		return len(folders) == 0, err
 	}
-	found, err := p.findProjects(ctx)
-	if err == nil && !found {
-		err = p.createFirst(ctx, p.findProjects, func(ctx context.Context) error { return p.missing(ctx, batches) })
-	}
-	if err != nil {
+	if complete, err := complete(ctx); err != nil || complete {
 		return err
 	}
-	return p.missing(ctx, batches) // those that another import created meanwhile may not be all
+	return p.createProjectsOnce(ctx, complete, func(ctx context.Context) error {
+		for _, folder := range folders {
+			err := p.createProject(ctx, provision.ProjectName(p.found.Repository.Name, folder), folder)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// createFirst creates the first project of the repository. Of two imports that do so at the same time, for example one
-// that names a project and one that does not, only one creates it: see newProject.
-func (p *provisioner) createFirst(ctx context.Context, exists func(ctx context.Context) (found bool, err error),
+// createProjectsOnce creates projects of the repository that do not exist. Of two imports that do so at the same time,
+// for example one that names a project and one that does not, only one creates the project of a folder.
+func (p *provisioner) createProjectsOnce(ctx context.Context, exist func(ctx context.Context) (exist bool, err error),
 	create func(ctx context.Context) error) error {
-	return p.createOnce(ctx, fingerprints.Hash("project", p.found.Repository.Name), exists, create)
-}
-
-// findProjects reports whether the repository has projects.
-func (p *provisioner) findProjects(ctx context.Context) (found bool, err error) {
-	list, err := p.existing(ctx)
-	p.found.Projects = slices.DeleteFunc(list, func(p v1alpha1.Project) bool { return p.DeletionTimestamp != nil })
-	return len(p.found.Projects) > 0, err
+	return p.createOnce(ctx, fingerprints.Hash("project", p.found.Repository.Name), exist, create)
 }
 
 // existing lists the projects of the repository. It refuses one that cannot be read: what it holds would be imported
@@ -66,7 +65,7 @@ func (p *provisioner) namedProject(ctx context.Context) error {
 	if err := checkName("project", key); err != nil {
 		return err
 	}
-	return p.createFirst(ctx, exists, func(ctx context.Context) error { return p.newProject(ctx, key) })
+	return p.createProjectsOnce(ctx, exists, func(ctx context.Context) error { return p.newProject(ctx, key) })
 }
 
 // findProject reports whether the project exists.
@@ -103,22 +102,24 @@ func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) erro
 	return p.createProject(ctx, key.Name, folder)
 }
 
-// missing creates the projects that results need.
-func (p *provisioner) missing(ctx context.Context, batches []*Batch) error {
+// missing looks up the projects of the repository, and returns the folders of those that results need in addition.
+func (p *provisioner) missing(ctx context.Context, batches []*Batch) ([]string, error) {
+	if !p.place.DryRun || len(p.found.Provisioned) == 0 { // a repository that would be created has no projects
+		list, err := p.existing(ctx)
+		if err != nil {
+			return nil, err
+		}
+		p.found.Projects = slices.DeleteFunc(list, func(p v1alpha1.Project) bool { return p.DeletionTimestamp != nil })
+	}
 	var existing []provision.Existing
 	for i := range p.found.Projects {
 		existing = append(existing, provision.ExistingOf(&p.found.Projects[i]))
 	}
 	folders, err := p.place.Patterns.Missing(existing, filesOf(batches))
 	if err != nil {
-		return &RefusedError{err.Error()}
+		return nil, &RefusedError{err.Error()}
 	}
-	for _, folder := range folders {
-		if err := p.createProject(ctx, provision.ProjectName(p.found.Repository.Name, folder), folder); err != nil {
-			return err
-		}
-	}
-	return nil
+	return folders, nil
 }
 
 // filesOf yields the files of all results, "" for a result without one.

@@ -3,7 +3,9 @@ package import_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os/exec"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -325,6 +327,38 @@ func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
 	if len(found.Provisioned) > 0 || slices.ContainsFunc(found.Projects, func(p v1alpha1.Project) bool { return p.Spec.RelativePath != "lib" }) {
 		t.Errorf("created %v, and found %+v", found.Provisioned, found.Projects)
 	}
+}
+
+// The same if it has another name, and is created in a repository with other projects after these were listed.
+func TestAProjectThatIsCreatedMeanwhileIsFound(t *testing.T) {
+	tn := newTenant(t, "meanwhile")
+	tn.letsImportsCreate()
+	batches := collect(t, importer.Choices{}, document(numbered(1)...))
+	create := func(project, folder string) {
+		_, err := importer.Provision(t.Context(), tn.scanner, importer.Place{
+			Namespace: tn.namespace, Repository: "acme/web", Project: project, Folder: folder,
+		}, batches)
+		harness.Must(t, err)
+	}
+	create("lib", "lib")
+	config, listed := rest.CopyConfig(tn.config), sync.OnceFunc(func() { create("mine", "src") })
+	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if r.Method == http.MethodGet && path.Base(r.URL.Path) == "projects" {
+			listed()
+		}
+		return response, err
+	})
+	c, err := importer.NewClient(config)
+	harness.Must(t, err)
+	found, err := importer.Provision(t.Context(), c, importer.Place{
+		Namespace: tn.namespace, Repository: "acme/web", Patterns: provision.Patterns{"src"},
+	}, batches)
+	harness.Must(t, err)
+	if len(found.Provisioned) > 0 || len(found.Projects) != 2 {
+		t.Errorf("created %v, and found %+v", found.Provisioned, found.Projects)
+	}
+	harness.Same(t, "folders of the projects", []string{"lib", "src"}, tn.projects())
 }
 
 func TestFoldersBecomeProjects(t *testing.T) {
