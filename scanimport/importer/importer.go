@@ -127,7 +127,7 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 			}
 			return err
 		})()
-		return errors.Join(err, im.fail(ctx, jobs, err))
+		return im.fail(ctx, jobs, err)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -79,18 +80,41 @@ func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 	return nil
 }
 
-// fail records the outcome Failed for every scan that was recorded and has no outcome yet.
+// fail records the outcome Failed for every scan that was recorded and has no outcome yet, and returns the cause. If the
+// API server has carried out the last write of a scan although it seemed to fail, the scan keeps its outcome; if that
+// was all that the import lacked, fail returns nil.
 func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
+	if cause == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), EndTimeout)
 	defer cancel()
-	var errs []error
+	errs := []error{cause}
+	complete := true
 	for _, j := range jobs {
-		if cause == nil || !j.recorded || j.ended {
+		if j.ended {
 			continue
 		}
-		errs = append(errs, im.end(ctx, j, cause))
+		var err error
+		if j.recorded {
+			err = im.end(ctx, j, cause)
+		}
+		if apierrors.IsInvalid(err) && im.hasEnded(ctx, j) {
+			continue
+		}
+		complete = false
+		errs = append(errs, err)
+	}
+	if complete {
+		return nil
 	}
 	return errors.Join(errs...)
+}
+
+// hasEnded reports whether the stored scan has an outcome.
+func (im *Importer) hasEnded(ctx context.Context, j *job) bool {
+	scan, _, err := Read[v1alpha1.Scan](ctx, im.client, im.target.Namespace, j.context.scanID)
+	return err == nil && scan != nil && scan.Spec.CompletedAt != nil
 }
 
 // FailedImport begins the message of a Scan whose import failed.

@@ -241,7 +241,7 @@ func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	config := rest.CopyConfig(scanner)
-	path, member := "/reviews/", "reviewedCommits"
+	path, member, lost := "/reviews/", "reviewedCommits", false
 	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, path) {
 			return next.RoundTrip(r)
@@ -254,6 +254,10 @@ func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
 		response, err := next.RoundTrip(r)
 		if bytes.Contains(sent, []byte(member)) {
 			cancel()
+			if lost {
+				lost = false
+				return nil, errors.New("the answer is lost")
+			}
 			if r.Context().Err() != nil { // the answer is under way
 				return nil, r.Context().Err()
 			}
@@ -268,12 +272,17 @@ func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
 	harness.NoError(t, "the review", err)
 	harness.Same(t, "the issue", "resolved "+commitB, p.states()["goes"])
 
-	ctx, cancel = context.WithCancel(t.Context())
-	defer cancel()
 	path, member = "/scans/", "completedAt"
-	_, err = importer.New(c, p.base().target(), importer.Options{}).Import(ctx, collect(t, importer.Choices{}, document()))
-	harness.NoError(t, "the import", err)
-	for _, scan := range p.base().scans() {
+	for _, loses := range []bool{false, true} {
+		lost = loses
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		_, err = importer.New(c, p.base().target(), importer.Options{}).Import(ctx, collect(t, importer.Choices{}, document()))
+		harness.NoError(t, fmt.Sprintf("the import, whose last answer is lost: %t", loses), err)
+	}
+	scans := p.base().scans()
+	harness.Same(t, "scans", 3, len(scans))
+	for _, scan := range scans {
 		harness.Same(t, "the outcome of scan "+scan.Name, v1alpha1.ScanSucceeded, scan.Spec.Outcome)
 	}
 
