@@ -57,6 +57,8 @@ type Importer struct {
 	uid types.UID
 	// sure returns an error if the Lease is not held any more.
 	sure func(ctx context.Context) error
+	// ending reports that the last write has begun: the API server may carry it out although it seems to fail.
+	ending bool
 }
 
 // New returns an Importer; the client comes from importer.NewClient.
@@ -88,10 +90,15 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 			im.sure = held.Sure
 			return im.recorder(commit, batches, held.ScanLease).during(ctx, s, func() error {
 				err := im.record(ctx, repository, commit, batches, s)
-				if err != nil && ctx.Err() != nil {
-					return fmt.Errorf("stopped before its end (%w), no issue was resolved by it: review again, what is already written is kept", context.Cause(ctx))
+				if err == nil || ctx.Err() == nil {
+					return err
 				}
-				return err
+				effect := "no issue was resolved by it"
+				if im.ending {
+					effect = "it is not known whether its commit was recorded"
+				}
+				return fmt.Errorf("stopped before its end (%w), %s: review again, what is already written is kept",
+					context.Cause(ctx), effect)
 			})
 		})
 }
@@ -141,6 +148,7 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 		return nil
 	}
 	return importer.FinishWrite(ctx, func(ctx context.Context) error {
+		im.ending = true
 		return im.writeReview(ctx, review, func(current *v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error) {
 			return nextReview(current, im.pr, repository, commit, now)
 		})

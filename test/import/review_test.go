@@ -271,6 +271,13 @@ func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
 		Import(ctx, &reviewimport.Commit{SHA: commitB}, collect(t, importer.Choices{Commit: commitB, Analysis: new(string)}, builder.SARIF("lint")))
 	harness.NoError(t, "the review", err)
 	harness.Same(t, "the issue", "resolved "+commitB, p.states()["goes"])
+	ctx, cancel = context.WithCancel(t.Context())
+	defer cancel()
+	lost = true
+	_, err = reviewimport.New(c, p.PullRequest, reviewimport.Options{}).Import(ctx, &reviewimport.Commit{SHA: commitC}, nil)
+	if err == nil || !strings.Contains(err.Error(), "it is not known whether its commit was recorded: review again") {
+		t.Errorf("a review whose last answer is lost: error %v", err)
+	}
 
 	path, member = "/scans/", "completedAt"
 	for _, loses := range []bool{false, true} {
