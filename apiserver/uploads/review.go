@@ -94,7 +94,7 @@ func (s *Service) review(ctx context.Context, c *importer.Client, j *job,
 		Status: j.PullRequest.Status, OpenedAt: j.PullRequest.OpenedAt,
 	}
 	summary, err := reviewimport.New(c, pr, reviewimport.Options{
-		DryRun: j.DryRun,
+		DryRun: j.DryRun, Growing: j.growing(),
 		Record: &reviewimport.Record{
 			Upload:  v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
 			Project: cmp.Or(j.Project, j.recordedIn), Importer: importedWith(),

@@ -35,6 +35,9 @@ func (s *Service) Submit(ctx context.Context, request Request) (id string, err e
 	}
 }
 
+// growing reports that imports create projects for folders of the repository.
+func (j *job) growing() bool { return j.Imports != nil && len(j.Imports.Projects) > 0 }
+
 // place finds the projects of an upload's batches. A refusal is to be recorded in the upload's Scans: then
 // j.batches are the batches to record it for, and j.Project is the project to record it in. A pull request is
 // not split by project.
@@ -44,8 +47,7 @@ func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error)
 	if err := importer.Require(ctx, c, "repository", key, repository); err != nil {
 		return nil, err
 	}
-	growing := j.Imports != nil && len(j.Imports.Projects) > 0
-	table, err := routing.Read(ctx, c, key, growing)
+	table, err := routing.Read(ctx, c, key, j.growing())
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package reviewimport
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -40,8 +41,10 @@ func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importe
 	objects := map[string]any{
 		"repositories/shop": repository, "reviews/" + review.Name: review,
 		"reviewissues": issues, "findings": findings,
-		"scans":    v1alpha1.ScanList{TypeMeta: kind("ScanList")},
-		"projects": v1alpha1.ProjectList{TypeMeta: kind("ProjectList"), Items: []v1alpha1.Project{{ObjectMeta: meta("web")}}},
+		"scans": v1alpha1.ScanList{TypeMeta: kind("ScanList")},
+		"projects": v1alpha1.ProjectList{TypeMeta: kind("ProjectList"), Items: []v1alpha1.Project{{
+			ObjectMeta: meta("web"), Spec: v1alpha1.ProjectSpec{RelativePath: "services/web"},
+		}}},
 	}
 	return answeredBy(t, func(r *http.Request) (code int, object any) {
 		_, path, _ := strings.Cut(r.URL.Path, "/namespaces/"+pr.Namespace+"/")
@@ -134,4 +137,15 @@ func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {
 	s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", "12 eval")})
 	harness.Must(t, err)
 	harness.Same(t, "open, resolved, known", [3]int{0, 1, 1}, [3]int{s.Open, s.Resolved, s.Base.Known})
+}
+
+func TestAFileOfAnotherFolderThanTheFirstProjectFixesNothing(t *testing.T) {
+	for growing, want := range map[bool]int{false: 1, true: 0} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c.importsResults(t, "c0", nil, nil)
+		im := New(c.serve(t, results("10 eval"), start.Add(-time.Hour)), pr, Options{DryRun: true, Growing: growing})
+		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint")})
+		harness.Must(t, err)
+		harness.Same(t, fmt.Sprintf("imports create projects for folders: %t: fixed", growing), want, s.Base.Fixed)
+	}
 }

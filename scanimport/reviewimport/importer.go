@@ -24,6 +24,8 @@ type Options struct {
 	// Found is the result of importer.Provision; nil: it was not called. With DryRun, a repository that would be created
 	// is taken as existing.
 	Found *importer.Found
+	// Growing reports that imports create projects for folders of the repository; see routing.NewTable.
+	Growing bool
 	// Concurrency is how many issues are written at the same time; 0: importer.DefaultConcurrency.
 	Concurrency int
 	// OnWaiting is called once if another import of the pull request holds the Lease.
@@ -177,7 +179,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 		Since: im.pr.began(review, next),
 		Own:   func(tool string) func(known importer.ResultSet) importer.Distances { return p.own(all, there, tool) }}
 	if im.pr.Project == "" {
-		projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), false)
+		projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), im.options.Growing)
 		if err != nil {
 			return review, err
 		}

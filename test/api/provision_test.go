@@ -116,8 +116,14 @@ func TestTheSameNameOnAnotherHostIsAnotherRepository(t *testing.T) {
 // same tool for another folder that finds nothing closes none of them.
 func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 	o, c := newcomer(t, "services/*")
-	both := builder.SARIF("lint", builder.Result{Rule: "R1", Message: "one", Path: "services/api/main.go", Line: 7},
-		builder.Result{Rule: "R2", Message: "top", Path: "README.md", Line: 1})
+	api := builder.Result{Rule: "R1", Message: "one", Path: "services/api/main.go", Line: 7}
+	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(builder.SARIF("lint", api))))
+	pull := strings.NewReplacer("refs/heads/main", "refs/pull/7/merge", `"abc"`, `"8f3e1c2d"`).Replace(forGitHub(builder.SARIF("lint")))
+	a := c.do(http.MethodPost, "/repos/acme/jobs/code-scanning/sarifs", pull).wants(http.StatusAccepted, "a pull request")
+	c.wantsComplete(c.follow(a))
+	upload := c.get("/v2/uploads/"+decoded[openapi.SarifReceipt](a).Id).wants(http.StatusOK, "the upload")
+	harness.Same(t, "fixed by a pull request", int32(0), reviewed(t, decoded[openapi.Upload](upload)).Fixed)
+	both := builder.SARIF("lint", api, builder.Result{Rule: "R2", Message: "top", Path: "README.md", Line: 1})
 	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(both)))
 	before := o.open()
 	folders := map[string]int{}
