@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"slices"
@@ -24,6 +25,8 @@ type Base struct {
 	// returns no project, nothing tells which one was scanned, and no finding counts as fixed.
 	// nil: any project may have been scanned.
 	Scanned func(batches []*Batch) (scanned map[string]bool, all bool)
+	// Held reports whether a file is in the folder of a project of the repository. Set it with Scanned.
+	Held func(file string) bool
 	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
 	// that was detected later cannot have been fixed by the pull request.
 	Since time.Time
@@ -164,7 +167,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, unscanned), sameSubject: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
 	results, matches := pairBase(results, k, own)
-	out.warnOfRenamedProject(batches[0], results, matches, slices.DeleteFunc(slices.Clone(findings),
+	out.warnOfRenamedProjects(b, batches[0].Tool, results, matches, slices.DeleteFunc(slices.Clone(findings),
 		func(f v1alpha1.Finding) bool { return otherAnalysis(&f) || !unscanned(f.Spec.ProjectRef) }))
 	for i, m := range matches {
 		if m.before == nil {
@@ -319,32 +322,43 @@ func (out *Compared) warnOfForeign(b *Batch, past history, findings []v1alpha1.F
 	}
 }
 
-// warnOfRenamedProject warns if new results are like open findings of projects that were not scanned, in files of the
-// same name: the folder of such a project may have been renamed.
-func (out *Compared) warnOfRenamedProject(b *Batch, results []reported, matches []match,
+// warnOfRenamedProjects warns if new results in no project's folder are like open findings of projects that were not
+// scanned, in files of the same name: the folder of such a project may have been renamed.
+func (out *Compared) warnOfRenamedProjects(b Base, tool string, results []reported, matches []match,
 	unscanned []v1alpha1.Finding) {
-	elsewhere := func(spec *v1alpha1.FindingSpec) sameProblem {
+	inAnyFolder := func(spec *v1alpha1.FindingSpec) sameProblem {
 		p := problemOf(spec)
 		p.path = path.Base(p.path)
 		return p
 	}
-	project := map[sameProblem]v1alpha1.ResourceName{}
+	open := map[sameProblem]map[v1alpha1.ResourceName]int{}
 	for i := range unscanned {
 		if spec := &unscanned[i].Spec; spec.Closed == nil {
-			project[elsewhere(spec)] = spec.ProjectRef.Name
+			problem := inAnyFolder(spec)
+			if open[problem] == nil {
+				open[problem] = map[v1alpha1.ResourceName]int{}
+			}
+			open[problem][spec.ProjectRef.Name]++
 		}
 	}
-	alike, example := 0, v1alpha1.ResourceName("")
+	alike := map[v1alpha1.ResourceName]int{}
 	for i, m := range matches {
-		of := project[elsewhere(&results[i].spec)]
-		if m.before == nil && results[i].spec.Suppression == nil && of != "" {
-			alike, example = alike+1, max(example, of)
+		r := &results[i]
+		like := open[inAnyFolder(&r.spec)]
+		if len(like) == 0 || m.before != nil || r.spec.Suppression != nil || b.Held(r.result.Location.File()) {
+			continue
+		}
+		for project, left := range like {
+			if left > 0 {
+				like[project]--
+				alike[project]++
+			}
 		}
 	}
-	if alike > 0 {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("%d results of %s count as new and are like open findings of the "+
+	for _, project := range slices.Sorted(maps.Keys(alike)) {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("Results of %s that count as new (%d) are like open findings of the "+
 			"project %s, whose folder was not scanned: if the folder was renamed, they are not new. Set spec.relativePath "+
-			"of the Project when the new folder is in the base branch", alike, b.Tool, example))
+			"of the Project when the new folder is in the base branch", tool, alike[project], project))
 	}
 }
 

@@ -88,11 +88,22 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 
 	// The scanned projects do not include that of the findings, but a result belongs to none.
 	base.Scanned = func([]*Batch) (map[string]bool, bool) { return map[string]bool{"api": true}, true }
-	for path, want := range map[string]struct{ known, warnings int }{"b/lock": {0, 1}, "a/lock": {2, 0}} {
+	base.Held = func(file string) bool { return strings.HasPrefix(file, "api/") }
+	for path, want := range map[string]struct{ known, warnings int }{"b/lock": {0, 1}, "a/lock": {2, 0}, "api/lock": {0, 0}} {
 		out := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: in(path)}, l.there()...)
 		harness.Same(t, path+" of another project: known", want.known, len(out.Known))
 		harness.Same(t, path+" of another project: fixed", 0, out.Fixed)
 		harness.Same(t, path+" of another project: warnings", want.warnings, len(out.Warnings))
+	}
+	renamed, ofTwo := append(in("b/lock"), in("c/lock")...), append(l.there(), l.there()[0])
+	for i := range renamed {
+		renamed[i].Index = i
+	}
+	ofTwo[2].Spec.ProjectRef.Name = "shop"
+	warnings := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: renamed}, ofTwo...).Warnings
+	if len(warnings) != 2 || !strings.Contains(warnings[0], "(1) are like open findings of the project shop,") ||
+		!strings.Contains(warnings[1], "(2) are like open findings of the project web,") {
+		t.Errorf("four results are like findings of two projects: %q", warnings)
 	}
 	// Nothing tells which project was scanned.
 	base.Scanned = func([]*Batch) (map[string]bool, bool) { return nil, true }

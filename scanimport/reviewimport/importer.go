@@ -184,6 +184,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 			return review, err
 		}
 		base.Scanned = projects.Scanned
+		base.Held = func(file string) bool { return len(projects.Holding(file)) > 0 }
 	}
 	compared, err := base.Compare(ctx, im.client, repository, batches)
 	if err != nil {

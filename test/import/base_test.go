@@ -3,6 +3,7 @@ package import_test
 import (
 	"errors"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -165,6 +166,13 @@ func TestAProjectThatWasNotScannedIsNotTheBase(t *testing.T) {
 	s := p.reviews(commitB, document(in("web", goes), in("web", copied)))
 	if s.Open != 1 || s.Created != 1 || s.Base.Known != 1 || s.Base.Fixed != 1 || s.Base.FixedExamples[0].Title != "web" {
 		t.Errorf("%+v, base %+v; want 1 known and 1 fixed of web, and 1 issue", *s, *s.Base)
+	}
+	// The folder api is renamed, and a file of api is copied to web.
+	copied.Path = "x.go"
+	s = p.reviews(commitC, document(in("web", goes), in("web", copied), in("server", goes)))
+	want := "Results of lint that count as new (1) are like open findings of the project " + p.Repository + "-api,"
+	if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, want) }) {
+		t.Errorf("the warnings are %q, want %q", s.Warnings, want)
 	}
 }
 
