@@ -87,19 +87,26 @@ func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) erro
 	if err != nil {
 		return err
 	}
-	if folder == "" && len(list) > 0 {
+	others := slices.DeleteFunc(list, func(other v1alpha1.Project) bool {
+		return folder != "" && folder != provision.Clean(other.Spec.RelativePath)
+	})
+	if len(others) == 0 {
+		return p.createProject(ctx, key.Name, folder)
+	}
+	staying := slices.IndexFunc(others, func(other v1alpha1.Project) bool { return other.DeletionTimestamp == nil })
+	switch {
+	case staying < 0:
+		return refuseUndescribed("project", key, fmt.Sprintf("the repository %s has the project %s, which is being deleted: "+
+			"wait until it is gone", p.found.Repository.Name, others[0].Name))
+	case folder == "":
 		return refuseUndescribed("project", key, fmt.Sprintf("the repository %s has others, for example %s: to add one, "+
 			"give its folder with --project-path (kubectl findings only), create the Project, or set "+
 			"spec.imports.projects of the Organization",
-			p.found.Repository.Name, list[0].Name))
+			p.found.Repository.Name, others[staying].Name))
+	default:
+		return refuseUndescribed("project", key, fmt.Sprintf("the folder %s is that of the project %s: name that one, "+
+			"or give another folder with --project-path", folder, others[staying].Name))
 	}
-	for i := range list {
-		if provision.Clean(list[i].Spec.RelativePath) == folder {
-			return refuseUndescribed("project", key, fmt.Sprintf("the folder %s is that of the project %s: name that one, "+
-				"or give another folder with --project-path", folder, list[i].Name))
-		}
-	}
-	return p.createProject(ctx, key.Name, folder)
 }
 
 // missing looks up the projects of the repository, and returns the folders of those that results need in addition.

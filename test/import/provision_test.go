@@ -205,9 +205,15 @@ func TestARepositoryComesByItself(t *testing.T) {
 	if err != nil || !strings.Contains(out, "created project payments-web (web)") {
 		t.Errorf("another project by its folder: %v\n%s", err, out)
 	}
+	leaving := builder.Project("leaving").In(tn.namespace).Repository(there[0].Name).Mutate(func(p *v1alpha1.Project) {
+		p.Spec.RelativePath, p.Finalizers = "old", []string{"test.example/kept"}
+	}).Build()
+	harness.Must(t, env.Client.Create(t.Context(), leaving))
+	harness.Must(t, env.Client.Delete(t.Context(), leaving))
 	for _, misspelt := range []struct{ project, folder, want string }{
 		{"payments-wep", "/web/", "the folder web is that of the project payments-web: name that one"},
 		{"paymants", ".", "has others, for example payments"},
+		{"successor", "old", "has the project leaving, which is being deleted: wait until it is gone"},
 	} {
 		out, err = tn.kubectl(document(), "--repository", "acme/payments", "--project", misspelt.project, "--project-path", misspelt.folder)
 		if err == nil || !strings.Contains(out, misspelt.want) {
