@@ -183,19 +183,21 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 			}
 		}
 	}
-	if unknown {
-		out.warnOfUnknownProject(batches[0], findings, unreported)
-		return nil
-	}
+	var fixed []*v1alpha1.Finding
 	for i := range findings {
 		// A finding of another analysis is not fixed either: the results of all analyses are merged. Nor is one of a
 		// project that nobody has scanned.
 		spec := &findings[i].Spec
 		other := func(analysis string) bool { return analysis != spec.Analysis }
 		gone := unreported[findings[i].Name] && !unscanned(spec.ProjectRef)
-		if gone && !slices.ContainsFunc(analyses[atLine(spec)], other) {
-			out.fixed(b, &findings[i])
+		if gone && !slices.ContainsFunc(analyses[atLine(spec)], other) && b.hadOpen(&findings[i]) {
+			fixed = append(fixed, &findings[i])
 		}
+	}
+	if unknown {
+		out.warnOfUnknownProject(batches[0].Tool, fixed)
+	} else {
+		out.countFixed(fixed)
 	}
 	return nil
 }
@@ -364,12 +366,12 @@ func (out *Compared) warnOfRenamedProjects(b Base, tool string, results []report
 
 // warnOfUnknownProject warns that unreported findings do not count as fixed, because nothing tells which projects of
 // the repository were scanned.
-func (out *Compared) warnOfUnknownProject(b *Batch, findings []v1alpha1.Finding, unreported map[string]bool) {
-	gone := func(f v1alpha1.Finding) bool { return f.Spec.Closed == nil && unreported[f.Name] }
-	if slices.ContainsFunc(findings, gone) {
-		out.Warnings = append(out.Warnings, fmt.Sprintf("No result and no scanned file of %s says which project of the "+
-			"repository was scanned, so no finding counts as fixed. To count them, name the project with --project "+
-			"(over REST upload to /v2/repos/{id}/projects/{project_id}/scans)", b.Tool))
+func (out *Compared) warnOfUnknownProject(tool string, unreported []*v1alpha1.Finding) {
+	if len(unreported) > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("No result and no scanned file (an artifact with the role "+
+			"analysisTarget) of %s says which project of the repository was scanned, so no finding counts as fixed. To count "+
+			"them, have the tool list the files that it scanned. If these are of one project, you can name that with "+
+			"--project instead (over REST upload to /v2/repos/{id}/projects/{project_id}/scans)", tool))
 	}
 }
 
@@ -411,17 +413,21 @@ func ofJobs(batches []*Batch, past history, findings []v1alpha1.Finding) map[str
 	return names
 }
 
-// fixed counts an open finding of the base that the batches of its scan job do not report.
-func (out *Compared) fixed(b Base, f *v1alpha1.Finding) {
+// hadOpen reports whether the finding was in the base when the pull request began, and is open.
+func (b Base) hadOpen(f *v1alpha1.Finding) bool {
 	detected := f.CreationTimestamp.Time
 	if at := f.Spec.DetectedAt; at != nil {
 		detected = at.Time
 	}
-	if f.Spec.Closed != nil || detected.After(b.Since) {
-		return
-	}
-	out.Fixed++
-	if len(out.Examples) < MostChanges {
-		out.Examples = append(out.Examples, shown(ActionClose, f.Name, &f.Spec.Details))
+	return f.Spec.Closed == nil && !detected.After(b.Since)
+}
+
+// countFixed counts open findings of the base that the batches of their scan job do not report.
+func (out *Compared) countFixed(fixed []*v1alpha1.Finding) {
+	for _, f := range fixed {
+		out.Fixed++
+		if len(out.Examples) < MostChanges {
+			out.Examples = append(out.Examples, shown(ActionClose, f.Name, &f.Spec.Details))
+		}
 	}
 }

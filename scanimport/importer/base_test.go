@@ -110,7 +110,11 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	out := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: in("b/lock")[:1]}, l.there()...)
 	harness.Same(t, "of an unknown project: known, fixed, warnings", []int{1, 0, 1},
 		[]int{len(out.Known), out.Fixed, len(out.Warnings)})
-	base.Scanned = nil
+	started := base.Since
+	base.Since = time.Time{}
+	out = compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}}, l.there()...)
+	harness.Same(t, "of an unknown project, found in the base since: warnings", 0, len(out.Warnings))
+	base.Since, base.Scanned = started, nil
 
 	// The file of b is renamed while that of a is alike.
 	l.scan(&Batch{Tool: "lint", Category: v1alpha1.CategoryPackage, Analysis: "b", Results: in("b/lock")}, func(int, string) {})
