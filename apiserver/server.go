@@ -31,6 +31,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 // The bounds of a connection. A response may contain 1,000 findings and go to a slow client.
@@ -56,9 +57,9 @@ const shutdownTimeout = cluster.Patience + 5*time.Second
 // can close.
 const exportEndTimeout = 5 * time.Second
 
-// uploadEndTimeout is how long before the end of shutdownTimeout imports are stopped, so that their end can be
-// recorded.
-const uploadEndTimeout = 12 * time.Second
+// uploadEndTimeout is how long before the end of shutdownTimeout imports are stopped, so that their last write can be
+// finished, their end recorded, and their Leases released.
+const uploadEndTimeout = importer.FinishTimeout + importer.EndTimeout + 3*time.Second
 
 // flushTimeout is how much of shutdownTimeout sending the last traces may take.
 const flushTimeout = 5 * time.Second

@@ -23,9 +23,8 @@ import (
 // EndTimeout bounds the last write of a Scan, which happens even when the import is being stopped.
 const EndTimeout = 10 * time.Second
 
-// finishTimeout is how long a write that has begun may go on after the import was stopped. With EndTimeout it is as long
-// as the facade's uploads have at its shutdown.
-const finishTimeout = 2 * time.Second
+// FinishTimeout is how long a write that has begun may go on after the import was stopped. The end is recorded next.
+const FinishTimeout = 2 * time.Second
 
 // FinishWrite calls write unless ctx has ended. If ctx ends during the write, the API server may carry it out
 // nevertheless, and what is stored must not be reported as failed: so the write goes on for a short time. If the Lease
@@ -37,7 +36,7 @@ func FinishWrite(ctx context.Context, write func(ctx context.Context) error) err
 	last, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() {
-		cause, patience := context.Cause(ctx), finishTimeout
+		cause, patience := context.Cause(ctx), FinishTimeout
 		if errors.Is(cause, errLeaseLost) {
 			patience = 0
 		}

@@ -88,7 +88,7 @@ func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 }
 
 func TestALostLeaseCutsOffAWriteAtOnce(t *testing.T) {
-	for cause, want := range map[error]time.Duration{errLeaseLost: 0, errors.New("stopped"): finishTimeout} {
+	for cause, want := range map[error]time.Duration{errLeaseLost: 0, errors.New("stopped"): FinishTimeout} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithCancelCause(t.Context())
 			begun := time.Now()
