@@ -393,13 +393,19 @@ func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 		http.StatusTooManyRequests:     http.StatusForbidden,
 		http.StatusInternalServerError: http.StatusForbidden,
 		noAnswer:                       http.StatusForbidden,
+		panics:                         http.StatusForbidden,
 	} {
 		t.Run(fmt.Sprint(code), func(t *testing.T) { othersAreDecided(t, code, later) })
 	}
 }
 
-// noAnswer is the code of a connection that ends without an answer.
-const noAnswer = 0
+// In place of codes.
+const (
+	// noAnswer stands for a connection that ends without an answer.
+	noAnswer = -iota
+	// panics stands for a fault of the controllers.
+	panics
+)
 
 // othersAreDecided lets the API server answer with the first code to all writes of an operation's first run but the last,
 // and with the later code to those of later runs.
@@ -434,6 +440,8 @@ func othersAreDecided(t *testing.T, code, later int) {
 				err = errors.Join(c.Patch(q.Context(), f, decision), json.NewEncoder(answer).Encode(f))
 			case code == noAnswer:
 				err = io.ErrUnexpectedEOF
+			case code == panics:
+				panic("a finding that nobody thought of")
 			default:
 				answer.WriteHeader(code)
 			}

@@ -97,13 +97,17 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	group.SetLimit(maxAtOnce)
 	failures := make([]error, len(entries))
 	for i := range entries {
-		group.Go(safely.Func(func() (err error) {
+		decide := safely.Func(func() (err error) {
 			results[i], err = r.decide(inGroup, writer, operation, &entries[i], begun)
+			return err
+		})
+		group.Go(func() error {
+			err := decide()
 			if !begun && ctx.Err() == nil {
 				failures[i], err = err, nil
 			}
 			return err
-		}))
+		})
 	}
 	return cmp.Or(group.Wait(), cmp.Or(failures...))
 }
