@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -460,6 +462,40 @@ func othersAreDecided(t *testing.T, code, later int) {
 	clock.Step(refusalPatience + time.Second)
 	ended, _ := reconciled(t, r, operation.Name)
 	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(ended))
+}
+
+// Two organizations whose webhooks hang would else keep both workers from all others.
+func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		selected := v1alpha1.NewTime(time.Now())
+		operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
+		operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationRunning, SelectedAt: &selected, Parts: 1}
+		entries, objects := []rules.Entry{}, []client.Object{operation}
+		for i := range 100 {
+			f := builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
+			entries, objects = append(entries, rules.NewEntry(f)), append(objects, f)
+		}
+		parts, _, err := rules.Parts(operation, entries)
+		harness.Must(t, err)
+		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).
+			WithStatusSubresource(operation).WithObjects(append(objects, parts[0])...).Build()
+		writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+			func(q *http.Request) (*http.Response, error) {
+				if path.Base(q.URL.Path) == "f-0" {
+					return nil, errors.New("the first failure")
+				}
+				<-q.Context().Done()
+				return nil, q.Context().Err()
+			})})
+		harness.Must(t, err)
+		r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}, Client: c, Live: c}, local: clock.RealClock{},
+			as: func(string) (rest.Interface, error) { return writer, nil }}
+		began := time.Now()
+		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
+		if took := time.Since(began); took > partTimeout || err == nil || !strings.Contains(err.Error(), "the first failure") {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
 }
 
 func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {

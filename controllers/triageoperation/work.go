@@ -29,6 +29,9 @@ const (
 	maxAtOnce = 4
 	// refusalPatience is how long the API server may refuse a finding or a part before it counts as failed.
 	refusalPatience = 2 * time.Minute
+	// partTimeout bounds one run through a part. It leaves the reconcile, which may take two minutes, time to store why
+	// the run failed, and others get the worker.
+	partTimeout = time.Minute
 	// maxTries bounds the retries for a finding that others write at the same time.
 	maxTries = 10
 )
@@ -93,6 +96,8 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, partTimeout)
+	defer cancel()
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(maxAtOnce)
 	failures := make([]error, len(entries))
@@ -109,7 +114,8 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 			return err
 		})
 	}
-	return cmp.Or(group.Wait(), cmp.Or(failures...))
+	// What failed before the time was up explains why it was.
+	return cmp.Or(append(failures, group.Wait())...)
 }
 
 // errOutdated means that the finding differs from what was selected, maybe only because the cache is behind: the set of
