@@ -462,6 +462,9 @@ func othersAreDecided(t *testing.T, code, later int) {
 	clock.Step(refusalPatience + time.Second)
 	ended, _ := reconciled(t, r, operation.Name)
 	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(ended))
+	if why := ended.Status.Failures[0].Message; code == http.StatusConflict && !strings.HasPrefix(why, "each of 10 writes of finding") {
+		t.Errorf("it failed because %q", why)
+	}
 }
 
 // Two organizations whose webhooks hang would else keep both workers from all others.

@@ -122,9 +122,9 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 // an undo may have been read from the API server.
 var errOutdated = errors.New("the cache may show an earlier decision")
 
-// errContended means that each of maxTries writes of a finding ended in a conflict: others keep writing it, or a
-// webhook refuses it with that code.
-var errContended = errors.New("others keep writing finding")
+// refusal is an error of the API server that usually passes by itself, but did not: a webhook refuses the write with
+// that code. It does not unwrap to that error, after which a reconcile is repeated without a growing pause.
+type refusal struct{ error }
 
 // decide applies the operation to one finding. The returned error is temporary.
 func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
@@ -155,8 +155,8 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 			return r.outcomeOf(operation, err)
 		}
 	}
-	// It no longer wraps the conflict, after which a reconcile is repeated without a growing pause.
-	return r.outcomeOf(operation, fmt.Errorf("%w %s: %s", errContended, key.Name, err.Error()))
+	err = fmt.Errorf("each of %d writes of finding %s ended in a conflict: %w", maxTries, key.Name, refusal{err})
+	return r.outcomeOf(operation, err)
 }
 
 // outcomeOf separates permanent errors about the finding from temporary ones.
@@ -172,7 +172,8 @@ func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (
 
 // permanent reports whether the API server will refuse the finding or the part again. A starting API server knows
 // neither roles nor policies for a while, and a token may just be renewed, so a refusal that is not about the content
-// becomes permanent only after refusalPatience.
+// becomes permanent only after refusalPatience. That counts per operation: once one finding has used it up, another that
+// others write again and again fails in the same run.
 func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) bool {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) {
 		return true
@@ -182,7 +183,8 @@ func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) b
 
 // isRefusal reports whether the API server refused a write, and may refuse it again.
 func isRefusal(err error) bool {
-	return removal.IsRefusal(err) || errors.Is(err, errContended)
+	_, is := errors.AsType[refusal](err)
+	return is || removal.IsRefusal(err)
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {
