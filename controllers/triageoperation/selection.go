@@ -283,7 +283,7 @@ func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperati
 	part *v1alpha1.TriageOperationPart) error {
 	err := r.Client.Create(ctx, part.DeepCopy())
 	if !apierrors.IsAlreadyExists(err) {
-		return err
+		return asRefusal(err)
 	}
 	stored := &v1alpha1.TriageOperationPart{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(part), stored); err != nil {

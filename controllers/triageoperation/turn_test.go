@@ -337,28 +337,31 @@ func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 }
 
 func TestARefusedWriteOfAPartIsShown(t *testing.T) {
+	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
-	operation.Status.Parts = 1
+	selected := v1alpha1.NewTime(clock.Now().Add(-time.Hour))
+	operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationRunning, SelectedAt: &selected, Parts: 1}
 	f := builder.Finding("f-1").In("org-acme").Build()
 	entry := rules.NewEntry(f)
 	entry.Unknown = true // nothing is written to it
 	parts, _, err := rules.Parts(operation, []rules.Entry{entry})
 	harness.Must(t, err)
+	// A webhook may choose the code of a conflict.
+	freeze := apierrors.NewConflict(schema.GroupResource{Resource: "triageoperationparts"}, "m-000", errors.New("a change freeze"))
 	for _, member := range []string{"begun", "outcomes"} {
-		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(f.DeepCopy(), parts[0].DeepCopy()).
+		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithStatusSubresource(operation).
+			WithObjects(f.DeepCopy(), operation.DeepCopy(), parts[0].DeepCopy()).
 			WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object,
 				patch client.Patch, options ...client.PatchOption) error {
 				if data, err := patch.Data(object); err != nil || strings.Contains(string(data), member) {
-					return errors.Join(err, errors.New("a change freeze"))
+					return errors.Join(err, freeze)
 				}
 				return c.Patch(ctx, object, patch, options...)
 			}}).Build()
-		r := &Reconciler{Base: reconcile.Base{Clock: clocktesting.NewFakeClock(time.Now()), Client: c, Live: c},
+		r := &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c, Recorder: &events.FakeRecorder{}}, local: clock,
 			as: func(string) (rest.Interface, error) { return &rest.RESTClient{}, nil }}
-		s := reconcile.NewScope(operation.DeepCopy())
-		s.Begin(r.Clock.Now())
-		err = r.workThroughPart(t.Context(), s)
-		ready := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
+		ready := v1alpha1.FindCondition(stored(t, r, "m").Status.Conditions, v1alpha1.ConditionReady)
 		if err == nil || ready == nil || !strings.Contains(ready.Message, "a change freeze") {
 			t.Errorf("%s: the error is %v, and Ready is %+v", member, err, ready)
 		}
@@ -518,6 +521,10 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	clock.Step(refusalPatience + time.Second)
 	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
 		t.Errorf("after %s: %v, phase %q", refusalPatience, err, s.Status.Phase)
+	}
+	s.Status.Phase, refusal = "", apierrors.NewConflict(parts, "m-000", errors.New("a webhook chose that code"))
+	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
+		t.Errorf("refused with a conflict: %v, phase %q", err, s.Status.Phase)
 	}
 	s.Status.Phase, refusal = "", apierrors.NewNotFound(parts, "m-000")
 	if err := r.keepSet(t.Context(), s, set, 0); err == nil || s.Status.Phase == v1alpha1.OperationFailed {

@@ -181,6 +181,14 @@ func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) b
 	return isRefusal(err) && r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > refusalPatience
 }
 
+// asRefusal returns the error of a write that depends on no version, as a refusal if it is a conflict.
+func asRefusal(err error) error {
+	if apierrors.IsConflict(err) {
+		return refusal{err}
+	}
+	return err
+}
+
 // isRefusal reports whether the API server refused a write, and may refuse it again.
 func isRefusal(err error) bool {
 	_, is := errors.AsType[refusal](err)
@@ -220,7 +228,7 @@ func (r *Reconciler) change(ctx context.Context, s *scope, members map[string]an
 	part := &v1alpha1.TriageOperationPart{}
 	part.Namespace, part.Name = s.Object.Namespace, rules.PartName(s.Object.Name, int(s.Status.DoneParts))
 	if err := r.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return errors.Join(fmt.Errorf("record how far part %q has come", part.Name), err)
+		return errors.Join(fmt.Errorf("record how far part %q has come", part.Name), asRefusal(err))
 	}
 	return nil
 }
