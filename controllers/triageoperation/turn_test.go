@@ -362,7 +362,7 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 			as: func(string) (rest.Interface, error) { return &rest.RESTClient{}, nil }}
 		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
 		ready := v1alpha1.FindCondition(stored(t, r, "m").Status.Conditions, v1alpha1.ConditionReady)
-		if err == nil || ready == nil || !strings.Contains(ready.Message, "a change freeze") {
+		if err == nil || ready == nil || !strings.Contains(ready.Message, `"record the progress of part m-000: Operation cannot`) {
 			t.Errorf("%s: the error is %v, and Ready is %+v", member, err, ready)
 		}
 	}

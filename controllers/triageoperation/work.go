@@ -228,7 +228,7 @@ func (r *Reconciler) change(ctx context.Context, s *scope, members map[string]an
 	part := &v1alpha1.TriageOperationPart{}
 	part.Namespace, part.Name = s.Object.Namespace, rules.PartName(s.Object.Name, int(s.Status.DoneParts))
 	if err := r.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return errors.Join(fmt.Errorf("record how far part %q has come", part.Name), asRefusal(err))
+		return fmt.Errorf("record the progress of part %s: %w", part.Name, asRefusal(err))
 	}
 	return nil
 }
