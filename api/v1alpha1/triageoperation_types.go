@@ -30,7 +30,7 @@ const (
 	// ReasonPartsLost: a part of the operation's set, or of the operation that it undoes, has been removed or cannot be
 	// read; or a part of the undone operation does not record which of its findings were changed.
 	ReasonPartsLost = "PartsLost"
-	// ReasonPartsRefused: the API server refuses to store a part of the operation's set.
+	// ReasonPartsRefused: the API server refuses to store a part of the operation's set, or that work on it begins.
 	ReasonPartsRefused = "PartsRefused"
 	// ReasonOperationExpired: the end of the decision had passed before the operation decided about anything.
 	ReasonOperationExpired = "Expired"

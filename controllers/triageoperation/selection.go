@@ -264,12 +264,7 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 	}
 	for _, part := range parts {
 		if err := r.keep(ctx, s.Object, part); err != nil {
-			if !r.permanent(s.Object, err) {
-				return err
-			}
-			fail(s, v1alpha1.ReasonPartsRefused, fmt.Sprintf("The API server refuses to store the part %q: %q. "+
-				"Fix the cause, then create another operation.", part.Name, conditions.Shortened(err.Error())))
-			return nil
+			return r.partRefused(s, fmt.Errorf("store part %s: %w", part.Name, err))
 		}
 	}
 	record(s, set)

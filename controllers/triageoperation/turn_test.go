@@ -348,7 +348,10 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 	harness.Must(t, err)
 	// A webhook may choose the code of a conflict.
 	freeze := apierrors.NewConflict(schema.GroupResource{Resource: "triageoperationparts"}, "m-000", errors.New("a change freeze"))
-	for _, member := range []string{"begun", "outcomes"} {
+	for member, then := range map[string]v1alpha1.OperationPhase{
+		"begun":    v1alpha1.OperationFailed,
+		"outcomes": v1alpha1.OperationRunning, // as failed, it could not be undone
+	} {
 		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithStatusSubresource(operation).
 			WithObjects(f.DeepCopy(), operation.DeepCopy(), parts[0].DeepCopy()).
 			WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object,
@@ -365,6 +368,9 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 		if err == nil || ready == nil || !strings.Contains(ready.Message, `"record the progress of part m-000: Operation cannot`) {
 			t.Errorf("%s: the error is %v, and Ready is %+v", member, err, ready)
 		}
+		clock.Step(refusalPatience + time.Second)
+		_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
+		harness.Same(t, "the phase once "+member+" is refused for long", then, stored(t, r, "m").Status.Phase)
 	}
 }
 

@@ -54,11 +54,14 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	}
 	results := make([]result, len(entries))
 	if part.Outcomes == "" {
-		if err := r.carryOut(ctx, s, entries, results, part.Begun); err != nil {
+		err := r.carryOut(ctx, s, entries, results, part.Begun)
+		if err != nil {
 			if stack := safely.Stack(err); stack != "" {
 				ctrl.LoggerFrom(ctx).Error(err, "decide about a finding", "stack", stack)
 			}
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
+		}
+		if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
 			return err
 		}
 	} else {
@@ -74,12 +77,13 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 }
 
 // carryOut decides about the findings of the current part, between two writes of it: that it has begun, unless an
-// earlier run has recorded that, and the outcomes.
+// earlier run has recorded that, and the outcomes. If the first is refused for long, the operation fails: earlier parts
+// can be undone. If the outcomes are, it waits: without them nothing could undo what is decided.
 func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Entry,
 	results []result, begun bool) error {
 	if !begun {
 		if err := r.change(ctx, s, map[string]any{"begun": true}); err != nil {
-			return err
+			return r.partRefused(s, err)
 		}
 	}
 	if err := r.perform(ctx, s.Object, entries, results, begun); err != nil {
@@ -187,6 +191,16 @@ func asRefusal(err error) error {
 		return refusal{err}
 	}
 	return err
+}
+
+// partRefused returns the error of the write of a part, unless it is permanent: then the operation fails.
+func (r *Reconciler) partRefused(s *scope, err error) error {
+	if !r.permanent(s.Object, err) {
+		return err
+	}
+	fail(s, v1alpha1.ReasonPartsRefused, fmt.Sprintf("The API server refuses to store a part of the set: %q. "+
+		"Fix the cause, then create another operation.", conditions.Shortened(err.Error())))
+	return nil
 }
 
 // isRefusal reports whether the API server refused a write, and may refuse it again.
