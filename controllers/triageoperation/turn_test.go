@@ -383,8 +383,11 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		t.Error("it failed at once: a starting API server knows no roles")
 	}
 	clock.Step(refusalPatience + time.Second)
-	if came, err := r.outcomeOf(mine, forbidden); err != nil || came.outcome != rules.Failed {
-		t.Errorf("after %s: %v, %v", refusalPatience, came, err)
+	chosenByAWebhook := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "findings"}, "f-1")
+	for _, refused := range []error{forbidden, chosenByAWebhook} {
+		if came, err := r.outcomeOf(mine, refused); err != nil || came.outcome != rules.Failed {
+			t.Errorf("after %s: %v, %v", refusalPatience, came, err)
+		}
 	}
 	if _, err := r.outcomeOf(other, forbidden); err == nil {
 		t.Error("another operation's patience is over as well")
@@ -400,6 +403,8 @@ func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 		http.StatusMethodNotAllowed:           http.StatusMethodNotAllowed,
 		http.StatusUnavailableForLegalReasons: http.StatusUnavailableForLegalReasons,
 		http.StatusConflict:                   http.StatusConflict,
+		http.StatusNotFound:                   http.StatusNotFound,
+		http.StatusGone:                       http.StatusGone,
 		// No refusal: it is over by the next run.
 		http.StatusTooManyRequests:     http.StatusForbidden,
 		http.StatusInternalServerError: http.StatusForbidden,
@@ -471,7 +476,7 @@ func othersAreDecided(t *testing.T, code, later int) {
 	clock.Step(refusalPatience + time.Second)
 	ended, _ := reconciled(t, r, operation.Name)
 	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(ended))
-	if why := ended.Status.Failures[0].Message; code == http.StatusConflict && !strings.HasPrefix(why, "each of 10 writes of finding") {
+	if why := ended.Status.Failures[0].Message; code == http.StatusNotFound && !strings.HasPrefix(why, "each of 10 writes of finding") {
 		t.Errorf("it failed because %q", why)
 	}
 }
@@ -514,10 +519,13 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	parts := schema.GroupResource{Resource: "triageoperationparts"}
 	refusal := apierrors.NewForbidden(parts, "m-000", errors.New("exceeded quota"))
-	refusing := interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-		return refusal
-	}}
-	r := &Reconciler{Base: reconcile.Base{Client: interceptor.NewClient(nil, refusing)}, local: clock}
+	refusing := interceptor.NewClient(nil, interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal },
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewNotFound(parts, "m-000")
+		},
+	})
+	r := &Reconciler{Base: reconcile.Base{Client: refusing, Live: refusing}, local: clock}
 	s := reconcile.NewScope(builder.TriageOperation("m", "G1").Build())
 	s.Begin(clock.Now())
 	set := []chosen{{entry: rules.NewEntry(builder.Finding("f-1").Build())}}
@@ -528,11 +536,15 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
 		t.Errorf("after %s: %v, phase %q", refusalPatience, err, s.Status.Phase)
 	}
-	s.Status.Phase, refusal = "", apierrors.NewConflict(parts, "m-000", errors.New("a webhook chose that code"))
-	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
-		t.Errorf("refused with a conflict: %v, phase %q", err, s.Status.Phase)
+	for _, refusal = range []*apierrors.StatusError{
+		apierrors.NewConflict(parts, "m-000", errors.New("a webhook chose that code")), apierrors.NewNotFound(parts, "m-000"),
+	} {
+		s.Status.Phase = ""
+		if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
+			t.Errorf("refused with %v: %v, phase %q", refusal, err, s.Status.Phase)
+		}
 	}
-	s.Status.Phase, refusal = "", apierrors.NewNotFound(parts, "m-000")
+	s.Status.Phase, refusal = "", apierrors.NewAlreadyExists(parts, "m-000")
 	if err := r.keepSet(t.Context(), s, set, 0); err == nil || s.Status.Phase == v1alpha1.OperationFailed {
 		t.Error("it failed because a part that was in its way has been removed")
 	}

@@ -155,11 +155,12 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 		if err = write(ctx, writer, finding, &step); err == nil {
 			return result{outcome: step.Outcome}, nil
 		}
-		if !apierrors.IsConflict(err) {
+		// After a NotFound, too, the finding is read again: a webhook may choose that code.
+		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 			return r.outcomeOf(operation, err)
 		}
 	}
-	err = fmt.Errorf("each of %d writes of finding %s ended in a conflict: %w", maxTries, key.Name, refusal{err})
+	err = fmt.Errorf("each of %d writes of finding %s failed: %w", maxTries, key.Name, asRefusal(err))
 	return r.outcomeOf(operation, err)
 }
 
@@ -185,9 +186,9 @@ func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) b
 	return isRefusal(err) && r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > refusalPatience
 }
 
-// asRefusal returns the error of a write that depends on no version, as a refusal if it is a conflict.
+// asRefusal returns the error of a write, as a refusal if it is one that no newer state of the object explains.
 func asRefusal(err error) error {
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return refusal{err}
 	}
 	return err
@@ -203,10 +204,11 @@ func (r *Reconciler) partRefused(s *scope, err error) error {
 	return nil
 }
 
-// isRefusal reports whether the API server refused a write, and may refuse it again.
+// isRefusal reports whether the API server refused a write, and may refuse it again. Gone and AlreadyExists are codes
+// that a webhook chose: by itself the API server does not answer these writes so.
 func isRefusal(err error) bool {
 	_, is := errors.AsType[refusal](err)
-	return is || removal.IsRefusal(err)
+	return is || removal.IsRefusal(err) || apierrors.IsGone(err) || apierrors.IsAlreadyExists(err)
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {
