@@ -20,7 +20,7 @@ type answer struct{ date, at time.Time }
 
 var (
 	lastAnswer atomic.Pointer[answer]
-	logged     = rate.Sometimes{Interval: 10 * time.Minute}
+	logged     = &rate.Sometimes{Interval: 10 * time.Minute}
 )
 
 // Observe makes the clients of this config note the API server's time. A process has one API server of the kinds.
@@ -74,20 +74,19 @@ func (Clock) Now() time.Time {
 	case !known || ahead.Abs() < MostAhead:
 		return now
 	case ahead < 0:
-		report("The clock of this machine is more than five minutes behind the API server's: "+
-			"set the one that is wrong. Until then what is due ends late, and controllers date changes too early: "+
-			"an operation that waits for its turn may replace what a person decides meanwhile", "behind", -ahead)
+		report("behind", -ahead, "what is due ends late, and if this process is the controllers, they date changes too early: "+
+			"an operation that waits for its turn may replace what a person decides meanwhile")
 		return now
 	}
-	report("The clock of this machine is more than five minutes ahead of the API server's: "+
-		"set the one that is wrong. Until then the API server's time decides what is due and what ends", "ahead", ahead)
+	report("ahead of", ahead, "the API server's time decides what is due and what ends")
 	return server.Add(MostAhead)
 }
 
-// report logs that this machine's clock is ahead of the API server's, or behind it, by that much.
-func report(message, direction string, by time.Duration) {
+// report logs that this machine's clock is ahead of the API server's, or behind it, by that much, and what follows.
+func report(direction string, by time.Duration, consequence string) {
 	logged.Do(func() {
-		log.Log.WithName("apitime").Info(message, direction, by.Round(time.Second).String())
+		log.Log.WithName("apitime").Info("The clock of this machine is more than five minutes "+direction+
+			" the API server's: set the one that is wrong. Until then "+consequence, "by", by.Round(time.Second).String())
 	})
 }
 
