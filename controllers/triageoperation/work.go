@@ -177,8 +177,8 @@ func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (
 
 // permanent reports whether the API server will refuse the finding or the part again. A starting API server knows
 // neither roles nor policies for a while, and a token may just be renewed, so a refusal that is not about the content
-// becomes permanent only after refusalPatience. That counts per operation: once one finding has used it up, another that
-// others write again and again fails in the same run.
+// becomes permanent only after refusalPatience. That counts per operation: once one finding has used it up, another
+// that others write again and again fails in the same run.
 func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) bool {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) {
 		return true

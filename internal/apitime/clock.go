@@ -74,8 +74,8 @@ func (Clock) Now() time.Time {
 	case !known || ahead.Abs() < MostAhead:
 		return now
 	case ahead < 0:
-		report("behind", -ahead, "what is due ends late, and if this process is the controllers, they date changes too early: "+
-			"an operation that waits for its turn may replace what a person decides meanwhile")
+		report("behind", -ahead, "what is due ends late, and if this process is the controllers, they date changes too "+
+			"early: an operation that waits for its turn may replace what a person decides meanwhile")
 		return now
 	}
 	report("ahead of", ahead, "the API server's time decides what is due and what ends")
