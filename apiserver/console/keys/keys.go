@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -51,6 +52,8 @@ func standingOf(k client.APIKey, now time.Time) standing {
 	case k.Disabled && ended:
 		const next = "It has also ended. Delete it, or enable it and rotate it with the command above."
 		return standing{"disabled", ui.Plain, next + withNewEnd}
+	case k.Disabled && k.ExpiresAt == nil:
+		return standing{"disabled", ui.Plain, strings.TrimSpace("It also has no token. " + notReady(k))}
 	case k.Disabled:
 		return standing{"disabled", ui.Plain, "It is refused until somebody enables it again."}
 	case k.ExpiresAt == nil:

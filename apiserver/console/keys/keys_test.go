@@ -20,6 +20,8 @@ func TestAKeySaysHowItStands(t *testing.T) {
 		{client.APIKey{ExpiresAt: in(0)}, "ended", "It is refused. Delete it, or rotate it with the command above." + withNewEnd},
 		{client.APIKey{ExpiresAt: in(time.Hour), Disabled: true}, "disabled", "It is refused until somebody enables it again."},
 		{client.APIKey{ExpiresAt: in(0), Disabled: true}, "disabled", "It has also ended. Delete it, or enable it and rotate it with the command above." + withNewEnd},
+		{client.APIKey{Disabled: true, Conditions: refused}, "disabled", "It also has no token. A Secret of its name exists."},
+		{client.APIKey{Disabled: true}, "disabled", "It also has no token."},
 		{client.APIKey{}, "not issued", "The controllers have yet to issue its token."},
 		{client.APIKey{Conditions: refused}, "not issued", "A Secret of its name exists."},
 		{client.APIKey{ExpiresAt: in(2 * soon), Conditions: refused}, "not ready", "A Secret of its name exists."},
