@@ -41,11 +41,11 @@ async function poll() {
   const followed = part();
   if (!followed?.hasAttribute("data-follow") && !followed?.dataset.kinds) return;
   if (document.hidden) {
-    document.addEventListener("visibilitychange", poll, { once: true });
+    document.addEventListener("visibilitychange", () => setTimeout(poll, scarceFor()), { once: true });
     return;
   }
   if (missed || (!connected && followed.hasAttribute("data-follow"))) await again();
-  setTimeout(poll, wait);
+  setTimeout(poll, Math.max(wait, scarceFor()));
 }
 
 /** Elements that a person may have focused, unfolded or scrolled. */
