@@ -208,7 +208,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	if !errors.As(err, &failure) {
 		failure, cause = api.Failed(http.StatusInternalServerError, ""), err
 	}
-	login := Path + "login?next=" + url.QueryEscape(c.next(r))
+	login := c.login(r)
 	if failure.Status == http.StatusUnauthorized && !v.Scripted {
 		if r.Method == http.MethodPost {
 			login += "&unchanged="
@@ -234,6 +234,19 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	answer.setDataAge(max(failure.DataAge, v.DataAge()))
 	answer.Err = cause
 	return answer
+}
+
+// maxNext is how long the address of a form may be to be part of the login's, which escapes it once more: proxies allow
+// a few kB of headers, and would refuse the redirect to the login.
+const maxNext = 2 << 10
+
+// login returns the address of the login that leads back to the page.
+func (c *Console) login(r *http.Request) string {
+	next := c.next(r)
+	if r.Method == http.MethodPost && len(next) > maxNext {
+		next = Path
+	}
+	return Path + "login?next=" + url.QueryEscape(next)
 }
 
 // next returns where to go after the login: the requested page, or that of the form if the request was a change. A
