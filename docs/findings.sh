@@ -25,14 +25,14 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM # else dash ends without the trap above
 answer=$work/answer
 header="Authorization: Bearer $FINDINGS_API_KEY"
-service="the service at $FINDINGS_URL"
+service="the service at ${FINDINGS_URL##*@}" # without a password
 
 # encode prints a text as it is written in a query.
 encode() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }
 
 # call sends a request and keeps the answer. What the service is asked for may be asked for again: after 429, 5xx and a
 # lost connection. curl reads the header from its standard input: other users of the machine see arguments, and a job
-# that is killed leaves its files behind. Messages name it as $service.
+# that is killed leaves its files behind. Messages name it as $service: an address may contain a password.
 call() {
   code=$(printf 'header = "%s"\n' "$header" |
     curl --silent --show-error --retry "${RETRIES:-5}" --retry-all-errors --max-time 600 --config - \
@@ -95,7 +95,7 @@ has status completed || fail "the answer names no scan: it is not the service's"
 if [ -n "$PULL_REQUEST" ] && [ -n "${COMMENT_URL:-}" ]; then
   printf '{"body":%s}' "$(json markdown)" >"$work/comment"
   # A comment that is lost does not change the verdict, and one that may have arrived is not sent again.
-  (answer=$work/reply RETRIES=0 header=${COMMENT_HEADER:-} service="COMMENT_URL (${COMMENT_URL%%\?*})" &&
+  (answer=$work/reply RETRIES=0 header=${COMMENT_HEADER:-} service=COMMENT_URL &&
     call --header 'Content-Type: application/json' --data-binary "@$work/comment" "$COMMENT_URL") ||
     echo "findings: the comment could not be written" >&2
 fi

@@ -343,8 +343,8 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"a branch", sarif(numbered(30)...), nil, 0, `"status":"completed"`},
 		{"a pull request with nothing new", sarif(numbered(30)...), pullRequest, 0, `"gate":"passed"`},
 		{"a pull request with something new", sarif("one"), pullRequest, 3, "the gate failed"},
-		{"a comment without an answer", sarif("one"), comment("http://127.0.0.1:1/c?secret"), 3, "no answer from COMMENT_URL (http://127.0.0.1:1/c)\n"},
-		{"a comment that is refused", sarif("one"), comment(facade.url("/v2/c")), 3, "COMMENT_URL (" + facade.url("/v2/c") + ") answered 40"},
+		{"a comment without an answer", sarif("one"), comment("http://bot:secret@127.0.0.1:1/c"), 3, "no answer from COMMENT_URL\n"},
+		{"a comment that is refused", sarif("one"), comment(strings.Replace(facade.url("/v2/c"), "//", "//bot:secret@", 1)), 3, "findings: COMMENT_URL answered 40"},
 		{"a title that looks like an answer", injected, pullRequest, 3, "the gate failed"},
 		{"a scanner that crashed, in a pull request", crashed, pullRequest, 1, "did not cover everything"},
 		{"a scanner that crashed, on the branch", crashed, nil, 1, "the import failed"},
@@ -368,7 +368,8 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		t.Errorf("%d reviews, want 1", len(reviews))
 	}
 	j.env["FINDINGS_API_KEY"] = "none"
-	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, " answered 401") {
+	j.env["FINDINGS_URL"] = strings.Replace(j.env["FINDINGS_URL"], "//", "//bot:secret@", 1)
+	if out, status := script(sarif("one")); status != 1 || !strings.Contains(out, "the service at "+facade.Address()+" answered 401") {
 		t.Errorf("a key that is none: status %d, printed %s", status, out)
 	}
 	j.env["REPOSITORY"] = "acme/repo"
