@@ -224,11 +224,6 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 		return false, err
 	}
 	status := &w.operation.Status
-	if w.undo != "" && status.WouldChange == 0 {
-		if by := w.undoneBy(ctx); by != "" {
-			return false, fmt.Errorf("%s was undone already by %s: nothing is left to be restored", w.undo, by)
-		}
-	}
 	over := w.dryRun != dryRunNone || status.WouldChange == 0
 	if over || !w.quiet {
 		if err := w.preview(ctx); err != nil {
@@ -250,6 +245,9 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 				w.session.noteUnused(ctx, options.FieldSelector)
 			}
 		}
+		if by := w.undoneBy(ctx); by != "" {
+			fmt.Fprintf(w.streams.ErrOut, "%s was undone already by %s\n", w.undo, by)
+		}
 		return false, errors.Join(err, w.conclude())
 	}
 	agreed, err = confirm(ctx, w.streams, w.yes, fmt.Sprintf("%s %d findings in namespace %s", w.imperative(),
@@ -263,22 +261,29 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 // undoneBy returns the name of an operation that has undone the one to be undone, and was not undone itself; "" if
 // there is none, or if that is not known.
 func (w *operating) undoneBy(ctx context.Context) string {
-	undos := map[string]string{} // by what each undid
+	if w.undo == "" {
+		return ""
+	}
+	var undos []string
+	undone := map[string]bool{}
 	err := w.session.eachPage(ctx, kindOperation, 0, inNamespace(w.session.namespace),
 		func(items []unstructured.Unstructured) error {
 			for _, item := range items {
 				o, err := decode[v1alpha1.TriageOperation](item)
-				if err == nil && o.Status.Phase == v1alpha1.OperationCompleted && o.Status.Changed > 0 {
-					undos[string(o.Spec.Undo)] = o.Name
+				if err != nil || o.Status.Phase != v1alpha1.OperationCompleted || o.Status.Changed == 0 {
+					continue
+				}
+				if undone[string(o.Spec.Undo)] = true; string(o.Spec.Undo) == w.undo {
+					undos = append(undos, o.Name)
 				}
 			}
 			return nil
 		})
-	by := undos[w.undo]
-	if err != nil || undos[by] != "" {
+	undos = slices.DeleteFunc(undos, func(name string) bool { return undone[name] })
+	if err != nil || len(undos) == 0 {
 		return ""
 	}
-	return by
+	return undos[0]
 }
 
 func (w *operating) imperative() string {

@@ -103,7 +103,10 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 		t.Errorf("%d operations are listed, want 2:\n%s", n, a.stdout)
 	}
 	triager.findings("ops", "-o", "name").wants("triageoperation.appsec.dev/" + name[1] + "\n")
-	triager.findings("triage", "--undo", name[1], "--yes").fails(name[1] + " was undone already by undo-")
+	a = triager.findings("triage", "--undo", name[1], "--yes", "-o", "json").fails(name[1]+" was undone already by undo-", "4 of 4 findings failed")
+	if !json.Valid([]byte(a.stdout)) || !strings.Contains(a.stdout, `"f-0003"`) {
+		t.Errorf("the second undo prints %s", a.stdout)
+	}
 }
 
 func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
