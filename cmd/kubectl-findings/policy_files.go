@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -66,12 +65,11 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 		case is && kind == policyKind:
 			policy, err := o.file(object, info.Source)
 			policies, errs = append(policies, policy), append(errs, err)
-		case is && kind.Group == policyKind.Group && !exists(kind): // the API server would refuse it
-			errs = append(errs, fmt.Errorf("%s: %s has the apiVersion %s and the kind %s, which do not exist: "+
-				"check both (a policy has %s and %s)", info.Source, object.GetName(), object.GetAPIVersion(), kind.Kind,
-				policyKind.GroupVersion(), policyKind.Kind))
+		case is && kind.Group == policyKind.Group && len(similar(kind.Kind, []string{policyKind.Kind})) > 0:
+			errs = append(errs, fmt.Errorf("%s: %s has the apiVersion %s and the kind %s: did you mean %s and %s?",
+				info.Source, object.GetName(), object.GetAPIVersion(), kind.Kind, policyKind.GroupVersion(), policyKind.Kind))
 		default:
-			passed++ // A folder in Git may hold other kinds too.
+			passed++ // A folder in Git may hold other kinds too, even some that are newer than this plugin.
 		}
 	}
 	if passed > 0 {
@@ -87,12 +85,6 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 }
 
 var policyKind = v1alpha1.GroupVersion.WithKind("TriagePolicy")
-
-// exists reports whether the kind is one of ours.
-func exists(kind schema.GroupVersionKind) bool {
-	ours := runtime.NewScheme()
-	return v1alpha1.AddToScheme(ours) == nil && ours.Recognizes(kind)
-}
 
 // file refuses fields that the kind does not have: a misspelt field would have no effect.
 func (o *policyTestOptions) file(object *unstructured.Unstructured, source string) (*filedPolicy, error) {

@@ -76,6 +76,7 @@ func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
 		"mute.yaml":   policyFile("mute", "finding.ruleID in ['R1', 'R2', 'R3'] &&\nproject.owner == 'team-payments'", ""),
 		"other.yaml":  policyFile("other", "finding.score > 4.0", "  maxFindings: 2\n"),
 		"config.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+		"newer.yaml":  "apiVersion: appsec.dev/v1alpha1\nkind: FindingExport\nmetadata: {name: of-a-newer-version}\n",
 	})
 
 	for _, p := range []*person{viewer, triager} {
@@ -85,7 +86,7 @@ func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
 			"gained 1, lost 1, decided otherwise 0",
 			"gained  f-2  low     Title 2  (open -> muted by mute)", "lost    f-0  low     Title 0  (muted by mute -> open)",
 			"other in "+o.namespace, "no policy of this name", "0 decided alike by people; 4 failed",
-			"for example f-0: no such key: score", "skipped because they are not TriagePolicies: 1",
+			"for example f-0: no such key: score", "skipped because they are not TriagePolicies: 2",
 		)
 	}
 	viewer.findings("policy", "test", "-f", folder).
@@ -231,7 +232,7 @@ func TestAPolicyThatCannotBeTestedIsAnError(t *testing.T) {
 		"of another type":    {viewer, policyFile("p", "true", "  priority: high\n"), []string{"policy p: spec.priority must be of the type int32, not string"}},
 		"no expression":      {viewer, strings.Replace(good, "|-\n    true", "true", 1), []string{"policy p: spec.match must be of the type string, not bool"}},
 		"refused":            {triager, policyFile("p", "true", "  priority: 1001\n"), []string{"the API server refuses policy p", "spec.priority"}},
-		"no such version":    {viewer, strings.Replace(good, "v1alpha1", "v1", 1), []string{"p has the apiVersion appsec.dev/v1 and the kind TriagePolicy, which do not exist"}},
+		"no such version":    {viewer, strings.Replace(good, "v1alpha1", "v1", 1), []string{"p has the apiVersion appsec.dev/v1 and the kind TriagePolicy: did you mean appsec.dev/v1alpha1 and TriagePolicy?"}},
 		"no such kind":       {viewer, good + "---\n" + strings.Replace(good, "TriagePolicy", "TriagePolcy", 1), []string{"p has the apiVersion appsec.dev/v1alpha1 and the kind TriagePolcy"}},
 		"twice":              {viewer, good + "---\n" + good, []string{"policy p is declared twice"}},
 		"no policy":          {viewer, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", []string{"the files contain no TriagePolicy"}},
