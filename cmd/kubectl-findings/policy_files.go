@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -123,8 +124,23 @@ func mistyped(object *unstructured.Unstructured) error {
 	if !is {
 		return nil
 	}
-	return fmt.Errorf("%s must be of the type %s, not %s", wrong.Field, wrong.Type, wrong.Value)
+	given, number := strings.CutPrefix(wrong.Value, "number ")
+	if !number {
+		given = cmp.Or(inWords[wrong.Value], wrong.Value)
+	}
+	return fmt.Errorf("%s must be %s, not %s", wrong.Field, cmp.Or(expected[wrong.Type.Kind()], wrong.Type.String()), given)
 }
+
+// inWords describes JSON types as encoding/json names them, and expected those of fields.
+var (
+	inWords = map[string]string{
+		"object": "an object", "array": "a list", "string": "a text", "bool": "true or false", "number": "a number",
+	}
+	expected = map[reflect.Kind]string{
+		reflect.Struct: "an object", reflect.Map: "an object", reflect.Slice: "a list", reflect.String: "a text",
+		reflect.Bool: "true or false", reflect.Int32: "a whole number up to 2147483647",
+	}
+)
 
 func checkNamedOnce(policies []*filedPolicy) error {
 	var errs []error
