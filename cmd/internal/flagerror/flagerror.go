@@ -24,7 +24,7 @@ func Execute(ctx context.Context, root *cobra.Command) error {
 }
 
 // refuseUnknown makes the commands that cobra adds refuse what they do not know. They would print their help to
-// standard output and succeed, and a script of a misspelt shell would hold prose.
+// standard output and succeed, and a script of a misspelt or forgotten shell would hold prose.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -32,7 +32,10 @@ func refuseUnknown(root *cobra.Command) {
 		switch cmd.Name() {
 		case "help":
 			cmd.Args = func(_ *cobra.Command, topic []string) error {
-				_, _, err := root.Find(topic)
+				found, rest, err := root.Find(topic)
+				if err == nil && len(rest) > 0 {
+					err = fmt.Errorf("unknown command %q for %q", rest[0], found.CommandPath())
+				}
 				return err
 			}
 		case "completion":
@@ -40,8 +43,14 @@ func refuseUnknown(root *cobra.Command) {
 			for _, shell := range cmd.Commands() {
 				shells = append(shells, shell.Name())
 			}
-			cmd.Args = NoArguments("use one of " + strings.Join(shells, ", "))
-			cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			want := "use one of " + strings.Join(shells, ", ")
+			cmd.Args = cobra.ArbitraryArgs
+			cmd.RunE = func(_ *cobra.Command, given []string) error {
+				if len(given) == 0 {
+					return fmt.Errorf("no shell is given: %s", want)
+				}
+				return fmt.Errorf("unknown shell %q: %s", given[0], want)
+			}
 		}
 	}
 }

@@ -12,7 +12,10 @@ func TestAnUnknownCommandSaysWhatToWrite(t *testing.T) {
 		"contrller --now": "Did you mean this?\n\tcontroller\n",
 		"start --now":     `unknown command "start" for "program": see 'program --help'`,
 		"help contrller":  "Did you mean this?\n\tcontroller\n",
-		"completion tcsh": `takes no arguments, but got "tcsh": use one of bash, fish, powershell, zsh`,
+		"completion tcsh": `unknown shell "tcsh": use one of bash, fish, powershell, zsh`,
+		"completion":      "no shell is given: use one of bash, fish, powershell, zsh",
+		// cobra reports unknown words only after the program's own name.
+		"help completion tcsh": `unknown command "tcsh" for "program completion": see 'program --help'`,
 	} {
 		program := &cobra.Command{Use: "program", SilenceErrors: true, SilenceUsage: true}
 		program.AddCommand(&cobra.Command{Use: "controller", Run: func(*cobra.Command, []string) {}})
