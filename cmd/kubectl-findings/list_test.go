@@ -25,9 +25,9 @@ func TestAListOfNamesHoldsNothingElse(t *testing.T) {
 }
 
 func TestNamesAreAcceptedAsTheyArePrinted(t *testing.T) {
-	got := bare("Finding", "f-1", "finding.appsec.dev/f-2", "findings.appsec.dev/f-3", "finding/f-4", "findings/f-5",
-		"scan.appsec.dev/s-1")
-	harness.Same(t, "names", []string{"f-1", "f-2", "f-3", "f-4", "f-5", "scan.appsec.dev/s-1"}, got)
+	got := bare("Finding", "f-1", "finding.appsec.dev/f-2", "findings.appsec.dev/f-3", "finding/f-4", "Findings/f-5",
+		"fnd/f-6", "scan.appsec.dev/s-1", "scans/s-1")
+	harness.Same(t, "names", []string{"f-1", "f-2", "f-3", "f-4", "f-5", "f-6", "scan.appsec.dev/s-1", "scans/s-1"}, got)
 }
 
 // kubectl's printers of tables and names drop the errors of a full disk.

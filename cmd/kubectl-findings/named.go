@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -99,16 +100,20 @@ func (t *triager) write(ctx context.Context, object client.Object, is verdict) e
 }
 
 // bare returns the names of objects without the kind that -o name prints before them, as in finding.appsec.dev/f-1, or
-// that kubectl accepts there.
+// that kubectl accepts there, such as a short name. A name after another of our kinds is kept: the API server refuses
+// its slash.
 func bare(kind string, names ...string) []string {
-	singular, plural := strings.ToLower(kind), kube.Resource(kind)
-	kinds := []string{singular, plural, singular + "." + v1alpha1.GroupName, plural + "." + v1alpha1.GroupName}
-	out := make([]string, len(names))
+	kinds := kube.NewMapper()
+	out := slices.Clone(names)
 	for i, name := range names {
-		if before, after, found := strings.Cut(name, "/"); found && slices.Contains(kinds, before) {
-			name = after
+		slash := strings.LastIndex(name, "/")
+		if slash < 0 {
+			continue
 		}
-		out[i] = name
+		before := schema.ParseGroupResource(strings.ToLower(name[:slash])).WithVersion("")
+		if named, err := kinds.KindFor(before); err != nil || named.Kind == kind {
+			out[i] = name[slash+1:]
+		}
 	}
 	return out
 }
