@@ -84,9 +84,6 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 	if !kube.IsNoSuchObject(err) {
 		return s.explain(err, n)
 	}
-	if hint := ofOtherKind(n); hint != "" {
-		return fmt.Errorf("%w\n%s", err, hint)
-	}
 	var names []string
 	listErr := s.eachPage(ctx, n.kind, mostCompared, client.ListOptions{Namespace: s.namespace},
 		func(items []unstructured.Unstructured) error {
@@ -101,20 +98,21 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 	if missing := s.checkPlace(ctx); missing != nil {
 		return missing
 	}
+	if hint := ofOtherKind(n); hint != "" {
+		return fmt.Errorf("%w\n%s", err, hint)
+	}
 	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization", err,
 		s.namespace)
 }
 
-// ofOtherKind says which command works on an object whose name is that of an issue in place of a finding, or the other
-// way round; "" for other names.
+// ofOtherKind says which command works on an object whose name looks like that of an issue in place of a finding, or
+// the other way round; "" for other names. Imports name both, but people may create findings with other names.
 func ofOtherKind(n need) string {
 	switch {
 	case n.kind == "Finding" && strings.HasPrefix(n.name, "i-"):
-		return "The names of findings begin with f-; this is the name of an issue of a pull request: " +
-			"decide about it with kubectl findings triage-issue"
+		return n.name + " looks like the name of an issue of a pull request: see kubectl findings triage-issue"
 	case n.kind == "ReviewIssue" && strings.HasPrefix(n.name, "f-"):
-		return "The names of issues begin with i-; this is the name of a finding: " +
-			"decide about it with kubectl findings triage"
+		return n.name + " looks like the name of a finding: see kubectl findings triage"
 	}
 	return ""
 }

@@ -6,14 +6,17 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestNothingIsLookedUpInANamespaceThatDoesNotExist(t *testing.T) {
@@ -30,6 +33,21 @@ func TestNothingIsLookedUpInANamespaceThatDoesNotExist(t *testing.T) {
 	s := &session{client: c, namespace: "org-nowhere"}
 	err := s.checkAsked(t.Context(), need{kind: "Repository", name: "shop"}, need{kind: "Project", name: "web"})
 	harness.ErrorContains(t, "a namespace that does not exist", err, `there is no namespace "org-nowhere"`)
+}
+
+func TestTheNameOfAnIssueInPlaceOfAFinding(t *testing.T) {
+	scheme := testenv.NewScheme()
+	harness.Must(t, corev1.AddToScheme(scheme))
+	sample := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-sample"}}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(sample).Build()
+	none := apierrors.NewNotFound(schema.GroupResource{}, "i-abcd")
+	for namespace, want := range map[string]string{
+		"org-sample": "\ni-abcd looks like the name of an issue of a pull request: see kubectl findings triage-issue",
+		"org-simple": "Did you mean --organization sample?",
+	} {
+		err := (&session{client: c, namespace: namespace}).notFound(t.Context(), none, need{kind: "Finding", name: "i-abcd"})
+		harness.ErrorContains(t, namespace, err, want)
+	}
 }
 
 func TestAnOrganizationIsSuggestedForTheNameOfItsNamespace(t *testing.T) {

@@ -84,7 +84,7 @@ func TestTriageSaysWhatToDoNext(t *testing.T) {
 		"a wrong letter": {"f-gvoagaawln76qanzzhb4sxqjlx --mute", "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?"},
 		"a beginning":    {"f-gvo --mute", "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?"},
 		"no like name":   {"completely-different --mute", "--organization"},
-		"an issue":       {"i-abcd --mute", "decide about it with kubectl findings triage-issue"},
+		"an issue":       {"i-abcd --mute", "i-abcd looks like the name of an issue of a pull request: see kubectl findings triage-issue"},
 	})
 }
 
