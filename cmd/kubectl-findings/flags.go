@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -73,12 +74,12 @@ func (f *connectionFlags) namespace() (string, error) {
 // defaultServer is where the client library connects to if nothing names an API server.
 const defaultServer = "http://localhost:8080"
 
-// checkChosen returns an error if neither a kubeconfig nor a flag names the API server. Something else may answer at
-// the library's default, such as the REST API of `make run`.
+// checkChosen returns an error if neither a kubeconfig nor a flag nor KUBERNETES_MASTER names the API server. Something
+// else may answer at the library's default, such as the REST API of `make run`.
 func (f *connectionFlags) checkChosen(config *rest.Config) error {
 	loader := f.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
-	if err != nil || config.Host != defaultServer || *f.APIServer != "" {
+	if err != nil || config.Host != defaultServer || *f.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" {
 		return err
 	}
 	for _, cluster := range raw.Clusters {
@@ -87,7 +88,7 @@ func (f *connectionFlags) checkChosen(config *rest.Config) error {
 		}
 	}
 	return fmt.Errorf("no API server is chosen, because there is no kubeconfig with a current context (%s): "+
-		"set KUBECONFIG or --kubeconfig, or choose a context with --context (for make run: source .run/env)",
+		"set KUBECONFIG, --kubeconfig or --server, or choose a context with --context (for make run: source .run/env)",
 		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))
 }
 

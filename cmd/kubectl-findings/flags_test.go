@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -58,6 +59,9 @@ func TestAnAPIServerIsNotGuessed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	t.Setenv("KUBECONFIG", file)
 	t.Setenv("KUBERNETES_MASTER", "")
+	before := clientcmd.ClusterDefaults // read from it when the program begins
+	t.Cleanup(func() { clientcmd.ClusterDefaults = before })
+	clientcmd.ClusterDefaults.Server = defaultServer
 	t.Setenv("KUBERNETES_SERVICE_HOST", "") // else a pod's own API server is taken
 	open := func(args ...string) error {
 		flags := newConnectionFlags(io.Discard)
@@ -67,7 +71,7 @@ func TestAnAPIServerIsNotGuessed(t *testing.T) {
 		_, err := cli{streams: genericiooptions.NewTestIOStreamsDiscard(), kubeconfig: flags}.open()
 		return err
 	}
-	harness.ErrorContains(t, "no file", open(), "no kubeconfig with a current context ("+file+")")
+	harness.ErrorContains(t, "no file", open(), "no kubeconfig with a current context ("+file+"): set KUBECONFIG, --kubeconfig or --server")
 	harness.NoError(t, "--server", open("--server", defaultServer))
 	content := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {"server": "%s"}}],
 		"contexts": [{"name": "x", "context": {"cluster": "c"}}]}`
@@ -76,6 +80,9 @@ func TestAnAPIServerIsNotGuessed(t *testing.T) {
 	harness.NoError(t, "a context", open("--context", "x"))
 	harness.Must(t, os.WriteFile(file, fmt.Appendf(nil, content, defaultServer), 0o600))
 	harness.NoError(t, "a kubeconfig for the default", open("--context", "x"))
+	harness.Must(t, os.Remove(file))
+	t.Setenv("KUBERNETES_MASTER", defaultServer)
+	harness.NoError(t, "KUBERNETES_MASTER", open())
 }
 
 func TestThePluginHearsTheTimeOfTheAPIServer(t *testing.T) {
