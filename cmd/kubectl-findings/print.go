@@ -133,7 +133,7 @@ func takenOver(b *bytes.Buffer, s *importer.Summary) {
 		fmt.Fprintf(b, "  took over %d findings without an analysis\n", s.Adopted)
 	}
 	if s.NotAdopted > 0 {
-		fmt.Fprintf(b, "  left %d findings without an analysis: the next import of this analysis may close those that an earlier version imported; only imports without an analysis close the others\n", s.NotAdopted)
+		fmt.Fprintf(b, "  left %d findings without an analysis: only an import without an analysis closes them\n", s.NotAdopted)
 	}
 }
 

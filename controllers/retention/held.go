@@ -137,8 +137,8 @@ func (r *Reconciler) ownsOther(ctx context.Context, scan *v1alpha1.Scan) (bool, 
 // seriesNeeds reports whether the scan is the last of its series in any sense, or the first success of an analysis.
 // The importer needs the last scan to recognize an older one, and projects and repositories to report when they were
 // last scanned. By the last scan that wrote findings the importer knows that a job without a success has some. By the
-// first success of an analysis it knows whether findings without an analysis are older, and whether another analysis
-// has been imported beside it. A first success without an analysis is not kept for the latter alone.
+// first success of an analysis it knows whether that still takes over findings without an analysis, and whether another
+// analysis has been imported beside it. A first success without an analysis is not kept for the latter alone.
 func seriesNeeds(scan *v1alpha1.Scan, series []v1alpha1.Scan) bool {
 	return scans.IsLast(scan, series) || scans.IsLastToWrite(scan, series) ||
 		scan.Spec.Analysis != "" && scans.IsFirstSuccess(scan, series)

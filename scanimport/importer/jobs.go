@@ -32,8 +32,6 @@ type pastScan struct {
 	wrote bool
 	// incomplete means that the import did its part, and that the tool has not looked at everything.
 	incomplete bool
-	// leased means that the scan names its Lease: versions that did not tell analyses apart recorded none.
-	leased bool
 }
 
 // at returns when the scan was imported: the end, or else the beginning, since the Lease of a series keeps its imports
@@ -67,7 +65,6 @@ func (h history) add(scans []v1alpha1.Scan) {
 			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
 			wrote:     scans[i].WroteFindings(),
-			leased:    spec.Lease != nil,
 			incomplete: spec.Outcome == v1alpha1.ScanFailed && spec.CompletedAt != nil &&
 				!strings.HasPrefix(spec.Message, FailedImport),
 		}
@@ -122,9 +119,9 @@ func (h history) shared(s series) bool {
 	})
 }
 
-// adopts reports whether findings without an analysis date from before analyses were told apart, so that a scan of this
-// series takes over those that it reports. This holds if no scan without an analysis has succeeded since the first one
-// of this series.
+// adopts reports whether a scan of this series takes over the findings without an analysis that it reports: they may
+// date from before the job had one. This holds if no scan without an analysis has succeeded since the first one of this
+// series.
 func (h history) adopts(s series) bool {
 	if s.analysis == "" {
 		return false
@@ -132,15 +129,6 @@ func (h history) adopts(s series) bool {
 	first := h.first(s)
 	last, _ := h.last(series{category: s.category})
 	return first.IsZero() || !last.After(first)
-}
-
-// closesRest reports whether the scan closes findings of an earlier version that it does not report. The first scan of
-// an analysis does not: the other analyses get the chance to adopt them before the second. Nor does any if this version
-// has imported a scan without an analysis: such findings belong to that job, which may run less often.
-func (h history) closesRest(s series) bool {
-	return h.adopts(s) && !h.first(s).IsZero() && !h.has(func(scan pastScan) bool {
-		return scan.series == series{category: s.category} && scan.leased && scan.wrote
-	})
 }
 
 // unfinished returns the scans that did not succeed, and that no scan of their series has repeated successfully.
@@ -211,7 +199,7 @@ func (h history) hasIncomplete(s series, unfinished history) bool {
 // several names of the tool, triaged ones come first: of several that cannot be told apart, the first is kept.
 func (h history) sort(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
 	s := b.series()
-	k := &known{closesRest: h.closesRest(s), unreadable: map[string]bool{}, unfinished: h.unfinished()}
+	k := &known{unreadable: map[string]bool{}, unfinished: h.unfinished()}
 	k.incomplete = len(b.Incomplete) > 0 || h.hasIncomplete(s, k.unfinished)
 	for _, name := range unreadable {
 		k.unreadable[name] = true

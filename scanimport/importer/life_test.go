@@ -516,33 +516,6 @@ func TestWhatAnIncompleteScanWroteIsKnown(t *testing.T) {
 	}
 }
 
-// The second import of an analysis closes the rest of what an earlier version imported. What another analysis reports
-// only then is reopened with its name, so that its decision stays.
-func TestWhatWasClosedBeforeItsAnalysisWasImportedIsReopened(t *testing.T) {
-	l := newLife(t)
-	in := func(analysis string, results ...sarif.Result) (names []string) {
-		b := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Analysis: analysis, Results: results}
-		l.scan(b, func(_ int, name string) { names = append(names, name) })
-		return names
-	}
-	ruby, java := inFile("a.rb", "x()", 5), inFile("A.java", "y()", 7)
-	names := in("", ruby, java)
-	for name, f := range l.findings {
-		f.Spec.Evidence = ""
-		l.findings[name] = f
-	}
-	in("ruby", ruby)
-	in("ruby", ruby)
-	if f := l.findings[names[1]]; f.Spec.Closed == nil || f.Spec.Analysis != "" || l.plan.adopted != 0 {
-		t.Fatalf("Java's finding is open (%v) or taken over by %q (%d)", f.Spec.Closed == nil, f.Spec.Analysis, l.plan.adopted)
-	}
-	l.want("Java's first import", in("java", java), names[1])
-	if f := l.findings[names[1]]; f.Spec.Analysis != "java" || l.plan.adopted != 1 {
-		t.Errorf("Java's finding belongs to %q (%d taken over)", f.Spec.Analysis, l.plan.adopted)
-	}
-	l.wantOpen("in the end", 2)
-}
-
 // Results of one message and place may differ only in the object, the package or the request that they are about.
 func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 	target := func(name string) sarif.Result {

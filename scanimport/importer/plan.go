@@ -64,8 +64,7 @@ type plan struct {
 	// unreadable are the results whose finding cannot be read.
 	unreadable []*sarif.Result
 	// renamed counts the findings that moved to the tool's current name, by their former one. adopted counts those that
-	// had no analysis before. notAdopted counts open findings without an analysis that were neither reported nor
-	// closed.
+	// had no analysis before. notAdopted counts open findings without an analysis that were not reported.
 	renamed             map[string]int
 	adopted, notAdopted int
 	// elsewhere holds, by analysis, the new results that are known from that other analysis.
@@ -208,7 +207,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 	}
 	for i := range k.findings {
 		if !reported[k.findings[i].Name] {
-			p.gone(c, b, &k.findings[i], k, complete)
+			p.gone(c, b, &k.findings[i], complete)
 		} else if k.findings[i].Spec.Closed == nil {
 			p.open++
 		}
@@ -225,19 +224,16 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 }
 
 // gone plans the change of a finding that the scan does not report.
-func (p *plan) gone(c *scanContext, b *Batch, finding *v1alpha1.Finding, k *known, complete bool) {
-	// A finding without an analysis whose evidence is stored may belong to a job that has no analysis, even if its Scan
-	// no longer exists.
-	closes := finding.Spec.Analysis == c.analysis || k.closesRest && finding.Spec.Evidence == ""
+func (p *plan) gone(c *scanContext, b *Batch, finding *v1alpha1.Finding, complete bool) {
 	switch {
-	case finding.Spec.Closed == nil && closes:
+	case finding.Spec.Closed == nil && finding.Spec.Analysis == c.analysis:
 		p.open++
 		p.toClose++
 		if complete {
 			p.add(c, closing(c, finding))
 			return
 		}
-	case finding.Spec.Closed == nil:
+	case finding.Spec.Closed == nil: // it may belong to another analysis, or to a job without one
 		p.notAdopted++
 	}
 	// Never to an older name: two jobs with two names would rename the same findings at every import.

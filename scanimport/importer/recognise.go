@@ -38,8 +38,6 @@ type known struct {
 	others []v1alpha1.Finding
 	// unreadable are the names of findings of the tool that cannot be read.
 	unreadable map[string]bool
-	// closesRest reports that unreported findings of an earlier version, without an analysis, are closed by this scan.
-	closesRest bool
 	// unfinished are the scans that did not complete, and that no later one has repeated.
 	unfinished history
 	// foreign reports whether a finding belongs to an analysis that the results do not contain, or to a project that was

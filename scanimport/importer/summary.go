@@ -47,7 +47,7 @@ type Summary struct {
 	// Renamed counts, by a former name of the tool, the findings that moved to its current name.
 	Renamed map[string]int `json:"renamed,omitempty"`
 	// Adopted counts findings without an analysis that now belong to this one. NotAdopted counts open findings without
-	// an analysis that were neither reported nor closed.
+	// an analysis that were not reported.
 	Adopted    int `json:"adopted,omitempty"`
 	NotAdopted int `json:"notAdopted,omitempty"`
 	// Provisioned are the objects that were created for the import, or in a dry run would be.

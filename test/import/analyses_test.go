@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -80,39 +78,33 @@ func TestTwoRunsOfOneAnalysisAreOneScan(t *testing.T) {
 	}
 }
 
-// makeEarlier turns what was imported into what a version stored that did not tell analyses apart.
-func (p *project) makeEarlier() {
-	p.Helper()
-	for name := range p.findings() {
-		p.triage(name, `{"spec":{"evidence":null}}`)
-	}
-	for _, scan := range p.scans() {
-		harness.Must(p, env.Client.Delete(p.Context(), &scan))
-		scan.ObjectMeta, scan.Spec.Lease = metav1.ObjectMeta{Name: scan.Name, Namespace: namespace}, nil
-		harness.Must(p, env.Client.Create(p.Context(), &scan))
-	}
-}
-
-// Findings of an earlier version are adopted by the analysis that reports them; the others are closed by the second
-// import of an analysis, and not before.
+// Findings without an analysis are adopted by the analysis that reports them. Only a scan without one closes the others,
+// and ends the adoption by the analyses that were imported before.
 func TestAnAnalysisAdoptsFindingsWithoutOne(t *testing.T) {
 	p := newProject(t)
 	results := numbered(6)
-	p.imports(document(results...), commitA)
-	p.makeEarlier()
+	now := time.Now()
+	imports := func(minute time.Duration, document string) *importer.Summary {
+		at := importer.Choices{Commit: commitA, StartedAt: now.Add((minute - 60) * time.Minute)}
+		return p.importsAll(importer.Options{Force: true}, collect(t, at, document))[0]
+	}
+	imports(0, document(results...))
 	p.muteAll()
 	before := p.versions()
 	ruby, python := inAnalysis("ruby/", document(results[:2]...)), inAnalysis("python/", document(results[2:4]...))
-	p.did("the first import of Ruby", p.imports(ruby, commitB), counts{Updated: 2, Adopted: 2, NotAdopted: 4})
-	p.did("the first import of Python", p.imports(python, commitB), counts{Updated: 2, Adopted: 2, NotAdopted: 2})
-	p.did("the second import of Ruby, which closes what neither reports", p.imports(ruby, commitB), counts{Unchanged: 2, Closed: 2})
-	p.did("the second import of Python", p.imports(python, commitB), counts{Unchanged: 2})
+	p.did("the first import of Ruby", imports(1, ruby), counts{Updated: 2, Adopted: 2, NotAdopted: 4})
+	p.did("the first import of Python", imports(1, python), counts{Updated: 2, Adopted: 2, NotAdopted: 2})
+	p.did("the second import of Ruby", imports(2, ruby), counts{Unchanged: 2, NotAdopted: 2})
+	p.did("a scan without an analysis and without results", imports(3, document()), counts{Closed: 2})
 	p.wantState("in the end", 4, 2, 6)
 	for name := range p.findings() {
 		if before[name] == "" {
 			t.Errorf("%s is a new finding", name)
 		}
 	}
+	more := inAnalysis("ruby/", document(results[0], results[1], results[4]))
+	p.did("Ruby with one that is closed", imports(4, more), counts{Created: 1, Unchanged: 2})
+	p.did("the first import of Java, with the other", imports(5, inAnalysis("java/", document(results[5]))), counts{Reopened: 1, Adopted: 1})
 }
 
 // A job that still runs without an analysis keeps its findings.
@@ -121,9 +113,9 @@ func TestAJobOfNoAnalysisKeepsItsFindings(t *testing.T) {
 	results := numbered(4)
 	plain, named := document(results[:2]...), inAnalysis("other/", document(results[2:]...))
 	for name, change := range map[string]func(*project){
-		"runs less often":     func(*project) {},
-		"its Scan is deleted": func(p *project) { harness.Must(p, env.Client.Delete(p.Context(), &p.scans()[0])) },
-		"results that have neither messages nor code": func(p *project) {
+		"runs less often": func(*project) {},
+		"its Scan is deleted, and its results had neither messages nor code": func(p *project) {
+			harness.Must(p, env.Client.Delete(p.Context(), &p.scans()[0]))
 			for name := range p.findings() {
 				p.triage(name, `{"spec":{"evidence":null}}`)
 			}
