@@ -251,7 +251,7 @@ func (c *Console) login(r *http.Request) string {
 
 // next returns where to go after the login: the requested page, or that of the form if the request was a change. A
 // browser sends no more than the origin as Referer if the address of the form's page is long. Most forms are sent to
-// the address of a page, which shows them.
+// the address of a page, which shows them or continues with them.
 func (c *Console) next(r *http.Request) string {
 	if r.Method == http.MethodGet {
 		return r.URL.RequestURI()

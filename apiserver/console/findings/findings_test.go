@@ -119,6 +119,9 @@ func TestAViewsLinksHoldItAndNothingElse(t *testing.T) {
 	harness.Same(t, "its export", "/console/export?format=csv&organization=acme&severity=high&sort=created_at", v.export("csv", "acme"))
 	grouped := newView(url.Values{"severity": {"high"}, "group": {"rule"}})
 	harness.Same(t, "the export of a grouped view, which the API would refuse with a group", "/console/export?format=csv&organization=acme&severity=high", grouped.export("csv", "acme"))
+	bar, err := page.Text(t.Context(), selectionBar(listing{view: grouped}))
+	harness.Must(t, err)
+	harness.Same(t, "its rule keeps its filters", true, strings.Contains(bar, `formaction="/console/policies/_new?severity=high"`))
 }
 
 func TestARelativeTimeStaysSoInTheAddressAndIsATimeElsewhere(t *testing.T) {
