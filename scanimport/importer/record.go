@@ -79,9 +79,9 @@ func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 	return nil
 }
 
-// fail records the outcome Failed for every scan that was recorded and has no outcome yet, and returns the cause. If the
-// API server has carried out the last write of a scan although it seemed to fail, the scan keeps its outcome; if that
-// was all that the import lacked, fail returns nil.
+// fail records the outcome Failed for every scan that was recorded and has no outcome yet, and returns the cause. If
+// the API server has carried out the last write of a scan although it seemed to fail, the scan keeps that outcome; if
+// all scans have one, fail returns nil.
 func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
 	if cause == nil {
 		return nil
