@@ -282,37 +282,41 @@ func TestImportsAtTheSameTimeMakeOneRepository(t *testing.T) {
 	harness.Same(t, "folders of the projects", []string{"src"}, tn.projects())
 }
 
-// Each import names another project of a repository without one, or none: one of them creates the first project. The
-// others get an error that names it, or use it.
+// Each import names another project of a repository without one, which may not exist either, or names none: one of them
+// creates the first project. The others get an error that names it, or use it.
 func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
 	tn := newTenant(t, "rivals")
 	tn.letsImportsCreate()
 	batches := collect(t, importer.Choices{}, document(numbered(1)...))
 	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("web").In(tn.namespace).Build()))
-	errs := make([]error, 6)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() {
-			place := importer.Place{Namespace: tn.namespace, Repository: "web"}
-			if i%2 == 0 {
-				place.Project = fmt.Sprintf("p-%d", i)
-			}
-			_, errs[i] = importer.Provision(t.Context(), tn.scanner, place, batches)
-		})
-	}
-	wg.Wait()
-	made := 0
-	for i, err := range errs {
-		switch {
-		case i%2 == 0 && err == nil:
-			made++
-		case i%2 == 0 && strings.Contains(err.Error(), "has others, for example "):
-		default:
-			harness.Must(t, err)
+	for n, repository := range []string{"web", "acme/new"} {
+		errs := make([]error, 4)
+		unnamed := func(i int) bool { return repository == "web" && i%2 == 1 }
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() {
+				place := importer.Place{Namespace: tn.namespace, Repository: repository}
+				if !unnamed(i) {
+					place.Project = fmt.Sprintf("p-%d-%d", n, i)
+				}
+				_, errs[i] = importer.Provision(t.Context(), tn.scanner, place, batches)
+			})
 		}
-	}
-	if got := tn.projects(); made > 1 || len(got) != 1 {
-		t.Errorf("%d imports found their project, and there are %d", made, len(got))
+		wg.Wait()
+		made := 0
+		for i, err := range errs {
+			switch {
+			case !unnamed(i) && err == nil:
+				made++
+			case !unnamed(i) && strings.Contains(err.Error(), "has others, for example "):
+			default:
+				harness.Must(t, err)
+			}
+		}
+		// The first project of web may be that of an import that names none.
+		if got := tn.projects(); made > 1 || made == 0 && repository != "web" || len(got) != n+1 {
+			t.Errorf("%s: %d imports found their project, and there are %d in all", repository, made, len(got))
+		}
 	}
 }
 
