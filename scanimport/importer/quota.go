@@ -13,5 +13,5 @@ func ExplainQuota(err error, kind string) error {
 		return err
 	}
 	return fmt.Errorf("the organization has used up its quota of objects of kind %s: delete what is no longer needed, or raise spec.quotas "+
-		"of the Organization, and import again: what is already written is kept (%w)", kind, err)
+		"of the Organization, and try again: what is already written is kept (%w)", kind, err)
 }

@@ -118,7 +118,7 @@ func (im *Importer) repository(ctx context.Context) (*v1alpha1.Repository, error
 func complete(batches []*importer.Batch) error {
 	for _, b := range batches {
 		if len(b.Incomplete) > 0 {
-			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was imported, because %s did not cover everything (%s): issues that are missing would count as resolved. Have it report everything, then review again", b.Tool, b.Incomplete[0])}
+			return &importer.RefusedError{Reason: fmt.Sprintf("nothing was recorded, because %s did not cover everything (%s): issues that are missing would count as resolved. Have it report everything, then review again", b.Tool, b.Incomplete[0])}
 		}
 	}
 	return nil

@@ -139,7 +139,7 @@ func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
 	o, c := uploader(t)
 	crashed := strings.Replace(sarif("one"), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
 	c.upload("?pull_request=5&fail_on=high&commit="+headCommit, crashed).wants(http.StatusConflict, "a scanner that crashed").
-		says("lint did not cover everything")
+		says("nothing was recorded, because lint did not cover everything")
 	if reviews, issues := o.ofReviews(); len(reviews)+len(issues) != 0 {
 		t.Errorf("stored are %v and %v", reviews, issues)
 	}

@@ -56,7 +56,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	untilInForce("5")
 
 	_, err = imports(all[1:]...)
-	if err == nil || !strings.Contains(err.Error(), "used up its quota") || !strings.Contains(err.Error(), "spec.quotas") {
+	if err == nil || !strings.Contains(err.Error(), "used up its quota") || !strings.Contains(err.Error(), "spec.quotas of the Organization, and try again") {
 		t.Fatalf("error is %v; want one that says that the quota is used up, and where to raise it", err)
 	}
 	findings := &v1alpha1.FindingList{}
