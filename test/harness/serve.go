@@ -21,11 +21,21 @@ func Serve(t testing.TB, handler http.Handler) (url string) {
 	return ServeOn(t, listener, handler)
 }
 
-// ServeOn is like Serve, and serves on the listener.
+// ServeOn is like Serve, and serves on the listener. When the test ends, it waits for the handlers under way.
 func ServeOn(t testing.TB, listener net.Listener, handler http.Handler) (url string) {
 	t.Helper()
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	var serving sync.WaitGroup
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew: // reported by Serve itself, so while serving counts it
+				serving.Add(1)
+			case http.StateClosed, http.StateHijacked: // reported after the last handler of the connection
+				serving.Done()
+			}
+		},
+	}
 	serving.Go(func() { server.Serve(listener) }) //nolint:errcheck // it ends by Close
 	t.Cleanup(func() {
 		server.Close() //nolint:errcheck // nothing is left to lose
