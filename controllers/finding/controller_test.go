@@ -46,7 +46,7 @@ func TestStatusFollowsTheSpec(t *testing.T) {
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateClosed))
 
 	env.Patch(t, finding, `{"spec":{"closed":null}}`)
-	testenv.AwaitObserved(t, env, finding)
+	testenv.AwaitReady(t, env, finding)
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted), "a reopened finding keeps its triage")
 
 	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
@@ -54,7 +54,6 @@ func TestStatusFollowsTheSpec(t *testing.T) {
 	}))
 	g.Expect(finding.Status.EmittedSeq).To(BeEquivalentTo(4), "no deliveries are owed")
 	g.Expect(finding.Status.Transitions[1].By).NotTo(BeEmpty(), "the triage is signed")
-	g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	g.Expect(v1alpha1.FindCondition(finding.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
 }
 
@@ -106,7 +105,6 @@ func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
 func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 	ns, _ := started(t, Settings{}.SetupWithManager)
 	labelled := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	testenv.AwaitObserved(t, env, labelled)
 	testenv.AwaitReady(t, env, labelled)
 
 	env.Patch(t, labelled, `{"metadata":{"labels":{"team":"red"}}}`)

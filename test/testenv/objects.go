@@ -198,22 +198,29 @@ func Ready[O Conditioned[S], S any](t testing.TB, g Gomega, e *Environment, obje
 	return ready
 }
 
+// current is Ready, and expects the condition to be that of the object's current spec: the controllers set it last.
+func current[O Conditioned[S], S any](t testing.TB, g Gomega, e *Environment, object O) *v1alpha1.Condition {
+	t.Helper()
+	ready := Ready(t, g, e, object)
+	g.Expect(ready.ObservedGeneration).To(Equal(object.GetGeneration()), ready.Message)
+	return ready
+}
+
 // AwaitReason waits until the object's condition Ready is that of its current spec and has the reason, and returns it.
 func AwaitReason[O Conditioned[S], S any](t testing.TB, e *Environment, object O, want string) (ready *v1alpha1.Condition) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		ready = Ready(t, g, e, object)
+		ready = current(t, g, e, object)
 		g.Expect(ready.Reason).To(Equal(want), ready.Message)
-		g.Expect(ready.ObservedGeneration).To(Equal(object.GetGeneration()), ready.Message)
 	})
 	return ready
 }
 
-// AwaitReady waits until the object's condition Ready is true.
+// AwaitReady waits until the object's condition Ready is that of its current spec and true.
 func AwaitReady[O Conditioned[S], S any](t testing.TB, e *Environment, object O) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		ready := Ready(t, g, e, object)
+		ready := current(t, g, e, object)
 		g.Expect(ready.Status).To(Equal(metav1.ConditionTrue), ready.Message)
 	})
 }
@@ -230,8 +237,7 @@ func CreateReady[O Conditioned[S], S any](t testing.TB, e *Environment, object O
 func AwaitObserved[O Conditioned[S], S any](t testing.TB, e *Environment, object O) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		ready := Ready(t, g, e, object)
-		g.Expect(ready.ObservedGeneration).To(Equal(object.GetGeneration()), ready.Message)
+		current(t, g, e, object)
 	})
 }
 
