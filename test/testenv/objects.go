@@ -164,13 +164,15 @@ func (e *Environment) Finding(t testing.TB, namespace, name string) *v1alpha1.Fi
 	return finding
 }
 
-// AwaitFindings waits until the status of each finding of the namespace is that of its spec, and returns the findings.
+// AwaitFindings waits until the condition Ready of each finding of the namespace is that of its current spec, and
+// returns the findings, of which there must be some.
 func (e *Environment) AwaitFindings(t testing.TB, namespace string) []v1alpha1.Finding {
 	t.Helper()
 	list := &v1alpha1.FindingList{}
 	harness.Eventually(t, func(g Gomega) {
-		for _, f := range List(t, g, e, list, client.InNamespace(namespace)).Items {
-			g.Expect(f.Status.ObservedGeneration).To(Equal(f.Generation), f.Name)
+		g.Expect(List(t, g, e, list, client.InNamespace(namespace)).Items).NotTo(BeEmpty())
+		for i := range list.Items {
+			current(g, &list.Items[i])
 		}
 	})
 	return list.Items
@@ -192,17 +194,20 @@ type Conditioned[S any] interface {
 // Ready reads the object again from the API server, and returns its condition Ready, which must exist.
 func Ready[O Conditioned[S], S any](t testing.TB, g Gomega, e *Environment, object O) *v1alpha1.Condition {
 	t.Helper()
-	_, conditions := Get(t, g, e, object).StatusAndConditions()
+	return readyOf(g, Get(t, g, e, object))
+}
+
+func readyOf[O Conditioned[S], S any](g Gomega, object O) *v1alpha1.Condition {
+	_, conditions := object.StatusAndConditions()
 	ready := v1alpha1.FindCondition(*conditions, v1alpha1.ConditionReady)
-	g.Expect(ready).NotTo(BeNil())
+	g.Expect(ready).NotTo(BeNil(), object.GetName())
 	return ready
 }
 
-// current is Ready, and expects the condition to be that of the object's current spec: the controllers set it last.
-func current[O Conditioned[S], S any](t testing.TB, g Gomega, e *Environment, object O) *v1alpha1.Condition {
-	t.Helper()
-	ready := Ready(t, g, e, object)
-	g.Expect(ready.ObservedGeneration).To(Equal(object.GetGeneration()), ready.Message)
+// current returns the object's condition Ready, which must be that of its current spec: the controllers set it last.
+func current[O Conditioned[S], S any](g Gomega, object O) *v1alpha1.Condition {
+	ready := readyOf(g, object)
+	g.Expect(ready.ObservedGeneration).To(Equal(object.GetGeneration()), "%s: %s", object.GetName(), ready.Message)
 	return ready
 }
 
@@ -210,7 +215,7 @@ func current[O Conditioned[S], S any](t testing.TB, g Gomega, e *Environment, ob
 func AwaitReason[O Conditioned[S], S any](t testing.TB, e *Environment, object O, want string) (ready *v1alpha1.Condition) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		ready = current(t, g, e, object)
+		ready = current(g, Get(t, g, e, object))
 		g.Expect(ready.Reason).To(Equal(want), ready.Message)
 	})
 	return ready
@@ -220,7 +225,7 @@ func AwaitReason[O Conditioned[S], S any](t testing.TB, e *Environment, object O
 func AwaitReady[O Conditioned[S], S any](t testing.TB, e *Environment, object O) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		ready := current(t, g, e, object)
+		ready := current(g, Get(t, g, e, object))
 		g.Expect(ready.Status).To(Equal(metav1.ConditionTrue), ready.Message)
 	})
 }
@@ -237,7 +242,7 @@ func CreateReady[O Conditioned[S], S any](t testing.TB, e *Environment, object O
 func AwaitObserved[O Conditioned[S], S any](t testing.TB, e *Environment, object O) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		current(t, g, e, object)
+		current(g, Get(t, g, e, object))
 	})
 }
 
