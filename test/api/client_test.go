@@ -82,14 +82,14 @@ func (c *caller) do(method, path, body string, changes ...change) answer {
 	return a
 }
 
-// try is do for goroutines, which must not end a test. A body is sent without a Content-Type unless
-// a change sets it.
+// try is do for goroutines, which must not end a test: without a response, the answer's status is 0. A body is sent
+// without a Content-Type unless a change sets it.
 func (c *caller) try(method, path, body string, changes ...change) (answer, error) {
 	client := apiclient.Client{Base: c.server.url(""), Token: c.token}
 	changes = append([]change{header("X-Forwarded-For", c.address), apiclient.Without("Content-Type")}, changes...)
 	got, err := client.Do(c.t.Context(), method, path, body, changes...)
 	if got == nil {
-		return answer{}, err
+		return answer{t: c.t}, err
 	}
 	return answer{t: c.t, status: got.Status, header: got.Header, body: got.Body}, err
 }
