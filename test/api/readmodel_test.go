@@ -116,18 +116,18 @@ func TestModelConverges(t *testing.T) {
 		}
 		switch i % 20 {
 		case 5:
-			f.breakConnections()
+			f.drop()
 		case 10:
 			f.expire.Store(3)
-			f.breakConnections()
+			f.drop()
 		case 15:
 			f.fail.Store(3)
-			f.breakConnections()
+			f.drop()
 		}
 	}
 	g.Eventually(func(g Gomega) {
 		if f.expire.Load() > 0 || f.fail.Load() > 0 {
-			f.breakConnections() // until each fault has occurred
+			f.drop() // until each fault has occurred
 		}
 		g.Expect(f.expire.Load()).To(BeNumerically("<=", 0))
 		g.Expect(f.fail.Load()).To(BeNumerically("<=", 0))
@@ -187,11 +187,6 @@ func (f *faults) install(config *rest.Config) {
 		}
 		return next.RoundTrip(request)
 	})
-}
-
-func (f *faults) breakConnections() {
-	f.set(true)
-	f.set(false)
 }
 
 func failed(request *http.Request, failure *apierrors.StatusError) (*http.Response, error) {

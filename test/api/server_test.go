@@ -45,29 +45,39 @@ type line struct {
 }
 
 func (l *line) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.cut {
-		return nil, fmt.Errorf("the line is cut")
-	}
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, network, address)
-	if err == nil {
-		l.conns = append(l.conns, conn)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
-}
-
-func (l *line) set(cut bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.cut = cut
-	if cut {
-		for _, conn := range l.conns {
-			conn.Close() //nolint:errcheck,gosec // it may be closed already
-		}
-		l.conns = nil
+	if l.cut { // perhaps since the dial began
+		conn.Close() //nolint:errcheck,gosec // nothing was written to it
+		return nil, fmt.Errorf("the line is cut")
 	}
+	l.conns = append(l.conns, conn)
+	return conn, nil
+}
+
+// set cuts the line, or lets new connections through again.
+func (l *line) set(cut bool) {
+	l.mu.Lock()
+	l.cut = cut
+	l.mu.Unlock()
+	if cut {
+		l.drop()
+	}
+}
+
+// drop closes the connections. New ones are made unless the line is cut.
+func (l *line) drop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, conn := range l.conns {
+		conn.Close() //nolint:errcheck,gosec // it may be closed already
+	}
+	l.conns = nil
 }
 
 // While the API server does not answer, reads succeed and report their age until the key data is
