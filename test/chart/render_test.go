@@ -528,15 +528,17 @@ func TestNamesFollowTheRelease(t *testing.T) {
 // The API server would refuse the Services after it has created half of the release.
 func TestAReleaseHasANameThatServicesCanHave(t *testing.T) {
 	for name, refused := range map[string]bool{
-		"team.findings": true, "2findings": true, "findings2": false, strings.Repeat("f", 39) + "-x": false,
+		"team.findings": true, "2findings": false, strings.Repeat("f", 38) + "--x": false,
 	} {
 		_, err := Helm(t, "template", name, Folder(), "--show-only", "templates/api.yaml")
 		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "fullnameOverride") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	_, err := Helm(t, "template", "team.findings", Folder(), "--set", "fullnameOverride=findings")
-	harness.NoError(t, "a name of another form", err)
+	for _, setting := range []string{"fullnameOverride=2findings", "planeOnly=true"} {
+		_, err := Helm(t, "template", "team.findings", Folder(), "--set", setting)
+		harness.NoError(t, "with "+setting, err)
+	}
 }
 
 // With one Lease, of two releases in a namespace only one would work.

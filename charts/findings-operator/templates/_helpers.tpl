@@ -1,10 +1,5 @@
-{{- /* The name that all others begin with: the release's. That of a Service has no dot and begins with a letter. */ -}}
 {{- define "findings.fullname" -}}
-{{- $name := default .Release.Name .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
-{{- if not (regexMatch "^[a-z]([-a-z0-9]*[a-z0-9])?$" $name) -}}
-{{- fail (printf "no Service can be named after the release %q: set fullnameOverride to a name of letters, digits and hyphens that begins with a letter" $name) -}}
-{{- end -}}
-{{- $name -}}
+{{- default .Release.Name .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "findings.labels" -}}
@@ -35,8 +30,11 @@ app.kubernetes.io/component: {{ .component }}
 {{- if or .Values.planeOnly (not .Values.findingsKubeconfigSecret) }}yes{{ end -}}
 {{- end -}}
 
-{{- /* Whether this release runs anything. */ -}}
+{{- /* Whether this release runs anything. Then it has Services, whose names have no dots. */ -}}
 {{- define "findings.workloads" -}}
+{{- if and (not .Values.planeOnly) (contains "." (include "findings.fullname" .)) }}
+{{- fail (printf "no Service can be named after the release %q: set fullnameOverride to a name without dots" .Release.Name) }}
+{{- end }}
 {{- if not .Values.planeOnly }}yes{{ end -}}
 {{- end -}}
 
