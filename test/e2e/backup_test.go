@@ -64,6 +64,10 @@ func checkBackup(t *testing.T, r *run) {
 	r.kubectl(t, "annotate", "organization", "sample", "appsec.dev/remove-contents=true")
 	r.kubectl(t, "delete", "organization", "sample", "--timeout=3m")
 	follow("organization", "without imports and quotas")
+	if kept, err := os.ReadFile(filepath.Join(folder, "organization.before.yaml")); err != nil ||
+		!strings.Contains(string(kept), "\n  quotas:\n    findings: 1\n") {
+		t.Errorf("the quotas are not kept for the end: %v\n%s", err, kept)
+	}
 	r.kubectl(t, "wait", "--for=condition=Ready", "organization/sample", "--timeout=2m")
 	harness.Same(t, "whether imports create projects meanwhile", "false",
 		r.kubectl(t, "get", "namespace", "org-sample", `--output=jsonpath={.metadata.labels.appsec\.dev/imports-create}`))
