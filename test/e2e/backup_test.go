@@ -17,7 +17,8 @@ import (
 var stored = regexp.MustCompile(`(?m)^  resourceVersion: .*\n`)
 
 const (
-	backedUp = "repositories,projects,findings,reviews,reviewissues,scans,triagepolicies,apikeys,webhookendpoints,rolebindings"
+	backedUp = "repositories,projects,findings,reviews,reviewissues,scans,triagepolicies,apikeys,webhookendpoints," +
+		"roles,rolebindings,resourcequotas"
 	// muteBoth decides about two findings, and is committed from the beginning.
 	muteBoth = `{"apiVersion": "appsec.dev/v1alpha1", "kind": "TriageOperation", "metadata": {"name": "both", "namespace": "org-sample"},
 		"spec": {"select": {"ids": ["f-1", "f-2"]}, "set": {"userStatus": "muted", "comments": "by the operation"}, "commit": true}}`
@@ -40,7 +41,10 @@ func checkBackup(t *testing.T, r *run) {
 	r.kubectl(t, "wait", "--for=jsonpath={.status.phase}=Completed", "triageoperation/both", "--namespace=org-sample", "--timeout=2m")
 	r.kubectl(t, append(asAnn, "patch", "finding", "f-2", "--type=merge", "--patch", `{"spec": {"triage": {"userStatus": "active"}}}`)...)
 	r.kubectl(t, append(asAnn, "patch", "finding", "f-3", "--type=merge", "--patch", decidedByAnn)...)
-	r.kubectl(t, "create", "rolebinding", "administrators", "--namespace=org-sample", "--clusterrole=findings-admin", "--user=ann")
+	r.kubectl(t, "create", "role", "readers", "--namespace=org-sample", "--verb=get", "--resource=configmaps")
+	r.kubectl(t, "create", "rolebinding", "readers", "--namespace=org-sample", "--role=readers", "--user=ann")
+	// Less than there is: created before the findings, it would refuse them.
+	r.kubectl(t, "create", "quota", "few", "--namespace=org-sample", "--hard=count/findings.appsec.dev=1")
 	before := r.specs(t)
 	operation := r.kubectl(t, "get", "triageoperation", "both", "--namespace=org-sample", "--output=yaml")
 
@@ -91,19 +95,23 @@ func checkBackup(t *testing.T, r *run) {
 	}
 }
 
-// specs returns the specs of all objects that a backup holds, by kind and name.
+// specs returns what a backup holds of all objects, by kind and name. Roles and their bindings have no spec.
 func (r *run) specs(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	var list struct {
 		Items []struct {
-			Kind     string
-			Metadata struct{ Name string }
-			Spec     map[string]any
+			Kind                     string
+			Metadata                 struct{ Name string }
+			Spec                     map[string]any
+			Rules, RoleRef, Subjects any
 		}
 	}
 	harness.Must(t, json.Unmarshal([]byte(r.kubectl(t, "get", backedUp, "--namespace=org-sample", "--output=json")), &list))
 	specs := map[string]map[string]any{}
 	for _, item := range list.Items {
+		if item.Spec == nil {
+			item.Spec = map[string]any{"rules": item.Rules, "roleRef": item.RoleRef, "subjects": item.Subjects}
+		}
 		specs[item.Kind+"/"+item.Metadata.Name] = item.Spec
 	}
 	return specs
