@@ -8,14 +8,45 @@ type Facts struct {
 	Lines, Distances string
 }
 
-// pairOf is a result and a finding. The first ones at two places, or of two looks, stand for all of these.
-type pairOf struct{ result, known int }
+func (f Facts) texts() []string { return []string{f.Lines, f.Distances} }
 
-// fit holds the lines and the distances that the results at one place and the findings at one place share, and how many
-// more pairs share their lines than share their distances.
-type fit struct {
-	lines, distances map[string]bool
-	more             int
+// places are those of a result and a finding; the first result and the first finding at them stand for all.
+type places struct{ result, known int }
+
+// counts holds how many results, or findings, at one place have each text: of the lines, else of the distances.
+type counts map[kind]int
+
+type kind struct {
+	lines bool
+	text  string
+}
+
+// countsAt returns the counts of those at a place. They are counted once, in done.
+func countsAt(here []int, factsOf func(int) Facts, done map[int]counts) counts {
+	if done[here[0]] == nil {
+		done[here[0]] = counts{}
+		for _, i := range here {
+			done[here[0]][kind{true, factsOf(i).Lines}]++
+			done[here[0]][kind{false, factsOf(i).Distances}]++
+		}
+	}
+	return done[here[0]]
+}
+
+// moreLines returns how many more pairs share their lines than share their distances. It walks the smaller side: one
+// place may be compared with many.
+func moreLines(a, b counts) (more int) {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	for of, n := range a {
+		if of.lines {
+			more += min(n, b[of])
+		} else {
+			more -= min(n, b[of])
+		}
+	}
+	return more
 }
 
 // text returns that text of facts by which the result and the finding are compared: of the kind that more pairs at
@@ -24,46 +55,34 @@ func (m *matcher) text(result, known int, of Facts) string {
 	if of.Lines == of.Distances || m.shift(result, known) == 0 {
 		return of.Lines
 	}
-	results, findings := m.resultsAt[result], m.knownAt[known]
-	f := m.fits[pairOf{results[0], findings[0]}]
-	if f == nil {
-		lines, byLines := m.shared(results, findings, func(f Facts) string { return f.Lines })
-		distances, byDistances := m.shared(results, findings, func(f Facts) string { return f.Distances })
-		f = &fit{lines, distances, byLines - byDistances}
-		m.fits[pairOf{results[0], findings[0]}] = f
+	at := places{m.resultsAt[result][0], m.knownAt[known][0]}
+	results := countsAt(m.resultsAt[result], m.ResultFacts, m.resultCounts)
+	findings := countsAt(m.knownAt[known], m.KnownFacts, m.knownCounts)
+	more, there := m.moreLines[at]
+	if !there {
+		more = moreLines(results, findings)
+		m.moreLines[at] = more
 	}
+	shared := func(k kind) bool { return results[k] > 0 && findings[k] > 0 }
 	switch {
-	case f.more > 0 || f.more == 0 && !f.distances[of.Distances]:
+	case more > 0 || more == 0 && !shared(kind{false, of.Distances}):
 		return of.Lines
-	case f.more < 0 || !f.lines[of.Lines]:
+	case more < 0 || !shared(kind{true, of.Lines}):
 		return of.Distances
 	}
 	return ""
 }
 
-// shared returns the texts that both results and findings have, and how many pairs of them.
-func (m *matcher) shared(results, known []int, text func(Facts) string) (texts map[string]bool, pairs int) {
-	left, texts := map[string]int{}, map[string]bool{}
-	for _, r := range results {
-		left[text(m.ResultFacts(r))]++
-	}
-	for _, k := range known {
-		if of := text(m.KnownFacts(k)); left[of] > 0 {
-			left[of]--
-			texts[of], pairs = true, pairs+1
-		}
-	}
-	return texts, pairs
+// agree reports whether the result and the finding have the same facts.
+func (m *matcher) agree(result, known int) bool {
+	text := m.text(result, known, m.ResultFacts(result))
+	return text != "" && text == m.text(result, known, m.KnownFacts(known))
 }
 
 // home reports whether the result is paired with a finding that has the same facts: its own. Others are away.
 func (m *matcher) home(result int) bool {
 	k := m.ofResult[result].Known
-	if k == none {
-		return false
-	}
-	text := m.text(result, k, m.ResultFacts(result))
-	return text != "" && text == m.text(result, k, m.KnownFacts(k))
+	return k != none && m.agree(result, k)
 }
 
 // atHome reports the same of a finding.

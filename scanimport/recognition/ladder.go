@@ -140,8 +140,10 @@ type matcher struct {
 	ofResult []Match
 	// taken holds, per finding, the result it is paired with, or none.
 	taken []int
-	// fits holds what the facts at two places share, once they are asked for.
-	fits map[pairOf]*fit
+	// resultCounts and knownCounts count the facts of those at a place, by the first of them, and moreLines compares those
+	// at two places: once they are asked for.
+	resultCounts, knownCounts map[int]counts
+	moreLines                 map[places]int
 	// allResults and allKnown are the indexes of all results and findings.
 	allResults, allKnown []int
 	// left is the number of results without a pair.
@@ -158,7 +160,8 @@ func newMatcher(s Scan) *matcher {
 	m := &matcher{
 		Scan:     s,
 		ofResult: make([]Match, len(s.Results)), taken: make([]int, len(s.Known)), left: len(s.Results),
-		reported: make(map[string]bool), fits: map[pairOf]*fit{},
+		reported:     make(map[string]bool),
+		resultCounts: map[int]counts{}, knownCounts: map[int]counts{}, moreLines: map[places]int{},
 	}
 	if s.KnownFacts == nil {
 		m.KnownFacts, m.Job = func(int) Facts { return Facts{} }, func(int) string { return "" }

@@ -564,6 +564,36 @@ func TestManyResultsAtOnePlaceThatMovedAreComparedOnce(t *testing.T) {
 	}
 }
 
+// The facts of several alike at one place are read once per rung, and not again for each of many places.
+func TestTheFactsOfManyAlikeAtOnePlaceAreReadOnce(t *testing.T) {
+	const many = 300
+	calls := 0
+	facts := func(from int) func(int) Facts {
+		return func(i int) Facts {
+			calls++
+			return Facts{"lines " + strconv.Itoa(from+i), "distances " + strconv.Itoa(from+i)}
+		}
+	}
+	var here, apart []Evidence
+	for i := range many {
+		here, apart = append(here, ev("R", "a", 1, message("m"))), append(apart, ev("R", "a", int32(3+i), message("m")))
+	}
+	more := ev("S", "b", 1) // so that no rung is the last one
+	for name, tc := range map[string]struct{ results, known []Evidence }{
+		"findings": {append(apart, more), here}, "results": {append(here, more), apart},
+	} {
+		calls = 0
+		matches := Recognise(Scan{
+			Results: tc.results, Known: open(tc.known...), Job: func(int) string { return "" },
+			ResultFacts: facts(0), KnownFacts: facts(many),
+		})
+		harness.Same(t, name+": recognised", many, len(matches))
+		if calls > 100*many {
+			t.Errorf("%s at one place: the facts of %d are read %d times", name, many, calls)
+		}
+	}
+}
+
 // A vulnerability may be reported under another of its ids.
 func TestAVulnerabilityIsKnownByItsAliases(t *testing.T) {
 	ids := map[string]string{"CVE-1": "CVE-1\nGHSA-1", "CVE-3": "CVE-3\nXRAY-1", "GHSA-2": "GHSA-2\nXRAY-1"}

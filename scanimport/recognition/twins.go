@@ -43,20 +43,16 @@ func (m *matcher) keepOwn() {
 	if m.ResultFacts == nil {
 		return
 	}
-	away := map[pairOf]map[string][]int{} // by looks and text
+	away := index{}
 	for r := range m.ofResult {
 		k := m.ofResult[r].Known
 		if k == none || len(m.alikeKnown[k]) < 2 || m.home(r) {
 			continue
 		}
-		looks, text := pairOf{m.alikeResults[r][0], m.alikeKnown[k][0]}, m.text(r, k, m.ResultFacts(r))
-		if away[looks] == nil {
-			away[looks] = awayOf(m.alikeKnown[k], m.atHome, func(k int) string { return m.text(r, k, m.KnownFacts(k)) })
-		}
-		if own := away[looks][text]; len(own) > 0 {
-			away[looks][text] = own[1:]
-			m.join(m.taken[own[0]], k)
-			m.join(r, own[0])
+		own := away.next(m.alikeKnown[k], m.text(r, k, m.ResultFacts(r)), m.KnownFacts, m.atHome)
+		if own != none && m.agree(r, own) {
+			m.join(m.taken[own], k)
+			m.join(r, own)
 		}
 	}
 	clear(away)
@@ -66,28 +62,37 @@ func (m *matcher) keepOwn() {
 			continue
 		}
 		r := m.taken[k]
-		looks, text := pairOf{m.alikeResults[r][0], m.alikeKnown[k][0]}, m.text(r, k, m.KnownFacts(k))
-		if away[looks] == nil {
-			away[looks] = awayOf(m.alikeResults[r], m.home, func(r int) string { return m.text(r, k, m.ResultFacts(r)) })
-		}
-		if own := away[looks][text]; len(own) > 0 {
-			away[looks][text] = own[1:]
-			m.ofResult[r], m.ofResult[own[0]] = m.ofResult[own[0]], m.ofResult[r]
+		own := away.next(m.alikeResults[r], m.text(r, k, m.KnownFacts(k)), m.ResultFacts, m.home)
+		if own != none && m.agree(own, k) {
+			m.ofResult[r], m.ofResult[own] = m.ofResult[own], m.ofResult[r]
 			m.join(r, m.ofResult[r].Known)
-			m.join(own[0], k)
+			m.join(own, k)
 		}
 	}
 }
 
-// awayOf returns those of a list that are not at home, by their text.
-func awayOf(list []int, home func(int) bool, text func(int) string) map[string][]int {
-	away := map[string][]int{}
-	for _, i := range list {
-		if of := text(i); of != "" && !home(i) {
-			away[of] = append(away[of], i)
+// index holds those of a list that are not at home, by both texts, for each list by its first member.
+type index map[int]map[string][]int
+
+// next returns the first of a list that has a text and is not at home by now, or none.
+func (x index) next(list []int, text string, factsOf func(int) Facts, home func(int) bool) int {
+	away := x[list[0]]
+	if away == nil {
+		away = map[string][]int{}
+		x[list[0]] = away
+		for _, i := range slices.DeleteFunc(slices.Clone(list), home) {
+			for _, of := range factsOf(i).texts() {
+				away[of] = append(away[of], i)
+			}
 		}
 	}
-	return away
+	for len(away[text]) > 0 {
+		if i := away[text][0]; !home(i) {
+			return i
+		}
+		away[text] = away[text][1:]
+	}
+	return none
 }
 
 // join makes a pair of a result and a finding, or leaves one of them without the other.
@@ -115,7 +120,7 @@ func (m *matcher) doubtTwins() {
 		away := slices.DeleteFunc(slices.Clone(known), func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
 		m.doubtAs(home, away, m.KnownFacts, DoubtPlace)
 		m.doubtAs(away, home, m.KnownFacts, DoubtPlace)
-		m.doubtAs(away, home, m.reportedFacts, DoubtPlace)
+		m.doubtAs(away, home, m.factsNow, DoubtPlace)
 		if vary(away, m.KnownFacts) && vary(away, func(k int) string { return m.Known[k].Decision }) {
 			for _, k := range away {
 				m.doubt(m.taken[k], DoubtPlace)
@@ -138,13 +143,13 @@ func (m *matcher) doubtTwins() {
 func (m *matcher) doubtAs(known, others []int, factsOf func(known int) Facts, d Doubt) {
 	all, same := map[[2]string]int{}, map[[3]string]int{}
 	for _, k := range others {
-		for _, text := range []string{m.KnownFacts(k).Lines, m.KnownFacts(k).Distances} {
+		for _, text := range m.KnownFacts(k).texts() {
 			all[[2]string{text, m.Job(k)}]++
 			same[[3]string{text, m.Job(k), m.Known[k].Decision}]++
 		}
 	}
 	for _, k := range known {
-		for _, text := range []string{factsOf(k).Lines, factsOf(k).Distances} {
+		for _, text := range factsOf(k).texts() {
 			if all[[2]string{text, m.Job(k)}] > same[[3]string{text, m.Job(k), m.Known[k].Decision}] {
 				m.doubt(m.taken[k], d)
 			}
@@ -152,8 +157,8 @@ func (m *matcher) doubtAs(known, others []int, factsOf func(known int) Facts, d 
 	}
 }
 
-// reportedFacts returns the facts of the finding's result.
-func (m *matcher) reportedFacts(known int) Facts {
+// factsNow returns the facts of the finding's result.
+func (m *matcher) factsNow(known int) Facts {
 	if m.taken[known] == none {
 		return Facts{}
 	}
@@ -192,7 +197,7 @@ func (m *matcher) doubtReturned() {
 		}
 	}
 	for part, known := range away {
-		m.doubtAs(known, left[part], m.reportedFacts, DoubtPlace)
+		m.doubtAs(known, left[part], m.factsNow, DoubtPlace)
 	}
 }
 
