@@ -38,9 +38,9 @@ func (m *matcher) settleDoubts() {
 type company struct {
 	// results and known count the results and findings that agree in a part of the evidence.
 	results, known map[Evidence]int
-	// reportedOn and knownOn count those of one rule and message on a line, open and closed findings by themselves.
-	reportedOn map[Evidence]int
-	knownOn    map[Known]int
+	// reportedOn and knownOn count those that nothing but their columns tells apart on a line, with open findings and with closed
+	// ones.
+	reportedOn, knownOn map[Known]int
 	// shifts counts, per file, the pairs with equal messages that are the same number of lines apart.
 	shifts map[shifted]int
 	// moves counts the open findings that moved from one path to another. renames counts those pairs of paths by the
@@ -59,13 +59,14 @@ func (m *matcher) company() *company {
 	c := &company{
 		results: map[Evidence]int{}, known: map[Evidence]int{}, shifts: map[shifted]int{},
 		moves: map[[2]string]int{}, renames: map[rename]int{}, open: map[string]int{},
-		reportedOn: map[Evidence]int{}, knownOn: map[Known]int{},
+		reportedOn: map[Known]int{}, knownOn: map[Known]int{},
 	}
 	for i := range m.Results {
 		r := &m.Results[i]
 		count(c.results, r)
 		c.results[likeEarlier(r, r.Message)]++
-		c.reportedOn[onLine(r)]++
+		countOnLine(c.reportedOn, r, false)
+		countOnLine(c.reportedOn, r, true)
 	}
 	for i := range m.Known {
 		k := &m.Known[i]
@@ -73,7 +74,7 @@ func (m *matcher) company() *company {
 			continue // no result can be it
 		}
 		count(c.known, &k.Evidence)
-		c.knownOn[Known{Evidence: onLine(&k.Evidence), Closed: k.Closed}]++
+		countOnLine(c.knownOn, &k.Evidence, k.Closed)
 		if k.Legacy {
 			c.known[likeEarlier(&k.Evidence, "")]++
 		}
@@ -118,15 +119,28 @@ func likeEarlier(e *Evidence, message string) Evidence {
 	return Evidence{Rule: e.Rule, Path: e.Path, Message: message}
 }
 
-// onLine is the evidence shared by what only its column, or its code, tells apart on a line.
-func onLine(e *Evidence) Evidence {
-	return Evidence{Rule: e.Rule, Path: e.Path, Line: e.Line, Message: e.Message}
+// onLine is the evidence shared by what only its column tells apart on a line. The code belongs to it if both have it.
+func onLine(e *Evidence, code string, closed bool) Known {
+	part := *e
+	part.Column, part.Fingerprint, part.Version, part.Aliases, part.IDs, part.Snippet = 0, "", "", "", "", code
+	return Known{Evidence: part, Closed: closed}
+}
+
+func countOnLine(n map[Known]int, e *Evidence, closed bool) {
+	n[onLine(e, "", closed)]++
+	if e.Snippet != "" {
+		n[onLine(e, e.Snippet, closed)]++
+	}
 }
 
 // otherColumn reports whether the columns differ, and there are not as many on the line as before: it may be another.
 func (c *company) otherColumn(r *Evidence, k *Known) bool {
-	before := c.knownOn[Known{Evidence: onLine(&k.Evidence), Closed: k.Closed}]
-	return r.Column != k.Column && c.reportedOn[onLine(r)] != before
+	code := ""
+	if r.Snippet == k.Snippet {
+		code = k.Snippet
+	}
+	return r.Column != k.Column &&
+		c.reportedOn[onLine(r, code, k.Closed)] != c.knownOn[onLine(&k.Evidence, code, k.Closed)]
 }
 
 // certain reports whether the result can only be this finding.

@@ -27,6 +27,7 @@ func hash(s string) func(*Evidence)    { return func(e *Evidence) { e.Fingerprin
 func code(s string) func(*Evidence)    { return func(e *Evidence) { e.Snippet = s } }
 func message(s string) func(*Evidence) { return func(e *Evidence) { e.Message = s } }
 func in(s string) func(*Evidence)      { return func(e *Evidence) { e.Resource = s } }
+func of(s string) func(*Evidence)      { return func(e *Evidence) { e.Package = s } }
 func purl(s string) func(*Evidence)    { return func(e *Evidence) { e.PURL = s } }
 func column(n int32) func(*Evidence)   { return func(e *Evidence) { e.Column = n } }
 func pkg(name, version string) func(*Evidence) {
@@ -137,6 +138,18 @@ var cases = map[string]one{
 	"the column of one without code moves, and another rule is gone": {"there is no other that it can be", "",
 		open(ev("R", "a", 1, message("m"), column(100)), ev("S", "a", 1, message("m"), column(200))),
 		[]Evidence{ev("R", "a", 1, message("m"), column(90))}, nil, []int{0}, 0},
+	"columns move, and other code on the line is gone": {"the code tells them apart", "",
+		open(ev("R", "a", 1, code("x"), message("m"), column(1)), ev("R", "a", 1, code("y"), message("m"), column(10))),
+		[]Evidence{ev("R", "a", 1, code("x"), message("m"), column(5))}, nil, []int{0}, 0},
+	"columns move, and other code has come on the line": {"the code tells them apart", "",
+		open(ev("R", "a", 1, code("x"), message("m"), column(1))),
+		[]Evidence{ev("R", "a", 1, code("y"), message("m"), column(1)), ev("R", "a", 1, code("x"), message("m"), column(9))}, nil, []int{-1, 0}, 0},
+	"columns move, and another resource of the line is gone": {"as in a template of one line", "",
+		open(ev("R", "a", 1, in("s3.a"), message("m"), column(100)), ev("R", "a", 1, in("s3.b"), message("m"), column(900))),
+		[]Evidence{ev("R", "a", 1, in("s3.b"), message("m"), column(890))}, nil, []int{1}, 0},
+	"columns move, and another package of the line is gone": {"as in a lock file of one line", "",
+		open(ev("R", "a", 1, of("core"), message("m"), column(1)), ev("R", "a", 1, of("api"), message("m"), column(10))),
+		[]Evidence{ev("R", "a", 1, of("api"), message("m"), column(5))}, nil, []int{1}, 0},
 	"renamed file, and another that its resource tells apart goes": {"so it is the only one that can be it", File,
 		open(ev("R", "dev/a", 1, in("s3.a"), message("m")), ev("R", "dev/a", 2, in("s3.a"), message("m")),
 			ev("R", "dev/b", 1, in("s3.b"), message("m")), ev("R", "dev/b", 2, in("s3.b"), message("m")),
