@@ -38,8 +38,8 @@ func (m *matcher) settleDoubts() {
 type company struct {
 	// results and known count the results and findings that agree in a part of the evidence.
 	results, known map[Evidence]int
-	// reportedOn and knownOn count those that nothing but their columns tells apart on a line, with open findings and with closed
-	// ones.
+	// reportedOn and knownOn count those that nothing but their columns tells apart on a line: open findings and all
+	// results, and closed findings and the results that have no open one.
 	reportedOn, knownOn map[Known]int
 	// shifts counts, per file, the pairs with equal messages that are the same number of lines apart.
 	shifts map[shifted]int
@@ -66,7 +66,9 @@ func (m *matcher) company() *company {
 		count(c.results, r)
 		c.results[likeEarlier(r, r.Message)]++
 		countOnLine(c.reportedOn, r, false)
-		countOnLine(c.reportedOn, r, true)
+		if m.free(i) || m.Known[m.ofResult[i].Known].Closed {
+			countOnLine(c.reportedOn, r, true)
+		}
 	}
 	for i := range m.Known {
 		k := &m.Known[i]
