@@ -52,7 +52,8 @@ func NewScanName() string { return "s-" + fingerprints.Hash(uuid.NewString()) }
 // begin records that the scan runs.
 func (im *Importer) begin(ctx context.Context, j *job) error {
 	j.context.scanID = NewScanName()
-	if err := im.applyScan(ctx, j, im.runningScan(j)); err != nil {
+	create := func(ctx context.Context) error { return im.applyScan(ctx, j, im.runningScan(j)) }
+	if err := FinishWrite(ctx, create); err != nil {
 		return fmt.Errorf("record the scan of %s: %w", j.Tool, err)
 	}
 	j.recorded = true

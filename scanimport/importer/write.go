@@ -95,7 +95,8 @@ func (w *writer) all(ctx context.Context, changes []change) error {
 }
 
 // Each calls do for each item, at most limit at a time. It returns the first error of one, after which it begins no
-// other, or the cause of the context's end. What has begun by then is finished, so that what is stored is counted too.
+// other, or the cause of the context's end. What has begun by then may go on as FinishWrite allows, so that what is
+// stored is counted too.
 func Each[T any](ctx context.Context, limit int, items []T, do func(context.Context, *T) error) error {
 	group, groupCtx := errgroup.WithContext(ctx)
 	group.SetLimit(limit)

@@ -79,7 +79,8 @@ func (r *recorder) begin(ctx context.Context) error {
 	for i, b := range r.batches {
 		name := importer.NewScanName()
 		r.startedAt = append(r.startedAt, b.Started())
-		if err := r.apply(ctx, name, r.spec(i)); err != nil {
+		create := func(ctx context.Context) error { return r.apply(ctx, name, r.spec(i)) }
+		if err := importer.FinishWrite(ctx, create); err != nil {
 			return fmt.Errorf("record the scan of %s: %w", b.Tool, err)
 		}
 		r.scans = append(r.scans, name)

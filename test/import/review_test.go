@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -302,6 +303,28 @@ func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
 		t.Errorf("an import that is stopped during its first finding: error %v", err)
 	}
 	harness.Same(t, "its findings, and how many it counted", []int{1, 1}, []int{len(p.base().findings()), summaries[0].Created})
+
+	path, member = "/scans/", "startedAt"
+	for reason, imports := range map[string]func(context.Context) error{
+		"an import": func(ctx context.Context) error {
+			_, err := importer.New(c, p.base().target(), importer.Options{}).Import(ctx, collect(t, importer.Choices{}, document()))
+			return err
+		},
+		"a review": func(ctx context.Context) error {
+			_, err := reviewimport.New(c, p.PullRequest, reviewimport.Options{Record: record}).
+				Import(ctx, &reviewimport.Commit{SHA: commitC}, collect(t, importer.Choices{}, builder.SARIF("lint")))
+			return err
+		},
+	} {
+		ctx, cancel = context.WithCancel(t.Context())
+		defer cancel()
+		before := len(p.base().scans())
+		if err := imports(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s that is stopped while its Scan is created: error %v", reason, err)
+		}
+		running := slices.DeleteFunc(p.base().scans(), func(s v1alpha1.Scan) bool { return s.Spec.Outcome != "" })
+		harness.Same(t, reason+": its Scans, and how many of all stay without an end", []int{1, 0}, []int{len(p.base().scans()) - before, len(running)})
+	}
 }
 
 func TestOnlyThePullRequest(t *testing.T) {
