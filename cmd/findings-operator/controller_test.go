@@ -490,11 +490,9 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 		{"no namespace", []string{"--namespace", "Not One"}, []string{`"Not One"`}},
 		{"a level is a known one", []string{"--log-level=loud"}, []string{`not "loud"`}},
 		{"the log's flags have former names", []string{"--zap-log-level=debug", "--zap-encoder=console"}, nil},
-		{"ranges of either family", []string{"--webhook-allow-cidr=10.1.0.0/16", "--webhook-deny-cidr=2001:db8:1::/48"}, nil},
 		{"no range", []string{"--webhook-allow-cidr=internal", "--webhook-deny-cidr=pods"},
 			[]string{`--webhook-allow-cidr "internal"`, `--webhook-deny-cidr "pods"`}},
 		{"a range that matches nothing", []string{"--webhook-deny-cidr=::ffff:203.0.113.0/120"}, []string{`--webhook-deny-cidr "::ffff`}},
-		{"a prefix of NAT64", []string{"--webhook-nat64-prefix=2001:db8:64::/96"}, nil},
 		{"a prefix of NAT64 of another length", []string{"--webhook-nat64-prefix=2001:db8::/64"}, []string{`--webhook-nat64-prefix "2001:db8::/64"`}},
 		{"no rate", []string{"--retention-rate", "0"}, []string{"--retention-rate 0"}},
 		{"a rate is a number", []string{"--retention-rate", "NaN"}, []string{"--retention-rate NaN"}},
@@ -513,4 +511,12 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestTheRangesOfTheFlagsReachTheSenderOfWebhooks(t *testing.T) {
+	o := &controllerOptions{}
+	harness.Must(t, parseAndValidate(o.addFlags, o.validate, []string{"--webhook-allow-cidr=10.1.0.0/16",
+		"--webhook-deny-cidr=2001:db8:1::/48", "--webhook-nat64-prefix=2001:db8:64::/96"}))
+	harness.Same(t, "allowed, denied, NAT64", "[10.1.0.0/16] [2001:db8:1::/48] [2001:db8:64::/96]",
+		fmt.Sprint(o.webhooks.Allowed, o.webhooks.Denied, o.webhooks.NAT64))
 }

@@ -114,9 +114,9 @@ func TestTheTestPodIsLetIn(t *testing.T) {
 	}
 }
 
-// Every Secret and key that a pod mounts under /etc/findings is read by a flag or a variable, and every such flag has a
-// mount.
-func TestEveryMountedFileIsReadByAFlag(t *testing.T) {
+// Every folder that a pod mounts under /etc/findings is read by a flag, or by Go as SSL_CERT_DIR, and every one that is
+// read is mounted.
+func TestEveryMountedFileIsRead(t *testing.T) {
 	for name, file := range valueSets(t) {
 		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
 			for _, container := range containers(object) {
@@ -127,7 +127,7 @@ func TestEveryMountedFileIsReadByAFlag(t *testing.T) {
 					path := mount.(map[string]any)["mountPath"].(string)
 					mounted[path] = true
 					if !slices.Contains(pathsIn(arguments), path) {
-						t.Errorf("%s: %s mounts %s, which no flag reads: %s", name, object.GetName(), path, arguments)
+						t.Errorf("%s: %s mounts %s, which nothing reads: %s", name, object.GetName(), path, arguments)
 					}
 				}
 				for _, path := range pathsIn(arguments) {
@@ -140,9 +140,9 @@ func TestEveryMountedFileIsReadByAFlag(t *testing.T) {
 	}
 }
 
-var mountPath = regexp.MustCompile(`[=:](/etc/findings/[a-z-]+)`)
+var mountPath = regexp.MustCompile(`(?:=|SSL_CERT_DIR value:)(/etc/findings/[a-z-]+)`)
 
-// pathsIn returns the folders under /etc/findings in the arguments.
+// pathsIn returns the folders under /etc/findings in flags and in SSL_CERT_DIR.
 func pathsIn(arguments string) []string {
 	var out []string
 	for _, found := range mountPath.FindAllStringSubmatch(arguments, -1) {
