@@ -82,6 +82,7 @@ func TestAConditionalChangeIsRefusedWhateverTheReadModelKnows(t *testing.T) {
 func TestTheDocumentationNeedsNoOtherHost(t *testing.T) {
 	c := newCaller(t, facade, "")
 	page := c.get("/docs").wants(200, "the page")
+	harness.Same(t, "the page's media type", "text/html; charset=utf-8", page.header.Get("Content-Type"))
 	policy := page.header.Get("Content-Security-Policy")
 	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "http") {
 		t.Errorf("the policy is %q", policy)
@@ -89,11 +90,12 @@ func TestTheDocumentationNeedsNoOtherHost(t *testing.T) {
 	if bytes.Contains(page.body, []byte("//")) {
 		t.Errorf("the page names another host:\n%s", page.body)
 	}
+	mediaTypes := map[string]string{
+		".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".png": "image/png",
+	}
 	for _, match := range regexp.MustCompile(`(?:href|src)="([^"]+)"`).FindAllSubmatch(page.body, -1) {
 		asset := c.get("/"+string(match[1])).wants(200, string(match[1]))
-		if kind := asset.header.Get("Content-Type"); !regexp.MustCompile(`^(text/(css|javascript); charset=utf-8|image/png)$`).MatchString(kind) {
-			t.Errorf("%s is %s", match[1], kind)
-		}
+		harness.Same(t, string(match[1]), mediaTypes[filepath.Ext(string(match[1]))], asset.header.Get("Content-Type"))
 	}
 	script := c.get("/docs/start.js")
 	if !bytes.Contains(script.body, []byte(`url: "openapi.json"`)) || !bytes.Contains(script.body, []byte("validatorUrl: null")) {
