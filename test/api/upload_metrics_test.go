@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -20,14 +19,8 @@ func (s *server) metrics(t *testing.T) map[string]float64 {
 	t.Helper()
 	_, metrics, err := s.health(t.Context(), "/metrics")
 	harness.Must(t, err)
-	values := map[string]float64{}
-	for line := range strings.Lines(metrics) {
-		if line[0] != '#' {
-			at := strings.LastIndexByte(line, ' ')
-			values[line[:at]], err = strconv.ParseFloat(strings.TrimSpace(line[at:]), 64)
-			harness.Must(t, err)
-		}
-	}
+	values, err := harness.Values(metrics)
+	harness.Must(t, err)
 	return values
 }
 

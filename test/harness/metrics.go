@@ -23,13 +23,12 @@ func Samples(text, metric string) ([]Sample, error) {
 		if !found || rest == "" || rest[0] != '{' && rest[0] != ' ' {
 			continue
 		}
-		at := strings.LastIndexByte(rest, ' ')
-		value, err := strconv.ParseFloat(rest[at+1:], 64)
+		labels, value, err := splitSample(rest)
 		if err != nil {
-			return nil, fmt.Errorf("%q: %w", line, err)
+			return nil, err
 		}
 		s := Sample{Labels: map[string]string{}, Value: value}
-		for _, pair := range label.FindAllStringSubmatch(rest[:at], -1) {
+		for _, pair := range label.FindAllStringSubmatch(labels, -1) {
 			s.Labels[pair[1]] = pair[2]
 		}
 		out = append(out, s)
@@ -38,6 +37,32 @@ func Samples(text, metric string) ([]Sample, error) {
 		return nil, fmt.Errorf("there is no metric %s", metric)
 	}
 	return out, nil
+}
+
+// Values returns all values of Prometheus' text format, by the name of the metric with its labels.
+func Values(text string) (map[string]float64, error) {
+	out := map[string]float64{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		series, value, err := splitSample(line)
+		if err != nil {
+			return nil, err
+		}
+		out[series] = value
+	}
+	return out, nil
+}
+
+// splitSample splits a line, or the rest of one, before its value.
+func splitSample(line string) (before string, value float64, err error) {
+	at := strings.LastIndexByte(line, ' ')
+	if value, err = strconv.ParseFloat(line[at+1:], 64); err != nil {
+		return "", 0, fmt.Errorf("%q: %w", line, err)
+	}
+	return line[:max(at, 0)], value, nil
 }
 
 // Sum adds up the values of a metric that have these labels, among others. It is an error if there is no such metric.

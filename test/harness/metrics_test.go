@@ -31,3 +31,14 @@ func TestSumTakesTheSamplesThatHaveTheLabels(t *testing.T) {
 		}
 	}
 }
+
+func TestValuesHaveTheirLabelsInTheirNames(t *testing.T) {
+	got, err := harness.Values(exposition)
+	harness.Must(t, err)
+	harness.Same(t, "the values", map[string]float64{
+		`a_total{verb="GET",path="/x y"}`: 3, `a_total{verb="PUT",path="/x y"}`: 4, "a_total_more": 9, "bare": 1_500_000,
+	}, got)
+	if _, err := harness.Values("cut-off\n"); err == nil {
+		t.Error("a line without a value must be an error")
+	}
+}
