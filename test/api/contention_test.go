@@ -26,10 +26,8 @@ import (
 func replicas(t *testing.T) (*organization, [2]*caller) {
 	t.Helper()
 	o := newOrganization(t)
-	first := o.key("ci")
-	second := *o
-	second.server = ownServer(t, apiserver.Options{})
-	return o, [2]*caller{first, second.key("cd")}
+	second := o.on(ownServer(t, apiserver.Options{}))
+	return o, [2]*caller{o.key("ci"), second.key("cd")}
 }
 
 // reconcile records the status of a finding, as its controller does, until ctx ends.

@@ -180,12 +180,12 @@ func twoReplicas(t *testing.T) (later, earlier *server) {
 	return servers[1], servers[0]
 }
 
-// at returns the caller at another replica, once that replica knows the key and shows the organization. The replica
-// remembers no earlier events.
-func (c *caller) at(o *organization, s *server) *caller {
-	o.t.Helper()
+// onceShown returns the caller at another replica, once that replica knows the key and shows the organization. The
+// replica remembers no earlier events.
+func (c *caller) onceShown(s *server) *caller {
+	c.t.Helper()
 	other := c.on(s)
-	harness.Eventually(o.t, func(g Gomega) { g.Expect(other.get("/v2/events?follow=false").status).To(Equal(http.StatusOK)) })
+	harness.Eventually(c.t, func(g Gomega) { g.Expect(other.get("/v2/events?follow=false").status).To(Equal(http.StatusOK)) })
 	return other
 }
 
@@ -201,10 +201,9 @@ func (o *organization) remove(object client.Object) {
 
 func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {
 	a, b := twoReplicas(t)
-	o, other := newOrganization(t), newOrganization(t)
-	o.server = a
+	o, other := newOrganization(t).on(a), newOrganization(t)
 	atA := o.key("ci", v1alpha1.Scopes()...)
-	atB := atA.at(o, b)
+	atB := atA.onceShown(b)
 	s := atA.follows(t, "", "").begins()
 	for name, want := range map[string]string{
 		"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no", "Content-Encoding": "", "Etag": "",
@@ -363,7 +362,7 @@ func TestAKeyHasFewStreamsAtATime(t *testing.T) {
 
 func TestStoppingEndsStreamsAndNothingOfThemStays(t *testing.T) {
 	s := ownServer(t, apiserver.Options{})
-	o := newOrganization(t).at(s)
+	o := newOrganization(t).on(s)
 	c := o.key("ci")
 	c.get("/v2/whoami").wants(200, "the key")
 	before := runtime.NumGoroutine()

@@ -43,10 +43,11 @@ func newOrganization(t testing.TB) *organization {
 	return o
 }
 
-// at lets the organization's callers ask another facade.
-func (o *organization) at(s *server) *organization {
-	o.server = s
-	return o
+// on returns the same organization at another facade: callers made from it ask that one.
+func (o *organization) on(s *server) *organization {
+	other := *o
+	other.server = s
+	return &other
 }
 
 // unlimited is a limit that no test reaches.

@@ -17,7 +17,7 @@ import (
 
 // The facade's operators and the key's owner can see why a key is refused; the sender cannot.
 func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
-	o := newOrganization(t).at(ownServer(t, apiserver.Options{}))
+	o := newOrganization(t).on(ownServer(t, apiserver.Options{}))
 	c := o.key("ci")
 	harness.Same(t, "the refusals that are counted before there was any", 0., o.server.refusals(t, "disabled"))
 	key := builder.APIKey("ci").In(o.namespace).Build()

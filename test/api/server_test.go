@@ -86,7 +86,7 @@ func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
 	t.Parallel() // it mostly waits
 	l := &line{}
 	s := ownServer(t, apiserver.Options{KeyStaleness: 8 * time.Second}, func(config *rest.Config) { config.Dial = l.dial })
-	o := newOrganization(t).at(s)
+	o := newOrganization(t).on(s)
 	c := o.key("ci")
 	f := o.finding(c, builder.Finding("f-1"))
 	harness.Same(t, "x-data-age, and all is well", "", c.get("/v1/findings").wants(200, "all is well").header.Get("X-Data-Age"))
@@ -146,7 +146,7 @@ func TestAFacadeThatCannotReachTheAPIServerIsNotReady(t *testing.T) {
 func TestMetricsCountRequestsByRoute(t *testing.T) {
 	s := ownServer(t, apiserver.Options{})
 	harness.Must(t, s.waitUntilReady(t.Context()))
-	o := newOrganization(t).at(s)
+	o := newOrganization(t).on(s)
 	c := o.key("ci")
 	f := o.finding(c, builder.Finding("f-1"))
 	c.get(pathOf(f))
@@ -175,7 +175,7 @@ func TestMetricsCountRequestsByRoute(t *testing.T) {
 func TestTheLogNamesRequestsAndHoldsNoSecrets(t *testing.T) {
 	log := &harness.Buffer{}
 	s := ownServer(t, apiserver.Options{Log: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	o := newOrganization(t).at(s)
+	o := newOrganization(t).on(s)
 	c := o.key("ci-bot")
 	o.finding(c, builder.Finding("f-1"))
 	given := c.get("/v1/findings?class=from-the-query", header("X-Request-Id", "from-the-proxy.1"))
@@ -246,7 +246,7 @@ func rawStatus(t *testing.T, address, request string) int {
 // A request in progress when the server is stopped is still answered and stored.
 func TestStoppingAnswersWhatHasBegun(t *testing.T) {
 	s := ownServer(t, apiserver.Options{})
-	o := newOrganization(t).at(s)
+	o := newOrganization(t).on(s)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))
 	rest, answered := c.hold(http.MethodPatch, "/v1/findings/f-1", header("Content-Type", "application/json"))

@@ -181,7 +181,7 @@ func TestNobodyWaitsForTheCollector(t *testing.T) {
 	t.Cleanup(stuck.Close)
 	t.Cleanup(func() { close(release) })
 	s := ownServer(t, apiserver.Options{TraceEndpoint: stuck.URL, TraceSampleRatio: 1})
-	o := newOrganization(t).at(s)
+	o := newOrganization(t).on(s)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))
 	o.limit(50_000)
@@ -218,7 +218,7 @@ func TestNobodyWaitsForTheCollector(t *testing.T) {
 
 func TestMetricsShowTheReadModel(t *testing.T) {
 	s := ownServer(t, apiserver.Options{})
-	o := newOrganization(t).at(s)
+	o := newOrganization(t).on(s)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))
 	harness.Eventually(t, func(g Gomega) {
