@@ -10,8 +10,11 @@ func setDirect[T any](m *Model, p *partition, held map[string]*T, x *index.Index
 	if item == nil {
 		delete(held, name)
 		x.Remove(name)
-	} else if held[name] = item; p.view != nil {
-		x.Put(name, item)
+	} else {
+		held[name] = item
+		if p.view != nil {
+			x.Put(name, item)
+		}
 	}
 	m.signal()
 }
