@@ -234,10 +234,9 @@ func (x *indexes) dirty() bool {
 }
 
 func newPartition(namespace string, moves *uint64) *partition {
-	return &partition{
+	p := &partition{
 		namespace:    namespace,
 		moves:        moves,
-		indexes:      newIndexes(),
 		findings:     table[Item]{},
 		repositories: table[heldRepository]{},
 		projects:     table[heldProject]{},
@@ -251,6 +250,13 @@ func newPartition(namespace string, moves *uint64) *partition {
 		reviewsOf:    children{},
 		issuesOf:     children{},
 	}
+	p.showNothing()
+	return p
+}
+
+// showNothing empties the indexes: no organization owns the namespace.
+func (p *partition) showNothing() {
+	p.view, p.indexes, p.counts = nil, newIndexes(), map[string]reviewstate.Counts{}
 }
 
 // claim assigns the partition to an organization, or to none if it is "". It reports whether the owner has
@@ -259,7 +265,7 @@ func (p *partition) claim(organization string) bool {
 	if organization == p.organization() {
 		return false
 	}
-	p.view, p.indexes, p.counts = nil, newIndexes(), map[string]reviewstate.Counts{}
+	p.showNothing()
 	if organization != "" {
 		p.view = &view{
 			organization: organization, namespace: p.namespace, shown: render.NewOrganization(organization),
