@@ -193,7 +193,7 @@ func (m *Model) ownerOf(namespace string) string {
 // held returns the held state of an object whose changes are reported, nil if it is not held.
 func (m *Model) held(k kind, key types.NamespacedName) reportable {
 	if p := m.partitions[key.Namespace]; p != nil {
-		return p.tables()[k].reportable(key.Name)
+		return p.tables()[k].held(key.Name)
 	}
 	return nil
 }

@@ -220,7 +220,7 @@ func (p *partition) rowsOf(group rejoin) (rows []rejoin) {
 	return rows
 }
 
-// namesOf returns the names of the rows of a group.
+// namesOf returns the names of the rows of a group. There are none by name, which selects a single row.
 func (p *partition) namesOf(group rejoin) iter.Seq[string] {
 	switch group.by {
 	case byAll:
@@ -229,22 +229,28 @@ func (p *partition) namesOf(group rejoin) iter.Seq[string] {
 		return p.findingsWith(projectField, group.name)
 	case byReview:
 		return maps.Keys(p.issuesOf[group.name])
-	case byRepository, byName:
-	}
-	switch group.rows {
-	case projects:
-		return maps.Keys(p.projectsOf[group.name])
-	case reviews:
-		return maps.Keys(p.reviewsOf[group.name])
-	case reviewIssues:
-		names := sets.Set[string]{}
-		for review := range p.reviewsOf[group.name] {
-			maps.Copy(names, p.issuesOf[review])
+	case byRepository:
+		switch group.rows {
+		case projects:
+			return maps.Keys(p.projectsOf[group.name])
+		case reviews:
+			return maps.Keys(p.reviewsOf[group.name])
+		case reviewIssues:
+			return p.issuesBelow(group.name)
+		case findings:
+			return p.findingsWith(repoField, group.name)
 		}
-		return maps.Keys(names)
-	default:
-		return p.findingsWith(repoField, group.name)
 	}
+	return func(func(string) bool) {}
+}
+
+// issuesBelow returns the names of the issues of a repository.
+func (p *partition) issuesBelow(repository string) iter.Seq[string] {
+	names := sets.Set[string]{}
+	for review := range p.reviewsOf[repository] {
+		maps.Copy(names, p.issuesOf[review])
+	}
+	return maps.Keys(names)
 }
 
 // findingsWith yields the names of the findings with a value of a field. It reads the index: a finding that is not

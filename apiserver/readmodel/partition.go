@@ -52,15 +52,15 @@ type table[T any] map[string]*T
 type anyTable interface {
 	len() int
 	names() iter.Seq[string]
-	// reportable returns an object whose changes are reported, nil if it is not held.
-	reportable(name string) reportable
+	// held returns an object whose changes are reported, nil if it is not held.
+	held(name string) reportable
 }
 
 func (t table[T]) len() int { return len(t) }
 
 func (t table[T]) names() iter.Seq[string] { return maps.Keys(t) }
 
-func (t table[T]) reportable(name string) reportable {
+func (t table[T]) held(name string) reportable {
 	if item, ok := t[name]; ok {
 		return any(item).(reportable)
 	}
@@ -254,7 +254,7 @@ func newPartition(namespace string, moves *uint64) *partition {
 	return p
 }
 
-// showNothing empties the indexes: no organization owns the namespace.
+// showNothing takes the namespace from its organization and empties the indexes.
 func (p *partition) showNothing() {
 	p.view, p.indexes, p.counts = nil, newIndexes(), map[string]reviewstate.Counts{}
 }
