@@ -148,7 +148,8 @@ async function send(id, form, inPanel) {
     refresh(id, inPanel?.isConnected ? null : undefined);
     return answer;
   } catch (error) {
-    // Nor does the response of a gateway say whether the decision was stored.
+    // Without an answer, nobody knows whether the decision was stored. Nor does a gateway's answer say so: unlike the
+    // console's own, it has no title.
     if (!(error instanceof Refusal) || (error.status >= 502 && !error.said.title)) {
       sending = sending.then(() => reloadRow(id)).catch(report); // not counted as unanswered: leaving the page loses nothing
       const next = "Load the page again to see whether it has stored the decision.";
