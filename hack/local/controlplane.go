@@ -19,7 +19,8 @@ type plane struct {
 	client client.Client
 }
 
-// startPlane starts both and returns when the API server is ready. They are restarted if they die.
+// startPlane starts both and returns when the API server is ready. They are restarted if they die. They run until
+// children is stopped, also after an error.
 func startPlane(ctx context.Context, o options, keys *pki, children *supervisor) (*plane, error) {
 	described, err := harness.NewControlPlane(harness.ControlPlaneOptions{Folder: o.runDir,
 		Credentials: &keys.Credentials})
