@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -30,9 +32,10 @@ func TestWithoutSamplesTheTerminalSaysHowToBegin(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	r.env["FINDINGS_API_KEY"] = lines[len(lines)-1]
-	eventually(t, "the key works", func() bool {
+	harness.Within(t, settleTimeout, func(g Gomega) {
 		answer, err := newRESTClient(r).Do(t.Context(), "GET", "/v1/findings", "")
-		return err == nil && answer.Status == 200
+		g.Expect(err).NotTo(HaveOccurred(), "with the new key")
+		g.Expect(answer.Status).To(Equal(200), "with the new key: %s", answer.Body)
 	})
 	harness.Same(t, "a new organization has findings", []item(nil), newRESTClient(r).list(t, "/v1/findings", 1000))
 	t.Run("a backup is restored, as its page says", func(t *testing.T) { checkBackup(t, r) })

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -94,23 +95,31 @@ func killUploads(t *testing.T, r *run, rest *restClient) (scan, review *killed) 
 // repeat waits until the upload has failed, and repeats it until it completes.
 func (u *killed) repeat(t *testing.T, r *run, rest *restClient) (again uploadAnswer) {
 	t.Helper()
-	read := func(id string, into *uploadAnswer) bool {
+	read := func(g Gomega, id string, into *uploadAnswer) {
 		answer, err := rest.Do(t.Context(), http.MethodGet, "/v2/uploads/"+id, "")
-		return err == nil && answer.Status == http.StatusOK && json.Unmarshal(answer.Body, into) == nil
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(answer.Status).To(Equal(http.StatusOK), string(answer.Body))
+		g.Expect(json.Unmarshal(answer.Body, into)).To(Succeed())
 	}
 	// It fails once its Lease is over.
 	r.kubectl(t, "wait", "--for=jsonpath={.status.phase}="+string(v1alpha1.ScanPhaseFailed), "scans.appsec.dev/"+u.scan.Name,
 		"--namespace="+r.env["FINDINGS_NAMESPACE"], "--timeout="+settleTimeout.String())
-	eventually(t, "the upload is failed over REST", func() bool {
+	harness.Within(t, settleTimeout, func(g Gomega) {
 		var upload uploadAnswer
-		return read(u.scan.Spec.Upload.ID, &upload) && upload.Status == "failed" && upload.Scans[0].Message != ""
+		read(g, u.scan.Spec.Upload.ID, &upload)
+		g.Expect(upload.Status).To(Equal("failed"), "the upload over REST")
+		g.Expect(upload.Scans[0].Message).NotTo(BeEmpty(), "the upload over REST")
 	})
-	eventually(t, "the same upload again is taken", func() bool {
+	harness.Within(t, settleTimeout, func(g Gomega) {
 		status, answer, err := rest.upload(t.Context(), u.query, u.results)
+		g.Expect(err).NotTo(HaveOccurred(), "the same upload again")
+		g.Expect(status).To(BeElementOf(http.StatusOK, http.StatusAccepted), "the same upload again")
 		again = answer
-		return err == nil && (status == http.StatusOK || status == http.StatusAccepted)
 	})
-	eventually(t, "it is completed", func() bool { return read(again.ID, &again) && again.Status == "completed" })
+	harness.Within(t, settleTimeout, func(g Gomega) {
+		read(g, again.ID, &again)
+		g.Expect(again.Status).To(Equal("completed"), "the same upload again")
+	})
 	return again
 }
 
