@@ -446,7 +446,7 @@ func TestManyFindingsOfOneChangeGoLast(t *testing.T) {
 				r.enqueueForNewEndpoint().Create(t.Context(), created, q)
 			},
 		} {
-			harness.Same(t, fmt.Sprintf("%s: priority of %d", what, n), want, handlertest.Priority(change))
+			harness.Same(t, fmt.Sprintf("%s: priority of %d", what, n), want, handlertest.Priority(t, change))
 		}
 	}
 }

@@ -100,7 +100,7 @@ func TestManyPendingDeliveriesOfAChangedEndpointGoBehindOthers(t *testing.T) {
 			}
 		})
 		created := event.CreateEvent{Object: builder.WebhookEndpoint("e").Build()}
-		got := handlertest.Priority(func(q watch.Queue) { r.enqueueDeliveries().Create(t.Context(), created, q) })
+		got := handlertest.Priority(t, func(q watch.Queue) { r.enqueueDeliveries().Create(t.Context(), created, q) })
 		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
 	}
 }

@@ -3,6 +3,7 @@ package handlertest
 
 import (
 	"context"
+	"testing"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -12,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Queue records the additions, such as "name in 1m0s". Whatever else is asked of it fails on the nil interface.
@@ -56,11 +59,16 @@ func Lists[L client.ObjectList](fill func(list L)) client.WithWatch {
 	})
 }
 
-// Priority returns the priority of the first request that enqueue adds.
-func Priority(enqueue func(workqueue.TypedRateLimitingInterface[reconcile.Request])) int {
+// Priority returns the highest priority of what enqueue adds, at once or soon.
+func Priority(t testing.TB, enqueue func(workqueue.TypedRateLimitingInterface[reconcile.Request])) int {
+	t.Helper()
 	q := priorityqueue.New[reconcile.Request]("priority")
-	defer q.ShutDown()
+	giveUp := time.AfterFunc(harness.Patience, q.ShutDown)
 	enqueue(q)
 	_, priority, _ := q.GetWithPriority()
+	if !giveUp.Stop() {
+		t.Fatal("nothing was enqueued")
+	}
+	q.ShutDown()
 	return priority
 }

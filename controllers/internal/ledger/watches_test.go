@@ -53,7 +53,7 @@ func TestWhatManyObjectsOweIsMadeLast(t *testing.T) {
 				l.OperationsGone().Update(t.Context(), event.UpdateEvent{ObjectOld: gone, ObjectNew: again}, q)
 			},
 		} {
-			harness.Same(t, fmt.Sprintf("%s: priority of %d", what, n), want, handlertest.Priority(change))
+			harness.Same(t, fmt.Sprintf("%s: priority of %d", what, n), want, handlertest.Priority(t, change))
 		}
 	}
 }

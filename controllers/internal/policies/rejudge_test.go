@@ -128,7 +128,7 @@ func TestManyAreRejudgedLast(t *testing.T) {
 			return requests, nil
 		})
 		changed := event.GenericEvent{Object: builder.Project("p").In("org-a").Build()}
-		got := handlertest.Priority(func(q watch.Queue) { h.Generic(t.Context(), changed, q) })
+		got := handlertest.Priority(t, func(q watch.Queue) { h.Generic(t.Context(), changed, q) })
 		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
 	}
 }

@@ -78,7 +78,7 @@ func TestManyObjectsOfOneChangeGoLast(t *testing.T) {
 		for i := range n {
 			requests = append(requests, request("org-a", fmt.Sprint(i))...)
 		}
-		got := handlertest.Priority(func(q watch.Queue) { watch.AddChanged(q, requests) })
+		got := handlertest.Priority(t, func(q watch.Queue) { watch.AddChanged(q, requests) })
 		harness.Same(t, fmt.Sprintf("priority of %d", n), want, got)
 	}
 }
