@@ -10,43 +10,19 @@ type Facts struct {
 
 func (f Facts) texts() []string { return []string{f.Lines, f.Distances} }
 
-// places are those of a result and a finding; the first result and the first finding at them stand for all.
-type places struct{ result, known int }
-
-// counts holds how many results, or findings, at one place have each text: of the lines, else of the distances.
-type counts map[kind]int
-
-type kind struct {
-	lines bool
-	text  string
-}
+// counts holds how many at one place have the same lines, or distances: by Facts without the others.
+type counts map[Facts]int
 
 // countsAt returns the counts of those at a place. They are counted once, in done.
 func countsAt(here []int, factsOf func(int) Facts, done map[int]counts) counts {
 	if done[here[0]] == nil {
 		done[here[0]] = counts{}
 		for _, i := range here {
-			done[here[0]][kind{true, factsOf(i).Lines}]++
-			done[here[0]][kind{false, factsOf(i).Distances}]++
+			done[here[0]][Facts{Lines: factsOf(i).Lines}]++
+			done[here[0]][Facts{Distances: factsOf(i).Distances}]++
 		}
 	}
 	return done[here[0]]
-}
-
-// moreLines returns how many more pairs share their lines than share their distances. It walks the smaller side: one
-// place may be compared with many.
-func moreLines(a, b counts) (more int) {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	for of, n := range a {
-		if of.lines {
-			more += min(n, b[of])
-		} else {
-			more -= min(n, b[of])
-		}
-	}
-	return more
 }
 
 // text returns that text of facts by which the result and the finding are compared: of the kind that more pairs at
@@ -55,19 +31,29 @@ func (m *matcher) text(result, known int, of Facts) string {
 	if of.Lines == of.Distances || m.shift(result, known) == 0 {
 		return of.Lines
 	}
-	at := places{m.resultsAt[result][0], m.knownAt[known][0]}
+	at := [2]int{m.resultsAt[result][0], m.knownAt[known][0]}
 	results := countsAt(m.resultsAt[result], m.ResultFacts, m.resultCounts)
 	findings := countsAt(m.knownAt[known], m.KnownFacts, m.knownCounts)
 	more, there := m.moreLines[at]
 	if !there {
-		more = moreLines(results, findings)
+		fewer, others := results, findings
+		if len(findings) < len(results) { // one place may be compared with many
+			fewer, others = findings, results
+		}
+		for of, n := range fewer {
+			if of.Lines != "" {
+				more += min(n, others[of])
+			} else {
+				more -= min(n, others[of])
+			}
+		}
 		m.moreLines[at] = more
 	}
-	shared := func(k kind) bool { return results[k] > 0 && findings[k] > 0 }
+	shared := func(of Facts) bool { return results[of] > 0 && findings[of] > 0 }
 	switch {
-	case more > 0 || more == 0 && !shared(kind{false, of.Distances}):
+	case more > 0 || more == 0 && !shared(Facts{Distances: of.Distances}):
 		return of.Lines
-	case more < 0 || !shared(kind{true, of.Lines}):
+	case more < 0 || !shared(Facts{Lines: of.Lines}):
 		return of.Distances
 	}
 	return ""
@@ -82,7 +68,7 @@ func (m *matcher) agree(result, known int) bool {
 // home reports whether the result is paired with a finding that has the same facts: its own. Others are away.
 func (m *matcher) home(result int) bool {
 	k := m.ofResult[result].Known
-	return k != none && m.agree(result, k)
+	return k != none && m.ResultFacts != nil && m.agree(result, k)
 }
 
 // atHome reports the same of a finding.

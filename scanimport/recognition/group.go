@@ -73,12 +73,17 @@ func (m *matcher) sort(results, known []int) {
 	})
 }
 
+// without returns those of a list that are not left out.
+func without(list []int, leftOut func(int) bool) []int {
+	return slices.DeleteFunc(slices.Clone(list), leftOut)
+}
+
 func (m *matcher) freeOf(results []int) []int {
-	return slices.DeleteFunc(slices.Clone(results), func(i int) bool { return !m.free(i) })
+	return without(results, func(i int) bool { return !m.free(i) })
 }
 
 func (m *matcher) untaken(known []int) []int {
-	return slices.DeleteFunc(slices.Clone(known), func(i int) bool { return m.taken[i] != none })
+	return without(known, func(i int) bool { return m.taken[i] != none })
 }
 
 // ties are the criteria, best first, that distinguish results that agree in the evidence of a rung.

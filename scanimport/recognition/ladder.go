@@ -140,10 +140,10 @@ type matcher struct {
 	ofResult []Match
 	// taken holds, per finding, the result it is paired with, or none.
 	taken []int
-	// resultCounts and knownCounts count the facts of those at a place, by the first of them, and moreLines compares those
-	// at two places: once they are asked for.
+	// resultCounts and knownCounts count the facts of those at a place, by the first one there, and moreLines compares the
+	// results and the findings at two places, by both first ones: once they are asked for.
 	resultCounts, knownCounts map[int]counts
-	moreLines                 map[places]int
+	moreLines                 map[[2]int]int
 	// allResults and allKnown are the indexes of all results and findings.
 	allResults, allKnown []int
 	// left is the number of results without a pair.
@@ -161,7 +161,7 @@ func newMatcher(s Scan) *matcher {
 		Scan:     s,
 		ofResult: make([]Match, len(s.Results)), taken: make([]int, len(s.Known)), left: len(s.Results),
 		reported:     make(map[string]bool),
-		resultCounts: map[int]counts{}, knownCounts: map[int]counts{}, moreLines: map[places]int{},
+		resultCounts: map[int]counts{}, knownCounts: map[int]counts{}, moreLines: map[[2]int]int{},
 	}
 	if s.KnownFacts == nil {
 		m.KnownFacts, m.Job = func(int) Facts { return Facts{} }, func(int) string { return "" }

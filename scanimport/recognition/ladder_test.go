@@ -132,6 +132,12 @@ var cases = map[string]one{
 	"columns move, and one of a line without code is gone": {"the other may be either", Shift,
 		open(ev("R", "a", 1, message("m"), column(100)), ev("R", "a", 1, message("m"), column(900)), ev("R", "a", 1, message("m"), column(2000))),
 		[]Evidence{ev("R", "a", 1, message("m"), column(890)), ev("R", "a", 1, message("m"), column(1990))}, nil, []int{0, 1}, 2},
+	"two at one place get other URLs": {"nothing tells which is the muted one", "",
+		append(muted(open(ev("R", "lock", 5, pkg("ssl", "")))), open(ev("R", "lock", 5, pkg("ssl", "")))...),
+		[]Evidence{ev("R", "lock", 5, pkg("ssl", ""), purl("npm/ssl")), ev("R", "lock", 5, pkg("ssl", ""), purl("pypi/ssl"))}, nil, []int{0, 1}, 2},
+	"two at one place get other columns": {"nothing tells which is the muted one", "",
+		append(muted(open(ev("R", "a", 5, message("m")))), open(ev("R", "a", 5, message("m")))...),
+		[]Evidence{ev("R", "a", 5, message("m"), column(3)), ev("R", "a", 5, message("m"), column(30))}, nil, []int{0, 1}, 2},
 	"columns of a line with code move with it, and one is gone": {"the other may be either", Snippet,
 		open(ev("R", "a", 5, code("x"), column(100)), ev("R", "a", 5, code("x"), column(900)), ev("R", "a", 5, code("x"), column(2000)), ev("R", "a", 9, code("x"), column(3))),
 		[]Evidence{ev("R", "a", 8, code("x"), column(890)), ev("R", "a", 8, code("x"), column(1990)), ev("R", "a", 12, code("x"), column(5))}, nil, []int{0, 1, 3}, 2},
@@ -194,6 +200,9 @@ var cases = map[string]one{
 	"package whose URL is new, and another place of it": {"no version tells them apart, but nothing else changed", "",
 		open(ev("R", "lock", 5, pkg("ssl", ""), message("m")), ev("R", "lock", 9, pkg("ssl", ""), message("m"))),
 		[]Evidence{ev("R", "lock", 5, pkg("ssl", ""), purl("npm/ssl"), message("m")), ev("R", "lock", 9, pkg("ssl", ""), purl("npm/ssl"), message("m"))}, nil, []int{0, 1}, 0},
+	"package whose URL is unknown now, and another place of it": {"as when it is new", "",
+		open(ev("R", "lock", 5, pkg("ssl", ""), purl("npm/ssl"), message("m")), ev("R", "lock", 9, pkg("ssl", ""), purl("npm/ssl"), message("m"))),
+		[]Evidence{ev("R", "lock", 5, pkg("ssl", ""), message("m")), ev("R", "lock", 9, pkg("ssl", ""), message("m"))}, nil, []int{0, 1}, 0},
 	"one code of a package that is named differently": {"its URL is the same", "",
 		open(ev("R", "a", 1, code("x"), pkg("b:a", "1"), purl("maven/b/a"), message("m"))),
 		[]Evidence{ev("R", "a", 1, code("x"), pkg("a", "1"), purl("maven/b/a"), message("n"))}, nil, []int{0}, 0},
@@ -500,19 +509,48 @@ func TestTheSameScanIsRecognisedWhole(t *testing.T) {
 	})
 }
 
-// Two results at different lines state the facts of one finding: the other one that moved with it may be either.
-func TestADecisionIsInDoubtIfItsResultHasTheFactsOfAnotherFinding(t *testing.T) {
-	facts := func(texts ...string) func(int) Facts { return func(i int) Facts { return Facts{texts[i], texts[i]} } }
-	at := func(line int32) Evidence { return ev("R", "a", line, hash("h")) }
-	for _, lines := range [][2]int32{{31, 10}, {10, 31}} {
+// A decision is in doubt if its finding has lost its own result, and the facts of a finding or of a result say so.
+func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
+	facts := func(texts string) func(int) Facts {
+		return func(i int) Facts { return Facts{texts[i : i+1], texts[i : i+1]} }
+	}
+	at := func(lines ...int32) (out []Evidence) {
+		for _, line := range lines {
+			out = append(out, ev("R", "a", line, hash("h")))
+		}
+		return out
+	}
+	for reason, tc := range map[string]struct {
+		results   []Evidence
+		ofResults string
+		known     []Known // the first one is muted
+		ofKnown   string
+		doubted   bool
+	}{
+		"two have the facts of one finding":        {at(31, 10, 10), "bbc", open(at(9, 9, 9)...), "abc", true},
+		"two have them, in another order":          {at(10, 31, 10), "bbc", open(at(9, 9, 9)...), "abc", true},
+		"its own one is new at another line":       {at(9, 12), "ba", open(at(9)...), "a", true},
+		"its own one is another's at another line": {at(9, 12), "ba", append(open(at(9)...), closed(at(9)...)...), "ab", true},
+		"its own one is that of a closed one":      {at(9, 9), "ba", append(open(at(9)...), closed(at(9)...)...), "aa", true},
+		"another one had these facts too":          {at(9, 9), "ab", open(at(9, 9)...), "aa", true},
+		"the only result has neither one's":        {at(9), "c", open(at(9, 9)...), "ab", true},
+		"it has the facts of a closed one like it": {[]Evidence{ev("R", "a", 6, code("x"), message("m"))}, "b",
+			append(open(ev("R", "a", 8, code("x"), message("n"))), closed(ev("R", "a", 5, code("x"), message("m")))...), "ab", true},
+		"it has the facts of one like the finding": {[]Evidence{ev("R", "a", 5, code("x"), message("m")), ev("R", "a", 5, message("m"))}, "bb",
+			open(ev("R", "a", 5, message("m")), ev("R", "a", 5, message("m"))), "ab", true},
+		"another one at another line has these facts":  {at(9, 12), "ba", open(at(9, 12)...), "aa", false},
+		"it has its own one, and another one is new":   {at(9, 12), "ab", open(at(9)...), "a", false},
+		"all state something new, as after an upgrade": {at(9, 12), "cd", open(at(9, 12)...), "ab", false},
+	} {
+		known := slices.Clone(tc.known)
+		muted(known[:1])
 		matches := Recognise(Scan{
-			Results: []Evidence{at(lines[0]), at(lines[1]), at(10)}, Known: append(muted(open(at(9))), open(at(9), at(9))...),
-			ResultFacts: facts("b", "b", "c"), KnownFacts: facts("a", "b", "c"), Job: func(int) string { return "" },
+			Results: tc.results, Known: known, Job: func(int) string { return "" },
+			ResultFacts: facts(tc.ofResults), KnownFacts: facts(tc.ofKnown),
 		})
-		for _, p := range matches {
-			if p.Known == 0 && p.Doubt == "" {
-				t.Errorf("at the lines %d the decision passes to a result with the facts of another: %+v", lines, matches)
-			}
+		at := slices.IndexFunc(matches, func(p Match) bool { return p.Known == 0 })
+		if at < 0 || (matches[at].Doubt != "") != tc.doubted {
+			t.Errorf("%s: want a doubt about the first finding: %t; %+v", reason, tc.doubted, matches)
 		}
 	}
 }

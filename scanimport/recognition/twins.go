@@ -5,16 +5,12 @@ import "slices"
 // alikes returns, for each of n results or findings, those at its place and those of them that look like it, itself
 // included, and the lists of several that look alike.
 func alikes(n int, of func(i int) Known) (at, alike, several [][]int) {
-	type spot struct {
-		path string
-		place
-	}
-	spots, looks := map[spot][]int{}, map[Known][]int{}
+	spots, looks := map[Evidence][]int{}, map[Known][]int{}
 	at, alike = make([][]int, n), make([][]int, n)
 	for i := range n {
 		e := of(i).Evidence
-		s := spot{e.Path, placeOf(&e)}
-		spots[s] = append(spots[s], i)
+		spot := Evidence{Path: e.Path, Line: e.Line, Column: e.Column}
+		spots[spot] = append(spots[spot], i)
 	}
 	for _, here := range spots {
 		for _, i := range here {
@@ -45,28 +41,24 @@ func (m *matcher) keepOwn() {
 	}
 	away := index{}
 	for r := range m.ofResult {
-		k := m.ofResult[r].Known
-		if k == none || len(m.alikeKnown[k]) < 2 || m.home(r) {
-			continue
-		}
-		own := away.next(m.alikeKnown[k], m.text(r, k, m.ResultFacts(r)), m.KnownFacts, m.atHome)
-		if own != none && m.agree(r, own) {
-			m.join(m.taken[own], k)
-			m.join(r, own)
+		if k := m.ofResult[r].Known; k != none && len(m.alikeKnown[k]) > 1 && !m.home(r) {
+			own := away.next(m.alikeKnown[k], m.text(r, k, m.ResultFacts(r)), m.KnownFacts, m.atHome)
+			if own != none && m.agree(r, own) {
+				m.join(m.taken[own], k)
+				m.join(r, own)
+			}
 		}
 	}
 	clear(away)
-	for _, p := range slices.Clone(m.ofResult) { // by results: the first ones have open findings
-		k := p.Known
-		if k == none || len(m.alikeResults[m.taken[k]]) < 2 || m.atHome(k) {
-			continue
-		}
-		r := m.taken[k]
-		own := away.next(m.alikeResults[r], m.text(r, k, m.KnownFacts(k)), m.ResultFacts, m.home)
-		if own != none && m.agree(own, k) {
-			m.ofResult[r], m.ofResult[own] = m.ofResult[own], m.ofResult[r]
-			m.join(r, m.ofResult[r].Known)
-			m.join(own, k)
+	for _, p := range slices.Clone(m.ofResult) { // by results: those of open findings choose before those of closed ones
+		if k := p.Known; k != none && len(m.alikeResults[m.taken[k]]) > 1 && !m.atHome(k) {
+			r := m.taken[k]
+			own := away.next(m.alikeResults[r], m.text(r, k, m.KnownFacts(k)), m.ResultFacts, m.home)
+			if own != none && m.agree(own, k) {
+				m.ofResult[r], m.ofResult[own] = m.ofResult[own], m.ofResult[r]
+				m.join(r, m.ofResult[r].Known)
+				m.join(own, k)
+			}
 		}
 	}
 }
@@ -80,7 +72,7 @@ func (x index) next(list []int, text string, factsOf func(int) Facts, home func(
 	if away == nil {
 		away = map[string][]int{}
 		x[list[0]] = away
-		for _, i := range slices.DeleteFunc(slices.Clone(list), home) {
+		for _, i := range without(list, home) {
 			for _, of := range factsOf(i).texts() {
 				away[of] = append(away[of], i)
 			}
@@ -107,62 +99,60 @@ func (m *matcher) join(result, known int) {
 
 // doubtTwins marks the pairs whose result may as well be that of another finding, which was decided differently or is
 // new: nothing but a decision tells it apart from one without a result, or what told several apart has changed, if only
-// of some.
+// of some. Those of Legacy findings have changed: their names tell them apart.
 func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
-		m.doubtAs(known, m.untaken(known), m.KnownFacts, DoubtCount)
-	}
-	if m.ResultFacts == nil {
-		return
-	}
-	for _, known := range m.twins {
-		home := slices.DeleteFunc(slices.Clone(known), func(k int) bool { return !m.atHome(k) })
-		away := slices.DeleteFunc(slices.Clone(known), func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
-		m.doubtAs(home, away, m.KnownFacts, DoubtPlace)
-		m.doubtAs(away, home, m.KnownFacts, DoubtPlace)
-		m.doubtAs(away, home, m.factsNow, DoubtPlace)
-		if vary(away, m.KnownFacts) && vary(away, func(k int) string { return m.Known[k].Decision }) {
+		m.doubtAs(known, m.problem, m.untaken(known), m.problem, m.decided, DoubtCount)
+		paired := without(known, func(k int) bool { return m.taken[k] == none || m.Known[k].Legacy })
+		if vary(paired, func(k int) Evidence { return *m.result(m.taken[k]) }) || vary(paired, m.atHome) {
+			m.doubtAs(paired, m.problem, paired, m.problem, m.decided, DoubtPlace)
+		}
+		away := without(known, func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
+		if m.ResultFacts != nil && vary(away, m.KnownFacts) && vary(away, m.decided) {
 			for _, k := range away {
 				m.doubt(m.taken[k], DoubtPlace)
 			}
 		}
 	}
+	if m.ResultFacts == nil {
+		return
+	}
 	for _, results := range m.copies {
-		away := slices.DeleteFunc(slices.Clone(results), m.home)
+		away := without(results, m.home)
 		if vary(away, m.ResultFacts) && vary(away, m.decision) {
 			for _, r := range away {
 				m.doubt(r, DoubtPlace)
 			}
 		}
 	}
-	m.doubtReturned()
+	m.doubtAway()
 }
 
-// doubtAs marks the pairs of findings if their facts, or those of their results, are those of one of the others that
-// belongs to the same job and was decided differently.
-func (m *matcher) doubtAs(known, others []int, factsOf func(known int) Facts, d Doubt) {
-	all, same := map[[2]string]int{}, map[[3]string]int{}
-	for _, k := range others {
-		for _, text := range m.KnownFacts(k).texts() {
-			all[[2]string{text, m.Job(k)}]++
-			same[[3]string{text, m.Job(k), m.Known[k].Decision}]++
+// doubtAs marks the pairs of findings if the facts, of them or of their results, are those of one of the others with
+// another decision.
+func (m *matcher) doubtAs(known []int, factsOf func(known int) Facts,
+	others []int, othersFacts func(int) Facts, decision func(int) string, d Doubt) {
+	all, same := map[string]int{}, map[[2]string]int{}
+	for _, i := range others {
+		for _, text := range othersFacts(i).texts() {
+			all[text]++
+			same[[2]string{text, decision(i)}]++
 		}
 	}
 	for _, k := range known {
 		for _, text := range factsOf(k).texts() {
-			if all[[2]string{text, m.Job(k)}] > same[[3]string{text, m.Job(k), m.Known[k].Decision}] {
+			if all[text] > same[[2]string{text, m.decided(k)}] {
 				m.doubt(m.taken[k], d)
 			}
 		}
 	}
 }
 
-// factsNow returns the facts of the finding's result.
-func (m *matcher) factsNow(known int) Facts {
-	if m.taken[known] == none {
-		return Facts{}
-	}
-	return m.ResultFacts(m.taken[known])
+// problem returns the facts of a finding and its job: those of several jobs may be one problem.
+func (m *matcher) problem(known int) Facts { return m.ofJob(known, m.KnownFacts(known)) }
+
+func (m *matcher) ofJob(known int, f Facts) Facts {
+	return Facts{f.Lines + m.Job(known), f.Distances + m.Job(known)}
 }
 
 // vary reports whether those in the list differ in something.
@@ -170,34 +160,47 @@ func vary[T comparable](list []int, of func(i int) T) bool {
 	return slices.ContainsFunc(list, func(i int) bool { return of(i) != of(list[0]) })
 }
 
+func (m *matcher) decided(known int) string { return m.Known[known].Decision }
+
 // decision returns the decision about the finding of a result.
 func (m *matcher) decision(result int) string {
 	if m.free(result) {
 		return ""
 	}
-	return m.Known[m.ofResult[result].Known].Decision
+	return m.decided(m.ofResult[result].Known)
 }
 
-// doubtReturned marks the pairs of decided findings that are not at home if a finding without a result, closed or at
-// another line maybe, has the facts of the result and another decision.
-func (m *matcher) doubtReturned() {
-	left, away := map[Evidence][]int{}, map[Evidence][]int{}
-	for _, k := range m.untaken(m.allKnown) {
-		part, _ := alike(m.finding(k))
-		left[part] = append(left[part], k)
+// doubtAway marks the pairs of decided findings that are not at home, if a similar finding has the facts of the result,
+// or a similar result those of the finding, and another decision. Those that are unchanged or at home count only if
+// others look like them.
+func (m *matcher) doubtAway() {
+	known, results, away := map[Evidence][]int{}, map[Evidence][]int{}, map[Evidence][]int{}
+	for k := range m.Known {
+		if part, _ := alike(m.finding(k)); m.taken[k] == none || len(m.alikeKnown[k]) > 1 {
+			known[part] = append(known[part], k)
+		}
+	}
+	for r := range m.Results {
+		part, _ := alike(m.result(r))
+		results[part] = append(results[part], r)
 	}
 	for r, p := range m.ofResult {
 		if m.decision(r) == "" {
 			continue
 		}
-		for _, e := range []*Evidence{m.result(r), m.finding(p.Known)} {
-			if part, _ := alike(e); len(left[part]) > 0 && !m.home(r) {
-				away[part] = append(away[part], p.Known)
-			}
+		part, _ := alike(m.result(r))
+		was, _ := alike(m.finding(p.Known))
+		if (part != was || len(known[part])+len(results[part]) > 1) && !m.home(r) {
+			away[part], away[was] = append(away[part], p.Known), append(away[was], p.Known)
 		}
 	}
-	for part, known := range away {
-		m.doubtAs(known, left[part], m.factsNow, DoubtPlace)
+	factsNow := func(k int) Facts { return m.ofJob(k, m.ResultFacts(m.taken[k])) }
+	for part, decided := range away {
+		others := without(results[part], func(r int) bool {
+			return len(m.alikeResults[r]) < 2 && (m.ofResult[r].Rung == Unchanged || m.home(r))
+		})
+		m.doubtAs(decided, factsNow, known[part], m.problem, m.decided, DoubtPlace)
+		m.doubtAs(decided, m.KnownFacts, others, m.ResultFacts, m.decision, DoubtPlace)
 	}
 }
 
