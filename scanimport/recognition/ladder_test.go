@@ -555,6 +555,34 @@ func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
 	}
 }
 
+// Facts that an earlier version did not store tell nothing, but the names do, unless a result has been added.
+func TestLegacyFindingsAtOnePlaceAreToldApartByTheirNames(t *testing.T) {
+	facts := func(texts ...string) func(int) Facts { return func(i int) Facts { return Facts{texts[i], texts[i]} } }
+	at := func(messages ...string) (out []Evidence) {
+		for _, text := range messages {
+			out = append(out, ev("R", "a", 5, hash("h"), message(text)))
+		}
+		return out
+	}
+	for reason, tc := range map[string]struct {
+		results []Evidence
+		known   func(int) Facts
+		doubts  int
+	}{
+		"alike":                   {at("m", "m"), facts("a", "b"), 0},
+		"with the same few facts": {at("m", "n"), facts("a", "a"), 0},
+		"and another one":         {at("m", "m", "m"), facts("a", "b"), 2},
+	} {
+		known := append(muted(legacy(ev("R", "a", 5, hash("h")))), legacy(ev("R", "a", 5, hash("h")))...)
+		got, doubts := paired(len(tc.results), Recognise(Scan{
+			Results: tc.results, Known: known, Named: []Match{{Result: 0, Known: 0}, {Result: 1, Known: 1}},
+			ResultFacts: facts("c", "d", "e"), KnownFacts: tc.known, Job: func(int) string { return "" },
+		}))
+		harness.Same(t, reason+": recognised", []int{0, 1}, got[:2])
+		harness.Same(t, reason+": doubts", tc.doubts, doubts)
+	}
+}
+
 // Many similar files moved to another root: each is recognised, at a cost linear in their number.
 func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 	const kinds, files = 4, 1000

@@ -118,7 +118,10 @@ func (m *matcher) doubtTwins() {
 		return
 	}
 	for _, results := range m.copies {
-		away := without(results, m.home)
+		added := len(m.freeOf(results)) > 0
+		away := without(results, func(r int) bool {
+			return m.home(r) || !added && m.Known[m.ofResult[r].Known].Legacy
+		})
 		if vary(away, m.ResultFacts) && vary(away, m.decision) {
 			for _, r := range away {
 				m.doubt(r, DoubtPlace)
