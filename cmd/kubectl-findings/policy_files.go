@@ -128,7 +128,8 @@ func mistyped(object *unstructured.Unstructured) error {
 	if !number {
 		given = cmp.Or(inWords[wrong.Value], wrong.Value)
 	}
-	return fmt.Errorf("%s must be %s, not %s", wrong.Field, cmp.Or(expected[wrong.Type.Kind()], wrong.Type.String()), given)
+	want := cmp.Or(expected[wrong.Type.Kind()], wrong.Type.String())
+	return fmt.Errorf("%s must be %s, not %s", wrong.Field, want, given)
 }
 
 // inWords describes JSON types as encoding/json names them, and expected those of fields.
