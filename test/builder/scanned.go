@@ -8,7 +8,7 @@ import (
 )
 
 // Scanned draws the facts that a scanner reports of a finding: all findings of a rule have the same tool, class and
-// score, and so do all findings of a vulnerability, a third of all.
+// score, and so do all findings of a vulnerability, a third of all findings.
 func Scanned(random *rand.Rand, spec *v1alpha1.FindingSpec) {
 	words := []string{
 		"SQL", "injection", "Path", "traversal", "Weak", "hash", "Hard-coded", "credential", "Open", "redirect",
