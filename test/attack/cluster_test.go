@@ -34,7 +34,7 @@ type member struct {
 
 // members returns a user for each role of the organization, the scanner's own account, and an
 // administrator with all rights in the namespace.
-func (o *tenant) members(t *testing.T) members {
+func (o *tenant) members(t *testing.T) team {
 	t.Helper()
 	as := func(user string, groups ...string) *rest.Config {
 		return target.env.Impersonate(user, append(groups, "system:authenticated")...)
@@ -54,7 +54,7 @@ func (o *tenant) members(t *testing.T) members {
 	}
 	scanner, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
 	harness.Must(t, err)
-	all := members{
+	all := team{
 		{"viewer", as("ann", "appsec:"+o.name+":viewers")},
 		{"triager", as("bob", "appsec:"+o.name+":triagers")},
 		{"scanner", as("cid", "appsec:"+o.name+":scanners")},
@@ -71,12 +71,17 @@ func (o *tenant) members(t *testing.T) members {
 	return all
 }
 
-type members []member
+// team holds the members of one organization; each has another role.
+type team []member
 
 // as returns a client of the member with that role.
-func (all members) as(t *testing.T, role string) client.Client {
+func (all team) as(t *testing.T, role string) client.Client {
 	t.Helper()
-	return all[slices.IndexFunc(all, func(m member) bool { return m.role == role })].client(t)
+	i := slices.IndexFunc(all, func(m member) bool { return m.role == role })
+	if i < 0 {
+		t.Fatalf("no member has the role %q", role)
+	}
+	return all[i].client(t)
 }
 
 func (m member) client(t *testing.T) client.Client {
