@@ -100,8 +100,8 @@ const statusClientGone = 499
 const longestClientWait = 10 * time.Second
 
 // outcome returns the status to log and to count: the one that was sent, or statusClientGone if the client left before
-// an error of the server. A request often fails because its client gave up, which must not raise an
-// alert. A server that stops cancels requests too.
+// an error of the server. A request often fails because its client gave up, which must not raise an alert. A server
+// that stops cancels requests too.
 func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 	status := c.Writer.Status()
 	if status < http.StatusInternalServerError || !abandoned(c.Request.Context(), s.err) {

@@ -53,8 +53,8 @@ func (r *replica) listKind(w *world, k Kind) {
 	r.log.Restart(k, w.version)
 }
 
-// hear applies the next change of a kind.
-func (r *replica) hear(w *world, k Kind) {
+// receive applies the next change of a kind.
+func (r *replica) receive(w *world, k Kind) {
 	if r.received[k] == len(w.written[k]) {
 		r.log.Advance(k, w.version)
 		return
@@ -141,10 +141,10 @@ func TestEveryChangeIsSentOnceOrOneReset(t *testing.T) {
 					w.written[k] = append(w.written[k], Change{Kind: k, Version: w.version, What: Updated, ID: rapid.SampledFrom([]string{acme, "other"}).Draw(t, "whose")})
 				}
 			},
-			"hear": func(t *rapid.T) {
+			"receive": func(t *rapid.T) {
 				r, k := w.replicas[which.Draw(t, "replica")], kind.Draw(t, "kind")
 				for range rapid.IntRange(1, 6).Draw(t, "n") {
-					r.hear(w, k)
+					r.receive(w, k)
 				}
 			},
 			"list anew": func(t *rapid.T) { w.replicas[which.Draw(t, "replica")].list(w) },
@@ -279,7 +279,7 @@ func TestARestartMakesRoomAndWakesReaders(t *testing.T) {
 	}
 }
 
-func TestOnlyTheKindsAskedForAreTold(t *testing.T) {
+func TestOnlyTheKindsAskedForAreSent(t *testing.T) {
 	l := New(DefaultLimits, standing)
 	l.Own(acme)
 	r := l.Read(acme, Set(0).With(Reviews), nil)

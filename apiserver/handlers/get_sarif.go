@@ -21,8 +21,8 @@ func (b *Backend) GetSarif(ctx context.Context, request Request) (Response, erro
 	}
 	// A repository created by the upload may not have reached this replica's watch yet.
 	imports := b.Model.Imports(request.Organization) != nil
-	_, heard := b.Model.Repository(request.Organization, upload.RepoId)
-	if (heard || !imports) && !slices.Contains(ids, upload.RepoId) {
+	_, known := b.Model.Repository(request.Organization, upload.RepoId)
+	if (known || !imports) && !slices.Contains(ids, upload.RepoId) {
 		// The repository may also have got this full name a moment ago, or be one that cannot be read.
 		named, unreadable, err := b.Cluster.RepositoriesNamed(ctx, request.Namespace, fullNameIn(request))
 		if err == nil && !slices.Contains(slices.Concat(named, unreadable), upload.RepoId) {

@@ -88,7 +88,7 @@ func TestChangesAreReportedInTheOrderOfTheWatchOnceReadersSeeThem(t *testing.T) 
 	wants("an operation's progress", "operation created op-1 40 \n", "operation updated op-1 42 \n")
 }
 
-func TestAReviewIsToldAlthoughARepositoryOfAnotherOrganizationKeepsChanging(t *testing.T) {
+func TestAReviewIsReportedAlthoughARepositoryOfAnotherOrganizationKeepsChanging(t *testing.T) {
 	m, reader := listening(t)
 	feed(t, m, organizations, organization("other", "org-other", 20))
 	feed(t, m, findings, finding("f-9", 20, namespaced("org-other")))

@@ -212,13 +212,13 @@ func refusedRef(repository *v1alpha1.Repository, ref string) string {
 
 // problem returns the error of a job that is done, with the objects that the job created before it, and that stay.
 func (j *job) problem() error {
-	told := *problem.Of(explain(j.err))
+	failure := *problem.Of(explain(j.err))
 	if j.DryRun || j.found == nil || len(j.found.Provisioned) == 0 {
-		return &told
+		return &failure
 	}
 	created := importer.KeptWarnings(importer.Warnings(j.found.Provisioned, false))
-	told.Detail += "; before that, " + strings.Join(created, "; ")
-	return &told
+	failure.Detail += "; before that, " + strings.Join(created, "; ")
+	return &failure
 }
 
 // explain translates the error of an import into a problem.
