@@ -120,7 +120,7 @@ func (m *matcher) doubtTwins() {
 	for _, results := range m.copies {
 		added := len(m.freeOf(results)) > 0
 		away := without(results, func(r int) bool {
-			return m.home(r) || !added && m.Known[m.ofResult[r].Known].Legacy
+			return m.home(r) || !added && m.ofResult[r].Rung == Earlier
 		})
 		if vary(away, m.ResultFacts) && vary(away, m.decision) {
 			for _, r := range away {
