@@ -3,8 +3,8 @@
 //
 // It is a ladder: every rung pairs the results and findings that agree in one kind of evidence, the strongest first.
 // What a rung cannot pair goes on to the next. Pairs are one to one, and ambiguous evidence pairs nothing. The package
-// does no I/O. Its result does not depend on the order of the results, except where the lines and the distances of
-// related places fit equally well: see Facts.
+// does no I/O. Its result does not depend on the order of the results that differ in evidence. Of results with equal
+// evidence, the first ones come first, unless others have the facts of a finding: see Facts.
 package recognition
 
 import "cmp"
@@ -58,7 +58,7 @@ type Known struct {
 	// they most likely belong.
 	Presumed bool
 	// Decision is a text that is the same for findings about which people have decided the same; "" if they have not
-	// decided. It matters only if nothing else tells two findings apart.
+	// decided. It pairs nothing: it matters for the doubts about findings that are alike.
 	Decision string
 }
 

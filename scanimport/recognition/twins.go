@@ -50,7 +50,7 @@ func (m *matcher) keepOwn() {
 		}
 	}
 	clear(away)
-	for _, p := range slices.Clone(m.ofResult) { // by results: those of open findings choose before those of closed ones
+	for _, p := range slices.Clone(m.ofResult) { // by results: the rungs give the first of equal ones the open findings
 		if k := p.Known; k != none && len(m.alikeResults[m.taken[k]]) > 1 && !m.atHome(k) {
 			r := m.taken[k]
 			own := away.next(m.alikeResults[r], m.text(r, k, m.KnownFacts(k)), m.ResultFacts, m.home)
