@@ -4,9 +4,9 @@ import "slices"
 
 // alikes returns, for each of n results or findings, those at its place and those of them that look like it, itself
 // included, and the lists of several that look alike.
-func alikes(n int, of func(i int) Known) (at, alike, several [][]int) {
+func alikes(n int, of func(i int) Known) (samePlace, sameLook, several [][]int) {
 	spots, looks := map[Evidence][]int{}, map[Known][]int{}
-	at, alike = make([][]int, n), make([][]int, n)
+	samePlace, sameLook = make([][]int, n), make([][]int, n)
 	for i := range n {
 		e := of(i).Evidence
 		spot := Evidence{Path: e.Path, Line: e.Line, Column: e.Column}
@@ -14,7 +14,7 @@ func alikes(n int, of func(i int) Known) (at, alike, several [][]int) {
 	}
 	for _, here := range spots {
 		for _, i := range here {
-			at[i], alike[i] = here, here
+			samePlace[i], sameLook[i] = here, here
 			if len(here) > 1 { // a look is large, and most are alone at their places
 				look := Known{Evidence: of(i).Evidence, Closed: of(i).Closed, Foreign: of(i).Foreign}
 				look.IDs = "" // they join nothing
@@ -24,13 +24,13 @@ func alikes(n int, of func(i int) Known) (at, alike, several [][]int) {
 	}
 	for _, list := range looks {
 		for _, i := range list {
-			alike[i] = list
+			sameLook[i] = list
 		}
 		if len(list) > 1 {
 			several = append(several, list)
 		}
 	}
-	return at, alike, several
+	return samePlace, sameLook, several
 }
 
 // keepOwn exchanges findings that look alike among their results, and results that look alike among their findings, so
