@@ -527,13 +527,15 @@ func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
 		ofKnown   string
 		doubted   bool
 	}{
-		"two have the facts of one finding":        {at(31, 10, 10), "bbc", open(at(9, 9, 9)...), "abc", true},
-		"two have them, in another order":          {at(10, 31, 10), "bbc", open(at(9, 9, 9)...), "abc", true},
-		"its own one is new at another line":       {at(9, 12), "ba", open(at(9)...), "a", true},
-		"its own one is another's at another line": {at(9, 12), "ba", append(open(at(9)...), closed(at(9)...)...), "ab", true},
-		"its own one is that of a closed one":      {at(9, 9), "ba", append(open(at(9)...), closed(at(9)...)...), "aa", true},
-		"another one had these facts too":          {at(9, 9), "ab", open(at(9, 9)...), "aa", true},
-		"the only result has neither one's":        {at(9), "c", open(at(9, 9)...), "ab", true},
+		"two have the facts of one finding":             {at(31, 10, 10), "bbc", open(at(9, 9, 9)...), "abc", true},
+		"two have them, in another order":               {at(10, 31, 10), "bbc", open(at(9, 9, 9)...), "abc", true},
+		"its own one is new at another line":            {at(9, 12), "ba", open(at(9)...), "a", true},
+		"its own one is another's at another line":      {at(9, 12), "ba", append(open(at(9)...), closed(at(9)...)...), "ab", true},
+		"its own one is a closed one's at another line": {at(9, 12), "ba", append(open(at(9)...), closed(at(9)...)...), "aa", true},
+		"it has the facts of a closed one that is back": {at(9, 12), "ca", append(open(at(9)...), closed(at(9)...)...), "bc", true},
+		"its own one is that of a closed one":           {at(9, 9), "ba", append(open(at(9)...), closed(at(9)...)...), "aa", true},
+		"another one had these facts too":               {at(9, 9), "ab", open(at(9, 9)...), "aa", true},
+		"the only result has neither one's":             {at(9), "c", open(at(9, 9)...), "ab", true},
 		"it has the facts of a closed one like it": {[]Evidence{ev("R", "a", 6, code("x"), message("m"))}, "b",
 			append(open(ev("R", "a", 8, code("x"), message("n"))), closed(ev("R", "a", 5, code("x"), message("m")))...), "ab", true},
 		"it has the facts of one like the finding": {[]Evidence{ev("R", "a", 5, code("x"), message("m")), ev("R", "a", 5, message("m"))}, "bb",

@@ -174,12 +174,12 @@ func (m *matcher) decision(result int) string {
 }
 
 // doubtAway marks the pairs of decided findings that are not at home, if a similar finding has the facts of the result,
-// or a similar result those of the finding, and another decision. Those that are unchanged or at home count only if
-// others look like them.
+// or a similar result those of the finding, and another decision. Unchanged ones count only if others look like them.
 func (m *matcher) doubtAway() {
 	known, results, away := map[Evidence][]int{}, map[Evidence][]int{}, map[Evidence][]int{}
 	for k := range m.Known {
-		if part, _ := alike(m.finding(k)); m.taken[k] == none || len(m.alikeKnown[k]) > 1 {
+		if r := m.taken[k]; r == none || m.ofResult[r].Rung != Unchanged || len(m.alikeKnown[k]) > 1 {
+			part, _ := alike(m.finding(k))
 			known[part] = append(known[part], k)
 		}
 	}
@@ -200,7 +200,7 @@ func (m *matcher) doubtAway() {
 	factsNow := func(k int) Facts { return m.ofJob(k, m.ResultFacts(m.taken[k])) }
 	for part, decided := range away {
 		others := without(results[part], func(r int) bool {
-			return len(m.alikeResults[r]) < 2 && (m.ofResult[r].Rung == Unchanged || m.home(r))
+			return m.ofResult[r].Rung == Unchanged && len(m.alikeResults[r]) < 2
 		})
 		m.doubtAs(decided, factsNow, known[part], m.problem, m.decided, DoubtPlace)
 		m.doubtAs(decided, m.KnownFacts, others, m.ResultFacts, m.decision, DoubtPlace)
