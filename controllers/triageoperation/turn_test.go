@@ -488,7 +488,7 @@ func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
 		operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
 		operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationRunning, SelectedAt: &selected, Parts: 1}
 		entries, objects := []rules.Entry{}, []client.Object{operation}
-		for i := range 100 {
+		for i := range 500 {
 			f := builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
 			entries, objects = append(entries, rules.NewEntry(f)), append(objects, f)
 		}
@@ -496,22 +496,41 @@ func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
 		harness.Must(t, err)
 		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).
 			WithStatusSubresource(operation).WithObjects(append(objects, parts[0])...).Build()
+		hang, local := true, clocktesting.NewFakeClock(time.Now())
 		writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 			func(q *http.Request) (*http.Response, error) {
-				if path.Base(q.URL.Path) == "f-0" {
+				switch {
+				case !hang:
+					<-time.After(500 * time.Millisecond)
+					answer := httptest.NewRecorder()
+					answer.WriteHeader(http.StatusForbidden)
+					return answer.Result(), nil
+				case path.Base(q.URL.Path) == "f-0":
 					return nil, errors.New("the first failure")
 				}
 				<-q.Context().Done()
 				return nil, q.Context().Err()
 			})})
 		harness.Must(t, err)
-		r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}, Client: c, Live: c}, local: clock.RealClock{},
-			as: func(string) (rest.Interface, error) { return writer, nil }}
-		began := time.Now()
-		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
-		if took := time.Since(began); took > partTimeout || err == nil || !strings.Contains(err.Error(), "the first failure") {
-			t.Errorf("after %s: %v", took, err)
+		r := &Reconciler{
+			Base:  reconcile.Base{Clock: clock.RealClock{}, Client: c, Live: c, Recorder: &events.FakeRecorder{}},
+			local: local, as: func(string) (rest.Interface, error) { return writer, nil },
 		}
+		began, request := time.Now(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)}
+		_, err = r.Reconcile(t.Context(), request)
+		why := v1alpha1.FindCondition(stored(t, r, "m").Status.Conditions, v1alpha1.ConditionReady).Message
+		if took := time.Since(began); took > 110*time.Second || err == nil || !strings.Contains(why, "the first failure") {
+			t.Errorf("after %s: %v, Ready: %s", took, err, why)
+		}
+
+		// Half a second for each refusal: giving up a whole part fits into one run.
+		hang = false
+		if _, err = r.Reconcile(t.Context(), request); err == nil {
+			t.Error("it gave up at once")
+		}
+		local.Step(refusalPatience + time.Second)
+		ended, _ := reconciled(t, r, "m")
+		harness.Same(t, "outcomes", "0 0; 0 0 0 500", counts(ended))
 	})
 }
 

@@ -30,8 +30,9 @@ const (
 	// refusalPatience is how long the API server may refuse a finding or a part before it counts as failed.
 	refusalPatience = 2 * time.Minute
 	// partTimeout bounds one run through a part. It leaves the reconcile, which may take two minutes, time to store why
-	// the run failed, and others get the worker.
-	partTimeout = time.Minute
+	// the run failed, and others get the worker. It must suffice to give up each finding of a part: only a run that
+	// reaches the end of the part is recorded.
+	partTimeout = 100 * time.Second
 	// maxTries bounds the retries for a finding that others write at the same time.
 	maxTries = 10
 )
