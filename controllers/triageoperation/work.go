@@ -57,9 +57,6 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	if part.Outcomes == "" {
 		err := r.carryOut(ctx, s, entries, results, part.Begun)
 		if err != nil {
-			if stack := safely.Stack(err); stack != "" {
-				ctrl.LoggerFrom(ctx).Error(err, "decide about a finding", "stack", stack)
-			}
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
 		}
 		if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
@@ -113,6 +110,10 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 		})
 		group.Go(func() error {
 			err := decide()
+			if stack := safely.Stack(err); stack != "" {
+				ctrl.LoggerFrom(ctx).Error(err, "decide about a finding", "finding", entries[i].Finding, "stack", stack)
+				results[i], err = r.outcomeOf(operation, err)
+			}
 			if !begun && ctx.Err() == nil {
 				failures[i], err = err, nil
 			}
@@ -206,10 +207,12 @@ func (r *Reconciler) partRefused(s *scope, err error) error {
 }
 
 // isRefusal reports whether the API server refused a write, and may refuse it again. Gone and AlreadyExists are codes
-// that a webhook chose: by itself the API server does not answer these writes so.
+// that a webhook chose: by itself the API server does not answer these writes so. A panic counts too: nobody can mend
+// the fault without a new version.
 func isRefusal(err error) bool {
 	_, is := errors.AsType[refusal](err)
-	return is || removal.IsRefusal(err) || apierrors.IsGone(err) || apierrors.IsAlreadyExists(err)
+	return is || safely.Stack(err) != "" || removal.IsRefusal(err) ||
+		apierrors.IsGone(err) || apierrors.IsAlreadyExists(err)
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {
