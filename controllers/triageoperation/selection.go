@@ -282,7 +282,8 @@ func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperati
 	}
 	stored := &v1alpha1.TriageOperationPart{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(part), stored); err != nil {
-		return err
+		// Either the part has just been removed, and the next reconcile creates it, or a webhook chose AlreadyExists.
+		return asRefusal(err)
 	}
 	owners := stored.OwnerReferences
 	if len(owners) > 0 && owners[0].UID != operation.UID {
@@ -300,7 +301,7 @@ func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperati
 	}
 	changed := stored.DeepCopy()
 	changed.Spec, changed.OwnerReferences = part.Spec, part.OwnerReferences
-	return r.Client.Patch(ctx, changed, patch.Locked(stored))
+	return asRefusal(r.Client.Patch(ctx, changed, patch.Locked(stored)))
 }
 
 // record records in the status what the operation would do.

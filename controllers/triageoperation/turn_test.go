@@ -544,6 +544,9 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return apierrors.NewNotFound(parts, "m-000")
 		},
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			return apierrors.NewConflict(parts, "m-000", errors.New("a webhook chose that code"))
+		},
 	})
 	r := &Reconciler{Base: reconcile.Base{Client: refusing, Live: refusing}, local: clock}
 	s := reconcile.NewScope(builder.TriageOperation("m", "G1").Build())
@@ -565,8 +568,24 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		}
 	}
 	s.Status.Phase, refusal = "", apierrors.NewAlreadyExists(parts, "m-000")
-	if err := r.keepSet(t.Context(), s, set, 0); err == nil || s.Status.Phase == v1alpha1.OperationFailed {
-		t.Error("it failed because a part that was in its way has been removed")
+	r = &Reconciler{Base: r.Base, local: clock}
+	err := r.keepSet(t.Context(), s, set, 0)
+	if err == nil || apierrors.IsNotFound(err) || s.Status.Phase == v1alpha1.OperationFailed {
+		t.Errorf("a part that was in its way has been removed: %v, phase %q", err, s.Status.Phase)
+	}
+	clock.Step(refusalPatience + time.Second)
+	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
+		t.Errorf("a webhook answers AlreadyExists: %v, phase %q", err, s.Status.Phase)
+	}
+	// The stored part differs, and the webhook answers its correction.
+	stored := interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return nil
+		},
+	})
+	r.Live, s.Status.Phase = stored, ""
+	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
+		t.Errorf("a webhook answers the correction with a conflict: %v, phase %q", err, s.Status.Phase)
 	}
 }
 
