@@ -236,14 +236,14 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	return answer
 }
 
-// maxNext is how long the address of a form may be to be part of the login's, which escapes it once more: proxies allow
+// maxNext is how long the address of a page may be to be part of the login's, which escapes it once more: proxies allow
 // a few kB of headers, and would refuse the redirect to the login.
 const maxNext = 2 << 10
 
 // login returns the address of the login that leads back to the page.
 func (c *Console) login(r *http.Request) string {
 	next := c.next(r)
-	if r.Method == http.MethodPost && len(next) > maxNext {
+	if len(next) > maxNext {
 		next = Path
 	}
 	return Path + "login?next=" + url.QueryEscape(next)

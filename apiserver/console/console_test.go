@@ -126,8 +126,10 @@ func TestALoginWithAnotherKeyLeadsBackToThePage(t *testing.T) {
 		{http.MethodPost, "findings/f-1", origin + "console/findings?x=y", "findings%3Fx%3Dy"},
 		{http.MethodPost, "policies/_new?x=y", origin, "policies%2F_new%3Fx%3Dy"},
 		{http.MethodPost, "findings/f-1", origin, "findings%2Ff-1"},
-		{http.MethodPost, "policies/_new?x=" + strings.Repeat("y", maxNext), origin, ""}, // proxies refuse such a header
-		{http.MethodPost, "operations/op-1/undo", origin, ""},                            // there is no such page
+		// Proxies refuse such a header.
+		{http.MethodPost, "policies/_new?x=" + strings.Repeat("y", maxNext), origin, ""},
+		{http.MethodGet, "policies/_new?x=" + strings.Repeat("y", maxNext), "", ""},
+		{http.MethodPost, "operations/op-1/undo", origin, ""}, // there is no such page
 	} {
 		request := httptest.NewRequest(tc.method, Path+tc.path, http.NoBody)
 		request.Header.Set("Referer", tc.referer)
