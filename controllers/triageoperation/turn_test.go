@@ -340,7 +340,9 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
 	selected := v1alpha1.NewTime(clock.Now().Add(-time.Hour))
-	operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationRunning, SelectedAt: &selected, Parts: 1}
+	operation.Status = v1alpha1.TriageOperationStatus{
+		Phase: v1alpha1.OperationRunning, SelectedAt: &selected, Parts: 1, Changed: 1,
+	}
 	f := builder.Finding("f-1").In("org-acme").Build()
 	entry := rules.NewEntry(f)
 	entry.Unknown = true // nothing is written to it
@@ -370,7 +372,12 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 		}
 		clock.Step(refusalPatience + time.Second)
 		_, _ = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
-		harness.Same(t, "the phase once "+member+" is refused for long", then, stored(t, r, "m").Status.Phase)
+		status := stored(t, r, "m").Status
+		harness.Same(t, "the phase once "+member+" is refused for long", then, status.Phase)
+		message := v1alpha1.FindCondition(status.Conditions, v1alpha1.ConditionReady).Message
+		if then == v1alpha1.OperationFailed && !strings.Contains(message, "an undo restores it") {
+			t.Errorf("it has changed a finding, and Ready is %q", message)
+		}
 	}
 }
 

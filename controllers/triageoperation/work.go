@@ -201,8 +201,14 @@ func (r *Reconciler) partRefused(s *scope, err error) error {
 	if !r.permanent(s.Object, err) {
 		return err
 	}
+	why := conditions.Shortened(err.Error())
+	if s.Status.Changed > 0 {
+		fail(s, v1alpha1.ReasonPartsRefused, fmt.Sprintf("The API server refuses to store a part of the set: %q. "+
+			"Fix the cause, then create another operation. What this one has changed stays; an undo restores it.", why))
+		return nil
+	}
 	fail(s, v1alpha1.ReasonPartsRefused, fmt.Sprintf("The API server refuses to store a part of the set: %q. "+
-		"Fix the cause, then create another operation.", conditions.Shortened(err.Error())))
+		"Fix the cause, then create another operation.", why))
 	return nil
 }
 
