@@ -1,7 +1,6 @@
 package reviewimport
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -38,12 +37,14 @@ func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importe
 		finding.Spec.ProjectRef.Name = "web"
 		findings.Items = append(findings.Items, finding)
 	}
+	project := meta("web")
+	project.Annotations = map[string]string{v1alpha1.BesideAnnotation: c.patterns}
 	objects := map[string]any{
 		"repositories/shop": repository, "reviews/" + review.Name: review,
 		"reviewissues": issues, "findings": findings,
 		"scans": v1alpha1.ScanList{TypeMeta: kind("ScanList")},
 		"projects": v1alpha1.ProjectList{TypeMeta: kind("ProjectList"), Items: []v1alpha1.Project{{
-			ObjectMeta: meta("web"), Spec: v1alpha1.ProjectSpec{RelativePath: "services/web"},
+			ObjectMeta: project, Spec: v1alpha1.ProjectSpec{RelativePath: "services/web"},
 		}}},
 	}
 	return answeredBy(t, func(r *http.Request) (code int, object any) {
@@ -140,12 +141,21 @@ func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {
 }
 
 func TestAFileOfAnotherFolderThanTheFirstProjectFixesNothing(t *testing.T) {
-	for growing, want := range map[bool]int{false: 1, true: 0} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	for _, tc := range []struct {
+		reason   string
+		growing  bool
+		patterns string // in force when an import created the project
+		want     int
+	}{
+		{"a person created the project", false, "", 1},
+		{"imports create projects for folders", true, "", 0},
+		{"an import created the project for its folder", false, "services/*", 0},
+	} {
+		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}, patterns: tc.patterns}
 		c.importsResults(t, "c0", nil, nil)
-		im := New(c.serve(t, results("10 eval"), start.Add(-time.Hour)), pr, Options{DryRun: true, Growing: growing})
+		im := New(c.serve(t, results("10 eval"), start.Add(-time.Hour)), pr, Options{DryRun: true, Growing: tc.growing})
 		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint")})
 		harness.Must(t, err)
-		harness.Same(t, fmt.Sprintf("imports create projects for folders: %t: fixed", growing), want, s.Base.Fixed)
+		harness.Same(t, tc.reason+": fixed", tc.want, s.Base.Fixed)
 	}
 }

@@ -44,6 +44,8 @@ type cluster struct {
 	issues map[string]v1alpha1.ReviewIssueSpec
 	// unreadable are the names of further issues.
 	unreadable []string
+	// patterns are those in force when an import created the project of the base; empty if a person created it.
+	patterns string
 	// renamed are the tools by their former names.
 	renamed map[string]string
 	// known are the results of the next import that the base has.

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
 // Read returns the table of a repository's projects. growing is as in NewTable.
@@ -20,7 +21,8 @@ func Read(ctx context.Context, c *importer.Client, repository client.ObjectKey, 
 	var projects []Project
 	for i := range list {
 		if list[i].DeletionTimestamp.IsZero() {
-			projects = append(projects, Project{Name: list[i].Name, Path: list[i].Spec.RelativePath})
+			existing := provision.ExistingOf(&list[i])
+			projects = append(projects, Project{Name: list[i].Name, Path: existing.Folder, Grown: len(existing.Beside) > 0})
 		}
 	}
 	return NewTable(projects, growing), nil

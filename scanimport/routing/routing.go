@@ -17,6 +17,8 @@ type Project struct {
 	Name string
 	// Path is the folder from the root of the repository, as written in the Project; empty for the whole repository.
 	Path string
+	// Grown reports that an import created the project when imports created projects for folders.
+	Grown bool
 }
 
 // Table holds the projects of one repository.
@@ -32,7 +34,7 @@ type Table struct {
 func NewTable(projects []Project, growing bool) *Table {
 	t := &Table{growing: growing}
 	for _, p := range projects {
-		t.projects = append(t.projects, Project{Name: p.Name, Path: provision.Clean(p.Path)})
+		t.projects = append(t.projects, Project{Name: p.Name, Path: provision.Clean(p.Path), Grown: p.Grown})
 	}
 	slices.SortFunc(t.projects, func(a, b Project) int {
 		return cmp.Or(cmp.Compare(len(b.Path), len(a.Path)), cmp.Compare(a.Path, b.Path), cmp.Compare(a.Name, b.Name))
@@ -45,8 +47,10 @@ func (t *Table) Projects() []Project { return t.projects }
 
 // Only returns the project of a repository that has just one. In a growing repository this must be the whole
 // repository: otherwise an empty scan of another folder would close the findings of this one.
-func (t *Table) Only() (project string, is bool) {
-	if len(t.projects) != 1 || t.growing && t.projects[0].Path != "" {
+func (t *Table) Only() (project string, is bool) { return t.only(t.growing) }
+
+func (t *Table) only(growing bool) (project string, is bool) {
+	if len(t.projects) != 1 || growing && t.projects[0].Path != "" {
 		return "", false
 	}
 	return t.projects[0].Name, true
@@ -86,9 +90,11 @@ func (t *Table) Of(file string) (project string, ok bool) {
 
 // Scanned returns the projects that hold a result of the batches of one tool, or a folder that it scanned, or the only
 // project. all reports whether any project may have been scanned: a result belongs to none, or nothing names a folder.
+// A Grown project shows that the repository may be growing: not every caller may read the Organization.
 func (t *Table) Scanned(batches []*importer.Batch) (scanned map[string]bool, all bool) {
 	scanned = map[string]bool{}
-	if only, is := t.Only(); is {
+	grown := slices.ContainsFunc(t.projects, func(p Project) bool { return p.Grown })
+	if only, is := t.only(t.growing || grown); is {
 		scanned[only] = true
 		return scanned, false
 	}

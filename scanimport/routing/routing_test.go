@@ -126,6 +126,8 @@ func TestScannedAreTheProjectsThatHoldSomething(t *testing.T) {
 		{"nothing says which", monorepo, nil, nil, "all"},
 		{"a result of no project", monorepo, []string{"services/api/a.go", "README.md"}, nil, "all api"},
 		{"the only project", monorepo[:1], []string{"README.md"}, nil, "api"},
+		{"the only one yet, of another folder", []routing.Project{{Name: "api", Path: "api", Grown: true}}, nil, []string{"web/b.go"}, "all"},
+		{"the only one, of the whole repository", []routing.Project{{Name: "shop", Grown: true}}, nil, nil, "shop"},
 	} {
 		// What the source suppresses was scanned too.
 		for _, suppressed := range []bool{false, true} {
