@@ -20,14 +20,14 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 		return p.namedProject(ctx)
 	}
 	var folders []string
-	complete := func(ctx context.Context) (complete bool, err error) {
+	allExist := func(ctx context.Context) (all bool, err error) {
 		folders, err = p.missing(ctx, batches)
 		return len(folders) == 0, err
 	}
-	if complete, err := complete(ctx); err != nil || complete {
+	if all, err := allExist(ctx); err != nil || all {
 		return err
 	}
-	return p.createProjectsOnce(ctx, complete, func(ctx context.Context) error {
+	return p.createProjectsOnce(ctx, allExist, func(ctx context.Context) error {
 		for _, folder := range folders {
 			err := p.createProject(ctx, provision.ProjectName(p.found.Repository.Name, folder), folder)
 			if err != nil {
@@ -40,9 +40,9 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 
 // createProjectsOnce creates projects of the repository that do not exist. Of two imports that do so at the same time,
 // for example one that names a project and one that does not, only one creates the project of a folder.
-func (p *provisioner) createProjectsOnce(ctx context.Context, exist func(ctx context.Context) (exist bool, err error),
+func (p *provisioner) createProjectsOnce(ctx context.Context, allExist func(ctx context.Context) (all bool, err error),
 	create func(ctx context.Context) error) error {
-	return p.createOnce(ctx, fingerprints.Hash("project", p.found.Repository.Name), exist, create)
+	return p.createOnce(ctx, fingerprints.Hash("project", p.found.Repository.Name), allExist, create)
 }
 
 // existing lists the projects of the repository. It refuses one that cannot be read: what it holds would be imported
