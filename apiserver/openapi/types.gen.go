@@ -5263,8 +5263,8 @@ type UploadScanParams struct {
 	// another value is then refused.
 	PrStatus *PullRequestStatus `form:"pr_status,omitempty" json:"pr_status,omitempty"`
 
-	// PrOpenedAt When the pull request began; by default when it was first reviewed. More than five minutes in the future, it is
-	// refused.
+	// PrOpenedAt When the pull request began; by default when it was first reviewed. A time more than five minutes in the future
+	// is refused.
 	PrOpenedAt *time.Time `form:"pr_opened_at,omitempty" json:"pr_opened_at,omitempty"`
 
 	// FailOn The gate of a pull request: high fails on an open issue of high severity, medium on one of high or medium severity,
