@@ -25,8 +25,8 @@ const (
 	likenesses
 )
 
-// cached reports whether the values of the fields that depend on the likeness are kept from one count to the next. Those
-// of byHour change with the hour, and nearly every finding has a path of its own.
+// cached reports whether the values of the fields that depend on the likeness are kept from one count to the next.
+// Those of byHour change with the hour, and nearly every finding has a path of its own.
 func (by likeness) cached() bool { return by != byHour && by != byPath }
 
 // findingKind holds the properties with few different combinations.

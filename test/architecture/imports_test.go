@@ -29,7 +29,7 @@ var rooms = map[string]struct {
 	"test/testenv":        {[]string{"api", "internal", "test/harness"}, "every package's tests import it"},
 	"test/builder":        {[]string{"api", "internal"}, "every package's tests import it"},
 	"test/needs":          {nil, "every package's tests import it"},
-	"test/handlertest":    {nil, "the tests of every event handler import it"},
+	"test/handlertest":    {[]string{"test/harness"}, "the tests of every event handler import it"},
 	"test/controllertest": {[]string{"controllers", "internal", "test/harness", "test/testenv", "api"}, "every controller's tests import it"},
 }
 
