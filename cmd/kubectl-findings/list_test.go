@@ -3,10 +3,12 @@ package main
 import (
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -26,8 +28,15 @@ func TestAListOfNamesHoldsNothingElse(t *testing.T) {
 
 func TestNamesAreAcceptedAsTheyArePrinted(t *testing.T) {
 	got := bare("Finding", "f-1", "finding.appsec.dev/f-2", "findings.appsec.dev/f-3", "finding/f-4", "Findings/f-5",
-		"fnd/f-6", "scan.appsec.dev/s-1", "scans/s-1")
-	harness.Same(t, "names", []string{"f-1", "f-2", "f-3", "f-4", "f-5", "f-6", "scan.appsec.dev/s-1", "scans/s-1"}, got)
+		"fnd/f-6", "scan.appsec.dev/s-1", "scans/s-1", "scn/s-1", "secret/f-1", "finding.other.io/f-1")
+	harness.Same(t, "names", []string{"f-1", "f-2", "f-3", "f-4", "f-5", "f-6", "scan.appsec.dev/s-1", "scans/s-1",
+		"scn/s-1", "secret/f-1", "finding.other.io/f-1"}, got)
+	for kind, short := range shortNames {
+		crd := harness.RepositoryFile(t, "config", "crd", "bases", "appsec.dev_"+kube.Resource(kind)+".yaml")
+		if want := "    shortNames:\n    - " + short + "\n"; !strings.Contains(crd, want) {
+			t.Errorf("%s: %s is not its short name", kind, short)
+		}
+	}
 }
 
 // kubectl's printers of tables and names drop the errors of a full disk.

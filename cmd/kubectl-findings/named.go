@@ -99,9 +99,13 @@ func (t *triager) write(ctx context.Context, object client.Object, is verdict) e
 	return t.session.patch(ctx, object, patch, options...)
 }
 
+// shortNames holds the short names of the kinds whose objects the commands name: a mapper knows none.
+var shortNames = map[string]string{
+	"APIKey": "akey", "Finding": "fnd", "ReviewIssue": "rvi", kindOperation: "top", "WebhookDelivery": "whd",
+}
+
 // bare returns the names of objects without the kind that -o name prints before them, as in finding.appsec.dev/f-1, or
-// that kubectl accepts there, such as a short name. A name after another of our kinds is kept: the API server refuses
-// its slash.
+// its short name. A name after another word is kept: the API server refuses its slash.
 func bare(kind string, names ...string) []string {
 	kinds := kube.NewMapper()
 	out := slices.Clone(names)
@@ -110,8 +114,9 @@ func bare(kind string, names ...string) []string {
 		if slash < 0 {
 			continue
 		}
-		before := schema.ParseGroupResource(strings.ToLower(name[:slash])).WithVersion("")
-		if named, err := kinds.KindFor(before); err != nil || named.Kind == kind {
+		before := schema.ParseGroupResource(strings.ToLower(name[:slash]))
+		named, err := kinds.KindFor(before.WithVersion(""))
+		if err == nil && named.Kind == kind || before.String() == shortNames[kind] {
 			out[i] = name[slash+1:]
 		}
 	}
