@@ -71,13 +71,15 @@ func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 
 func TestWhatHasUndoneAnOperation(t *testing.T) {
 	operations := fake.NewClientBuilder().WithScheme(testenv.NewScheme())
-	for undo, undone := range map[string]string{"undo-z": "mute", "undo-b": "undo-z", "undo-a": "mute"} {
+	for undo, undone := range map[string]string{
+		"undo-a": "mute", "undo-b": "undo-a", "undo-m": "mute", "undo-y": "undo-z", "undo-z": "mute",
+	} {
 		o := builder.TriageOperation(undo, "").In("org-acme").Undoes(undone).Build()
 		o.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationCompleted, Changed: 1}
 		operations.WithObjects(o)
 	}
 	s := &session{client: operations.Build(), namespace: "org-acme"}
-	for undo, want := range map[string]string{"mute": "undo-a", "undo-z": "undo-b", "undo-a": ""} {
+	for undo, want := range map[string]string{"mute": "undo-m", "undo-z": "undo-y", "undo-m": ""} {
 		harness.Same(t, undo, want, (&operating{session: s, triageOptions: &triageOptions{undo: undo}}).undoneBy(t.Context()))
 	}
 }
