@@ -245,8 +245,8 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 				w.session.noteUnused(ctx, options.FieldSelector)
 			}
 		}
-		if by := w.undoneBy(ctx); by != "" {
-			fmt.Fprintf(w.streams.ErrOut, "%s was undone already by %s\n", w.undo, by)
+		if status.WouldChange == 0 {
+			w.noteUndone(ctx)
 		}
 		return false, errors.Join(err, w.conclude())
 	}
@@ -256,6 +256,13 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 		fmt.Fprintln(w.streams.ErrOut, "nothing was written")
 	}
 	return agreed, err
+}
+
+// noteUndone prints which operation has undone the one to be undone.
+func (w *operating) noteUndone(ctx context.Context) {
+	if by := w.undoneBy(ctx); by != "" {
+		fmt.Fprintf(w.streams.ErrOut, "%s was undone already by %s\n", w.undo, by)
+	}
 }
 
 // undoneBy returns the name of an operation that has undone the one to be undone, and was not undone itself; "" if

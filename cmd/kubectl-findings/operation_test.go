@@ -82,6 +82,18 @@ func TestWhatHasUndoneAnOperation(t *testing.T) {
 	for undo, want := range map[string]string{"mute": "undo-m", "undo-z": "undo-y", "undo-m": ""} {
 		harness.Same(t, undo, want, (&operating{session: s, triageOptions: &triageOptions{undo: undo}}).undoneBy(t.Context()))
 	}
+	for wouldChange, want := range map[int32]string{0: "mute was undone already by undo-m\n", 1: ""} {
+		w, says := waiting(nil), &bytes.Buffer{}
+		w.undo, w.dryRun, w.streams.ErrOut, w.summary = "mute", dryRunClient, says, &bulkSummary{Unchanged: []string{"f"}}
+		o := builder.TriageOperation("undo-c", "").In("org-acme").Undoes("mute").Build()
+		o.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, Matched: 1, WouldChange: wouldChange}
+		harness.Must(t, s.client.Create(t.Context(), o))
+		w.session, w.name, w.operation = s, o.Name, o.DeepCopy()
+		_, err := w.propose(t.Context())
+		harness.Must(t, s.client.Delete(t.Context(), o))
+		harness.Must(t, err)
+		harness.Same(t, "standard error", want, says.String())
+	}
 }
 
 // hasty shortens the pauses between attempts, until the test ends.
