@@ -34,7 +34,7 @@ func refuseUnknown(root *cobra.Command) {
 			cmd.Args = func(_ *cobra.Command, topic []string) error {
 				found, rest, err := root.Find(topic)
 				if err == nil && len(rest) > 0 {
-					err = fmt.Errorf("unknown command %q for %q", rest[0], found.CommandPath())
+					err = fmt.Errorf("unknown help topic %q: see '%s --help'", strings.Join(topic, " "), found.CommandPath())
 				}
 				return err
 			}

@@ -15,7 +15,7 @@ func TestAnUnknownCommandSaysWhatToWrite(t *testing.T) {
 		"completion tcsh": `unknown shell "tcsh": use one of bash, fish, powershell, zsh`,
 		"completion":      "no shell is given: use one of bash, fish, powershell, zsh",
 		// cobra reports unknown words only after the program's own name.
-		"help completion tcsh": `unknown command "tcsh" for "program completion": see 'program --help'`,
+		"help completion tcsh": `unknown help topic "completion tcsh": see 'program completion --help'`,
 	} {
 		program := &cobra.Command{Use: "program", SilenceErrors: true, SilenceUsage: true}
 		program.AddCommand(&cobra.Command{Use: "controller", Run: func(*cobra.Command, []string) {}})
