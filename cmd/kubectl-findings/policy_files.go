@@ -66,7 +66,7 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 		case is && kind == policyKind:
 			policy, err := o.file(object, info.Source)
 			policies, errs = append(policies, policy), append(errs, err)
-		case is && kind.Group == policyKind.Group && len(similar(kind.Kind, []string{policyKind.Kind})) > 0:
+		case is && kind.Group == policyKind.Group && len(similar(kind.Kind, policyKinds)) > 0:
 			errs = append(errs, fmt.Errorf("%s: %s has the apiVersion %s and the kind %s: did you mean %s and %s?",
 				info.Source, object.GetName(), object.GetAPIVersion(), kind.Kind, policyKind.GroupVersion(), policyKind.Kind))
 		default:
@@ -86,6 +86,9 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 }
 
 var policyKind = v1alpha1.GroupVersion.WithKind("TriagePolicy")
+
+// policyKinds are the names that people may mean by a similar one. The plural is the word of roles and kubectl get.
+var policyKinds = []string{policyKind.Kind, "TriagePolicies"}
 
 // file refuses fields that the kind does not have: a misspelt field would have no effect.
 func (o *policyTestOptions) file(object *unstructured.Unstructured, source string) (*filedPolicy, error) {

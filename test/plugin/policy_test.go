@@ -235,6 +235,7 @@ func TestAPolicyThatCannotBeTestedIsAnError(t *testing.T) {
 		"refused":            {triager, policyFile("p", "true", "  priority: 1001\n"), []string{"the API server refuses policy p", "spec.priority"}},
 		"no such version":    {viewer, strings.Replace(good, "v1alpha1", "v1", 1), []string{"p has the apiVersion appsec.dev/v1 and the kind TriagePolicy: did you mean appsec.dev/v1alpha1 and TriagePolicy?"}},
 		"no such kind":       {viewer, good + "---\n" + strings.Replace(good, "TriagePolicy", "TriagePolcy", 1), []string{"p has the apiVersion appsec.dev/v1alpha1 and the kind TriagePolcy"}},
+		"the plural":         {viewer, good + "---\n" + strings.Replace(good, "TriagePolicy", "TriagePolicies", 1), []string{"the kind TriagePolicies: did you mean appsec.dev/v1alpha1 and TriagePolicy?"}},
 		"twice":              {viewer, good + "---\n" + good, []string{"policy p is declared twice"}},
 		"no policy":          {viewer, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", []string{"the files contain no TriagePolicy"}},
 		"of another":         {viewer, strings.Replace(good, "{name: p}", "{name: p, namespace: org-other}", 1), []string{"To test policies takes the ClusterRole findings-viewer in namespace org-other"}},
