@@ -30,11 +30,14 @@ service="the service at ${FINDINGS_URL##*@}" # without a password
 # encode prints a text as it is written in a query.
 encode() { printf %s "$1" | od -An -v -tx1 | tr -d ' \n' | sed 's/../%&/g'; }
 
-# call sends a request and keeps the answer. What the service is asked for may be asked for again: after 429, 5xx and a
-# lost connection. curl reads the header from its standard input: other users of the machine see arguments, and a job
-# that is killed leaves its files behind. Messages name it as $service: an address may contain a password.
+# call sends a request to an address, with more options of curl, and keeps the answer. What the service is asked for may
+# be asked for again: after 429, 5xx and a lost connection. curl reads the header and the address, which may contain a
+# password, from its standard input: other users of the machine see arguments, and a job that is killed leaves its files
+# behind. Messages name the address as $service.
 call() {
-  code=$(printf 'header = "%s"\n' "$header" |
+  address=$1
+  shift
+  code=$(printf 'header = "%s"\nurl = "%s"\n' "$header" "$address" |
     curl --silent --show-error --retry "${RETRIES:-5}" --retry-all-errors --max-time 600 --config - \
       --output "$answer" --write-out '%{http_code}' "$@") || {
     [ $? -ne 2 ] || fail "curl does not know its options: the script needs curl 7.71 or later (curl --version)"
@@ -77,8 +80,8 @@ else
 fi
 
 gzip -c "$RESULTS" >"$work/results.gz" || fail "$RESULTS cannot be compressed"
-call --request POST --header 'Content-Type: application/sarif+json' --header 'Content-Encoding: gzip' \
-  --data-binary "@$work/results.gz" "$FINDINGS_URL/v2/repos/$REPOSITORY/projects/$PROJECT/scans?$query"
+call "$FINDINGS_URL/v2/repos/$REPOSITORY/projects/$PROJECT/scans?$query" --request POST \
+  --header 'Content-Type: application/sarif+json' --header 'Content-Encoding: gzip' --data-binary "@$work/results.gz"
 upload=$(json upload_id | tr -d '"')
 waited=0
 while has status running; do
@@ -96,7 +99,7 @@ if [ -n "$PULL_REQUEST" ] && [ -n "${COMMENT_URL:-}" ]; then
   printf '{"body":%s}' "$(json markdown)" >"$work/comment"
   # A comment that is lost does not change the verdict, and one that may have arrived is not sent again.
   (answer=$work/reply RETRIES=0 header=${COMMENT_HEADER:-} service=COMMENT_URL &&
-    call --header 'Content-Type: application/json' --data-binary "@$work/comment" "$COMMENT_URL") ||
+    call "$COMMENT_URL" --header 'Content-Type: application/json' --data-binary "@$work/comment") ||
     echo "findings: the comment could not be written" >&2
 fi
 if has gate failed; then

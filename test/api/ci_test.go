@@ -396,7 +396,7 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 		begun()
 		<-r.Context().Done()
 	}))
-	j := newCheckout(t, service, "the-token")
+	j := newCheckout(t, strings.Replace(service, "//", "//bot:the-password@", 1), "the-token")
 	j.write("results.sarif", sarif("one"))
 	temporary := t.TempDir()
 	job := j.command("exec sh findings.sh", map[string]string{"COMMIT": mainCommit, "TMPDIR": temporary, "RETRIES": "0"})
@@ -416,6 +416,16 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 	for _, file := range files {
 		if content, err := os.ReadFile(file); err != nil || strings.Contains(string(content), "the-token") {
 			t.Errorf("%s contains the API key: it stays there if the job is killed (%v)", file, err)
+		}
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*/cmdline") // on Linux
+	harness.Must(t, err)
+	for _, process := range processes {
+		arguments, _ := os.ReadFile(process) // others may have ended
+		for _, secret := range []string{"the-token", "the-password"} {
+			if strings.Contains(string(arguments), secret) {
+				t.Errorf("the arguments of %s contain %s: other users see them", process, secret)
+			}
 		}
 	}
 	harness.Must(t, syscall.Kill(-job.Process.Pid, syscall.SIGTERM))
