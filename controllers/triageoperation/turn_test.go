@@ -327,9 +327,10 @@ func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 	})
 	var logged strings.Builder
 	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, line string) { logged.WriteString(line) }, funcr.Options{}))
-	r := &Reconciler{Base: reconcile.Base{Client: cache, Live: live}, as: func(string) (rest.Interface, error) {
-		return &rest.RESTClient{}, nil
-	}}
+	r := &Reconciler{
+		Base: reconcile.Base{Client: cache, Live: live}, local: clocktesting.NewFakeClock(time.Now()),
+		as: func(string) (rest.Interface, error) { return &rest.RESTClient{}, nil },
+	}
 	err = r.workThroughPart(ctx, reconcile.NewScope(operation))
 	if err == nil || !strings.Contains(logged.String(), "work.go") {
 		t.Errorf("got %v, and logged %q", err, logged.String())
