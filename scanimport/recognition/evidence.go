@@ -85,11 +85,20 @@ func (e *Evidence) compare(o *Evidence) int {
 // key returns the part of the evidence that a rung compares. ok is false if it is unknown.
 type key func(e *Evidence) (part Evidence, ok bool)
 
-// alike returns everything but the line, the column and the ids.
-func alike(e *Evidence) (Evidence, bool) {
+func alike(e *Evidence) (Evidence, bool) { return unplaced(e), true }
+
+// unplaced returns everything but the line, the column and the ids.
+func unplaced(e *Evidence) Evidence {
 	part := *e
 	part.Line, part.Column, part.IDs = 0, 0, ""
-	return part, true
+	return part
+}
+
+// placed returns everything but the ids.
+func placed(e *Evidence) Evidence {
+	part := *e
+	part.IDs = ""
+	return part
 }
 
 func byFingerprint(e *Evidence) (Evidence, bool) {

@@ -543,6 +543,9 @@ func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
 		"another one at another line has these facts":  {at(9, 12), "ba", open(at(9, 12)...), "aa", false},
 		"it has its own one, and another one is new":   {at(9, 12), "ab", open(at(9)...), "a", false},
 		"all state something new, as after an upgrade": {at(9, 12), "cd", open(at(9, 12)...), "ab", false},
+		"others at another place did not move":         {at(10, 20, 20), "gfh", open(at(10, 20, 20)...), "ffh", false},
+		"its own is that of one that did not move":     {at(9, 12), "bb", open(at(9, 12)...), "ab", false},
+		"both at one place state the same new facts":   {at(9, 9), "cc", open(at(9, 9)...), "aa", false},
 	} {
 		known := slices.Clone(tc.known)
 		muted(known[:1])

@@ -174,36 +174,39 @@ func (m *matcher) decision(result int) string {
 }
 
 // doubtAway marks the pairs of decided findings that are not at home, if a similar finding has the facts of the result,
-// or a similar result those of the finding, and another decision. Unchanged ones count only if others look like them.
+// or a similar result those of the finding, and another decision. Pairs that stay count only at the same place.
 func (m *matcher) doubtAway() {
 	known, results, away := map[Evidence][]int{}, map[Evidence][]int{}, map[Evidence][]int{}
-	for k := range m.Known {
-		if r := m.taken[k]; r == none || m.ofResult[r].Rung != Unchanged || len(m.alikeKnown[k]) > 1 {
-			part, _ := alike(m.finding(k))
-			known[part] = append(known[part], k)
+	stays := func(r int) bool { return m.ofResult[r].Rung == Unchanged }
+	keyOf := func(e *Evidence, r int) Evidence {
+		if r != none && stays(r) {
+			return placed(m.result(r))
 		}
+		return unplaced(e)
+	}
+	for k, r := range m.taken {
+		key := keyOf(m.finding(k), r)
+		known[key] = append(known[key], k)
 	}
 	for r := range m.Results {
-		part, _ := alike(m.result(r))
-		results[part] = append(results[part], r)
+		key := keyOf(m.result(r), r)
+		results[key] = append(results[key], r)
 	}
 	for r, p := range m.ofResult {
-		if m.decision(r) == "" {
+		if m.decision(r) == "" || m.home(r) {
 			continue
 		}
-		part, _ := alike(m.result(r))
-		was, _ := alike(m.finding(p.Known))
-		if (part != was || len(known[part])+len(results[part]) > 1) && !m.home(r) {
-			away[part], away[was] = append(away[part], p.Known), append(away[was], p.Known)
+		is, was := m.result(r), m.finding(p.Known)
+		from := placed(was)
+		keys := map[Evidence]bool{unplaced(is): true, unplaced(was): true, placed(is): true, from: true}
+		for key := range keys {
+			away[key] = append(away[key], p.Known)
 		}
 	}
 	factsNow := func(k int) Facts { return m.ofJob(k, m.ResultFacts(m.taken[k])) }
-	for part, decided := range away {
-		others := without(results[part], func(r int) bool {
-			return m.ofResult[r].Rung == Unchanged && len(m.alikeResults[r]) < 2
-		})
-		m.doubtAs(decided, factsNow, known[part], m.problem, m.decided, DoubtPlace)
-		m.doubtAs(decided, m.KnownFacts, others, m.ResultFacts, m.decision, DoubtPlace)
+	for key, decided := range away {
+		m.doubtAs(decided, factsNow, known[key], m.problem, m.decided, DoubtPlace)
+		m.doubtAs(decided, m.KnownFacts, results[key], m.ResultFacts, m.decision, DoubtPlace)
 	}
 }
 
