@@ -561,7 +561,7 @@ func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
 }
 
 // Facts that an earlier version did not store tell nothing, but the names do, unless a result has been added.
-func TestLegacyFindingsAtOnePlaceAreToldApartByTheirNames(t *testing.T) {
+func TestLegacyFindingsAreToldApartByTheirNames(t *testing.T) {
 	facts := func(texts ...string) func(int) Facts { return func(i int) Facts { return Facts{texts[i], texts[i]} } }
 	at := func(messages ...string) (out []Evidence) {
 		for _, text := range messages {
@@ -569,6 +569,7 @@ func TestLegacyFindingsAtOnePlaceAreToldApartByTheirNames(t *testing.T) {
 		}
 		return out
 	}
+	two := []Evidence{ev("R", "a", 5, hash("h"), message("m")), ev("R", "a", 20, hash("h"), message("m"))}
 	for reason, tc := range map[string]struct {
 		results []Evidence
 		known   func(int) Facts
@@ -577,8 +578,9 @@ func TestLegacyFindingsAtOnePlaceAreToldApartByTheirNames(t *testing.T) {
 		"alike":                   {at("m", "m"), facts("a", "b"), 0},
 		"with the same few facts": {at("m", "n"), facts("a", "a"), 0},
 		"and another one":         {at("m", "m", "m"), facts("a", "b"), 2},
+		"at two lines":            {two, facts("d", "d"), 0},
 	} {
-		known := append(muted(legacy(ev("R", "a", 5, hash("h")))), legacy(ev("R", "a", 5, hash("h")))...)
+		known := append(muted(legacy(ev("R", "a", 5, hash("h")))), legacy(ev("R", "a", tc.results[1].Line, hash("h")))...)
 		got, doubts := paired(len(tc.results), Recognise(Scan{
 			Results: tc.results, Known: known, Named: []Match{{Result: 0, Known: 0}, {Result: 1, Known: 1}},
 			ResultFacts: facts("c", "d", "e"), KnownFacts: tc.known, Job: func(int) string { return "" },

@@ -174,10 +174,11 @@ func (m *matcher) decision(result int) string {
 }
 
 // doubtAway marks the pairs of decided findings that are not at home, if a similar finding has the facts of the result,
-// or a similar result those of the finding, and another decision. Pairs that stay count only at the same place.
+// or a similar result those of the finding, and another decision. Pairs that stay count only at the same place. Those by
+// name are not marked: an earlier version did not store all facts.
 func (m *matcher) doubtAway() {
 	known, results, away := map[Evidence][]int{}, map[Evidence][]int{}, map[Evidence][]int{}
-	stays := func(r int) bool { return m.ofResult[r].Rung == Unchanged }
+	stays := func(r int) bool { return m.ofResult[r].Rung == Unchanged || m.ofResult[r].Rung == Earlier }
 	keyOf := func(e *Evidence, r int) Evidence {
 		if r != none && stays(r) {
 			return placed(m.result(r))
@@ -193,7 +194,7 @@ func (m *matcher) doubtAway() {
 		results[key] = append(results[key], r)
 	}
 	for r, p := range m.ofResult {
-		if m.decision(r) == "" || m.home(r) {
+		if m.decision(r) == "" || p.Rung == Earlier || m.home(r) {
 			continue
 		}
 		is, was := m.result(r), m.finding(p.Known)
