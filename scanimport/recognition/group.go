@@ -182,6 +182,34 @@ func (m *matcher) shift(result, known int) int {
 	return int(m.Results[result].Line) - int(m.Known[known].Line)
 }
 
+// moves returns by how many lines all that are alike moved together, or tooFar if not all did.
+func (m *matcher) moves() map[Evidence]int {
+	moves := map[Evidence]int{}
+	add := func(e *Evidence, by int) {
+		part := unplaced(e)
+		if others, seen := moves[part]; seen && others != by {
+			by = tooFar
+		}
+		moves[part] = by
+	}
+	for k, r := range m.taken {
+		by := tooFar
+		if r != none && m.result(r).Column == m.finding(k).Column {
+			by = m.shift(r, k)
+		}
+		if r != none {
+			add(m.result(r), by)
+		}
+		if r != none || !m.Known[k].Closed {
+			add(m.finding(k), by)
+		}
+	}
+	for _, r := range m.freeOf(m.allResults) {
+		add(m.result(r), tooFar)
+	}
+	return moves
+}
+
 // shifts counts the pairs by how many lines they are apart.
 func (m *matcher) shifts(results, known []int) map[int]int {
 	tally := map[int]int{}

@@ -520,6 +520,10 @@ func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
 		}
 		return out
 	}
+	elsewhere := at(10, 20, 30)
+	for i := range elsewhere {
+		elsewhere[i].Path = "b"
+	}
 	for reason, tc := range map[string]struct {
 		results   []Evidence
 		ofResults string
@@ -546,6 +550,9 @@ func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
 		"others at another place did not move":         {at(10, 20, 20), "gfh", open(at(10, 20, 20)...), "ffh", false},
 		"its own is that of one that did not move":     {at(9, 12), "bb", open(at(9, 12)...), "ab", false},
 		"both at one place state the same new facts":   {at(9, 9), "cc", open(at(9, 9)...), "aa", false},
+		"all moved by as many lines":                   {at(20, 30, 40), "gff", open(at(10, 20, 30)...), "fff", false},
+		"one of them moved further":                    {at(20, 30, 41), "gff", open(at(10, 20, 30)...), "fff", true},
+		"all moved to another file":                    {elsewhere, "gff", open(at(10, 20, 30)...), "fff", false},
 	} {
 		known := slices.Clone(tc.known)
 		muted(known[:1])

@@ -178,7 +178,12 @@ func (m *matcher) decision(result int) string {
 // name are not marked: an earlier version did not store all facts.
 func (m *matcher) doubtAway() {
 	known, results, away := map[Evidence][]int{}, map[Evidence][]int{}, map[Evidence][]int{}
-	stays := func(r int) bool { return m.ofResult[r].Rung == Unchanged || m.ofResult[r].Rung == Earlier }
+	moves := m.moves()
+	stays := func(r int) bool {
+		p := m.ofResult[r]
+		return p.Rung == Unchanged || p.Rung == Earlier ||
+			!m.free(r) && moves[unplaced(m.result(r))] != tooFar && moves[unplaced(m.finding(p.Known))] != tooFar
+	}
 	keyOf := func(e *Evidence, r int) Evidence {
 		if r != none && stays(r) {
 			return placed(m.result(r))
@@ -199,6 +204,9 @@ func (m *matcher) doubtAway() {
 		}
 		is, was := m.result(r), m.finding(p.Known)
 		from := placed(was)
+		if stays(r) {
+			from.Line = is.Line
+		}
 		keys := map[Evidence]bool{unplaced(is): true, unplaced(was): true, placed(is): true, from: true}
 		for key := range keys {
 			away[key] = append(away[key], p.Known)
