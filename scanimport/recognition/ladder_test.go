@@ -692,6 +692,12 @@ func TestTheFactsOfManyAlikeAtOnePlaceAreReadOnce(t *testing.T) {
 			t.Errorf("%s at one place: the facts of %d are read %d times", name, many, calls)
 		}
 	}
+	calls = 0
+	Recognise(Scan{
+		Results: []Evidence{ev("R", "a", 9, code("x"))}, Known: muted(open(ev("R", "a", 5, code("x")))),
+		Job: func(int) string { return "" }, ResultFacts: facts(0), KnownFacts: facts(many),
+	})
+	harness.Same(t, "facts of a decided one that nothing resembles", 0, calls)
 }
 
 // A vulnerability may be reported under another of its ids.

@@ -199,7 +199,7 @@ func (m *matcher) doubtAway() {
 		results[key] = append(results[key], r)
 	}
 	for r, p := range m.ofResult {
-		if m.decision(r) == "" || p.Rung == Earlier || m.home(r) {
+		if m.decision(r) == "" || p.Rung == Earlier {
 			continue
 		}
 		is, was := m.result(r), m.finding(p.Known)
@@ -208,6 +208,13 @@ func (m *matcher) doubtAway() {
 			from.Line = is.Line
 		}
 		keys := map[Evidence]bool{unplaced(is): true, unplaced(was): true, placed(is): true, from: true}
+		similar := 0 // with the finding and its result
+		for key := range keys {
+			similar += len(known[key]) + len(results[key])
+		}
+		if similar == 2 || m.home(r) {
+			continue
+		}
 		for key := range keys {
 			away[key] = append(away[key], p.Known)
 		}
