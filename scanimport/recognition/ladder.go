@@ -39,7 +39,7 @@ const (
 	DoubtCount Doubt = "several results alike, and not as many as before"
 	// DoubtLine: the line differs, and neither code nor another pair confirms it.
 	DoubtLine Doubt = "line moved, and no code to compare"
-	// DoubtPlace: several are at one place, and the evidence that distinguished them has changed.
+	// DoubtPlace: several are at one place, or alike in one file, and what distinguished them has changed.
 	DoubtPlace Doubt = "several results at one place, and what told them apart has changed"
 	// DoubtMessage: the place is the same, but the message, the code, the resource or the package differs.
 	DoubtMessage Doubt = "message or code changed, and only the place is the same"
