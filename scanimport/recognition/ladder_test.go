@@ -520,6 +520,12 @@ func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
 		}
 		return out
 	}
+	noCode := func(lines ...int32) (out []Evidence) {
+		for _, line := range lines {
+			out = append(out, ev("R", "a", line, message("m")))
+		}
+		return out
+	}
 	elsewhere := at(10, 20, 30)
 	for i := range elsewhere {
 		elsewhere[i].Path = "b"
@@ -554,7 +560,12 @@ func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
 		"both at one place state the same new facts":   {at(9, 9), "cc", open(at(9, 9)...), "aa", false},
 		"all moved by as many lines":                   {at(40, 30, 20), "gff", open(at(30, 20, 10)...), "fff", false},
 		"one of them moved further":                    {at(20, 30, 41), "gff", open(at(10, 20, 30)...), "fff", true},
-		"all moved to another file":                    {elsewhere, "gff", open(at(10, 20, 30)...), "fff", false},
+		"all moved, and a closed one is gone":          {at(40, 30, 20), "gff", append(open(at(30, 20, 10)...), closed(at(90)...)...), "fffh", false},
+		"all moved, and its column changed": {append(at(30, 20), ev("R", "a", 40, hash("h"), column(2))), "ffg",
+			open(at(30, 20, 10)...), "fff", true},
+		"all moved, and another one is new":  {noCode(40, 30, 20, 70), "gffx", open(noCode(30, 20, 10)...), "fff", true},
+		"all moved, and another one is gone": {noCode(40, 30, 20), "gff", open(noCode(30, 20, 10, 70)...), "fffx", true},
+		"all moved to another file":          {elsewhere, "gff", open(at(10, 20, 30)...), "fff", false},
 	} {
 		known := slices.Clone(tc.known)
 		muted(known[:1])
