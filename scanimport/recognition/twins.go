@@ -114,7 +114,7 @@ func (m *matcher) doubtTwins() {
 			}
 		}
 	}
-	if m.ResultFacts == nil {
+	if m.ResultFacts == nil || !slices.ContainsFunc(m.allKnown, func(k int) bool { return m.decided(k) != "" }) {
 		return
 	}
 	for _, results := range m.copies {
