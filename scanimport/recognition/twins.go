@@ -203,7 +203,7 @@ func (m *matcher) doubtAway() {
 			continue
 		}
 		is, was := m.result(r), m.finding(p.Known)
-		from := placed(was)
+		from := placed(was) // where it would be among those that stay
 		if stays(r) {
 			from.Line = is.Line
 		}
