@@ -182,9 +182,13 @@ func (m *matcher) shift(result, known int) int {
 	return int(m.Results[result].Line) - int(m.Known[known].Line)
 }
 
-// moves returns by how many lines all that are alike moved together, or tooFar if not all did.
+// moves returns by how many lines all that are alike moved together, or tooFar if not all did, or if that is not sure: a
+// result without the facts of its finding, where another one was, may be that one, which has not moved.
 func (m *matcher) moves() map[Evidence]int {
-	moves := map[Evidence]int{}
+	moves, were := map[Evidence]int{}, map[Evidence]bool{}
+	for k := range m.Known {
+		were[placed(m.finding(k))] = true
+	}
 	add := func(e *Evidence, by int) {
 		part := unplaced(e)
 		if others, seen := moves[part]; seen && others != by {
@@ -193,16 +197,18 @@ func (m *matcher) moves() map[Evidence]int {
 		moves[part] = by
 	}
 	for k, r := range m.taken {
-		by := tooFar
-		if r != none && m.result(r).Column == m.finding(k).Column {
-			by = m.shift(r, k)
+		if r == none {
+			if !m.Known[k].Closed {
+				add(m.finding(k), tooFar)
+			}
+			continue
 		}
-		if r != none {
-			add(m.result(r), by)
+		by := m.shift(r, k)
+		if m.result(r).Column != m.finding(k).Column || by != 0 && were[placed(m.result(r))] && !m.home(r) {
+			by = tooFar
 		}
-		if r != none || !m.Known[k].Closed {
-			add(m.finding(k), by)
-		}
+		add(m.result(r), by)
+		add(m.finding(k), by)
 	}
 	for _, r := range m.freeOf(m.allResults) {
 		add(m.result(r), tooFar)

@@ -539,6 +539,8 @@ func TestADecisionIsInDoubtIfTheFactsAreThoseOfAnother(t *testing.T) {
 	}{
 		"two have the facts of one finding":             {at(31, 10, 10), "bbc", open(at(9, 9, 9)...), "abc", true},
 		"two have them, in another order":               {at(10, 31, 10), "bbc", open(at(9, 9, 9)...), "abc", true},
+		"it is where the one was whose facts it has":    {at(20, 30), "bc", open(at(10, 20)...), "ab", true},
+		"its own one stays where it was":                {at(20, 30), "bc", open(at(20, 10)...), "ba", true},
 		"its own one is new at another line":            {at(9, 12), "ba", open(at(9)...), "a", true},
 		"its own one is another's at another line":      {at(9, 12), "ba", append(open(at(9)...), closed(at(9)...)...), "ab", true},
 		"its own one is a closed one's at another line": {at(9, 12), "ba", append(open(at(9)...), closed(at(9)...)...), "aa", true},
