@@ -182,8 +182,8 @@ func (m *matcher) shift(result, known int) int {
 	return int(m.Results[result].Line) - int(m.Known[known].Line)
 }
 
-// moves returns by how many lines all that are alike moved together, or tooFar if not all did, or if that is not sure: a
-// result without the facts of its finding, where another one was, may be that one, which has not moved.
+// moves returns by how many lines all that are alike moved together, or tooFar if not all did, or if that is not sure:
+// a result without the facts of its finding, where another one was, may be that one, which has not moved.
 func (m *matcher) moves() map[Evidence]int {
 	moves, were := map[Evidence]int{}, map[Evidence]bool{}
 	for k := range m.Known {

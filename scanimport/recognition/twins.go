@@ -174,8 +174,8 @@ func (m *matcher) decision(result int) string {
 }
 
 // doubtAway marks the pairs of decided findings that are not at home, if a similar finding has the facts of the result,
-// or a similar result those of the finding, and another decision. Pairs that stay count only at the same place. Those by
-// name are not marked: an earlier version did not store all facts.
+// or a similar result those of the finding, and another decision. Pairs that stay count only at the same place. Those
+// by name are not marked: an earlier version did not store all facts.
 func (m *matcher) doubtAway() {
 	known, results, away := map[Evidence][]int{}, map[Evidence][]int{}, map[Evidence][]int{}
 	moves := m.moves()
