@@ -195,7 +195,7 @@ var cases = map[string]one{
 		[]Evidence{ev("R", "b", 1, in("s3.b"), message("m")), ev("S", "b", 1, in("s3.b"), message("n"))}, nil, []int{0, 1}, 0},
 	"one fingerprint of another resource elsewhere": {"the scanner computed it without the resource", "",
 		open(ev("R", "a", 1, hash("h"), in("s3.a"), message("m"))), []Evidence{ev("R", "b", 1, hash("h"), in("s3.b"), message("m"))}, nil, []int{0}, 1},
-	"the same code about another package": {"the code only shows that there are packages", "",
+	"the same code about another package": {"the code is the same for every package", "",
 		open(ev("R", "a", 1, code("x"), purl("npm/a"), message("m"))), []Evidence{ev("R", "a", 1, code("x"), purl("npm/b"), message("m"))}, nil, []int{0}, 1},
 	"package whose URL is new, and another place of it": {"no version tells them apart, but nothing else changed", "",
 		open(ev("R", "lock", 5, pkg("ssl", ""), message("m")), ev("R", "lock", 9, pkg("ssl", ""), message("m"))),
