@@ -105,6 +105,7 @@ var mistakes = [][]mistake{
 	{{"an Ingress for a label that begins with a hyphen", "ingress.enabled=true,ingress.host=findings.-x.com", "'/ingress/host'"}},
 	// The templates refuse these, which helm renders only if the schema refuses nothing, and each ends the run.
 	{{"more at least than at most", "api.autoscaling.minReplicas=8", "minReplicas is greater than maxReplicas"}},
+	{{"a switch that is the parent chart's", "enabled=false", "enabled is only for the condition of a chart that depends on this one"}},
 	{{"two parts that exclude each other", "planeOnly=true,findingsKubeconfigSecret=plane", "set one of them, in a release each"}},
 }
 
@@ -127,6 +128,25 @@ func TestTheSchemaRefusesMistakesAndSaysWhere(t *testing.T) {
 			if !strings.Contains(err.Error(), m.want) {
 				t.Errorf("%s: --set %s: %v; want %s", m.reason, m.set, err, m.want)
 			}
+		}
+	}
+}
+
+// A chart that depends on this one switches it off by a condition, whose value helm also passes to this chart.
+func TestTheChartCanBeADependency(t *testing.T) {
+	parent := t.TempDir()
+	harness.Must(t, os.WriteFile(filepath.Join(parent, "Chart.yaml"), []byte(`
+apiVersion: v2
+name: security
+version: 1.0.0
+dependencies: [{name: findings-operator, version: ">=0-0", condition: findings-operator.enabled}]
+`), 0o600))
+	harness.Must(t, os.CopyFS(filepath.Join(parent, "charts", "findings-operator"), os.DirFS(Folder())))
+	for enabled, want := range map[string]bool{"true": true, "false": false} {
+		out, err := Helm(t, "template", "security", parent, "--set", "findings-operator.enabled="+enabled)
+		harness.Must(t, err)
+		if got := strings.Contains(out, "kind: Deployment"); got != want {
+			t.Errorf("enabled=%s: Deployments are rendered: %v, want %v", enabled, got, want)
 		}
 	}
 }

@@ -24,6 +24,9 @@ app.kubernetes.io/component: {{ .component }}
 
 {{- /* Whether this release holds what the API server of the kinds needs: CRDs, roles, policies. */ -}}
 {{- define "findings.plane" -}}
+{{- if and .Chart.IsRoot (hasKey .Values "enabled") }}
+{{- fail "enabled is only for the condition of a chart that depends on this one: remove it, or uninstall the release" }}
+{{- end }}
 {{- if and .Values.planeOnly .Values.findingsKubeconfigSecret }}
 {{- fail "planeOnly runs nothing that could use findingsKubeconfigSecret: set one of them, in a release each" }}
 {{- end }}
