@@ -94,8 +94,8 @@ var policyKinds = []string{policyKind.Kind, "TriagePolicies"}
 func (o *policyTestOptions) file(object *unstructured.Unstructured, source string) (*filedPolicy, error) {
 	policy := &filedPolicy{TriagePolicy: &v1alpha1.TriagePolicy{}, source: source, declared: object.Object["spec"]}
 	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, policy.TriagePolicy, true)
-	if err != nil && !runtime.IsStrictDecodingError(err) {
-		err = cmp.Or(mistyped(object), err)
+	if !runtime.IsStrictDecodingError(err) {
+		err = cmp.Or(mistyped(object), err) // The converter cuts a number that is too large.
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: policy %s: %w", source, object.GetName(), err)

@@ -230,6 +230,7 @@ func TestAPolicyThatCannotBeTestedIsAnError(t *testing.T) {
 		},
 		"no member":          {viewer, policyFile("p", "true", "  prio: 3\n"), []string{`unknown field "spec.prio"`}},
 		"of another type":    {viewer, policyFile("p", "true", "  priority: high\n"), []string{"policy p: spec.priority must be a whole number up to 2147483647, not a text"}},
+		"too large":          {viewer, policyFile("p", "true", "  priority: 99999999999\n"), []string{"policy p: spec.priority must be a whole number up to 2147483647, not 99999999999"}},
 		"no expression":      {viewer, strings.Replace(good, "|-\n    true", "true", 1), []string{"policy p: spec.match must be a text, not true or false"}},
 		"no decision":        {viewer, strings.Replace(good, "{userStatus: muted, reason: used-in-tests}", "muted", 1), []string{"policy p: spec.set must be an object, not a text"}},
 		"refused":            {triager, policyFile("p", "true", "  priority: 1001\n"), []string{"the API server refuses policy p", "spec.priority"}},
