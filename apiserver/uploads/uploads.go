@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
@@ -175,7 +176,8 @@ func (s *Service) begin(request *Request) (*job, error) {
 	return j, nil
 }
 
-// await waits for the end of an import or, after ten seconds, for its Scans.
+// await waits for the end of an import or, after ten seconds, for its Scans. If they show a failure, the import is about
+// to end, and only then is its error known.
 func (s *Service) await(ctx context.Context, j *job) (*openapi.Upload, error) {
 	patience := time.After(answerAfter)
 	var recorded <-chan struct{} // nil before that
@@ -188,7 +190,11 @@ func (s *Service) await(ctx context.Context, j *job) (*openapi.Upload, error) {
 		case <-patience:
 			recorded = j.recorded
 		case <-recorded:
-			return s.Get(ctx, j.Namespace, j.id)
+			upload, err := s.Get(ctx, j.Namespace, j.id)
+			if err != nil || ptr.Deref(upload.Status, "") != openapi.ScanStatusFailed {
+				return upload, err
+			}
+			recorded = nil
 		}
 	}
 }

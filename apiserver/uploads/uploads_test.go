@@ -1,0 +1,66 @@
+package uploads
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+// An import's Scans show its failure before its Leases are released and the job ends.
+func TestAnImportThatFailsAfterItWasRecordedIsAnsweredWithItsError(t *testing.T) {
+	failed := v1alpha1.Scan{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Scan"}}
+	failed.Spec.Outcome, failed.Spec.Upload = v1alpha1.ScanFailed, &v1alpha1.ScanUpload{ID: "u-1", Scans: 1}
+	list := v1alpha1.ScanList{
+		TypeMeta: metav1.TypeMeta{APIVersion: failed.APIVersion, Kind: "ScanList"}, Items: []v1alpha1.Scan{failed},
+	}
+	reader, err := kube.NewReader(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+		func(*http.Request) (*http.Response, error) {
+			answer := httptest.NewRecorder()
+			answer.Header().Set("Content-Type", "application/json")
+			err := json.NewEncoder(answer).Encode(list)
+			return answer.Result(), err
+		})})
+	harness.Must(t, err)
+	s := &Service{reader: reader}
+	await := func(t *testing.T, end error) (*openapi.Upload, error) {
+		j := &job{
+			Request: Request{Identity: auth.Identity{Namespace: "org-acme"}}, id: "u-1",
+			recorded: make(chan struct{}), done: make(chan struct{}),
+		}
+		time.AfterFunc(answerAfter+time.Second, func() { close(j.recorded) })
+		time.AfterFunc(answerAfter+2*time.Second, func() {
+			j.err = end
+			close(j.done)
+		})
+		return s.await(t.Context(), j)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const reason = "a newer scan was imported"
+		upload, err := await(t, &importer.RefusedError{Reason: reason})
+		if err == nil {
+			t.Fatalf("got %+v", upload)
+		}
+		harness.Same(t, "the status", http.StatusConflict, problem.Of(err).Status)
+		harness.Same(t, "the detail", reason, problem.Of(err).Detail)
+	})
+	// The results of a scanner that crashed are imported.
+	synctest.Test(t, func(t *testing.T) {
+		upload, err := await(t, nil)
+		harness.Must(t, err)
+		harness.Same(t, "the status", new(openapi.ScanStatusFailed), upload.Status)
+	})
+}
