@@ -76,8 +76,9 @@ func findingKeys(i *Item) []index.Key {
 	return append(keys, index.Key{Field: repoProjectField, Value: both(i.RepoID, i.ProjectID), Facet: facet})
 }
 
-// both returns the value of a combination. It needs no escaping: resource names contain no slash.
-func both(resource, other string) string { return resource + "/" + other }
+// both returns the value of a combination. It needs no escaping: neither the names of resources nor the ids in requests
+// contain control characters.
+func both(resource, other string) string { return resource + "\x00" + other }
 
 // FindingQuery asks for a page of an organization's findings, sorted by created_at, updated_at or severity; empty means
 // created_at. With severity, findings of the same severity are sorted by score, where no score is the lowest, and then
