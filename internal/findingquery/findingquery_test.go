@@ -44,12 +44,15 @@ func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
 		{"a scope alone is no package", "core", "pkg:npm/@angular/core@12", "pkg:npm/", false},
 		{"without a URL none matches", "lodash", "", "pkg:npm/lodash", false},
 		{"a URL as its name too", "pkg:npm/lodash", "pkg:npm/lodash@4", "pkg:npm/lodash", true},
+		{"a URL without its scheme too", "lodash", "lodash", "lodash", true},
+		{"without its scheme it is no URL", "lodash", "lodash@4", "lodash@4", false},
 	} {
 		p := &v1alpha1.FindingPackage{Name: test.name, PURL: test.purl}
 		harness.Same(t, test.reason, test.want, IsPackage(p, test.wanted))
 		keys, wanted := PackageKeys(test.name, test.purl), PackageKey(test.wanted)
-		if test.want && !slices.Contains(keys, wanted) {
-			t.Errorf("%s: %q is not among the keys %q", test.reason, wanted, keys)
+		has := slices.Contains(keys, wanted)
+		if test.want && !has || has && !test.want && wanted == test.wanted {
+			t.Errorf("%s: %q is among the keys %q: %t", test.reason, wanted, keys, has)
 		}
 		if len(keys) == 2 && keys[0] == keys[1] {
 			t.Errorf("%s: it is counted twice: by %q", test.reason, keys)

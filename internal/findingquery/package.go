@@ -34,14 +34,14 @@ func beginsVersion(before, rest string) bool {
 	return strings.HasPrefix(rest, "@") && !strings.HasSuffix(before, "/")
 }
 
-// PackageKeys returns the index keys of a package. A name that looks like a package URL is no key: a wanted URL
-// means the package's URL.
+// PackageKeys returns the index keys of a package, each once. A name that looks like a package URL is no key: a wanted
+// URL means the package's URL. Nor is a URL without its scheme: it would be taken for a name.
 func PackageKeys(name, purl string) []string {
 	var keys []string
 	if name != "" && !strings.HasPrefix(PackageName(name), purlScheme) {
 		keys = append(keys, PackageName(name))
 	}
-	if purl != "" {
+	if strings.HasPrefix(purl, purlScheme) {
 		keys = append(keys, PackageKey(purl))
 	}
 	return keys
