@@ -36,9 +36,9 @@ const (
 	hooksOrganization = "hooks"
 	// foundFindings is the number of findings in the scan; the first one has only firstFindings, a rescan lacks
 	// missedFindings, and people triage triagedFindings of the others.
-	foundFindings, firstFindings, missedFindings, triagedFindings = 200, 50, 25, 30
+	foundFindings, firstFindings, missedFindings, triagedFindings = 120, 40, 15, 20
 	pullRequests, issuesOfEach                                    = 3, 4
-	controllerKills                                               = 5
+	controllerKills                                               = 3
 	// maxPending is so small that the endpoints have a backlog after the first scan.
 	maxPending = firstFindings / 2
 	// trialTimeout bounds each wait of the trial. An event that was interrupted by two kills in a
