@@ -58,8 +58,6 @@ type form struct {
 	verb string
 	// send requests the change as the given requester; at is "" or a subresource.
 	send func(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error
-	// apply is set if the form is a server-side apply.
-	apply bool
 }
 
 var forms = []form{
@@ -67,8 +65,8 @@ var forms = []form{
 	{name: "merge patch", verb: "patch", send: sendMergePatch},
 	{name: "JSON patch", verb: "patch", send: sendJSONPatch},
 	// With the name of the manager that owns the fields, so that there are no conflicts.
-	{name: "apply under the owner's name", verb: "patch", send: sendApplyAsOwner, apply: true},
-	{name: "forced apply", verb: "patch", send: sendForcedApply, apply: true},
+	{name: "apply under the owner's name", verb: "patch", send: sendApplyAsOwner},
+	{name: "forced apply", verb: "patch", send: sendForcedApply},
 }
 
 func sendUpdate(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {

@@ -28,19 +28,11 @@ var statusChanges = []change{
 }
 
 func TestOnlyTheControllersWriteStatus(t *testing.T) {
-	c := newCast(t, "status")
-	next := nextName()
+	c, next := newCast(t, "status"), nextName()
 	for _, row := range statusChanges {
-		t.Run(row.name, func(t *testing.T) {
-			for _, name := range everyone {
-				for _, form := range forms {
-					t.Run(fmt.Sprintf("%s/%s", name, form.name), func(t *testing.T) {
-						allowed := slices.Contains(row.allowed, name) &&
-							(form.verb != "update" || name == controller || !slices.Contains(cannotUpdate, name)) // testenv lets the controllers' account
-						tryChange(t, c, row, next(), name, form, "status", allowed)
-					})
-				}
-			}
+		c.everyoneTries(t, row, next, "status", func(name who, form form) bool {
+			return slices.Contains(row.allowed, name) &&
+				(form.verb != "update" || name == controller || !slices.Contains(cannotUpdate, name)) // testenv lets the controllers' account
 		})
 	}
 }
