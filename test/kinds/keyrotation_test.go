@@ -57,7 +57,7 @@ func tokenOf(t *testing.T, key *v1alpha1.APIKey) string {
 // Clients keep using their token, and each replica accepts the new one as soon as it can be read.
 func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	controllertest.Start(t, env, apikey.Settings{
-		Namespace: testenv.SystemNamespace, PublicationNotice: 10 * time.Second,
+		Namespace: testenv.SystemNamespace, PublicationNotice: 3 * time.Second,
 	}.SetupWithManager)
 	replicas := []*apiserver.Server{startFacade(t), startFacade(t)}
 	namespace, err := env.NewOrganization(t.Context(), "rotated")
@@ -77,9 +77,9 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	})
 	settled := key.Status.DeepCopy()
 
-	const overlap = 8 * time.Second
+	const overlap = 4 * time.Second
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}}
-	env.Patch(t, configMap, `{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"8s"}}}`)
+	env.Patch(t, configMap, `{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"4s"}}}`)
 
 	after := waitForAnother(t, key, before, replicas)
 	handedOut := time.Now()
