@@ -49,7 +49,7 @@ func TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone(t *testing.T) {
 	l.wantTriage(imported, files)
 
 	l.imports("second", commitB, everything)
-	l.settle()
+	l.recorded()
 	changed := l.all()
 	l.wantTriage(changed, files)
 	for name, was := range imported {
@@ -63,7 +63,7 @@ func TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone(t *testing.T) {
 
 	l.triageByKubectl("active", "It is reachable after all.")
 	l.imports("second", commitB, nothing)
-	l.settle()
+	l.recorded()
 	for name, got := range l.all() {
 		if got.Spec.Closed == nil || got.Status.State != v1alpha1.FindingStateClosed || got.Spec.Triage.UserStatus != v1alpha1.UserStatusActive {
 			t.Errorf("%s: closed %v, state %s, triage %+v", name, got.Spec.Closed, got.Status.State, got.Spec.Triage)
@@ -73,10 +73,13 @@ func TestWhatAnEarlierVersionStoredIsWrittenAtItsNextChangeAlone(t *testing.T) {
 		}
 	}
 	l.imports("second", commitB, everything)
-	l.settle()
+	l.recorded()
 	for name, got := range l.all() {
 		if got.Spec.Closed != nil || got.Spec.Triage.UserStatus != v1alpha1.UserStatusActive {
 			t.Errorf("%s is reported again: closed %v, triage %+v", name, got.Spec.Closed, got.Spec.Triage)
+		}
+		if !sameHistory(changed[name].Status.Transitions, got.Status.Transitions, 3) {
+			t.Errorf("%s: want reopened alone after triaged and closed: %+v", name, got.Status.Transitions)
 		}
 	}
 }
