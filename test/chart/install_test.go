@@ -25,26 +25,29 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// TestInstallUpgradeUninstall covers the life of a release. It runs from an empty API server to one
-// that contains what an uninstall leaves, so it is one test.
+// TestInstallUpgradeUninstall covers the life of a release that has neither the default name nor the default namespace.
+// It runs from an empty API server to one that contains what an uninstall leaves, so it is one test.
 func TestInstallUpgradeUninstall(t *testing.T) {
-	const namespace = "security"
-	makeNamespace(t, namespace)
+	makeNamespace(t, releaseNamespace)
+	env.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-acme",
+		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"}}})
 	// The last objects that the API server creates for itself.
 	env.Kubectl(t, metav1.NamespaceDefault, "wait", "--for=create", "endpoints/kubernetes", "endpointslices/kubernetes", "--timeout=1m")
 	before := everything(t)
 
-	release := NewRelease(t, env, "findings", namespace)
+	release := NewRelease(t, env, "renamed", releaseNamespace)
 	release.Install(t, "--set", "controller.replicas=3")
 	waitForKinds(t)
-	checkPods(t, namespace)
+	checkPods(t, release)
 
-	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "kept"}}
+	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	harness.Must(t, env.Client.Create(t.Context(), organization))
+	checkAccounts(t, release, organization)
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization))
 	crds := uids(t)
 
 	// As docs/install.md stops the controllers before an upgrade: helm refuses one after other numbers.
-	env.Kubectl(t, namespace, "scale", "deployment/findings-controller", "--replicas=0")
+	env.Kubectl(t, releaseNamespace, "scale", "deployment/renamed-controller", "--replicas=0")
 	_, err := release.Helm(t, "upgrade", release.Name, Folder(), "--set", "api.replicas=4")
 	harness.Must(t, err)
 	checkKept(t, "the upgrade", organization, crds)
@@ -58,7 +61,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 			left = append(left, name)
 		}
 	}
-	want := []string{"organizations.appsec.dev kept"}
+	want := []string{"apikeys.appsec.dev org-acme/first", "organizations.appsec.dev acme"}
 	for name := range crds {
 		want = append(want, "customresourcedefinitions.apiextensions.k8s.io "+name)
 	}
@@ -72,6 +75,8 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	harness.Must(t, err)
 	removeCRDs(t)
 }
+
+const releaseNamespace = "elsewhere"
 
 // waitForKinds waits until resources of every kind can be listed. If a CRD is removed before its
 // first use, it can remain for minutes: the API server looks for its instances in a storage that is
@@ -87,10 +92,11 @@ func waitForKinds(t *testing.T) {
 
 // checkPods creates the pods of the Deployments in a namespace that accepts only restricted pods: a
 // Deployment itself is never refused.
-func checkPods(t *testing.T, namespace string) {
+func checkPods(t *testing.T, release *Release) {
 	t.Helper()
+	namespace := release.Namespace
 	for _, file := range valueSets(t) {
-		for _, object := range Render(t, "findings", namespace, "--values", file) {
+		for _, object := range Render(t, release.Name, namespace, "--values", file) {
 			template := podOf(object)
 			if template == nil {
 				continue
@@ -106,7 +112,7 @@ func checkPods(t *testing.T, namespace string) {
 				if err := env.Client.Create(t.Context(), account); client.IgnoreAlreadyExists(err) != nil {
 					t.Fatal(err)
 				}
-			} else if !strings.HasPrefix(account, "findings-") {
+			} else if !strings.HasPrefix(account, release.Name+"-") {
 				account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 				harness.Must(t, env.Client.Create(t.Context(), account, client.DryRunAll))
 				continue // created by a release of another name
@@ -191,7 +197,7 @@ func everything(t *testing.T) []string {
 				if object.GetNamespace() == "kube-system" || object.GetNamespace() == "kube-public" || version.Group == "apiregistration.k8s.io" {
 					continue
 				}
-				if object.GetNamespace() == "security" && object.GetName() == "default" && resource.Name == "serviceaccounts" {
+				if object.GetNamespace() == releaseNamespace && object.GetName() == "default" && resource.Name == "serviceaccounts" {
 					continue // created by the test itself
 				}
 				seen[strings.TrimSuffix(resource.Name+"."+version.Group, ".")+" "+strings.TrimPrefix(object.GetNamespace()+"/"+object.GetName(), "/")] = true
@@ -201,46 +207,33 @@ func everything(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// TestPoliciesAndRolesHoldUnderAnotherName: whatever the name of the release, its accounts may do
-// what the contract between writers gives them, and accounts with the default names may not.
-func TestPoliciesAndRolesHoldUnderAnotherName(t *testing.T) {
-	makeNamespace(t, "elsewhere")
-	release := NewRelease(t, env, "renamed", "elsewhere")
-	release.Install(t)
-	t.Cleanup(func() {
-		_, err := release.Helm(t, "uninstall", release.Name)
-		harness.NoError(t, "uninstall", err)
-		removeCRDs(t)
-	})
-	waitForKinds(t)
-
-	env.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-acme",
-		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"}}})
-	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+// checkAccounts checks that the accounts of the release may do what the contract between writers gives them, and those
+// with the default names may not.
+func checkAccounts(t *testing.T, release *Release, organization *v1alpha1.Organization) {
+	t.Helper()
 	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "first"}}
-	for _, object := range []client.Object{organization, key} {
-		harness.Must(t, env.Client.Create(t.Context(), object))
-	}
+	harness.Must(t, env.Client.Create(t.Context(), key))
 	impostor := impersonate(t, testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount))
 	eventually(t, func() error { return wantForbidden(setNamespace(t, impostor, organization)) })
 
 	controller := clientOf(t, release.Controller)
 	eventually(t, func() error { return setNamespace(t, controller, organization) })
 	facade := clientOf(t, release.Facade)
-	eventually(t, func() error {
-		return facade.Status().Patch(t.Context(), key.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"lastUsedAt":"2026-01-01T00:00:00Z"}}`)))
-	})
-	harness.NoError(t, "the facade sets more than lastUsedAt", wantForbidden(facade.Status().Patch(t.Context(), key.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"keyID":"forged"}}`)))))
+	patchStatus := func(patch string) error {
+		return facade.Status().Patch(t.Context(), key.DeepCopy(), testenv.MergePatch(patch))
+	}
+	eventually(t, func() error { return patchStatus(`{"status":{"lastUsedAt":"2026-01-01T00:00:00Z"}}`) })
+	harness.NoError(t, "the facade sets more than lastUsedAt", wantForbidden(patchStatus(`{"status":{"keyID":"forged"}}`)))
 	harness.NoError(t, "the facade reads Secrets", wantForbidden(facade.List(t.Context(), &corev1.SecretList{})))
 }
 
 func setNamespace(t *testing.T, as client.Client, organization *v1alpha1.Organization) error {
 	t.Helper()
-	return as.Status().Patch(t.Context(), organization.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"status":{"namespace":"org-acme"}}`)))
+	return as.Status().Patch(t.Context(), organization.DeepCopy(), testenv.MergePatch(`{"status":{"namespace":"org-acme"}}`))
 }
 
-// TestKustomizeInstalls: config/default, used as documented, gives a working installation; applying
-// it again reports no changes, and deleting it removes everything it created.
+// TestKustomizeInstalls: config/default can be installed as documented; applied again it would change nothing, and
+// deleting it removes everything it created.
 func TestKustomizeInstalls(t *testing.T) {
 	folder := filepath.Join(testenv.RepositoryRoot(), "config", "default")
 	kubeconfig := testenv.WriteKubeconfig(t, env.Config, "default")
@@ -257,19 +250,5 @@ func TestKustomizeInstalls(t *testing.T) {
 	// No controller removes namespaces here, so do not wait for deletions.
 	t.Cleanup(func() { kubectl("delete", "--wait=false") })
 	waitForKinds(t)
-	again := kubectl("apply", "--server-side")
-	for _, line := range strings.Split(strings.TrimSpace(again), "\n") {
-		if !strings.HasSuffix(line, " serverside-applied") {
-			t.Errorf("applied again: %s", line)
-		}
-	}
-	harness.Same(t, "difference of what is applied", "", kubectl("diff", "--server-side"))
-
-	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "applied"}}
-	harness.Must(t, env.Client.Create(t.Context(), organization))
-	account, err := env.ServiceAccount(t.Context(), testenv.SystemNamespace, testenv.ControllerServiceAccount)
-	harness.Must(t, err)
-	controller, impostor := env.As(t, account), impersonate(t, "system:serviceaccount:default:findings-controller")
-	eventually(t, func() error { return setNamespace(t, controller, organization) })
-	eventually(t, func() error { return wantForbidden(setNamespace(t, impostor, organization)) })
+	harness.Same(t, "what would change if it were applied again", "", kubectl("diff", "--server-side"))
 }

@@ -664,22 +664,6 @@ func TestNamesCanBeLookedUpAtEveryPortOfDNS(t *testing.T) {
 	harness.Same(t, "the first rule", any(map[string]any{"ports": want}), egress[0])
 }
 
-// Uninstalling must not remove the CRDs.
-func TestCRDsAreKept(t *testing.T) {
-	count := 0
-	for _, object := range Render(t, "findings", "findings-system") {
-		kept := object.GetAnnotations()["helm.sh/resource-policy"] == "keep"
-		if isCRD := object.GetKind() == "CustomResourceDefinition"; kept != isCRD {
-			t.Errorf("%s %s is kept: %t", object.GetKind(), object.GetName(), kept)
-		} else if isCRD {
-			count++
-		}
-	}
-	if files, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases", "*.yaml")); err != nil || count != len(files) || count == 0 {
-		t.Errorf("the chart has %d CRDs, config/crd %d: run `make generate`", count, len(files))
-	}
-}
-
 func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 	const alertsAlone, balancer = "metrics.prometheusRule.enabled=true", "service.type=LoadBalancer"
 	for set, want := range map[string]string{
