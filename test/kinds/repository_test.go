@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
+	"github.com/appsec-dev/findings-operator/controllers/review"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -53,36 +54,39 @@ func TestCountsByCategory(t *testing.T) {
 	counted(v1alpha1.RepositoryCounts{Findings: 5, Code: 1, Package: 1, Secret: 2})
 }
 
+// Deleting a repository deletes its projects and reviews, and these what they have.
 func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
-	controllertest.Start(t, env, repository.SetupWithManager, project.SetupWithManager)
+	controllertest.Start(t, env, repository.SetupWithManager, project.SetupWithManager, review.SetupWithManager)
 	ns := env.Namespace(t)
-	repository := builder.Repository("repo").In(ns).Build()
-	env.Create(t, repository, builder.Repository("other").In(ns).Build(),
-		builder.Project("one").In(ns).Build(), builder.Project("two").In(ns).Build(),
+	repository, pull := builder.Repository("repo").In(ns).Build(), builder.Review("review").In(ns).Build()
+	one, two := builder.Project("one").In(ns).Build(), builder.Project("two").In(ns).Build()
+	env.Create(t, repository, one, two, pull, builder.Repository("other").In(ns).Build(),
 		builder.Project("keep").In(ns).Repository("other").Build(),
+		builder.Review("kept").In(ns).PullRequest("other", 1).Build(),
 		builder.Finding("f-keep").In(ns).Project("other", "keep").Build(),
 		builder.Finding("f-orphan").In(ns).Project("repo", "nowhere").Build(),
 		builder.Scan("s-orphan", noon).In(ns).Project("repo", "nowhere").Build(),
 		builder.Scan("s-1", noon).In(ns).Project("repo", "one").Build(),
-		builder.Scan("s-keep", noon).In(ns).Project("other", "keep").Build())
+		builder.Scan("s-keep", noon).In(ns).Project("other", "keep").Build(),
+		builder.ReviewIssue("i-1").In(ns).Build(), builder.ReviewIssue("i-kept").In(ns).Review("kept").Build())
 	for i := range 10 {
 		env.Create(t, builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Project("repo", []string{"one", "two"}[i%2]).Build())
 	}
-	g := NewWithT(t)
 	harness.Eventually(t, func(g Gomega) {
-		projects := &v1alpha1.ProjectList{}
-		g.Expect(env.Client.List(t.Context(), projects, client.InNamespace(ns))).To(Succeed())
-		for _, p := range projects.Items {
-			g.Expect(p.Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
+		for _, object := range []client.Object{repository, one, two, pull} {
+			g.Expect(testenv.Get(t, g, env, object).GetFinalizers()).To(ConsistOf(v1alpha1.CleanupFinalizer))
 		}
-		g.Expect(testenv.Get(t, g, env, repository).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
 	})
 
+	g := NewWithT(t)
 	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
 	env.AwaitGone(t, repository)
-	g.Expect(env.Names(t, &v1alpha1.ProjectList{}, ns)).To(ConsistOf("keep"))
-	g.Expect(env.Names(t, &v1alpha1.FindingList{}, ns)).To(ConsistOf("f-keep"))
-	g.Expect(env.Names(t, &v1alpha1.ScanList{}, ns)).To(ConsistOf("s-keep"))
+	for kept, list := range map[string]client.ObjectList{
+		"keep": &v1alpha1.ProjectList{}, "kept": &v1alpha1.ReviewList{}, "f-keep": &v1alpha1.FindingList{}, "s-keep": &v1alpha1.ScanList{},
+		"i-kept": &v1alpha1.ReviewIssueList{},
+	} {
+		g.Expect(env.Names(t, list, ns)).To(ConsistOf(kept))
+	}
 }
 
 // While another finalizer holds a project, the repository waits and reports what for.

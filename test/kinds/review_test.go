@@ -3,16 +3,12 @@ package kinds
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/controllers/review"
-	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -96,39 +92,4 @@ func TestDeletionTakesTheIssuesAlong(t *testing.T) {
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	env.AwaitGone(t, review)
 	NewWithT(t).Expect(env.Names(t, &v1alpha1.ReviewIssueList{}, ns)).To(ConsistOf("i-keep"))
-}
-
-// Deleting a repository deletes its reviews, and these their issues.
-func TestDeletionOfTheRepositoryTakesTheReviewsAlong(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager, repository.SetupWithManager)
-	ns := env.Namespace(t)
-	repo, review := builder.Repository("repo").In(ns).Build(), builder.Review("review").In(ns).Build()
-	kept := builder.Review("kept").In(ns).PullRequest("other", 1).Build()
-	env.Create(t, repo, builder.Repository("other").In(ns).Build(), review, kept,
-		builder.ReviewIssue("i-1").In(ns).Build(), builder.ReviewIssue("i-kept").In(ns).Review("kept").Build())
-	harness.Eventually(t, func(g Gomega) {
-		for _, object := range []client.Object{repo, review} {
-			g.Expect(testenv.Get(t, g, env, object).GetFinalizers()).To(ConsistOf(v1alpha1.CleanupFinalizer))
-		}
-	})
-	NewWithT(t).Expect(env.Client.Delete(t.Context(), repo)).To(Succeed())
-	env.AwaitGone(t, repo, review)
-	NewWithT(t).Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept)).To(Succeed())
-	NewWithT(t).Expect(env.Names(t, &v1alpha1.ReviewIssueList{}, ns)).To(ConsistOf("i-kept"))
-}
-
-func TestDecidedIssuesCountApart(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager, reviewissue.SetupWithManager)
-	ns := env.Namespace(t)
-	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
-	muted := builder.ReviewIssue("i-muted").In(ns).Severity(v1alpha1.LevelHigh).SeenIn("a").Build()
-	confirmed := builder.ReviewIssue("i-confirmed").In(ns).SeenIn("a").Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), review, muted, confirmed)
-	counted(t, review, reviewstate.Counts{Open: 2, OpenHigh: 1, OpenLow: 1})
-	env.Patch(t, muted, `{"spec":{"triage":{"userStatus":"muted"}}}`)
-	env.Patch(t, confirmed, `{"spec":{"triage":{"userStatus":"active"}}}`)
-	counted(t, review, reviewstate.Counts{Open: 2, OpenHigh: 1, OpenLow: 1, OpenMuted: 1, OpenConfirmed: 1})
-	end := time.Now().Add(time.Second).UTC().Format(time.RFC3339)
-	env.Patch(t, muted, `{"spec":{"triage":{"expiresAt":"`+end+`"}}}`)
-	counted(t, review, reviewstate.Counts{Open: 2, OpenHigh: 1, OpenLow: 1, OpenConfirmed: 1})
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -24,7 +25,7 @@ func emittedAll(t *testing.T, issue *v1alpha1.ReviewIssue, seq int64) {
 	})
 }
 
-func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
+func TestAnIssueIsResolvedAndOpenedAgainAndTellsSo(t *testing.T) {
 	stop := controllertest.Start(t, env, reviewissue.SetupWithManager)
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("issues").In(ns).Events("review_issue.opened", "review_issue.resolved").Build()
@@ -32,10 +33,24 @@ func TestAnIssueTellsThatItIsOpenedResolvedAndOpenedAgain(t *testing.T) {
 	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
 	env.Create(t, endpoint, review, issue)
 	emittedAll(t, issue, 1)
+	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 0)
+	opened := issue.Status.UpdatedAt
 	env.Patch(t, review, reviewedTwice)
 	emittedAll(t, issue, 2)
+	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
+	NewWithT(t).Expect(issue.Status.UpdatedAt.Before(opened)).To(BeFalse(), "updatedAt went back")
 	env.Patch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
 	emittedAll(t, issue, 3)
+	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 1)
+	harness.Eventually(t, func(g Gomega) {
+		events := &eventsv1.EventList{}
+		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(ns))).To(Succeed())
+		var reasons []string
+		for _, e := range events.Items {
+			reasons = append(reasons, e.Reason)
+		}
+		g.Expect(reasons).To(ConsistOf("Resolved", "Reopened"))
+	})
 
 	want := map[string]string{
 		webhooks.DeliveryName(issue.UID, 1, endpoint.UID): "review_issue.opened",

@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	eventsv1 "k8s.io/api/events/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
@@ -31,33 +29,6 @@ func wantStatus(t *testing.T, issue *v1alpha1.ReviewIssue, state v1alpha1.Review
 }
 
 const reviewedTwice = `{"spec":{"reviewedCommits":[{"sha":"a","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"b","reviewedAt":"2026-03-01T12:01:00Z"}]}}`
-
-func TestStateFollowsTheReviewAndTheIssue(t *testing.T) {
-	controllertest.Start(t, env, reviewissue.SetupWithManager)
-	ns := env.Namespace(t)
-	review := builder.Review("review").In(ns).Reviewed("a", at(0)).Build()
-	issue := builder.ReviewIssue("i-1").In(ns).SeenIn("a").Build()
-	env.Create(t, review, issue)
-	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 0)
-	opened := issue.Status.UpdatedAt
-
-	env.Patch(t, review, reviewedTwice)
-	wantStatus(t, issue, v1alpha1.ReviewIssueResolved, "b", 0, 0)
-	NewWithT(t).Expect(issue.Status.UpdatedAt.Before(opened)).To(BeFalse(), "updatedAt went back")
-
-	env.Patch(t, issue, `{"spec":{"seenInCommits":["a","b"]}}`)
-	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 1)
-
-	harness.Eventually(t, func(g Gomega) {
-		events := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(ns))).To(Succeed())
-		var reasons []string
-		for _, e := range events.Items {
-			reasons = append(reasons, e.Reason)
-		}
-		g.Expect(reasons).To(ConsistOf("Resolved", "Reopened"))
-	})
-}
 
 func TestAnIssueWaitsForItsReviewAndKeepsItsStateWithoutIt(t *testing.T) {
 	controllertest.Start(t, env, reviewissue.SetupWithManager)
