@@ -165,6 +165,7 @@ func TestTheFacadeSignsForAnAPIKey(t *testing.T) {
 		{"xapikey/ci", false, "the prefix must be at the start"},
 		{"apikey/ci\nsystem:admin", false, "a second line could be taken for another name"},
 		{"system:serviceaccount:findings-system:findings-api", false, "the facade never decides for itself"},
+		{"policy/tests", false, "a policy decides by a verdict in the status, and never as a person"},
 	}
 	c := newCast(t, "facade-signs")
 	next := nextName()
@@ -175,6 +176,8 @@ func TestTheFacadeSignsForAnAPIKey(t *testing.T) {
 			wantAnswer(t, err, row.allowed, row.reason)
 			if row.allowed {
 				wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "by": row.by})
+			} else if err != nil && !strings.Contains(err.Error(), "spec.triage.by must be apikey/") {
+				t.Errorf("the refusal does not say what to sign with: %v", err)
 			}
 		})
 	}

@@ -132,6 +132,7 @@ var changes = []change{
 	{"put a finalizer on an issue", issueOf, finalizer, []who{admin}, "a finalizer keeps the review from going"},
 	{"send events elsewhere", endpointOf, fragment{"spec": map[string]any{"url": "https://elsewhere.invalid"}}, []who{admin, editor, reporter}, "no writer's part to guard here: RBAC decides"},
 	{"label a delivery", deliveryOf, label, []who{admin, editor, reporter, triager}, "triagers ask for a redelivery by an annotation; what is sent is immutable"},
+	{"give a delivery an owner that does not exist", deliveryOf, ownerReference, []who{admin}, "the right to ask for a redelivery permits no other change"},
 	{"disable an API key", keyOf, fragment{"spec": map[string]any{"disabled": true}}, []who{admin, editor, reporter}, "no writer's part to guard here: RBAC decides"},
 }
 

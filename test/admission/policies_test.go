@@ -68,26 +68,6 @@ func TestAPolicyIsSignedByWhoWroteItAndNobodySignsAsAnother(t *testing.T) {
 	}
 }
 
-// A person's decision is signed with the requester's name; a name begins with policy/ only if the cluster's own
-// authentication assigns it.
-func TestNobodyWritesAPersonsDecisionAsAPolicy(t *testing.T) {
-	g, c := NewWithT(t), newCast(t, "policies-forged")
-	for _, name := range []who{triager, admin} {
-		finding := applied(t.Context(), t, builder.Finding("f-"+string(name)).In(c.namespace).Build())
-		harness.Must(t, sendMergePatch(t.Context(), t, c.as(name), finding, triage(map[string]any{"userStatus": "muted", "by": "policy/p"}), ""))
-		spec := read(t.Context(), t, finding).Object["spec"].(map[string]any)
-		g.Expect(spec["triage"].(map[string]any)["by"]).To(Equal(c.members[name].username))
-		verdict := fragment{"status": map[string]any{"verdict": map[string]any{"policy": "p", "userStatus": "muted", "since": "2026-01-01T00:00:00Z"}}}
-		err := sendMergePatch(t.Context(), t, c.as(name), finding, verdict, "status")
-		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s wrote a policy's verdict: %v", name, err)
-	}
-	finding := applied(t.Context(), t, builder.Finding("f-facade").In(c.namespace).Build())
-	err := sendMergePatch(t.Context(), t, c.as(facade), finding, triage(map[string]any{"userStatus": "muted", "by": "policy/p"}), "")
-	g.Expect(err).To(MatchError(ContainSubstring("spec.triage.by must be apikey/")), "the facade signs for keys alone")
-	err = sendMergePatch(t.Context(), t, c.as(controller), finding, triage(map[string]any{"userStatus": "muted"}), "")
-	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "the controllers wrote a person's decision: %v", err)
-}
-
 // The garbage collector, which does not have the verb triage, must be able to finish foreground deletions and remove
 // dependents.
 func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {

@@ -382,26 +382,6 @@ func TestTheControllersWriteSecretsOfKeysAndEndpointsAlone(t *testing.T) {
 	}
 }
 
-// A redelivery is requested by an annotation. The right to do so permits no other change of a delivery.
-func TestWhoAsksForARedelivery(t *testing.T) {
-	c := newCast(t, "redelivery")
-	delivery := builder.WebhookDelivery("d", start).In(c.namespace).Build()
-	harness.Must(t, env.Client.Create(t.Context(), delivery))
-	ask := testenv.MergePatch(`{"metadata":{"annotations":{"` + v1alpha1.RedeliverAnnotation + `":"1"}}}`)
-	harness.NoError(t, "the triager", c.as(triager).Patch(t.Context(), delivery.DeepCopy(), ask))
-	for _, name := range []who{viewer, scanner} {
-		wantRefusal(t, string(name), c.as(name).Patch(t.Context(), delivery.DeepCopy(), ask))
-	}
-	for reason, body := range map[string]string{
-		"the payload": `{"spec":{"payload":"{}{}"}}`,
-		"an owner":    `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"x","uid":"x"}]}}`,
-	} {
-		if err := c.as(triager).Patch(t.Context(), delivery.DeepCopy(), testenv.MergePatch(body)); err == nil {
-			t.Errorf("%s was changed", reason)
-		}
-	}
-}
-
 // An organization is cluster-scoped: the policy sees a request without a namespace.
 func TestWhoPutsAFinalizerOnAnOrganization(t *testing.T) {
 	c := newCast(t, "finalized")
