@@ -37,7 +37,7 @@ func sarifFile(run string) string {
 
 // longRule returns a file of many results of one rule, whose texts become part of each finding.
 func longRule(result func(i int) string, size int) string {
-	results := make([]string, min(size/100, 40_000))
+	results := make([]string, min(size/500, 40_000)) // several times what may be in memory if each had its own copy
 	for i := range results {
 		results[i] = `{"ruleId":"R",` + result(i+1) + `}`
 	}
