@@ -136,6 +136,7 @@ func formLures(p *prey) []lure {
 // TestEgress_NothingPrivateIsReached creates all lures at once and checks the first attempt for
 // each.
 func TestEgress_NothingPrivateIsReached(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newPrey(t)
 	lures := append(append(addressLures(p), nameLures(p)...), formLures(p)...)
 	for some := range slices.Chunk(lures, webhooks.MaxServed) {
@@ -217,6 +218,7 @@ func TestEgress_RedirectsLeadNowhere(t *testing.T) {
 // A name that resolves to an allowed address at the first attempt, and to a private one at the
 // next, is checked when it is dialled. So is a name that changes between two lookups.
 func TestEgress_NamesThatTurnAreCheckedWhenDialled(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newPrey(t)
 	o := newOrganization(t, "rebinding-"+letters(6), plenty)
 	listener, err := net.Listen("tcp", net.JoinHostPort(allowedReceiver, p.port))

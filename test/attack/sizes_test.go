@@ -106,16 +106,6 @@ func TestInput_OddBodies(t *testing.T) {
 		a := target.facade.send(t, o.token, s)
 		attempt(t, inputOf, a.status == 200 || a.status == 400, "%s: %s", what, a)
 	}
-	for name, values := range map[string][]string{
-		"Content-Type":     {"text/plain", "", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/merge-patch+json", strings.Repeat("a", 9000)},
-		"Content-Encoding": {"gzip", "deflate", "br", "identity, gzip"},
-	} {
-		for _, value := range values {
-			s := triage
-			s.body, s.header = `{"user_status":"open"}`, http.Header{name: {value}}
-			edge(t, o, name+" "+value, s, http.StatusBadRequest)
-		}
-	}
 }
 
 func manyMembers(n int) string {

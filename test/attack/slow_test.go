@@ -87,6 +87,7 @@ func drip(ctx context.Context, conns []net.Conn, with string) {
 
 // Headers that never end are cut off by a timeout, however steadily they arrive.
 func TestInput_SlowHeadersAreCutOff(t *testing.T) {
+	t.Parallel() // it mostly waits
 	cutOff(t, "slow headers", "GET /v1/findings HTTP/1.1\r\nHost: x\r\nX-", perConnection)
 }
 
@@ -110,6 +111,7 @@ func cutOff(t *testing.T, what, beginning string, each int) {
 
 // Idle connections cost only their buffers, and are closed by the server.
 func TestInput_IdleConnectionsCostLittle(t *testing.T) {
+	t.Parallel() // it mostly waits
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
 	n := 300

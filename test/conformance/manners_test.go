@@ -54,7 +54,10 @@ func TestManners_OptionsListsTheMethods(t *testing.T) {
 
 func TestManners_WritesNeedTheContentTypeJSON(t *testing.T) {
 	c := anyKey(t)
-	for _, contentType := range []string{"text/plain", "application/merge-patch+json", "application/x-www-form-urlencoded", "application/json; charset=latin1", "json"} {
+	for _, contentType := range []string{
+		"text/plain", "", "application/merge-patch+json", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x",
+		"application/json; charset=latin1", "application/json; charset=utf-16", "json", strings.Repeat("a", 9000),
+	} {
 		c.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("Content-Type", contentType)).badRequest(contentType)
 		c.patch("/v2/findings/f-none", `{"comments":"x"}`, apiclient.Header("Content-Type", contentType)).badRequest(contentType)
 		c.post("/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, apiclient.Header("Content-Type", contentType)).badRequest(contentType)
@@ -66,7 +69,10 @@ func TestManners_WritesNeedTheContentTypeJSON(t *testing.T) {
 }
 
 func TestManners_CompressedBodiesAreRefused(t *testing.T) {
-	anyKey(t).patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("Content-Encoding", "gzip")).badRequest("gzip")
+	c := anyKey(t)
+	for _, encoding := range []string{"gzip", "deflate", "br", "identity, gzip"} {
+		c.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("Content-Encoding", encoding)).badRequest(encoding)
+	}
 }
 
 func TestManners_LongAnswersAreCompressedForThoseWhoAskForIt(t *testing.T) {
