@@ -12,12 +12,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // revocationDelay is how long a key may work after it was disabled or deleted or has expired:
@@ -135,8 +135,7 @@ func TestAuth_TheKeyIsTakenFromNoOtherPlace(t *testing.T) {
 
 func TestAuth_TheTokenIsAJWTThatSaysWhoseItIs(t *testing.T) {
 	o := newOrganization(t)
-	key := &v1alpha1.APIKey{}
-	harness.Must(t, theDeployment.cluster.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: "conformance"}, key))
+	key := testenv.Get(t, NewWithT(t), theDeployment.cluster, builder.APIKey("conformance").In(o.namespace).Build())
 	parts := strings.Split(o.Token, ".")
 	var header, claims map[string]any
 	for i, into := range []*map[string]any{&header, &claims} {
@@ -177,7 +176,7 @@ func TestAuth_ADisabledKeyIsRefusedAtOnceAndMayComeBack(t *testing.T) {
 func TestAuth_ADeletedKeyIsRefusedAtOnce(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
-	harness.Must(t, theDeployment.cluster.Delete(t.Context(), builder.APIKey("ci").In(o.namespace).Build()))
+	harness.Must(t, theDeployment.cluster.Client.Delete(t.Context(), builder.APIKey("ci").In(o.namespace).Build()))
 	c.refusedSoon("deleted")
 }
 
@@ -195,11 +194,12 @@ func TestAuth_ARotatedKeysOldTokenIsRefused(t *testing.T) {
 	key := builder.APIKey("ci").In(o.namespace).Build()
 	o.patchResource(key, `{"spec":{"rotation":{"serial":1}}}`)
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
-		g.Expect(key.Status.RotationSerial).To(BeEquivalentTo(1))
+		g.Expect(testenv.Get(t, g, theDeployment.cluster, key).Status.RotationSerial).To(BeEquivalentTo(1))
 	})
 	c.refusedSoon("rotated")
-	c.Token = o.token(key)
+	var err error
+	c.Token, err = testenv.Token(t.Context(), theDeployment.cluster.Client, key)
+	harness.Must(t, err)
 	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings?size=1").Status).To(Equal(200)) })
 }
 

@@ -32,8 +32,8 @@ const plenty = 1_000_000
 var theDeployment *deployment
 
 type deployment struct {
-	// cluster is the administrator's client; nil without a kubeconfig.
-	cluster client.Client
+	// cluster has the administrator's client alone; nil without a kubeconfig.
+	cluster *testenv.Environment
 	// fixtures is the content of the flag's file; empty without the flag.
 	fixtures fixtures
 
@@ -91,7 +91,8 @@ func newDeployment() (*deployment, error) {
 		return nil, fmt.Errorf("read -kubeconfig (give the whole path, tests run in their package's folder): %w", err)
 	}
 	config.QPS = -1 // client-go's default of five requests per second is not enough
-	d.cluster, err = client.New(config, client.Options{Scheme: testenv.NewScheme()})
+	d.cluster = &testenv.Environment{Config: config}
+	d.cluster.Client, err = client.New(config, client.Options{Scheme: testenv.NewScheme()})
 	return d, err
 }
 
@@ -101,7 +102,7 @@ func (d *deployment) close() error {
 	defer cancel()
 	var errs []error
 	for _, name := range d.organizations {
-		errs = append(errs, client.IgnoreNotFound(d.cluster.Delete(ctx, builder.Organization(name).Build())))
+		errs = append(errs, client.IgnoreNotFound(d.cluster.Client.Delete(ctx, builder.Organization(name).Build())))
 	}
 	return errors.Join(errs...)
 }
@@ -158,7 +159,7 @@ func emptyOrganization(t *testing.T, requestsPerMinute int32) *organization {
 	theDeployment.organizations = append(theDeployment.organizations, name)
 	theDeployment.mutex.Unlock()
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
+		testenv.Get(t, g, theDeployment.cluster, made)
 		g.Expect(made.Status.Namespace).NotTo(BeEmpty(), "are the deployment's controllers running?")
 		o.namespace = made.Status.Namespace
 	})
@@ -168,11 +169,7 @@ func emptyOrganization(t *testing.T, requestsPerMinute int32) *organization {
 
 func (o *organization) create(objects ...client.Object) {
 	o.t.Helper()
-	for _, object := range objects {
-		if err := theDeployment.cluster.Create(o.t.Context(), object); err != nil {
-			o.t.Fatalf("create %T %s: %v", object, object.GetName(), err)
-		}
-	}
+	theDeployment.cluster.Create(o.t, objects...)
 }
 
 // key creates an API key and returns a caller with it, once the deployment has observed the key.
@@ -183,9 +180,8 @@ func (o *organization) key(name string, scopes ...v1alpha1.Scope) *caller {
 
 func (o *organization) keyOf(b *builder.APIKeyBuilder) *caller {
 	o.t.Helper()
-	key := b.In(o.namespace).Build()
-	o.create(key)
-	c := &caller{t: o.t, Client: apiclient.Client{Base: *baseURL, Token: o.token(key)}}
+	token := theDeployment.cluster.Key(o.t, b.In(o.namespace).Build())
+	c := &caller{t: o.t, Client: apiclient.Client{Base: *baseURL, Token: token}}
 	// The path belongs to no operation, so the key's scopes do not matter. Poll slowly, because
 	// requests with an unknown key count against this machine's address. Only the successful
 	// request counts against the key.
@@ -194,22 +190,13 @@ func (o *organization) keyOf(b *builder.APIKeyBuilder) *caller {
 	return c
 }
 
-// token waits for the key's token.
-func (o *organization) token(key *v1alpha1.APIKey) string {
-	o.t.Helper()
-	token, err := testenv.Token(o.t.Context(), theDeployment.cluster, key)
-	harness.Must(o.t, err)
-	return token
-}
-
 // finding creates a finding and waits until its controller has observed it and the API shows it.
 func (o *organization) finding(b *builder.FindingBuilder) *v1alpha1.Finding {
 	o.t.Helper()
 	finding := b.In(o.namespace).Build()
 	o.create(finding)
 	harness.Eventually(o.t, func(g Gomega) {
-		g.Expect(theDeployment.cluster.Get(o.t.Context(), client.ObjectKeyFromObject(finding), finding)).To(Succeed())
-		g.Expect(findingstate.IsRecorded(finding)).To(BeTrue())
+		g.Expect(findingstate.IsRecorded(testenv.Get(o.t, g, theDeployment.cluster, finding))).To(BeTrue())
 		shown := o.get(pathOf(finding))
 		g.Expect(shown.Status).To(Equal(200))
 		g.Expect(shown.object().text("updated_at")).To(Equal(updatedAt(finding)))
@@ -247,8 +234,7 @@ func (o *organization) findings(n int) []string {
 func (o *organization) settled(n int) {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
-		list := &v1alpha1.FindingList{}
-		g.Expect(theDeployment.cluster.List(o.t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
+		list := testenv.List(o.t, g, theDeployment.cluster, &v1alpha1.FindingList{}, client.InNamespace(o.namespace))
 		want := map[string]string{}
 		for i := range list.Items {
 			finding := &list.Items[i]
@@ -284,15 +270,11 @@ func updatedAt(finding *v1alpha1.Finding) string {
 // storedFinding returns a finding from the cluster.
 func (o *organization) storedFinding(name string) *v1alpha1.Finding {
 	o.t.Helper()
-	finding := &v1alpha1.Finding{}
-	harness.Must(o.t, theDeployment.cluster.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, finding))
-	return finding
+	return theDeployment.cluster.Finding(o.t, o.namespace, name)
 }
 
 // patchResource patches a resource as an administrator does.
 func (o *organization) patchResource(object client.Object, patch string) {
 	o.t.Helper()
-	if err := theDeployment.cluster.Patch(o.t.Context(), object, testenv.MergePatch(patch)); err != nil {
-		o.t.Fatalf("patch %T %s: %v", object, object.GetName(), err)
-	}
+	theDeployment.cluster.Patch(o.t, object, patch)
 }

@@ -116,7 +116,7 @@ func TestExport_SaysWhatWasDecidedAndNoCellIsAFormula(t *testing.T) {
 }
 
 func TestExport_IsOfItsMediaTypeAndCompressedIfAccepted(t *testing.T) {
-	o := populated(t).in(t)
+	o := sampleOrganization(t)
 	for query, want := range map[string]string{"": "text/csv; charset=utf-8; header=present", "format=sarif": openapi.SARIFMediaType} {
 		plain := o.get(with(exportPath, query), apiclient.Header("Accept-Encoding", "identity"))
 		if got := plain.Header.Get("Content-Type"); got != want || plain.Header.Get("Content-Encoding") != "" {

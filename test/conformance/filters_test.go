@@ -11,7 +11,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // Filters of findings are an addition to the contract.
@@ -121,8 +120,7 @@ func TestFindings_FiltersAskForStaleDecisionsAndSuppressions(t *testing.T) {
 		}).Build(),
 	)
 	o.settled(3)
-	rated := testenv.MergePatch(`{"spec":{"details":{"severity":"high"}}}`)
-	harness.Must(t, theDeployment.cluster.Patch(t.Context(), o.storedFinding("f-stale"), rated))
+	o.patchResource(o.storedFinding("f-stale"), `{"spec":{"details":{"severity":"high"}}}`)
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings?severity=high").page().Total).To(Equal(2)) })
 	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
 		for query, want := range map[string]string{

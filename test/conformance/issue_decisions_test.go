@@ -7,12 +7,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // Decisions about the issues of reviews, and the operations that show them, are additions to the
@@ -47,9 +47,7 @@ func (o *organization) reviewed() {
 // storedIssue returns a review issue from the cluster.
 func (o *organization) storedIssue(name string) *v1alpha1.ReviewIssue {
 	o.t.Helper()
-	issue := &v1alpha1.ReviewIssue{}
-	harness.Must(o.t, theDeployment.cluster.Get(o.t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, issue))
-	return issue
+	return testenv.Get(o.t, NewWithT(o.t), theDeployment.cluster, builder.ReviewIssue(name).In(o.namespace).Build())
 }
 
 func TestIssueDecisions_TheFullRecordHasExactlyTheDescribedMembers(t *testing.T) {

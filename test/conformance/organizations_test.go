@@ -13,12 +13,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// populated returns an organization with some rows in every list.
-func populated(t *testing.T) *organization {
-	t.Helper()
-	return sampleOrganization(t)
-}
-
 // anotherOrganization returns an organization that the sample's keys must not see, and vice versa.
 func anotherOrganization(t *testing.T) *organization {
 	t.Helper()

@@ -51,7 +51,7 @@ func TestPagination_ItemsIsAnArrayWhereThereIsNothing(t *testing.T) {
 
 func TestPagination_SortOrderAndSizeHaveTheirDefaults(t *testing.T) {
 	// The default page size shows only if there are more rows, of which one organization has few kinds.
-	for _, o := range []*organization{populated(t), crowdedOrganization(t)} {
+	for _, o := range []*organization{sampleOrganization(t), crowdedOrganization(t)} {
 		forEachList(t, func(t *testing.T, l list) {
 			c := o.in(t)
 			spelledOut := fmt.Sprintf("sort=%s&order=%s&size=%d", l.defaultSort, l.defaultOrder, l.defaultSize)
@@ -65,7 +65,7 @@ func TestPagination_SortOrderAndSizeHaveTheirDefaults(t *testing.T) {
 }
 
 func TestPagination_EverySortAndOrderIsAsDesigned(t *testing.T) {
-	o := populated(t)
+	o := sampleOrganization(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := o.in(t)
 		total := c.get(l.path).page().Total
@@ -166,7 +166,7 @@ func column(items []record, name string) []string {
 }
 
 func TestPagination_PagesOfAnySizeAreFullAndHoldEveryRowOnceInOrder(t *testing.T) {
-	o := populated(t)
+	o := sampleOrganization(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := o.in(t)
 		for _, sort := range l.sorts {
@@ -229,7 +229,7 @@ func TestPagination_UnknownSortsAndOrdersAreRefused(t *testing.T) {
 }
 
 func TestPagination_UnknownParametersAreIgnored(t *testing.T) {
-	o := populated(t)
+	o := sampleOrganization(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := o.in(t)
 		unknown := with(l.path, "limit=1&page=7&page=8&Size=0&x&foo[bar]=%ff&a;b=%zz")
@@ -245,7 +245,7 @@ func TestPagination_AParameterGivenTwiceIsRefused(t *testing.T) {
 }
 
 func TestPagination_TheSizeMayChangeBetweenPages(t *testing.T) {
-	o := populated(t)
+	o := sampleOrganization(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := o.in(t)
 		want := idsOf(c.walk(with(l.path, "size=1000")))
@@ -256,7 +256,7 @@ func TestPagination_TheSizeMayChangeBetweenPages(t *testing.T) {
 }
 
 func TestPagination_ACursorHoldsForItsOwnListAlone(t *testing.T) {
-	o, other := populated(t), anotherOrganization(t)
+	o, other := sampleOrganization(t), anotherOrganization(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := o.in(t)
 		cursor := "cursor=" + url.QueryEscape(c.get(with(l.path, "size=1")).page().NextCursor)
@@ -280,7 +280,7 @@ func TestPagination_ACursorHoldsForItsOwnListAlone(t *testing.T) {
 }
 
 func TestPagination_ACursorHoldsForTheValueOfATimeHoweverItIsWritten(t *testing.T) {
-	o := populated(t)
+	o := sampleOrganization(t)
 	spelled := func(at, rest string) string { return "/v1/reviews?size=1&start_time=" + url.QueryEscape(at) + rest }
 	next := o.get(spelled("2020-01-01T00:00:00Z", "")).page().NextCursor
 	want := o.get(spelled("2020-01-01T00:00:00Z", "&cursor="+url.QueryEscape(next))).page()
@@ -349,7 +349,7 @@ func (o *organization) heavy() (findings, repositories []string) {
 }
 
 func TestPagination_ATamperedCursorIsRefused(t *testing.T) {
-	o := populated(t)
+	o := sampleOrganization(t)
 	forEachList(t, func(t *testing.T, l list) {
 		c := o.in(t)
 		cursor := c.get(with(l.path, "size=1")).page().NextCursor
@@ -447,7 +447,7 @@ const (
 
 // unrest changes the busy rows of every list, adds new ones, and deletes the new findings again, until done is closed.
 func (o *organization) unrest(done <-chan struct{}, busy int) {
-	ctx := o.t.Context()
+	ctx, c := o.t.Context(), theDeployment.cluster.Client
 	for i := 0; ; i++ {
 		select {
 		case <-done:
@@ -469,13 +469,13 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 		if i%newRowEvery == 0 && i/newRowEvery < maxNewRows {
 			id, before := fmt.Sprintf("new-%d", i), builder.Finding(fmt.Sprintf("new-%d", i-newRowEvery)).In(o.namespace).Build()
 			errs = append(errs,
-				client.IgnoreNotFound(theDeployment.cluster.Delete(ctx, before)),
-				theDeployment.cluster.Create(ctx, builder.Finding(id).In(o.namespace).Build()),
-				theDeployment.cluster.Create(ctx, builder.Repository(id).In(o.namespace).Build()),
-				theDeployment.cluster.Create(ctx, builder.Scan(id, firstFinding).In(o.namespace).Ended(firstFinding, v1alpha1.ScanSucceeded).Build()),
-				theDeployment.cluster.Create(ctx, builder.WebhookDelivery(id, firstFinding).Endpoint("absent").In(o.namespace).Build()),
-				theDeployment.cluster.Create(ctx, builder.TriageOperation(id, "none").In(o.namespace).Build()),
-				theDeployment.cluster.Create(ctx, builder.Review(id).PullRequest("repo", int32(1000+i)).In(o.namespace).Build()))
+				client.IgnoreNotFound(c.Delete(ctx, before)),
+				c.Create(ctx, builder.Finding(id).In(o.namespace).Build()),
+				c.Create(ctx, builder.Repository(id).In(o.namespace).Build()),
+				c.Create(ctx, builder.Scan(id, firstFinding).In(o.namespace).Ended(firstFinding, v1alpha1.ScanSucceeded).Build()),
+				c.Create(ctx, builder.WebhookDelivery(id, firstFinding).Endpoint("absent").In(o.namespace).Build()),
+				c.Create(ctx, builder.TriageOperation(id, "none").In(o.namespace).Build()),
+				c.Create(ctx, builder.Review(id).PullRequest("repo", int32(1000+i)).In(o.namespace).Build()))
 		}
 		if err := errors.Join(errs...); err != nil {
 			o.t.Error(err)
@@ -485,5 +485,5 @@ func (o *organization) unrest(done <-chan struct{}, busy int) {
 }
 
 func merge(ctx context.Context, object client.Object, patch string) error {
-	return theDeployment.cluster.Patch(ctx, object, testenv.MergePatch(patch))
+	return theDeployment.cluster.Client.Patch(ctx, object, testenv.MergePatch(patch))
 }

@@ -40,7 +40,7 @@ func parametersIn(place string, operation *openapi3.Operation) (names []string) 
 
 // Every query parameter of every operation, including future ones.
 func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
-	rows, o := populated(t), newOrganization(t)
+	rows, o := sampleOrganization(t), newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	operation := rows.operate(`{"filters":{"severity":"high"},"set":{"comments":"c"}}`, "preview").text("id")
 	forEachOperation(t, func(t *testing.T, path string, described *openapi3.Operation) {
@@ -80,7 +80,7 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 }
 
 func TestParameters_AnEmptyValueBesideAnotherIsNoSecondOne(t *testing.T) {
-	o := populated(t)
+	o := sampleOrganization(t)
 	forEachList(t, func(t *testing.T, l list) {
 		harness.Same(t, "rows", 1, len(o.in(t).get(with(l.path, "size=&size=1&size=")).page().Items))
 	})

@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // Triage policies over REST, the list of API keys and redelivery are additions to the contract.
@@ -193,8 +193,7 @@ func TestAPIKeys_ShowEndsScopesAndUseAndNoSecret(t *testing.T) {
 	} else if rest := reader.get("/v2/api-keys?size=1&cursor=" + first.NextCursor).page(); rest.Items[0]["id"] == first.Items[0]["id"] {
 		t.Errorf("the second page has %v again", rest.Items[0]["id"])
 	}
-	stored := builder.APIKey("reader").In(o.namespace).Build()
-	harness.Must(t, theDeployment.cluster.Get(t.Context(), client.ObjectKeyFromObject(stored), stored))
+	stored := testenv.Get(t, NewWithT(t), theDeployment.cluster, builder.APIKey("reader").In(o.namespace).Build())
 	for _, secret := range []string{reader.Token, strings.Split(reader.Token, ".")[2], stored.Status.KeyID, string(stored.UID), "secret"} {
 		if strings.Contains(string(a.Body), secret) {
 			t.Errorf("the answer has %q: %s", secret, a.Body)

@@ -11,6 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // sample is an organization for all tests that only read: it has one object of each kind with every
@@ -153,7 +154,7 @@ func (o *organization) showsWhatIsStored(g Gomega) {
 	want, shown := map[string]string{}, map[string]string{}
 	repositories, reviews, issues := &v1alpha1.RepositoryList{}, &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
 	for _, list := range []client.ObjectList{repositories, reviews, issues} {
-		g.Expect(theDeployment.cluster.List(o.t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
+		testenv.List(o.t, g, theDeployment.cluster, list, client.InNamespace(o.namespace))
 	}
 	for i := range repositories.Items {
 		r := &repositories.Items[i]
