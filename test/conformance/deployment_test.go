@@ -44,7 +44,7 @@ type deployment struct {
 	organizations []string
 	mutex         sync.Mutex // of organizations
 	// Organizations that tests share.
-	sample, another, crowded *sample
+	sample, another, crowded, asked, apart *sample
 	// delivery is a delivery that was sent to this process.
 	delivery *delivered
 }
@@ -220,11 +220,12 @@ var firstFinding = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 // ids.
 func (o *organization) findings(n int) []string {
 	o.t.Helper()
-	ids := make([]string, n)
+	ids, findings := make([]string, n), make([]client.Object, n)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("f-%03d", i)
-		o.create(builder.Finding(ids[i]).In(o.namespace).DetectedAt(firstFinding.Add(time.Duration(i) * time.Minute)).Build())
+		findings[i] = builder.Finding(ids[i]).In(o.namespace).DetectedAt(firstFinding.Add(time.Duration(i) * time.Minute)).Build()
 	}
+	theDeployment.cluster.CreateAtOnce(o.t, findings...)
 	o.settled(n)
 	return ids
 }

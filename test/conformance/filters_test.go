@@ -59,8 +59,7 @@ func TestFindings_FiltersLeaveOutWhatDoesNotMatch(t *testing.T) {
 
 // Each filter, alone and combined, on each list of findings, whatever the order.
 func TestFindings_FiltersAskForWhatIsKnown(t *testing.T) {
-	o := newOrganization(t)
-	o.asked()
+	o := askedOrganization(t)
 	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
 		for _, test := range []struct{ query, want string }{
 			{"tool=gosec", "f-1"},
@@ -136,6 +135,16 @@ func TestFindings_FiltersAskForStaleDecisionsAndSuppressions(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings?stale=true").page().Total).To(Equal(0)) })
 }
 
+// askedOrganization returns an organization for all tests that only read findings by their fields.
+func askedOrganization(t *testing.T) *organization {
+	t.Helper()
+	return shared(t, &theDeployment.asked, func() *organization {
+		o := newOrganization(t)
+		o.asked()
+		return o
+	})
+}
+
 // asked creates findings that differ in all filterable fields.
 func (o *organization) asked() {
 	o.t.Helper()
@@ -173,8 +182,7 @@ func (o *organization) asked() {
 
 // A cursor is bound to the filters' values, and the pages with a filter are those of its list.
 func TestFindings_CursorsAreBoundToTheValuesOfFilters(t *testing.T) {
-	o := newOrganization(t)
-	o.asked()
+	o := askedOrganization(t)
 	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
 		for _, test := range []struct{ first, same, other string }{
 			{"status=open", "status=open", "status=open&severity=low"},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -16,39 +17,37 @@ import (
 // anotherOrganization returns an organization that the sample's keys must not see, and vice versa.
 func anotherOrganization(t *testing.T) *organization {
 	t.Helper()
-	enter(t)
-	if theDeployment.another == nil {
+	return shared(t, &theDeployment.another, func() *organization {
 		o := newOrganization(t)
 		o.create(builder.Review("rv-theirs").In(o.namespace).Build(), builder.ReviewIssue("ri-theirs").Review("rv-theirs").In(o.namespace).Build())
 		o.finding(builder.Finding("f-theirs"))
 		o.operations(listedOperation)
 		o.policies("mute-theirs")
 		harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v2/issues/ri-theirs").Status).To(Equal(200)) })
-		theDeployment.another = &sample{o.name, o.namespace, o.Token}
-	}
-	return theDeployment.another.in(t)
+		return o
+	})
 }
 
 // crowdedOrganization returns an organization with more findings, repositories and reviews than the default page size.
 func crowdedOrganization(t *testing.T) *organization {
 	t.Helper()
-	enter(t)
-	if theDeployment.crowded == nil {
+	return shared(t, &theDeployment.crowded, func() *organization {
 		o := newOrganization(t)
 		o.crowd()
-		theDeployment.crowded = &sample{o.name, o.namespace, o.Token}
-	}
-	return theDeployment.crowded.in(t)
+		return o
+	})
 }
 
 func (o *organization) crowd() {
 	o.t.Helper()
+	var rows []client.Object
 	for i := range 101 {
-		o.create(builder.Repository(fmt.Sprintf("repo-%d", i)).In(o.namespace).Build())
+		rows = append(rows, builder.Repository(fmt.Sprintf("repo-%d", i)).In(o.namespace).Build())
 	}
 	for i := range 11 {
-		o.create(builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).In(o.namespace).Build())
+		rows = append(rows, builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).In(o.namespace).Build())
 	}
+	theDeployment.cluster.CreateAtOnce(o.t, rows...)
 	oldest := o.findings(101)[0]
 	// It is changed last, so that the orders by created_at and updated_at differ.
 	o.patch("/v1/findings/"+oldest, `{"user_status":"muted"}`).wants(200, "a change")
@@ -111,6 +110,21 @@ func TestOrganizations_AnotherOrganizationsIDIsLikeOneThatDoesNotExist(t *testin
 	another := anotherOrganization(t)
 	harness.Same(t, "another organization's finding", v1alpha1.UserStatusOpen, another.storedFinding("f-theirs").Spec.Triage.UserStatus)
 	harness.Same(t, "another organization's review issue", v1alpha1.UserStatusOpen, another.storedIssue("ri-theirs").Spec.Triage.UserStatus)
+}
+
+func TestOrganizations_CountsAndExportsHoldNothingOfAnother(t *testing.T) {
+	askedOrganization(t)
+	o := emptyOrganization(t, plenty)
+	counts := o.get("/v2/finding-counts").wants(200, "the counts").object()
+	if counts["total"] != 0. || slices.ContainsFunc(counts.records("fields"), func(field record) bool { return field["distinct"] != 0. }) {
+		t.Errorf("an organization without findings counts %v", counts)
+	}
+	if rows := o.get(exportPath).csvRows(); len(rows) > 0 {
+		t.Errorf("an organization without findings exports %v", rows)
+	}
+	if runs := o.get(exportPath + "?format=sarif").sarifResults(); len(runs) > 0 {
+		t.Errorf("an organization without findings exports %v", runs)
+	}
 }
 
 func TestOrganizations_TheSameIDMayBeInTwo(t *testing.T) {

@@ -107,8 +107,7 @@ func TestFindings_SortedBySeverityTheWorstComesFirst(t *testing.T) {
 // The sample is created within a second or two, so its times are too similar to test a sort by
 // time.
 func TestPagination_WhatChangesLastIsLastByUpdatedAtAlone(t *testing.T) {
-	o := newOrganization(t)
-	o.updatedApart()
+	o := apartOrganization(t)
 	for path, want := range map[string]map[string][]string{
 		"/v1/findings": {"updated_at": {"f-b", "f-a"}, "created_at": {"f-a", "f-b"}},
 		"/v2/findings": {"updated_at": {"f-b", "f-a"}, "created_at": {"f-a", "f-b"}},
@@ -122,6 +121,16 @@ func TestPagination_WhatChangesLastIsLastByUpdatedAtAlone(t *testing.T) {
 			harness.Same(t, fmt.Sprintf("%s descending", query), ids, idsOf(o.walk(query+"desc")))
 		}
 	}
+}
+
+// apartOrganization returns an organization for tests of times.
+func apartOrganization(t *testing.T) *organization {
+	t.Helper()
+	return shared(t, &theDeployment.apart, func() *organization {
+		o := newOrganization(t)
+		o.updatedApart()
+		return o
+	})
 }
 
 // updatedApart creates two rows in each list, of which the older was updated in a later second than

@@ -68,8 +68,7 @@ func TestReviews_Filters(t *testing.T) {
 }
 
 func TestReviews_StartTimeIsIncludedAndEndTimeExcluded(t *testing.T) {
-	o := newOrganization(t)
-	o.updatedApart()
+	o := apartOrganization(t)
 	all := o.walk("/v1/reviews?sort=updated_at&order=asc")
 	first, last := all[0].text("updated_at"), all[len(all)-1].text("updated_at")
 	if first == last {

@@ -14,22 +14,31 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// sample is an organization for all tests that only read: it has one object of each kind with every
-// member set ("full"), and one without any optional member ("bare").
+// sample is an organization that tests share.
 type sample struct {
 	name, namespace, token string
 }
 
-// sampleOrganization returns the sample to a test, and creates it for the first one.
-func sampleOrganization(t *testing.T) *organization {
+// shared returns the organization to a test, and creates it for the first one.
+func shared(t *testing.T, kept **sample, create func() *organization) *organization {
 	t.Helper()
 	enter(t)
-	if theDeployment.sample == nil {
+	if *kept == nil {
+		o := create()
+		*kept = &sample{o.name, o.namespace, o.Token}
+	}
+	return (*kept).in(t)
+}
+
+// sampleOrganization returns an organization for all tests that only read, or only create keys: it has one object of
+// each kind with every member set ("full"), and one without any optional member ("bare").
+func sampleOrganization(t *testing.T) *organization {
+	t.Helper()
+	return shared(t, &theDeployment.sample, func() *organization {
 		o := emptyOrganization(t, plenty)
 		o.fill()
-		theDeployment.sample = &sample{o.name, o.namespace, o.Token}
-	}
-	return theDeployment.sample.in(t)
+		return o
+	})
 }
 
 // in binds a shared organization to one test.

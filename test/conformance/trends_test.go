@@ -82,7 +82,7 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 }
 
 func TestTrends_AreOfDaysThatCanBe(t *testing.T) {
-	o := newOrganization(t)
+	o := sampleOrganization(t)
 	for _, query := range []string{
 		"from=2026-02-30", "to=yesterday", "from=2026-03-02&to=2026-03-01", "from=2000-01-01", "from=9999-12-31", "from=9999-12-30&to=9999-12-31",
 		"group=tool", "values=0", "tool=gosec",
@@ -91,6 +91,6 @@ func TestTrends_AreOfDaysThatCanBe(t *testing.T) {
 	}
 	got := o.get("/v2/trends?from=2026-01-01&to=2026-01-01").wants(200, "before all history").object()
 	if len(got.list("days"))+len(got.list("groups")) != 0 {
-		t.Errorf("history of an organization without findings: %v", got)
+		t.Errorf("history of a day before there was any: %v", got)
 	}
 }
