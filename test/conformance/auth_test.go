@@ -134,7 +134,7 @@ func TestAuth_TheKeyIsTakenFromNoOtherPlace(t *testing.T) {
 }
 
 func TestAuth_TheTokenIsAJWTThatSaysWhoseItIs(t *testing.T) {
-	o := newOrganization(t)
+	o := sampleOrganization(t)
 	key := testenv.Get(t, NewWithT(t), theDeployment.cluster, builder.APIKey("conformance").In(o.namespace).Build())
 	parts := strings.Split(o.Token, ".")
 	var header, claims map[string]any
@@ -164,9 +164,9 @@ func (c *caller) refusedSoon(reason string) {
 }
 
 func TestAuth_ADisabledKeyIsRefusedAtOnceAndMayComeBack(t *testing.T) {
-	o := newOrganization(t)
-	c := o.key("ci")
-	key := builder.APIKey("ci").In(o.namespace).Build()
+	o := sampleOrganization(t)
+	c := o.key("disabled")
+	key := builder.APIKey("disabled").In(o.namespace).Build()
 	o.patchResource(key, `{"spec":{"disabled":true}}`)
 	c.refusedSoon("disabled")
 	o.patchResource(key, `{"spec":{"disabled":false}}`)
@@ -174,24 +174,24 @@ func TestAuth_ADisabledKeyIsRefusedAtOnceAndMayComeBack(t *testing.T) {
 }
 
 func TestAuth_ADeletedKeyIsRefusedAtOnce(t *testing.T) {
-	o := newOrganization(t)
-	c := o.key("ci")
-	harness.Must(t, theDeployment.cluster.Client.Delete(t.Context(), builder.APIKey("ci").In(o.namespace).Build()))
+	o := sampleOrganization(t)
+	c := o.key("deleted")
+	harness.Must(t, theDeployment.cluster.Client.Delete(t.Context(), builder.APIKey("deleted").In(o.namespace).Build()))
 	c.refusedSoon("deleted")
 }
 
 func TestAuth_AnExpiredKeyIsRefusedAtOnce(t *testing.T) {
-	o := newOrganization(t)
-	c := o.key("ci")
-	key := builder.APIKey("ci").In(o.namespace).Build()
+	o := sampleOrganization(t)
+	c := o.key("expired")
+	key := builder.APIKey("expired").In(o.namespace).Build()
 	o.patchResource(key, `{"spec":{"expiresAt":"`+shownTime(time.Now().Add(-time.Minute))+`"}}`)
 	c.refusedSoon("expired")
 }
 
 func TestAuth_ARotatedKeysOldTokenIsRefused(t *testing.T) {
-	o := newOrganization(t)
-	c := o.key("ci")
-	key := builder.APIKey("ci").In(o.namespace).Build()
+	o := sampleOrganization(t)
+	c := o.key("rotated")
+	key := builder.APIKey("rotated").In(o.namespace).Build()
 	o.patchResource(key, `{"spec":{"rotation":{"serial":1}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, theDeployment.cluster, key).Status.RotationSerial).To(BeEquivalentTo(1))
@@ -204,7 +204,7 @@ func TestAuth_ARotatedKeysOldTokenIsRefused(t *testing.T) {
 }
 
 func TestAuth_AKeyIsLimitedToItsScopes(t *testing.T) {
-	o := newOrganization(t)
+	o := sampleOrganization(t)
 	for _, scope := range v1alpha1.Scopes() {
 		c := o.key(strings.ReplaceAll(string(scope), ":", "-"), scope)
 		for _, e := range endpoints {
@@ -221,7 +221,7 @@ func TestAuth_AKeyIsLimitedToItsScopes(t *testing.T) {
 }
 
 func TestAuth_AKeyCanAskWhatItMayDo(t *testing.T) {
-	o := newOrganization(t)
+	o := sampleOrganization(t)
 	c := o.key("triage", v1alpha1.ScopeFindingsTriage)
 	who := c.get("/v2/whoami").wants(200, "any key").object()
 	wantsShape(t, "the key", who, whoAmIShape)
@@ -233,7 +233,7 @@ func TestAuth_AKeyCanAskWhatItMayDo(t *testing.T) {
 
 // An upgrade must not give a key a scope that was introduced later.
 func TestAuth_AKeyWithNoScopeListedHasTheDefaultOnes(t *testing.T) {
-	c := newOrganization(t).key("unlimited")
+	c := sampleOrganization(t).key("defaults")
 	inherited := []v1alpha1.Scope{
 		v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeReposRead, v1alpha1.ScopeReviewsRead, v1alpha1.ScopeWebhooksVerify,
 		anyScope,
@@ -247,7 +247,7 @@ func TestAuth_AKeyWithNoScopeListedHasTheDefaultOnes(t *testing.T) {
 }
 
 func TestAuth_ScopesComeBeforeTheBodyAndTheResource(t *testing.T) {
-	o := newOrganization(t)
+	o := sampleOrganization(t)
 	reader := o.key("reader", v1alpha1.ScopeFindingsRead)
 	reader.patch("/v1/findings/f-none", `not JSON`).wantsError(403, "Forbidden", "a bad body")
 	reader.patch("/v1/findings/f-none", `{"user_status":"open"}`).wantsError(403, "Forbidden", "no such finding")

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -59,8 +60,8 @@ func (c *caller) refused(e endpoint, most int) answer {
 }
 
 func TestRateLimit_IsInEveryAnswer(t *testing.T) {
-	o := newOrganization(t)
-	reader := o.key("reader", v1alpha1.ScopeReposRead)
+	o := sampleOrganization(t)
+	reader := o.key("limited-reader", v1alpha1.ScopeReposRead)
 	for _, a := range []answer{
 		o.get("/v1/findings"), o.get("/v1/findings?size=0"), o.get("/nowhere"), o.do("DELETE", "/v1/findings", ""),
 		o.patch("/v1/findings/f-none", `{"user_status":"open"}`), o.patch("/v1/findings/f-none", `x`), reader.get("/v1/findings"),
@@ -78,22 +79,18 @@ func TestRateLimit_Is600ByDefault(t *testing.T) {
 	harness.Same(t, "x-ratelimit-limit", 600, o.get("/v1/findings").limits().limit)
 }
 
-func TestRateLimit_IsTheOrganizations(t *testing.T) {
+func TestRateLimit_IsTheOrganizationsUnlessTheKeyHasItsOwn(t *testing.T) {
 	o := emptyOrganization(t, 1234)
 	harness.Same(t, "x-ratelimit-limit", 1234, o.get("/v1/findings").limits().limit)
-}
-
-func TestRateLimit_OfAKeyComesBeforeTheOrganizations(t *testing.T) {
-	o := emptyOrganization(t, 1234)
 	for limit, name := range map[int32]string{77: "lower", 4321: "higher"} {
 		harness.Same(t, "x-ratelimit-limit", int(limit), o.keyWithLimit(name, limit).get("/v1/findings").limits().limit)
 	}
 }
 
 func TestRateLimit_AChangedLimitHoldsForRunningKeys(t *testing.T) {
-	o := newOrganization(t)
-	c := o.keyWithLimit("ci", 50)
-	o.patchResource(builder.APIKey("ci").In(o.namespace).Build(), `{"spec":{"rateLimit":{"requestsPerMinute":500}}}`)
+	o := sampleOrganization(t)
+	c := o.keyWithLimit("changed", 50)
+	o.patchResource(builder.APIKey("changed").In(o.namespace).Build(), `{"spec":{"rateLimit":{"requestsPerMinute":500}}}`)
 	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings").Header.Get("X-Ratelimit-Limit")).To(Equal("500")) })
 }
 
@@ -101,9 +98,9 @@ func TestRateLimit_AChangedLimitHoldsForRunningKeys(t *testing.T) {
 // keys counts down.
 func TestRateLimit_RemainingCountsDown(t *testing.T) {
 	const tries = 5
-	o := newOrganization(t)
+	o := sampleOrganization(t)
 	for try := range tries {
-		wrong := countsDown(o.keyWithLimit(fmt.Sprintf("ci-%d", try), 1000))
+		wrong := countsDown(o.keyWithLimit(fmt.Sprintf("counted-%d", try), 1000))
 		if wrong == "" {
 			return
 		}
@@ -126,8 +123,8 @@ func countsDown(c *caller) (wrong string) {
 }
 
 func TestRateLimit_RequestsBeyondItAreBlocked(t *testing.T) {
-	o := newOrganization(t)
-	c := o.keyWithLimit("ci", 5)
+	o := sampleOrganization(t)
+	c := o.keyWithLimit("beyond", 5)
 	a := c.useUp(5).wantsError(429, "Rate limit exceeded", "the sixth request")
 	if got := a.limits(); got.limit != 5 || got.remaining != 0 {
 		t.Errorf("got %+v", got)
@@ -138,8 +135,8 @@ func TestRateLimit_RequestsBeyondItAreBlocked(t *testing.T) {
 }
 
 func TestRateLimit_BlocksEveryEndpointOfTheKey(t *testing.T) {
-	o := newOrganization(t)
-	c := o.keyWithLimit("ci", 3)
+	o := sampleOrganization(t)
+	c := o.keyWithLimit("every-endpoint", 3)
 	c.useUp(3)
 	for _, e := range append(slices.Clone(endpoints), endpoint{method: "GET", path: "/nowhere"}) {
 		c.refused(e, 3).wantsError(429, "Rate limit exceeded", "any endpoint").wantsCode("rate_limited")
@@ -147,46 +144,49 @@ func TestRateLimit_BlocksEveryEndpointOfTheKey(t *testing.T) {
 }
 
 func TestRateLimit_IsAKeysOwn(t *testing.T) {
-	o := newOrganization(t)
+	o := sampleOrganization(t)
 	o.keyWithLimit("busy", 3).useUp(3)
 	o.keyWithLimit("idle", 3).get("/v1/findings").wants(200, "another key of the organization")
 }
 
 func TestRateLimit_RefusedRequestsWriteNothing(t *testing.T) {
-	o := newOrganization(t)
-	o.finding(builder.Finding("f-1"))
-	c := o.keyWithLimit("ci", 3)
+	o := sampleOrganization(t)
+	c := o.keyWithLimit("writes-nothing", 3)
 	c.useUp(3)
-	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(429, "blocked")
-	harness.Same(t, "the finding's user status", v1alpha1.UserStatusOpen, o.storedFinding("f-1").Spec.Triage.UserStatus)
+	c.patch("/v1/findings/f-bare", `{"user_status":"muted"}`).wants(429, "blocked")
+	harness.Same(t, "the finding's user status", v1alpha1.UserStatusOpen, o.storedFinding("f-bare").Spec.Triage.UserStatus)
 }
 
 // This takes a minute: only waiting shows that the window ends when the headers say, and that
-// further requests do not extend it.
+// further requests do not extend it. It waits while the other tests run.
 func TestRateLimit_EndsWithTheWindowThoughBlockedRequestsGoOn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a minute")
 	}
+	c := sampleOrganization(t).keyWithLimit("window", 3)
+	windowEnd := time.Now().Add(time.Duration(c.useUp(3).number("Retry-After")) * time.Second)
+	ended := make(chan error, 1)
+	go func() { ended <- c.blockedUntil(windowEnd) }()
 	t.Parallel()
-	o := newOrganization(t)
-	c := o.keyWithLimit("ci", 3)
-	blocked := c.useUp(3)
-	windowEnd := time.Now().Add(time.Duration(blocked.number("Retry-After")) * time.Second)
-	for time.Until(windowEnd) > 3*time.Second {
-		c.get("/v1/findings").wants(429, "within the window")
-		select {
-		case <-time.After(2 * time.Second):
-		case <-t.Context().Done():
-			return
-		}
-	}
-	select {
-	case <-time.After(time.Until(windowEnd)):
-	case <-t.Context().Done():
-		return
-	}
+	harness.Must(t, <-ended)
 	a := c.get("/v1/findings").wants(200, "after the seconds of retry-after")
 	harness.Same(t, "what remains in a new window", 2, a.limits().remaining)
+}
+
+// blockedUntil sends requests until shortly before that time, which must all be refused, and returns at that time.
+func (c *caller) blockedUntil(end time.Time) error {
+	for time.Until(end) > 3*time.Second {
+		a, err := c.Do(c.t.Context(), http.MethodGet, "/v1/findings", "")
+		if err != nil {
+			return err
+		}
+		if a.Status != http.StatusTooManyRequests {
+			return fmt.Errorf("within the window: got %d, want 429", a.Status)
+		}
+		harness.Pause(c.t.Context(), 2*time.Second)
+	}
+	harness.Pause(c.t.Context(), time.Until(end))
+	return c.t.Context().Err()
 }
 
 func TestRateLimit_CallersWithoutAKeyAreCountedByAddress(t *testing.T) {
