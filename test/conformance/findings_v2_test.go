@@ -137,29 +137,35 @@ func TestFindingsV2_GetNeedsAllThreeIDsToAgree(t *testing.T) {
 func TestFindingsV2_PatchSetsUserStatusAndComments(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
-	for _, step := range []struct{ body, status, comments string }{
-		{`{"user_status":"active","comments":"first"}`, "active", "first"},
-		{`{"comments":"second <b>&\u2028\u0000"}`, "active", "second <b>&\u2028\u0000"},
-		{`{"user_status":"muted"}`, "muted", "second <b>&\u2028\u0000"},
-		{`{"comments":""}`, "muted", ""},
+	for _, step := range []struct{ version, body, status, comments string }{
+		{"v2", `{"user_status":"active","comments":"first"}`, "active", "first"},
+		{"v2", `{"comments":"second <b>&\u2028\u0000"}`, "active", "second <b>&\u2028\u0000"},
+		{"v2", `{"user_status":"muted"}`, "muted", "second <b>&\u2028\u0000"},
+		{"v1", `{"user_status":"active"}`, "active", "second <b>&\u2028\u0000"}, // v1 leaves the comments alone
+		{"v2", `{"comments":""}`, "active", ""},
 	} {
-		got := o.patch("/v2/findings/f-1", step.body).wants(200, step.body).object()
-		wantsFindingV2(t, got)
-		wantsMembers(t, step.body, record{"user_status": step.status, "comments": step.comments}, got)
+		got := o.patch("/"+step.version+"/findings/f-1", step.body).wants(200, step.body).object()
+		if step.version == "v2" {
+			wantsFindingV2(t, got)
+			wantsMembers(t, step.body, record{"user_status": step.status, "comments": step.comments}, got)
+		}
 		if stored := o.storedFinding("f-1").Spec.Triage; string(stored.UserStatus) != step.status || stored.Comments != step.comments || stored.By != "apikey/conformance" {
 			t.Errorf("%s: the cluster has %+v", step.body, stored)
 		}
 	}
 }
 
-func TestFindingsV2_PatchIsSeenByReads(t *testing.T) {
+func TestFindings_PatchIsSeenByReads(t *testing.T) {
 	o := newOrganization(t)
-	finding := o.finding(builder.Finding("f-1"))
-	o.laterSecond(finding)
-	want := o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"why"}`).wants(200, "a patch").object()
+	o.finding(builder.Finding("f-1"))
+	later := o.finding(builder.Finding("f-2"))
+	o.laterSecond(later)
+	inV1 := o.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "a patch").object()
+	inV2 := o.patch("/v2/findings/f-2", `{"user_status":"muted","comments":"why"}`).wants(200, "a patch").object()
 	harness.Within(t, replicaDelay, func(g Gomega) {
-		g.Expect(o.get(pathOf(finding)).object()).To(Equal(want))
-		g.Expect(o.listed("/v2/findings", "f-1")).To(Equal(want))
+		g.Expect(o.listed("/v1/findings", "f-1")).To(Equal(inV1))
+		g.Expect(o.get(pathOf(later)).object()).To(Equal(inV2))
+		g.Expect(o.listed("/v2/findings", "f-2")).To(Equal(inV2))
 	})
 }
 
@@ -197,12 +203,14 @@ func TestFindingsV2_CommentsHoldAtMost10000CharactersHoweverTheyAreWritten(t *te
 	}
 }
 
-func TestFindingsV2_PatchIgnoresUnknownMembers(t *testing.T) {
+func TestFindings_PatchIgnoresUnknownMembers(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	got := o.patch("/v2/findings/f-1", `{"comments":"x","status":"closed","details":{"severity":"low"}}`).wants(200, "unknown members").object()
 	wantsMembers(t, "the finding", record{"comments": "x", "status": "open"}, got)
 	o.patch("/v2/findings/f-1", " {\r\n\t\"user_status\" : \"open\", \"Comments\":7 } \n").wants(200, "white space, and a member in another case")
+	got = o.patch("/v1/findings/f-1", `{"user_status":"muted","name":"x","x":{"y":[null]}}`).wants(200, "unknown members").object()
+	wantsMembers(t, "the finding", record{"user_status": "muted", "name": "Title of f-1"}, got)
 }
 
 func TestFindingsV2_PatchFindsTheFindingByItsIDs(t *testing.T) {
@@ -215,7 +223,8 @@ func TestFindingsV2_PatchFindsTheFindingByItsIDs(t *testing.T) {
 		{"ids in the body that agree", "/v2/findings/f-1", `,"repo_id":"repo","project_id":"proj"`, "f-1"},
 		{"ids in the query that agree", "/v2/findings/f-1?repo_id=repo&project_id=proj", ``, "f-1"},
 		{"finding_id names the finding, the path its repository", "/v2/findings/repo?finding_id=f-1", ``, "f-1"},
-		{"empty ids are none", "/v2/findings/f-1?repo_id=", `,"project_id":""`, "f-1"},
+		{"empty ids are none", "/v2/findings/f-1?repo_id=", `,"repo_id":"","project_id":""`, "f-1"},
+		{"empty ids beside others", "/v2/findings/repo?finding_id=f-1&repo_id=", `,"repo_id":"","project_id":"proj"`, "f-1"},
 		{"every id there is", "/v2/findings/repo-2?finding_id=f-2&project_id=proj-2&repo_id=repo-2", `,"repo_id":"repo-2","project_id":"proj-2"`, "f-2"},
 	} {
 		got := o.patch(test.path, `{"user_status":"active"`+test.ids+`}`).wants(200, test.reason).object()

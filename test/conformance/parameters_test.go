@@ -47,6 +47,12 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 		names := parametersIn(openapi3.ParameterInQuery, described)
 		path = strings.Replace(path, "/v2/reviews/{id}/", "/v2/reviews/rv-open/", 1)
 		path = strings.Replace(path, operationsPath+"/{id}/", operationsPath+"/"+operation+"/", 1)
+		if path == "/v2/repos/{id}/projects/{project_id}/scans" { // all at once, because each upload is imported
+			for _, end := range []string{"=", ""} {
+				o.in(t).upload(projectPath("repo", "proj")+"/scans?"+strings.Join(names, end+"&")+end, sarifOf("one", "alpha")).wants(200, "all of them empty")
+			}
+			return
+		}
 		without := sync.OnceValue(func() answer { return rows.in(t).get(path) })
 		for _, name := range names {
 			for _, query := range []string{name + "=", name} {
@@ -55,9 +61,6 @@ func TestParameters_AnEmptyQueryParameterIsAsIfItWereNotGiven(t *testing.T) {
 					continue
 				}
 				switch path {
-				case "/v2/repos/{id}/projects/{project_id}/scans":
-					o.in(t).upload(with(projectPath("repo", "proj")+"/scans", query), sarifOf("one", "alpha")).wants(200, query)
-					continue
 				case "/v2/finding-counts", "/v2/trends":
 					harness.Same(t, "with ?"+query, without().object(), rows.in(t).get(with(path, query)).object())
 					continue
@@ -84,18 +87,6 @@ func TestParameters_AnEmptyValueBesideAnotherIsNoSecondOne(t *testing.T) {
 	forEachList(t, func(t *testing.T, l list) {
 		harness.Same(t, "rows", 1, len(o.in(t).get(with(l.path, "size=&size=1&size=")).page().Items))
 	})
-}
-
-func TestParameters_AnEmptyOptionalIDInABodyIsAsIfItWereNotGiven(t *testing.T) {
-	o := newOrganization(t)
-	o.finding(builder.Finding("f-1"))
-	o.patch("/v2/findings/f-1", `{"user_status":"muted","repo_id":"","project_id":""}`).wants(200, "two empty ids")
-	o.patch("/v2/findings/repo?finding_id=f-1&repo_id=", `{"user_status":"active","repo_id":"","project_id":"proj"}`).wants(200, "empty ids beside others")
-	o.patch("/v2/findings/f-1", `{"repo_id":""}`).badRequest("neither user_status nor comments")
-	o.patch("/v2/findings/f-1", `{"user_status":"","comments":"x"}`).badRequest("an empty user_status is no status")
-	if got := o.storedFinding("f-1").Spec.Triage; got.UserStatus != "active" || got.Comments != "" {
-		t.Errorf("the finding is now %+v", got)
-	}
 }
 
 func TestParameters_AnEmptyConditionIsAsIfItWereNotGiven(t *testing.T) {
