@@ -55,6 +55,7 @@ func TestEveryGrantIsUsedAndNothingElseIsAsked(t *testing.T) {
 		{"what is triaged changes meanwhile", (*life).conflict},
 		{"another signing key", (*life).signingKey},
 		{"what others changed is changed back", (*life).restored},
+		{"the trends of a project", (*life).trends}, // which take ten seconds: here most of them are over
 		{"what others changed while no controller ran is changed back", (*life).restoredLater},
 		{"nothing finished is kept, and quotas go", (*life).retention},
 		{"a project goes, then its repository", (*life).removals},
@@ -235,11 +236,6 @@ func (l *life) scans(t *testing.T) {
 	l.awaitEvent(t, "finding.created")
 	l.awaitEvent(t, "finding.batch")
 	l.awaitEvent(t, "scan.completed")
-	harness.Eventually(t, func(g Gomega) {
-		trends := &v1alpha1.FindingTrendList{}
-		g.Expect(env.Client.List(t.Context(), trends, client.InNamespace(home))).To(Succeed())
-		g.Expect(trends.Items).NotTo(BeEmpty())
-	})
 	died := testenv.Create(t, env, builder.Scan("died", scanned).In(home).Mutate(func(scan *v1alpha1.Scan) {
 		scan.Spec.Lease = &v1alpha1.ScanLease{Name: "import-died", Holder: "runner-1"}
 	}).Build())
@@ -491,6 +487,10 @@ func (l *life) restored(t *testing.T) {
 			return e.Reason == "AccessRestored" && e.Series != nil && e.Series.Count > 1
 		})))
 	})
+}
+
+func (l *life) trends(t *testing.T) {
+	harness.Eventually(t, func(g Gomega) { g.Expect(remaining(g, t, &v1alpha1.FindingTrendList{})).NotTo(BeZero()) })
 }
 
 // restoredLater removes the label by which the controllers recognise their own objects: objects
