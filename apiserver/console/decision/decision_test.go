@@ -251,65 +251,46 @@ func TestAPageOfAnEarlierVersionDecidesAboutWhatItHasSeen(t *testing.T) {
 	}
 }
 
-func TestADecisionAboutFactsThatWereSeenIsStored(t *testing.T) {
-	for answer, seen := range map[string]Facts{
-		`{"user_status":"open","details":{"severity":"low","code":"a"},"facts":{"score":7,"tool_severity":"HIGH"}}`: {Severity: "low", Code: "a"},
-		`{"user_status":"open","details":{"severity":"low","code":"\n  a =\tb"}}`:                                   {Severity: "low", Code: "a = b"},
-		`{"user_status":"open","details":{"severity":"low"},"facts":{"package":{"version":"1.0"}}}`:                 {Severity: "low", Version: "1.0"},
-		`{"user_status":"open","severity":"low","package_version":"1.0"}`:                                           {Severity: "low", Version: "1.0"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			if now, overtaken := store(t, Standing{Decision{UserStatus: Open}, "", seen}.Seen(), answer); overtaken {
-				t.Errorf("%s: %s", answer, now.Conflict("finding", ""))
-			}
-		})
-	}
-}
-
-func TestADecisionAboutADoubtThatWasSeenIsStored(t *testing.T) {
-	seen := Standing{Decision{UserStatus: "muted"}, "", Facts{Stale: "in doubt: the line moved"}}.Seen()
-	for _, answer := range []string{`{"user_status":"muted","decision_stale":"in doubt: the line moved"}`, `{"user_status":"muted"}`} {
-		synctest.Test(t, func(t *testing.T) {
-			if now, overtaken := store(t, seen, answer); overtaken {
-				t.Errorf("%s: %s", answer, now.Conflict("finding", seen))
-			}
-		})
-	}
-}
-
-func TestADecisionAboutFactsThatWereNotSeenIsNotStored(t *testing.T) {
+func TestADecisionIsStoredOnlyIfWhatItIsAboutWasSeen(t *testing.T) {
 	ended := time.Unix(1, 0)
+	about := func(facts Facts) Standing { return Standing{Facts: facts, Decision: Decision{UserStatus: Open}} }
+	byAda := Standing{Decision{UserStatus: "muted"}, "apikey/ada", Facts{Severity: "low"}}
+	inDoubt := Standing{Decision{UserStatus: "muted"}, "", Facts{Stale: "in doubt: the line moved"}}
+	const changed = "The finding has changed meanwhile"
 	for _, c := range []struct {
 		reason, answer string
 		seen           Standing
-		want           string
+		conflict       string
 	}{
-		{"another severity", `{"user_status":"muted","decided_by":"apikey/ada","details":{"severity":"high"}}`,
-			Standing{Decision{UserStatus: "muted"}, "apikey/ada", Facts{Severity: "low"}}, "The finding has changed meanwhile"},
-		{"another version", `{"user_status":"open","facts":{"package":{"version":"1.1"}}}`,
-			Standing{Decision{UserStatus: Open}, "", Facts{Version: "1.0"}}, "The finding has changed meanwhile"},
-		{"another score", `{"user_status":"open","details":{"severity":"high"},"facts":{"score":9.8}}`,
-			Standing{Decision{UserStatus: Open}, "", Facts{Severity: "high", Score: 7}}, "The finding has changed meanwhile"},
+		{"other facts do not matter", `{"user_status":"open","details":{"severity":"low","code":"a"},"facts":{"score":7,"tool_severity":"HIGH"}}`,
+			about(Facts{Severity: "low", Code: "a"}), ""},
+		{"code with other spaces", `{"user_status":"open","details":{"severity":"low","code":"\n  a =\tb"}}`, about(Facts{Severity: "low", Code: "a = b"}), ""},
+		{"the version of a finding", `{"user_status":"open","details":{"severity":"low"},"facts":{"package":{"version":"1.0"}}}`,
+			about(Facts{Severity: "low", Version: "1.0"}), ""},
+		{"the version of an issue", `{"user_status":"open","severity":"low","package_version":"1.0"}`, about(Facts{Severity: "low", Version: "1.0"}), ""},
+		{"a doubt", `{"user_status":"muted","decision_stale":"in doubt: the line moved"}`, inDoubt, ""},
+		{"a doubt that has ended", `{"user_status":"muted"}`, inDoubt, ""},
+		{"another severity", `{"user_status":"muted","decided_by":"apikey/ada","details":{"severity":"high"}}`, byAda, changed},
+		{"another version", `{"user_status":"open","facts":{"package":{"version":"1.1"}}}`, about(Facts{Version: "1.0"}), changed},
+		{"another score", `{"user_status":"open","details":{"severity":"high"},"facts":{"score":9.8}}`, about(Facts{Severity: "high", Score: 7}), changed},
 		{"another rating by the tool", `{"user_status":"open","details":{"severity":"high"},"facts":{"score":null,"tool_severity":"CRITICAL"}}`,
-			Standing{Decision{UserStatus: Open}, "", Facts{Severity: "high", ToolSeverity: "HIGH"}}, "The finding has changed meanwhile"},
-		{"other code", `{"user_status":"open","details":{"code":"b"}}`,
-			Standing{Decision{UserStatus: Open}, "", Facts{Code: "a"}}, "The finding has changed meanwhile"},
-		{"another severity of an issue", `{"user_status":"open","severity":"high"}`,
-			Standing{Decision{UserStatus: Open}, "", Facts{Severity: "low"}}, "The finding has changed meanwhile"},
+			about(Facts{Severity: "high", ToolSeverity: "HIGH"}), changed},
+		{"other code", `{"user_status":"open","details":{"code":"b"}}`, about(Facts{Code: "a"}), changed},
+		{"another severity of an issue", `{"user_status":"open","severity":"high"}`, about(Facts{Severity: "low"}), changed},
 		{"in doubt since", `{"user_status":"muted","decided_by":"apikey/ada","decision_stale":"in doubt: the line moved","details":{"severity":"low"}}`,
-			Standing{Decision{UserStatus: "muted"}, "apikey/ada", Facts{Severity: "low"}}, "The finding has changed meanwhile"},
-		{"another version of an issue", `{"user_status":"open","package_version":"1.1"}`,
-			Standing{Decision{UserStatus: Open}, "", Facts{Version: "1.0"}}, "The finding has changed meanwhile"},
+			byAda, changed},
+		{"another version of an issue", `{"user_status":"open","package_version":"1.1"}`, about(Facts{Version: "1.0"}), changed},
 		{"the end was seen", `{"user_status":"open","expires_at":"1970-01-01T00:00:01Z","details":{"severity":"high"}}`,
-			Standing{Decision{UserStatus: Open, ExpiresAt: &ended}, "", Facts{Severity: "low"}}, "The finding has changed meanwhile"},
+			Standing{Decision{UserStatus: Open, ExpiresAt: &ended}, "", Facts{Severity: "low"}}, changed},
 		{"the end was not seen", `{"user_status":"open","expires_at":"1970-01-01T00:00:01Z"}`,
 			Standing{Decision{UserStatus: "muted", ExpiresAt: &ended}, "", Facts{}}, "The decision has ended meanwhile"},
 		{"somebody has decided about it", `{"user_status":"muted","decided_by":"apikey/ada","details":{"severity":"high"}}`,
-			Standing{Decision{UserStatus: Open}, "", Facts{Severity: "low"}}, "apikey/ada was faster: the finding is muted now"},
+			about(Facts{Severity: "low"}), "apikey/ada was faster: the finding is muted now"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			now, overtaken := store(t, c.seen.Seen(), c.answer)
-			if said := now.Conflict("finding", c.seen.Seen()); !overtaken || !strings.HasPrefix(said, c.want+".") {
+			said := now.Conflict("finding", c.seen.Seen())
+			if overtaken != (c.conflict != "") || overtaken && !strings.HasPrefix(said, c.conflict+".") {
 				t.Errorf("%s: overtaken: %v, %q", c.reason, overtaken, said)
 			}
 		})
