@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,9 +12,9 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/internal/safely"
@@ -21,147 +22,144 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-var env testenv.Lazy
-
-func TestMain(m *testing.M) { testenv.MainLazy(m, &env) }
-
-func newLock(t *testing.T, name string, duration time.Duration) *lock {
-	t.Helper()
-	return lockBy(env.Get(t).Client, name, duration)
+// leases are the Leases of a namespace in memory. Imports of a real API server exclude each other in test/import.
+type leases struct {
+	*testing.T
+	client.WithWatch
 }
 
-func lockBy(c client.Client, name string, duration time.Duration) *lock {
-	return &lock{
-		client: c, key: client.ObjectKey{Namespace: testenv.SystemNamespace, Name: name},
-		identity: "me", duration: duration, waiting: func(string) {},
-	}
+// withLeases runs a test by a clock of its own.
+func withLeases(t *testing.T, test func(*leases)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(&leases{t, fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build()})
+	})
 }
 
-func steal(ctx context.Context, t *testing.T, key client.ObjectKey) {
-	t.Helper()
-	for {
-		lease := &coordinationv1.Lease{}
-		harness.Must(t, env.Get(t).Client.Get(ctx, key, lease))
-		lease.Spec.HolderIdentity = new("thief")
-		if env.Get(t).Client.Update(ctx, lease) == nil {
-			return
-		}
-	}
+func lockBy(c client.Client, name string) *lock {
+	l := leaseLock(c, client.ObjectKey{Namespace: "org-acme", Name: name}, func(string) {})
+	l.identity = "me"
+	return l
 }
 
-func holder(t *testing.T, key client.ObjectKey) string {
-	t.Helper()
+func (l *leases) lock(name, identity string) *lock {
+	held := lockBy(l, name)
+	held.identity = identity
+	return held
+}
+
+func (l *leases) lease(of *lock) *coordinationv1.Lease {
+	l.Helper()
 	lease := &coordinationv1.Lease{}
-	harness.Must(t, env.Get(t).Client.Get(t.Context(), key, lease))
-	return ptr.Deref(lease.Spec.HolderIdentity, "")
+	harness.Must(l, l.Get(l.Context(), of.key, lease))
+	return lease
+}
+
+func (l *leases) holder(of *lock) string { return ptr.Deref(l.lease(of).Spec.HolderIdentity, "") }
+
+func (l *leases) steal(from *lock) {
+	l.Helper()
+	lease := l.lease(from)
+	lease.Spec.HolderIdentity = new("thief")
+	harness.Must(l, l.Update(l.Context(), lease))
 }
 
 func TestWorkEndsWhenTheLeaseIsLost(t *testing.T) {
-	l := newLock(t, "lost", 4*time.Second)
-	err := l.with(t.Context(), func(ctx context.Context) error {
-		steal(ctx, t, l.key)
-		<-ctx.Done()
-		return context.Cause(ctx)
+	withLeases(t, func(l *leases) {
+		mine := l.lock("lost", "me")
+		err := mine.with(l.Context(), func(ctx context.Context) error {
+			l.steal(mine)
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		if !errors.Is(err, errLeaseLost) {
+			l.Errorf("error %v, want that the Lease was lost", err)
+		}
+		harness.Same(l, "the holder, which is not released by another", "thief", l.holder(mine))
 	})
-	if !errors.Is(err, errLeaseLost) {
-		t.Errorf("error %v, want that the Lease was lost", err)
-	}
-	if got := holder(t, l.key); got != "thief" {
-		t.Errorf("holder %q: the Lease of somebody else was released", got)
-	}
-}
-
-func TestAnImportThatIsStoppedWhileItWaitsSaysSo(t *testing.T) {
-	l := newLock(t, "waits", time.Hour)
-	harness.Must(t, l.acquire(t.Context()))
-	other := newLock(t, "waits", time.Hour)
-	enough := errors.New("enough")
-	ctx, stop := context.WithCancelCause(t.Context())
-	other.identity, other.waiting = "other", func(string) { stop(enough) }
-	if err := other.acquire(ctx); !errors.Is(err, ErrWaiting) || !errors.Is(err, enough) {
-		t.Errorf("got %v, want that it was stopped while it waited, and why", err)
-	}
 }
 
 // An uploader is told whether to wait for another import or that the API server is down.
 func TestOnlyAnImportThatWaitsForAnotherOneSaysSo(t *testing.T) {
-	harness.Must(t, newLock(t, "busy", time.Hour).acquire(t.Context()))
-	c, err := client.NewWithWatch(env.Get(t).Config, client.Options{Scheme: env.Get(t).Scheme})
-	harness.Must(t, err)
 	enough := errors.New("enough")
-	for name, waits := range map[string]bool{"busy": true, "free": false, "being-taken": false} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		stop := func() { cancel(enough) }
-		reads, l := 0, newLock(t, name, time.Second)
-		l.identity = "other"
-		l.client = interceptor.NewClient(c, interceptor.Funcs{
-			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
-				if reads++; reads == 2 {
-					stop()
+	for when, waits := range map[string]bool{
+		"it begins to wait": true, "it reads a Lease again": true, "it retries to take one": false, "it takes one": false,
+	} {
+		withLeases(t, func(l *leases) {
+			if waits {
+				harness.Must(l, l.lock("lease", "other").acquire(l.Context()))
+			}
+			ctx, cancel := context.WithCancelCause(l.Context())
+			stop := func(at string) {
+				if at == when {
+					cancel(enough)
 				}
-				return c.Get(ctx, key, o, opts...)
-			},
-			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-				if name == "being-taken" {
-					stop()
-				} else {
-					time.AfterFunc(l.duration/16, stop) // before the next attempt
-				}
-				return apierrors.NewServiceUnavailable("there is no quorum")
-			},
+			}
+			reads, mine := 0, l.lock("lease", "me")
+			mine.waiting = func(string) { stop("it begins to wait") }
+			mine.client = interceptor.NewClient(l, interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					if reads++; reads == 2 {
+						stop("it reads a Lease again")
+					}
+					return errors.Join(ctx.Err(), c.Get(ctx, key, o, opts...))
+				},
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					stop("it takes one")
+					time.AfterFunc(time.Millisecond, func() { stop("it retries to take one") })
+					return apierrors.NewServiceUnavailable("there is no quorum")
+				},
+			})
+			if err := mine.acquire(ctx); !errors.Is(err, enough) || errors.Is(err, ErrWaiting) != waits {
+				l.Errorf("stopped when %s: %v, want why it was stopped", when, err)
+			}
 		})
-		if err := l.acquire(ctx); !errors.Is(err, enough) || errors.Is(err, ErrWaiting) != waits {
-			t.Errorf("a Lease that is %s: %v, want why it was stopped", name, err)
-		}
 	}
 }
 
 // Nobody else holds it, so nothing tells the user why the import does not begin.
 func TestAnImportEndsIfItsLeaseCannotBeWritten(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		unwritable := interceptor.NewClient(nil, interceptor.Funcs{
-			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-				return apierrors.NewNotFound(schema.GroupResource{Resource: "leases"}, key.Name)
-			},
+	withLeases(t, func(l *leases) {
+		ctx, cancel := context.WithTimeout(l.Context(), time.Hour)
+		defer cancel()
+		mine := lockBy(interceptor.NewClient(l, interceptor.Funcs{
 			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
 				return apierrors.NewServiceUnavailable("there is no quorum")
 			},
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		l := lockBy(unwritable, "unwritable", leaseDuration)
-		if err := l.acquire(ctx); !apierrors.IsServiceUnavailable(err) || ctx.Err() != nil {
-			t.Errorf("got %v, want the API server's error before %v", err, ctx.Err())
+		}), "unwritable")
+		if err := mine.acquire(ctx); !apierrors.IsServiceUnavailable(err) || ctx.Err() != nil {
+			l.Errorf("got %v, want the API server's error before %v", err, ctx.Err())
 		}
 	})
 }
 
 func TestAPanicReleasesTheLease(t *testing.T) {
-	l := newLock(t, "panics", time.Hour)
-	err := l.with(t.Context(), func(context.Context) error { panic("no such result") })
-	if safely.Stack(err) == "" {
-		t.Errorf("got %v, want the panic", err)
-	}
-	if got := holder(t, l.key); got != "" {
-		t.Errorf("%q still holds the Lease", got)
-	}
+	withLeases(t, func(l *leases) {
+		mine := l.lock("panics", "me")
+		err := mine.with(l.Context(), func(context.Context) error { panic("no such result") })
+		if safely.Stack(err) == "" {
+			l.Errorf("got %v, want the panic", err)
+		}
+		harness.Same(l, "the holder", "", l.holder(mine))
+	})
 }
 
 // A suspended process, such as on a sleeping laptop, resumes where it was.
 func TestBeforeItsNextWriteAProcessThatWasStoppedKnowsWhetherItHoldsItsLease(t *testing.T) {
-	const hour = time.Hour // so long that no renewal happens in the background
-	l := newLock(t, "stopped", hour)
-	harness.Must(t, l.acquire(t.Context()))
-	stopped := func() { l.renewedAt.Store(new(time.Now().Add(-hour))) }
-	stopped()
-	if err := l.sure(t.Context()); err != nil || !l.fresh() {
-		t.Errorf("nobody else took it: error %v, fresh %t", err, l.fresh())
-	}
-	stopped()
-	steal(t.Context(), t, l.key)
-	if err := l.sure(t.Context()); !errors.Is(err, errLeaseLost) {
-		t.Errorf("error %v, want that the Lease was lost", err)
-	}
+	withLeases(t, func(l *leases) {
+		mine := l.lock("stopped", "me")
+		harness.Must(l, mine.acquire(l.Context()))
+		stopped := func() { mine.renewedAt.Store(new(time.Now().Add(-time.Hour))) }
+		stopped()
+		if err := mine.sure(l.Context()); err != nil || !mine.fresh() {
+			l.Errorf("nobody else took it: error %v, fresh %t", err, mine.fresh())
+		}
+		stopped()
+		l.steal(mine)
+		if err := mine.sure(l.Context()); !errors.Is(err, errLeaseLost) {
+			l.Errorf("error %v, want that the Lease was lost", err)
+		}
+	})
 }
 
 func TestTheClockThatHasAdvancedMoreCounts(t *testing.T) {
@@ -177,110 +175,90 @@ func TestTheClockThatHasAdvancedMoreCounts(t *testing.T) {
 }
 
 func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
-	// Long enough that a busy machine renews it in time.
-	const duration = 4 * time.Second
-	l, other := newLock(t, "kept", duration), newLock(t, "kept", duration)
-	other.identity = "other"
-	waits, taken := make(chan struct{}), make(chan struct{})
-	other.waiting = func(string) { close(waits) }
-	var group sync.WaitGroup
-	err := l.with(t.Context(), func(ctx context.Context) error {
-		group.Go(func() {
-			harness.NoError(t, "the other import", other.with(t.Context(), func(context.Context) error { close(taken); return nil }))
+	withLeases(t, func(l *leases) {
+		mine, other := l.lock("kept", "me"), l.lock("kept", "other")
+		waits, taken := make(chan struct{}), make(chan struct{})
+		other.waiting = func(string) { close(waits) }
+		var group sync.WaitGroup
+		err := mine.with(l.Context(), func(ctx context.Context) error {
+			group.Go(func() {
+				harness.NoError(l, "the other import", other.with(l.Context(), func(context.Context) error { close(taken); return nil }))
+			})
+			<-waits
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-taken:
+				return errors.New("somebody else got it")
+			case <-time.After(10 * leaseDuration):
+				return nil
+			}
 		})
-		<-waits
-		// Longer than the Lease lasts without renewal.
-		timer := time.NewTimer(2 * l.duration)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-taken:
-			return errors.New("somebody else got it")
-		case <-timer.C:
-			return nil
-		}
+		harness.NoError(l, "the Lease was lost while it was renewed", err)
+		group.Wait()
+		harness.Same(l, "the holder after all work", "", l.holder(mine))
 	})
-	harness.NoError(t, "the Lease was lost while it was renewed", err)
-	group.Wait()
-	if got := holder(t, l.key); got != "" {
-		t.Errorf("holder %q after all work, want none", got)
-	}
 }
 
-// silent returns the lock of a Lease that a killed process holds.
-func silent(t *testing.T, name string) *lock {
-	t.Helper()
-	l := newLock(t, name, 4*time.Second) // long enough that a busy machine takes it in time
-	err := env.Get(t).Client.Create(t.Context(), &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name},
+// silent creates a Lease that a killed process holds, and returns its lock.
+func (l *leases) silent(name string) *lock {
+	l.Helper()
+	mine := l.lock(name, "me")
+	harness.Must(l, l.Create(l.Context(), &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: mine.key.Namespace, Name: mine.key.Name},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: new("killed"), LeaseDurationSeconds: new(int32(1)),
+			HolderIdentity: new("killed"), LeaseDurationSeconds: new(int32(leaseDuration / time.Second)),
 			// The other machine's clock is wrong by a day.
 			RenewTime: new(metav1.NewMicroTime(time.Now().Add(24 * time.Hour))),
 		},
+	}))
+	return mine
+}
+
+// A killed holder must not block others forever, and a live one must not be replaced. An import does not wait for each
+// Lease of a killed process in turn.
+func TestLeasesAreTakenOverTogetherOnceTheirHolderIsSilent(t *testing.T) {
+	withLeases(t, func(l *leases) {
+		var waitedFor []string
+		first, second := l.silent("silent-1"), l.silent("silent-2")
+		first.waiting = func(holder string) { waitedFor = append(waitedFor, holder) }
+		second.waiting = func(string) { l.Error("the second is waited for after the first was taken") }
+		begun := time.Now()
+		ctx, cancel := context.WithTimeout(l.Context(), time.Hour)
+		defer cancel()
+		harness.Must(l, locked(ctx, []*job{{lock: first}, {lock: second}}, func(context.Context) error { return nil }))
+		harness.Same(l, "waited for", []string{"killed"}, waitedFor)
+		if took := time.Since(begun); took < leaseDuration || took > 2*leaseDuration {
+			l.Errorf("they are taken over after %s, and last %s", took, leaseDuration)
+		}
 	})
-	harness.Must(t, err)
-	return l
-}
-
-// An import does not wait for each Lease of a killed process in turn.
-func TestAllLeasesOfASilentHolderRunOutTogether(t *testing.T) {
-	first, second := silent(t, "silent-1"), silent(t, "silent-2")
-	second.waiting = func(string) { t.Error("the second is waited for after the first was taken") }
-	harness.Must(t, locked(t.Context(), []*job{{lock: first}, {lock: second}}, func(context.Context) error { return nil }))
-}
-
-// A killed holder must not block others forever, and a live one must not be replaced.
-func TestALeaseIsTakenOverOnceItsHolderIsSilent(t *testing.T) {
-	l := silent(t, "silent")
-	var waitedFor string
-	l.waiting = func(holder string) { waitedFor = holder }
-	harness.Must(t, l.with(t.Context(), func(context.Context) error { return nil }))
-	if waitedFor != "killed" {
-		t.Errorf("waited for %q, want \"killed\"", waitedFor)
-	}
 }
 
 func TestAtMostOneHolds(t *testing.T) {
-	var mu sync.Mutex
-	holding, most, turns := 0, 0, 0
-	var group sync.WaitGroup
-	for i := range 6 {
-		l := newLock(t, "contended", 2*time.Second)
-		l.identity = string(rune('a' + i))
-		group.Go(func() {
-			err := l.with(t.Context(), func(ctx context.Context) error {
-				mu.Lock()
-				holding++
-				most, turns = max(most, holding), turns+1
-				mu.Unlock()
-				// A request takes some time, during which others try.
-				err := env.Get(t).Client.Get(ctx, l.key, &coordinationv1.Lease{})
-				mu.Lock()
-				holding--
-				mu.Unlock()
+	withLeases(t, func(l *leases) {
+		slow := interceptor.NewClient(l, interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				err := c.Get(ctx, key, o, opts...)
+				harness.Pause(ctx, time.Second) // so that several read the same version
 				return err
-			})
-			harness.NoError(t, "import", err)
+			},
 		})
-	}
-	group.Wait()
-	if most != 1 || turns != 6 {
-		t.Errorf("at most %d held it at a time, %d had their turn; want 1 and 6", most, turns)
-	}
-}
-
-func TestWaitingEndsWithItsContext(t *testing.T) {
-	l := newLock(t, "waiting", 30*time.Second)
-	err := l.with(t.Context(), func(context.Context) error {
-		other := newLock(t, "waiting", 30*time.Second)
-		other.identity = "other"
-		ctx, cancel := context.WithCancel(t.Context())
-		other.waiting = func(string) { cancel() }
-		return other.with(ctx, func(context.Context) error { return errors.New("both hold it") })
+		var holding, most, turns atomic.Int32
+		var group sync.WaitGroup
+		for i := range 6 {
+			mine := lockBy(slow, "contended")
+			mine.identity = string(rune('a' + i))
+			group.Go(func() {
+				harness.NoError(l, "import", mine.with(l.Context(), func(ctx context.Context) error {
+					most.Store(max(most.Load(), holding.Add(1)))
+					turns.Add(1)
+					harness.Pause(ctx, 3*leaseDuration) // during which others try
+					holding.Add(-1)
+					return nil
+				}))
+			})
+		}
+		group.Wait()
+		harness.Same(l, "most that held it at a time, turns", []int32{1, 6}, []int32{most.Load(), turns.Load()})
 	})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v, want that the context was cancelled", err)
-	}
 }

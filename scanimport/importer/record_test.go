@@ -13,12 +13,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/safely"
-	"github.com/appsec-dev/findings-operator/scanimport/sarif"
-	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -46,28 +43,6 @@ func TestSkipsAreBoundedAndNoneIsLostFromTheCount(t *testing.T) {
 			t.Errorf("%d reasons: %d kept, of %d results of %d, the last is %q", n, len(got), sum, want, last)
 		}
 	}
-}
-
-// Otherwise the scan would be reported as one whose import has died, and the cause would be only in the log.
-func TestAnImportThatPanicsIsRecordedAsFailed(t *testing.T) {
-	env := env.Get(t)
-	namespace := env.Namespace(t)
-	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build())
-	c, err := NewClient(env.Config)
-	harness.Must(t, err)
-	batch := &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: []sarif.Result{{RuleID: "no-eval", Rule: &sarif.Rule{}}}}
-	options := Options{OnRecorded: func(*Batch, string) { panic("a test panics") }}
-	_, err = New(c, Target{Namespace: namespace, Repository: "repo", Project: "proj"}, options).Import(t.Context(), []*Batch{batch})
-	if safely.Stack(err) == "" {
-		t.Errorf("got %v, want the panic", err)
-	}
-	scans := &v1alpha1.ScanList{}
-	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(namespace)))
-	var ends []string
-	for i := range scans.Items {
-		ends = append(ends, fmt.Sprintf("%s: %s", scans.Items[i].Spec.Outcome, scans.Items[i].Spec.Message))
-	}
-	harness.Same(t, "the scans", []string{"Failed: the import failed: panic: a test panics"}, ends)
 }
 
 // By the clock of its machine, a scan that failed could count as unfinished after later ones have succeeded.

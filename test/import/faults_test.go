@@ -1,8 +1,10 @@
 package import_test
 
 import (
+	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -14,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -105,4 +109,47 @@ func TestHugeAndOddTextIsStoredAsItIsCompared(t *testing.T) {
 	}}}))
 	p.did("the first import", p.imports(file, commitA), counts{Created: 1})
 	p.did("the second import", p.imports(file, commitB), counts{Unchanged: 1})
+}
+
+// bodyOf returns the body of a request that is still to be sent.
+func bodyOf(r *http.Request) ([]byte, error) {
+	sent, err := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(sent))
+	return sent, err
+}
+
+// An importer that is newer than the CRDs must not lose data silently.
+func TestAFactThatTheCRDsDoNotHaveIsRefused(t *testing.T) {
+	p := newProject(t)
+	config := rest.CopyConfig(scanner)
+	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.Method != http.MethodPatch {
+			return next.RoundTrip(r)
+		}
+		sent, err := bodyOf(r)
+		if err != nil {
+			return nil, err
+		}
+		sent = bytes.Replace(sent, []byte(`"spec":{`), []byte(`"spec":{"fieldOfTomorrow":1,`), 1)
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
+		return next.RoundTrip(r)
+	})
+	c, err := importer.NewClient(config)
+	harness.Must(p, err)
+	_, err = importer.New(c, p.target(), importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, document(numbered(1)...)))
+	harness.ErrorContains(t, "the import", err, "fieldOfTomorrow")
+	if kube.IsTemporary(err) {
+		t.Errorf("%v is tried again, though it does not go away by itself", err)
+	}
+}
+
+// Otherwise the scan would be reported as one whose import has died, and the cause would be only in the log.
+func TestAnImportThatPanicsIsRecordedAsFailed(t *testing.T) {
+	p := newProject(t)
+	panics := importer.Options{OnRecorded: func(*importer.Batch, string) { panic("a test panics") }}
+	_, err := p.tryImport(panics, collect(t, importer.Choices{}, document(numbered(1)...)))
+	if safely.Stack(err) == "" {
+		t.Errorf("got %v, want the panic", err)
+	}
+	wantOneFailed(t, p.scans(), "the import failed: panic: a test panics")
 }

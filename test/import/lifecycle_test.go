@@ -268,7 +268,8 @@ func TestAMissingTargetIsRefused(t *testing.T) {
 		target importer.Target
 		words  []string
 	}{
-		"repository": {"a finding without a repository shows nowhere", importer.Target{Namespace: namespace, Repository: "nowhere", Project: p.name}, []string{`no repository "nowhere"`, "kubectl get repository"}},
+		"repository": {"a finding without a repository shows nowhere", importer.Target{Namespace: namespace, Repository: "nowhere", Project: p.name}, []string{`no repository "nowhere"`, "kubectl get repository",
+			"create and report on repositories.appsec.dev (ClusterRole findings-admin)"}},
 		"project":    {"a finding without a project shows nowhere", importer.Target{Namespace: namespace, Repository: repositoryName, Project: "nowhere"}, []string{`no project "nowhere"`}},
 	} {
 		t.Run(name, func(t *testing.T) {

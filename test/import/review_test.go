@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -247,11 +246,10 @@ func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
 		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, path) {
 			return next.RoundTrip(r)
 		}
-		sent, err := io.ReadAll(r.Body)
+		sent, err := bodyOf(r)
 		if err != nil {
 			return nil, err
 		}
-		r.Body = io.NopCloser(bytes.NewReader(sent))
 		response, err := next.RoundTrip(r)
 		if bytes.Contains(sent, []byte(member)) {
 			cancel()
@@ -604,11 +602,10 @@ func (p *pull) refusesOnce() *importer.Client {
 		if !strings.Contains(r.URL.Path, "/scans/") {
 			return next.RoundTrip(r)
 		}
-		sent, err := io.ReadAll(r.Body)
+		sent, err := bodyOf(r)
 		if err != nil {
 			return nil, err
 		}
-		r.Body = io.NopCloser(bytes.NewReader(sent))
 		if bytes.Contains(sent, []byte(v1alpha1.ScanSucceeded)) && !refused.Swap(true) {
 			answer := httptest.NewRecorder()
 			answer.Header().Set("Content-Type", "application/json")

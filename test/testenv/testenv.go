@@ -85,34 +85,6 @@ func run(m *testing.M, env **Environment, start func(flags ...string) (*Environm
 	})
 }
 
-// Lazy is an environment that starts when it is first used, for packages in which few tests need one.
-type Lazy struct {
-	once    sync.Once
-	started *Environment
-	err     error
-}
-
-// Get returns the environment. The first call starts it; it must not be in a bubble of testing/synctest.
-func (l *Lazy) Get(t testing.TB) *Environment {
-	t.Helper()
-	l.once.Do(func() { l.started, l.err = Start() })
-	harness.Must(t, l.err)
-	return l.started
-}
-
-// MainLazy is Main for an environment that starts when it is first used.
-func MainLazy(m *testing.M, env *Lazy) {
-	harness.Main(m, func(_ context.Context, stops *harness.Stops) error {
-		stops.Add(func() error {
-			if env.started == nil {
-				return nil
-			}
-			return env.started.Stop()
-		})
-		return nil
-	})
-}
-
 // Start starts etcd and kube-apiserver, the latter with the additional flags, and installs
 // everything under config/.
 func Start(flags ...string) (*Environment, error) {
