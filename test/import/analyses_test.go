@@ -33,22 +33,27 @@ func (p *project) withoutEvidence() {
 	}
 }
 
+// count counts the project's findings: the open and the closed ones, and those of both that are muted.
+func (p *project) count() (open, closed, muted int) {
+	p.Helper()
+	for _, f := range p.findings() {
+		if f.Spec.Closed == nil {
+			open++
+		} else {
+			closed++
+		}
+		if f.Spec.Triage.UserStatus == v1alpha1.UserStatusMuted {
+			muted++
+		}
+	}
+	return open, closed, muted
+}
+
 // wantState fails the test unless that many findings of the project are open, closed and muted.
 func (p *project) wantState(reason string, open, closed, muted int) {
 	p.Helper()
-	gotOpen, gotClosed, gotMuted := 0, 0, 0
-	for _, f := range p.findings() {
-		if f.Spec.Closed == nil {
-			gotOpen++
-		} else {
-			gotClosed++
-		}
-		if f.Spec.Triage.UserStatus == v1alpha1.UserStatusMuted {
-			gotMuted++
-		}
-	}
-	if gotOpen != open || gotClosed != closed || gotMuted != muted {
-		p.Errorf("%s: %d open, %d closed, %d muted; want %d, %d, %d", reason, gotOpen, gotClosed, gotMuted, open, closed, muted)
+	if o, c, m := p.count(); o != open || c != closed || m != muted {
+		p.Errorf("%s: %d open, %d closed, %d muted; want %d, %d, %d", reason, o, c, m, open, closed, muted)
 	}
 }
 

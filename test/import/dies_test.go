@@ -7,6 +7,10 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
@@ -24,19 +28,6 @@ func (p *project) reasons() map[string]v1alpha1.Scan {
 		}
 	}
 	return out
-}
-
-// openAndClosed counts the project's findings.
-func (p *project) openAndClosed() (open, closed int) {
-	p.Helper()
-	for _, f := range p.findings() {
-		if f.Spec.Closed != nil {
-			closed++
-		} else {
-			open++
-		}
-	}
-	return open, closed
 }
 
 // An import that dies reports that many findings; an earlier one has made those that are no longer reported.
@@ -63,6 +54,17 @@ func (p *project) wantOneEnd(unchanged int) {
 	}
 }
 
+// endSoon lets the Lease of a process that is dead end in a second: tests do not wait for the rest of it.
+func endSoon(t *testing.T, name string) {
+	t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease))
+	if lasts := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); lasts > 15 {
+		t.Errorf("the next import waits for %d seconds", lasts)
+	}
+	env.Patch(t, lease, `{"spec":{"leaseDurationSeconds":1}}`)
+}
+
 // One import is killed and one is stopped, as on a laptop that goes to sleep, in the middle of its findings,
 // and some earlier ones are no longer reported.
 func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesTheWork(t *testing.T) {
@@ -76,7 +78,7 @@ func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesT
 			cmd, out := p.begin(file, 20, "--force")
 			harness.Must(p, cmd.Process.Signal(signal))
 			t.Cleanup(func() { _ = cmd.Process.Kill() })
-			open, closed := p.openAndClosed()
+			open, closed, _ := p.count()
 			if open == noLonger+reported || closed > 0 {
 				t.Fatalf("%d open and %d closed: the import was too fast for this test:\n%s", open, closed, out)
 			}
@@ -84,10 +86,11 @@ func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesT
 			harness.Within(t, time.Minute, func(g Gomega) {
 				g.Expect(p.reasons()).To(HaveKey(v1alpha1.ReasonAbandoned))
 			})
-			if _, closed := p.openAndClosed(); closed > 0 {
+			if _, closed, _ := p.count(); closed > 0 {
 				t.Errorf("%d findings are closed by an import that did not come to its end", closed)
 			}
-			half, _ := p.openAndClosed()
+			half, _, _ := p.count()
+			endSoon(t, p.reasons()[v1alpha1.ReasonAbandoned].Spec.Lease.Name)
 			again, err := p.kubectl(file, "--force").CombinedOutput()
 			if err != nil || !strings.Contains(string(again), "waiting: another import") {
 				t.Fatalf("the same import again, which must wait for the Lease: %v\n%s", err, again)

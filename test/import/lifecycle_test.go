@@ -270,7 +270,7 @@ func TestAMissingTargetIsRefused(t *testing.T) {
 	}{
 		"repository": {"a finding without a repository shows nowhere", importer.Target{Namespace: namespace, Repository: "nowhere", Project: p.name}, []string{`no repository "nowhere"`, "kubectl get repository",
 			"create and report on repositories.appsec.dev (ClusterRole findings-admin)"}},
-		"project":    {"a finding without a project shows nowhere", importer.Target{Namespace: namespace, Repository: repositoryName, Project: "nowhere"}, []string{`no project "nowhere"`}},
+		"project": {"a finding without a project shows nowhere", importer.Target{Namespace: namespace, Repository: repositoryName, Project: "nowhere"}, []string{`no project "nowhere"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := importer.New(c, tc.target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, document(numbered(1)...)))

@@ -423,20 +423,24 @@ func TestAForeignChangeOfTheReviewStays(t *testing.T) {
 func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
 	p := newPull(t)
 	held := 0
-	leases := func() (n int) {
-		list := &coordinationv1.LeaseList{}
-		harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace)))
-		for _, lease := range list.Items {
-			if strings.HasPrefix(lease.Name, "review-") && lease.Spec.HolderIdentity != nil {
-				n++
-			}
+	options := reviewimport.Options{OnProgress: func(int, int) { held = max(held, len(p.heldLeases())) }}
+	p.imports(options, &reviewimport.Commit{SHA: commitA}, document(stays))
+	if after := len(p.heldLeases()); held != 1 || after != 0 {
+		t.Errorf("%d Leases were held at work and %d after it, want 1 and none", held, after)
+	}
+}
+
+// heldLeases returns the names of the Leases of reviews that are held.
+func (p *pull) heldLeases() (names []string) {
+	p.Helper()
+	list := &coordinationv1.LeaseList{}
+	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace)))
+	for _, lease := range list.Items {
+		if strings.HasPrefix(lease.Name, "review-") && lease.Spec.HolderIdentity != nil {
+			names = append(names, lease.Name)
 		}
-		return n
 	}
-	p.imports(reviewimport.Options{OnProgress: func(int, int) { held = max(held, leases()) }}, &reviewimport.Commit{SHA: commitA}, document(stays))
-	if held != 1 || leases() != 0 {
-		t.Errorf("%d Leases were held at work and %d after it, want 1 and none", held, leases())
-	}
+	return names
 }
 
 // kubectl returns the command `kubectl findings review` for the pull request.
@@ -538,6 +542,9 @@ func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 	}
 	for title, state := range p.states() {
 		harness.Same(t, title, "open", state)
+	}
+	for _, name := range p.heldLeases() {
+		endSoon(t, name)
 	}
 	s := p.reviews(commitB, document(numbered(reported)...))
 	if s.Resolved != 1 || s.Open != reported || p.states()["goes"] != "resolved "+commitB {
