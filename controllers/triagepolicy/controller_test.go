@@ -36,10 +36,10 @@ func newRoom(t *testing.T) room {
 	return r
 }
 
-// running returns a room with both controllers running.
+// running returns a room in which all controllers run. The test is parallel to others.
 func running(t *testing.T) room {
 	t.Helper()
-	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
+	shared.Start(t, env)
 	return newRoom(t)
 }
 
@@ -381,7 +381,8 @@ func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
 
 func TestAClockThatIsAheadNeitherBeginsNorEndsAPolicy(t *testing.T) {
 	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
-	r := running(t)
+	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
+	r := newRoom(t)
 	passed := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour)) // only by the local clock
 	f := r.finds("f-1", "G1")
 	ends := r.declares("ends", "true", func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &passed })

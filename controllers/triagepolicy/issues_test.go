@@ -7,12 +7,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/finding"
-	"github.com/appsec-dev/findings-operator/controllers/review"
-	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -29,8 +25,7 @@ func (r room) raises(name, rule string, like *v1alpha1.Finding) *v1alpha1.Review
 }
 
 func TestOfAnIssueAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager, reviewissue.SetupWithManager, SetupWithManager)
-	g, r := NewWithT(t), newRoom(t)
+	g, r := NewWithT(t), running(t)
 	pull := testenv.Create(t, env, builder.Review("review").In(r.namespace).Reviewed("a", time.Now()).Build())
 	issue, other := r.raises("i-1", "G1", nil), r.raises("i-2", "G2", nil)
 	is := func(reason string, person v1alpha1.UserStatus, policy string, muted, confirmed int32) {
@@ -62,8 +57,7 @@ func TestOfAnIssueAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 }
 
 func TestADecisionInAPullRequestComesBeforeThePolicies(t *testing.T) {
-	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, reviewissue.SetupWithManager, SetupWithManager)
-	r := newRoom(t)
+	r := running(t)
 	f := testenv.Create(t, env, builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.RuleID, f.Spec.Evidence = "G1", "message.code"
 	}).Build())

@@ -17,7 +17,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
-	"github.com/appsec-dev/findings-operator/controllers/scan"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -183,8 +182,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 }
 
 func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
-	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager, scan.Settings{}.SetupWithManager)
-	g, r := NewWithT(t), newRoom(t)
+	g, r := NewWithT(t), running(t)
 	r.batches("finding.*")
 	run := testenv.Create(t, env, builder.Scan("s-1", time.Now()).In(r.namespace).Build())
 	policy := r.declares("mute", "true", nil)
@@ -217,8 +215,7 @@ func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
 
 // A later verdict on a finding of a scan does not wait for the end of the scan.
 func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
-	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager, scan.Settings{}.SetupWithManager)
-	g, r := NewWithT(t), newRoom(t)
+	g, r := NewWithT(t), running(t)
 	r.batches("finding.*")
 	run := testenv.Create(t, env, builder.Scan("s-1", time.Now()).In(r.namespace).Build())
 	f := testenv.Create(t, env, builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
@@ -243,8 +240,7 @@ func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
 }
 
 func TestThePagesOfADeletedPolicyWaitForABacklogToEnd(t *testing.T) {
-	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
-	g, r, other := NewWithT(t), newRoom(t), newRoom(t)
+	g, r, other := NewWithT(t), running(t), newRoom(t)
 	endpoint := r.batches("finding.judged")
 	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
 	r.findsMany(1)

@@ -3,9 +3,18 @@ package triagepolicy
 import (
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/review"
+	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
+	"github.com/appsec-dev/findings-operator/controllers/scan"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+// shared are the controllers that have to do with policies.
+var shared = controllertest.Share(finding.Settings{}.SetupWithManager, scan.Settings{}.SetupWithManager,
+	review.SetupWithManager, reviewissue.SetupWithManager, SetupWithManager)
+
+func TestMain(m *testing.M) { controllertest.Main(m, &env) }
