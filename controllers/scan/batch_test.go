@@ -37,6 +37,13 @@ func started(t *testing.T, setups ...controllertest.Setup) (namespace string, sc
 	return namespace, scan, stop
 }
 
+// beside is started with the shared controllers.
+func beside(t *testing.T) (namespace string, scan *v1alpha1.Scan) {
+	t.Helper()
+	shared.Start(t, env)
+	return places(t)
+}
+
 // places makes a namespace with a scan and the objects that it and its findings refer to.
 func places(t *testing.T) (namespace string, scan *v1alpha1.Scan) {
 	t.Helper()
@@ -50,6 +57,15 @@ func scanned(namespace, name string) *v1alpha1.Finding {
 	return builder.Finding(name).In(namespace).Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
 	}).Build()
+}
+
+func createScanned(t *testing.T, namespace string, names []string) {
+	t.Helper()
+	findings := make([]client.Object, len(names))
+	for i, name := range names {
+		findings[i] = scanned(namespace, name)
+	}
+	env.CreateAtOnce(t, findings...)
 }
 
 // recorded waits until each finding of the namespace is reconciled, and expects that many.
@@ -75,13 +91,11 @@ func each(names []string, suffix string) []string {
 }
 
 func TestAScanOfMoreThanTwoPagesIsThreePages(t *testing.T) {
-	ns, scan, stop := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	ns, scan := beside(t)
 	endpoint := batched(t, ns)
 	env.Create(t, builder.WebhookEndpoint("single").In(ns).Events("finding.*").Build())
 	all := controllertest.Names(2*webhooks.MaxPageEntries + 1)
-	for _, name := range all {
-		env.Create(t, scanned(ns, name))
-	}
+	createScanned(t, ns, all)
 	findings := recorded(t, ns, len(all))
 	g := NewWithT(t)
 	pages, _ := controllertest.Pages(t, env, g, ns)
@@ -115,16 +129,6 @@ func TestAScanOfMoreThanTwoPagesIsThreePages(t *testing.T) {
 	pages, entries = controllertest.Pages(t, env, g, ns)
 	g.Expect(pages).To(HaveLen(4))
 	g.Expect(entries).To(Equal(each(append(all, "a-late"), " 1")))
-	stop()
-
-	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
-	env.Create(t, scanned(ns, "z-marker"))
-	recorded(t, ns, len(all)+2)
-	controllertest.AwaitAllEmitted(t, env, ns)
-	_, entries = controllertest.Pages(t, env, g, ns)
-	g.Expect(entries).To(Equal([]string{"z-marker 1"}), "what was retired is not made again, and a later page has a name of its own")
-	g.Expect(controllertest.SingleDeliveries(t, env, g, ns, "single")).To(Equal([]string{"z-marker finding.created"}))
 }
 
 // indexPages stands in for the findings' controller, whose index of pages the pager uses.
@@ -135,23 +139,19 @@ func indexPages(ctx context.Context, mgr ctrl.Manager, _ controller.Options) err
 
 // The findings' controller may lag far behind the import.
 func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
-	ns, scan, stop := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	ns, scan, stop := started(t, both...)
 	g := NewWithT(t)
 	batched(t, ns)
 	other := testenv.Create(t, env, builder.Scan("s-2", time.Now()).In(ns).Build())
 	all := controllertest.Names(20)
-	for _, name := range all[:10] {
-		env.Create(t, scanned(ns, name))
-	}
+	createScanned(t, ns, all[:10])
 	marker := scanned(ns, "marker")
 	marker.Spec.Scan.ScanID = other.Name
 	env.Create(t, marker)
 	recorded(t, ns, 11)
 	stop()
 
-	for _, name := range all[10:] {
-		env.Create(t, scanned(ns, name))
-	}
+	createScanned(t, ns, all[10:])
 	end := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded"}}`, time.Now().UTC().Format(time.RFC3339))
 	for _, ended := range []*v1alpha1.Scan{scan, other} {
 		env.Patch(t, ended, end)
@@ -168,7 +168,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	}, 2*ledger.PageDelay).Should(Succeed())
 
 	stop()
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	controllertest.Start(t, env, both...)
 	recorded(t, ns, len(all)+1)
 	controllertest.AwaitAllEmitted(t, env, ns)
 	pages, entries := controllertest.Pages(t, env, g, ns)
@@ -183,9 +183,7 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 		finding.Settings{}.SetupWithManager)
 	batched(t, ns)
 	all := controllertest.Names(webhooks.MaxPageEntries + 1)
-	for _, name := range all {
-		env.Create(t, scanned(ns, name))
-	}
+	createScanned(t, ns, all)
 	recorded(t, ns, len(all))
 	finish(t, scan)
 	harness.Eventually(t, func(g Gomega) {
@@ -196,15 +194,25 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	stop()
 
 	env.Create(t, scanned(ns, "a-late"))
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	stop = controllertest.Start(t, env, both...)
 	recorded(t, ns, len(all)+1)
 	controllertest.AwaitAllEmitted(t, env, ns)
-	_, entries := controllertest.Pages(t, env, NewWithT(t), ns)
-	NewWithT(t).Expect(entries).To(Equal(each(append(all, "a-late"), " 1")))
+	g := NewWithT(t)
+	_, entries := controllertest.Pages(t, env, g, ns)
+	g.Expect(entries).To(Equal(each(append(all, "a-late"), " 1")))
+	stop()
+
+	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
+	controllertest.Start(t, env, both...)
+	env.Create(t, scanned(ns, "z-marker"))
+	recorded(t, ns, len(all)+2)
+	controllertest.AwaitAllEmitted(t, env, ns)
+	_, entries = controllertest.Pages(t, env, g, ns)
+	g.Expect(entries).To(Equal([]string{"z-marker 1"}), "what was retired is not made again, and a later page has a name of its own")
 }
 
 func TestPagesWaitForABacklogToEnd(t *testing.T) {
-	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	ns, scan := beside(t)
 	endpoint := batched(t, ns)
 	g := NewWithT(t)
 	controllertest.SetBacklogged(t, env, endpoint, v1alpha1.ReasonTooManyPending)
@@ -229,7 +237,7 @@ func TestPagesWaitForABacklogToEnd(t *testing.T) {
 }
 
 func TestWhatDoesNotGoInPages(t *testing.T) {
-	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	ns, scan := beside(t)
 	batched(t, ns)
 	g := NewWithT(t)
 	byNobody := scanned(ns, "by-nobody")
@@ -254,7 +262,7 @@ func TestWhatDoesNotGoInPages(t *testing.T) {
 // A finding that changes so often during a scan that its status is full does not wait for a page,
 // and is in none.
 func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
-	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	ns, scan := beside(t)
 	batched(t, ns)
 	f := testenv.Create(t, env, scanned(ns, "f-1"))
 	recorded(t, ns, 1)
@@ -275,8 +283,7 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 // An endpoint that changes to pages gets none for the single deliveries it already has, though the
 // finding still owes them to another endpoint.
 func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
-	setups := []controllertest.Setup{Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager}
-	ns, scan, stop := started(t, setups...)
+	ns, scan, stop := started(t, both...)
 	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, paged, busy)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
@@ -287,7 +294,7 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	// Controllers that run might observe the next finding before the endpoint's change.
 	stop()
 	env.Patch(t, paged, `{"spec":{"batch":"PerScan"}}`)
-	controllertest.Start(t, env, setups...)
+	controllertest.Start(t, env, both...)
 	env.Create(t, scanned(ns, "f-2"))
 	recorded(t, ns, 2)
 	finish(t, scan)
@@ -300,7 +307,7 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 // A page outlives its scan, and holds what it holds though its endpoint no longer asks for pages. The finding still
 // owes the change to another endpoint.
 func TestWhatAnEndpointHasInAPageIsNotSentByItself(t *testing.T) {
-	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	ns, scan := beside(t)
 	batched(t, ns)
 	once, busy := builder.WebhookEndpoint("once-paged").In(ns).Batched().Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, once, busy)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -28,7 +27,7 @@ func phase(t *testing.T, scan *v1alpha1.Scan, phase v1alpha1.ScanPhase, reason s
 }
 
 func TestPhaseFollowsTheImporter(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	shared.Start(t, env)
 	ns := env.Namespace(t)
 	scan := builder.Scan("s-1", time.Now()).In(ns).Build()
 	failed := builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build()
@@ -51,7 +50,7 @@ func TestPhaseFollowsTheImporter(t *testing.T) {
 
 // The Review's events report what the scan of a pull request did; its end is recorded nevertheless.
 func TestAScanOfAPullRequestIsNoEvent(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	shared.Start(t, env)
 	ns := env.Namespace(t)
 	ended := builder.Scan("s-1", time.Now()).In(ns).OfPullRequest("r-1", 7).Ended(time.Now(), v1alpha1.ScanSucceeded).Build()
 	dead := builder.Scan("s-2", time.Now()).In(ns).OfPullRequest("r-1", 7).Mutate(func(s *v1alpha1.Scan) {
@@ -68,7 +67,7 @@ func TestAScanOfAPullRequestIsNoEvent(t *testing.T) {
 }
 
 func TestScanWithNoEndIsAbandonedByTheClockAlone(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	shared.Start(t, env)
 	ns := env.Namespace(t)
 	// Two seconds of its hour are left.
 	scan := testenv.Create(t, env, builder.Scan("s-1", time.Now().Add(2*time.Second-v1alpha1.ScanAbandonedAfter)).In(ns).Build())

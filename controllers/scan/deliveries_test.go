@@ -55,7 +55,7 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 }
 
 func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	shared.Start(t, env)
 	ns := env.Namespace(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("all").In(ns).Build())
 	// It was overdue long before it was recorded.
@@ -74,7 +74,7 @@ func TestAScanThatIsGivenUpAndItsLateEndAreSent(t *testing.T) {
 
 // Without a subscriber, the end of a scan causes one write, and no delivery is owed.
 func TestAnEndThatNobodyAsksForIsOneWrite(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	shared.Start(t, env)
 	ns := env.Namespace(t)
 	env.Create(t, builder.WebhookEndpoint("findings").In(ns).Events("finding.*").Build())
 	g := NewWithT(t)

@@ -21,7 +21,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -94,7 +93,7 @@ func importing(t *testing.T) (*v1alpha1.Scan, *coordinationv1.Lease) {
 }
 
 func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	shared.Start(t, env)
 	scan, _ := importing(t)
 	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
 	g := NewWithT(t)
@@ -108,7 +107,7 @@ func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
 }
 
 func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	shared.Start(t, env)
 	for name, c := range map[string]struct {
 		lose func(*coordinationv1.Lease) error
 		says string

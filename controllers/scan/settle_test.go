@@ -51,7 +51,7 @@ func TestAScanIsSettledOnceEachStatusHasFollowed(t *testing.T) {
 	g.Expect(pending.Reason).To(Equal(v1alpha1.ReasonStatusesPending))
 	stop()
 
-	controllertest.Start(t, env, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	controllertest.Start(t, env, both...)
 	done := isSettled(t, scan, metav1.ConditionTrue)
 	g.Expect(done.Reason).To(Equal(v1alpha1.ReasonStatusesRecorded))
 	g.Expect(testenv.Get(t, g, env, last).Status.ObservedGeneration).To(Equal(last.Generation))
@@ -59,7 +59,7 @@ func TestAScanIsSettledOnceEachStatusHasFollowed(t *testing.T) {
 
 // The watch of scans may be ahead of that of findings: what is not seen yet is not recorded either.
 func TestAScanIsNotSettledBeforeItsLastChangeIsSeen(t *testing.T) {
-	ns, scan, _ := started(t, Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
+	ns, scan := beside(t)
 	unseen := scanned(ns, "f-unseen")
 	unseen.ResourceVersion = "1"
 	endNow(t, scan, unseen)
@@ -92,7 +92,7 @@ func TestAScanIsSettledThoughItsPagesCannotBeMade(t *testing.T) {
 
 // A rescan without a difference costs no further write.
 func TestAScanThatChangedNothingIsSettledWhenItEnds(t *testing.T) {
-	_, scan, _ := started(t, Settings{}.SetupWithManager)
+	_, scan := beside(t)
 	patch := fmt.Sprintf(`{"spec":{"completedAt":%q,"outcome":"Succeeded","counts":{"unchanged":7}}}`,
 		time.Now().UTC().Format(time.RFC3339))
 	env.Patch(t, scan, patch)
