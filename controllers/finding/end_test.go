@@ -73,7 +73,7 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 }
 
 func TestTheEndOfADecisionIsAnEvent(t *testing.T) {
-	ns, _ := started(t, Settings{}.SetupWithManager)
+	ns := beside(t, storing)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	testenv.AwaitObserved(t, env, finding)

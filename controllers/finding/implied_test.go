@@ -30,7 +30,7 @@ import (
 // With implied statuses, an open finding is written by its scanner alone, and shows its state nevertheless. Its first
 // change is recorded as if the status had been stored before.
 func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
-	ns, _ := started(t, Settings{Implied: NewImplied()}.SetupWithManager)
+	ns := beside(t, implying)
 	g := NewWithT(t)
 	plain, muted := builder.Finding("f-1").In(ns).Build(), builder.Finding("f-2").In(ns).Build()
 	env.Create(t, plain, muted)
@@ -56,7 +56,7 @@ func TestAnOpenFindingNeedsNoStoredStatus(t *testing.T) {
 // What follows from anything but the creation is stored: a missing project, and that an endpoint is not to be sent the
 // creation, which it could ask for later, or gets it in a page.
 func TestAStatusThatSaysMoreIsStored(t *testing.T) {
-	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+	implying.Start(t, env)
 	astray := testenv.Create(t, env, builder.Finding("f-1").In(env.Namespace(t)).Build())
 	for _, endpoint := range []*builder.WebhookEndpointBuilder{
 		builder.WebhookEndpoint("e").Events("finding.closed"), builder.WebhookEndpoint("e").Batched(),
@@ -77,22 +77,20 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	testenv.AwaitReason(t, env, astray, v1alpha1.ReasonRepositoryNotFound)
 }
 
-// leftTold starts the controllers, and creates an endpoint "all" and a finding. It returns once the delivery of the
-// creation is all that records it.
-func leftTold(t *testing.T) (finding *v1alpha1.Finding, left *implied.Statuses, stop func()) {
+// leftTold creates an endpoint "all" and a finding, and returns once the delivery of the creation is all that records
+// it.
+func leftTold(t *testing.T, left *implied.Statuses) *v1alpha1.Finding {
 	t.Helper()
-	left = NewImplied()
-	stop = controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
 	ns := places(t)
 	receive(t, ns, "all", nil)
-	finding = testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	created := finding.ResourceVersion
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
 		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
 	})
 	NewWithT(t).Expect(finding.ResourceVersion).To(Equal(created), "somebody wrote it")
-	return finding, left, stop
+	return finding
 }
 
 // deleteDeliveries deletes the namespace's deliveries as a user does.
@@ -104,14 +102,16 @@ func deleteDeliveries(t *testing.T, ns string) {
 // The delivery is the record that a creation was sent. It is sent once, over restarts and whatever happens next, and an
 // endpoint that has it needs no status even if it asks for something else now.
 func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
-	finding, _, stop := leftTold(t)
+	left := NewImplied()
+	stop := controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	finding := leftTold(t, left)
 	ns, g := finding.Namespace, NewWithT(t)
 	stop()
 	endpoint := testenv.Get(t, g, env, builder.WebhookEndpoint("all").In(ns).Build())
 	endpoint.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.triaged"}
 	harness.Must(t, env.Client.Update(t.Context(), endpoint))
 
-	left := NewImplied()
+	left = NewImplied()
 	controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
 	harness.Eventually(t, func(g Gomega) { g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue()) })
 	g.Expect(finding.Status.UpdatedAt).To(BeNil())
@@ -150,7 +150,9 @@ func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
 // A creation that an endpoint gets only after its backlog is sent then, once, over a restart too, and needs no status
 // until the finding changes.
 func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
-	ns, busy, left, stop := heldBackBy(t)
+	left := NewImplied()
+	stop := controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	ns, busy := overloaded(t)
 	receive(t, ns, "well", nil)
 	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	g, created := NewWithT(t), f.ResourceVersion
@@ -180,27 +182,19 @@ func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 }
 
-// A finding's creation waits for the backlog of an endpoint.
-func TestACreationThatIsOwed(t *testing.T) {
-	left := NewImplied()
-	controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
-	for what, test := range map[string]func(*testing.T, *v1alpha1.Finding, *v1alpha1.WebhookEndpoint, *implied.Statuses){
-		"is no longer once the endpoint goes":                   isNoLongerOwed,
-		"is not sent later if the endpoint stops asking for it": isNotSentLater,
-		"is stored if the endpoint begins to batch":             isStored,
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel() // each waits until what owes sleeps
-			ns, busy := overloaded(t)
-			finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-			harness.Eventually(t, func(g Gomega) { g.Expect(left.Owes(finding)).To(BeTrue()) })
-			controllertest.AwaitLastRequeue(t)
-			test(t, finding, testenv.Get(t, NewWithT(t), env, busy), left)
-		})
-	}
+// owedTo returns a finding whose creation waits for the backlog of the endpoint.
+func owedTo(t *testing.T) (*v1alpha1.Finding, *v1alpha1.WebhookEndpoint) {
+	t.Helper()
+	implying.Start(t, env)
+	ns, busy := overloaded(t)
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
+	harness.Eventually(t, func(g Gomega) { g.Expect(left.Owes(finding)).To(BeTrue()) })
+	controllertest.AwaitLastRequeue(t)
+	return finding, testenv.Get(t, NewWithT(t), env, busy)
 }
 
-func isNoLongerOwed(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.WebhookEndpoint, left *implied.Statuses) {
+func TestACreationIsNoLongerOwedOnceTheEndpointGoes(t *testing.T) {
+	finding, busy := owedTo(t)
 	created := finding.ResourceVersion
 	harness.Must(t, env.Client.Delete(t.Context(), busy))
 	harness.Eventually(t, func(g Gomega) {
@@ -212,7 +206,8 @@ func isNoLongerOwed(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.Webh
 
 // An endpoint that stops asking for creations during its backlog does not get one that it asks for again later: the
 // status says so.
-func isNotSentLater(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.WebhookEndpoint, _ *implied.Statuses) {
+func TestAnOwedCreationIsNotSentLaterIfTheEndpointStopsAskingForIt(t *testing.T) {
+	finding, busy := owedTo(t)
 	busy.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.closed"}
 	harness.Must(t, env.Client.Update(t.Context(), busy))
 	caughtUp(t, finding, 1)
@@ -225,7 +220,8 @@ func isNotSentLater(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.Webh
 }
 
 // Pages need the transition in a status.
-func isStored(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.WebhookEndpoint, left *implied.Statuses) {
+func TestAnOwedCreationIsStoredIfTheEndpointBeginsToBatch(t *testing.T) {
+	finding, busy := owedTo(t)
 	busy.Spec.Batch = v1alpha1.WebhookBatchPerScan
 	harness.Must(t, env.Client.Update(t.Context(), busy))
 	testenv.AwaitObserved(t, env, finding)
@@ -240,7 +236,9 @@ func isStored(t *testing.T, finding *v1alpha1.Finding, busy *v1alpha1.WebhookEnd
 func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 	for reason, deleted := range map[string]bool{"retention requests it": false, "somebody deletes it": true} {
 		t.Run(reason, func(t *testing.T) {
-			finding, left, stop := leftTold(t)
+			left := NewImplied()
+			stop := controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+			finding := leftTold(t, left)
 			ns, g := finding.Namespace, NewWithT(t)
 			if deleted {
 				deleteDeliveries(t, ns)
@@ -263,7 +261,8 @@ func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 
 // A change that comes before the status does not bring back a delivery that was deleted.
 func TestALostDeliveryIsNotMadeAgainByAChange(t *testing.T) {
-	finding, left, _ := leftTold(t)
+	implying.Start(t, env)
+	finding := leftTold(t, left)
 	g := NewWithT(t)
 	deleteDeliveries(t, finding.Namespace)
 	harness.Eventually(t, func(g Gomega) { g.Expect(left.IsRequested(finding)).To(BeTrue()) })
@@ -275,7 +274,8 @@ func TestALostDeliveryIsNotMadeAgainByAChange(t *testing.T) {
 
 // A rescan that adds only evidence is no change of the facts, of a finding without a status neither.
 func TestARescanThatChangesNoFactsSendsNothingOfAFindingWithoutAStatus(t *testing.T) {
-	finding, _, _ := leftTold(t)
+	implying.Start(t, env)
+	finding := leftTold(t, left)
 	g := NewWithT(t)
 	env.Patch(t, finding, `{"spec":{"evidence":"{}"}}`)
 	caughtUp(t, finding, 1)
@@ -311,13 +311,12 @@ func TestAChangeOfAFindingWithoutAStatusIsRecordedWhicheverWay(t *testing.T) {
 
 // A finding may be left before the cache shows an endpoint that is older than the finding.
 func TestAnEndpointGetsAFindingThatWasLeftBeforeTheCacheShowedIt(t *testing.T) {
-	statuses := NewImplied()
-	ns, _ := started(t, Settings{Implied: statuses}.SetupWithManager)
+	ns := beside(t, implying)
 	g := NewWithT(t)
 	before, later := createdAt(t, ns, "f-before", time.Now().Add(-time.Hour)), createdAt(t, ns, "f-later", time.Now().Add(time.Hour))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(statuses.Suffice(testenv.Get(t, g, env, before))).To(BeTrue())
-		g.Expect(statuses.Suffice(testenv.Get(t, g, env, later))).To(BeTrue())
+		g.Expect(left.Suffice(testenv.Get(t, g, env, before))).To(BeTrue())
+		g.Expect(left.Suffice(testenv.Get(t, g, env, later))).To(BeTrue())
 	})
 	receive(t, ns, "all", nil)
 	harness.Eventually(t, func(g Gomega) {
@@ -337,7 +336,7 @@ func createdAt(t *testing.T, ns, name string, at time.Time) *v1alpha1.Finding {
 
 // A status that says that the project is missing stays, and says so when the project is back.
 func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
-	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+	implying.Start(t, env)
 	ns := env.Namespace(t)
 	left, _ := leftWithoutStatus(t, ns)
 	ready := func(status metav1.ConditionStatus) {
@@ -356,7 +355,7 @@ func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
 
 // An endpoint receives nothing from before its creation: of a finding without a status neither.
 func TestALaterEndpointReceivesNoCreationThatWasImplied(t *testing.T) {
-	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+	implying.Start(t, env)
 	ns := env.Namespace(t)
 	left, seen := leftWithoutStatus(t, ns)
 	harness.Eventually(t, func(g Gomega) { // times are whole seconds

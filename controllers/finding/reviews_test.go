@@ -18,7 +18,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
-	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -59,7 +58,7 @@ func shows(t *testing.T, reason string, f *v1alpha1.Finding, state v1alpha1.Find
 }
 
 func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *testing.T) {
-	ns, _ := started(t, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
+	ns := beside(t, storing)
 	g := NewWithT(t)
 	f := inBase(ns, "f-1", "md5")
 	issue, other := inPullRequest("i-1", f), inPullRequest("i-2", inBase(ns, "f-2", "sha1"))
@@ -110,7 +109,7 @@ func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *test
 }
 
 func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
-	ns, _ := started(t, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
+	ns := beside(t, storing)
 	f := inBase(ns, "f-1", "md5")
 	issue := inPullRequest("i-1", f)
 	env.Create(t, issue, f)
@@ -126,7 +125,7 @@ func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
 
 // The scanner of the base branch may report another of its names than that of the pull request.
 func TestTheVerdictStaysUnderAnotherNameOfTheTool(t *testing.T) {
-	ns, _ := started(t, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
+	ns := beside(t, storing)
 	f := inBase(ns, "f-1", "md5")
 	f.Spec.Tool = "Semgrep OSS"
 	issue := inPullRequest("i-1", f)
@@ -149,7 +148,7 @@ func TestTheVerdictStaysUnderAnotherNameOfTheTool(t *testing.T) {
 
 // If two findings differ only in their lines, it is unknown which one the decision was about.
 func TestNoFindingShowsADecisionThatMayBeAboutAnother(t *testing.T) {
-	ns, _ := started(t, Settings{}.SetupWithManager, reviewissue.SetupWithManager)
+	ns := beside(t, storing)
 	f := inBase(ns, "f-1", "md5")
 	issue := inPullRequest("i-1", f)
 	env.Create(t, issue, f)

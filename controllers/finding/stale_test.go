@@ -13,7 +13,7 @@ import (
 )
 
 func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
-	ns, _ := started(t, Settings{}.SetupWithManager)
+	ns := beside(t, storing)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
 	testenv.AwaitObserved(t, env, finding)
 	g := NewWithT(t)
@@ -38,7 +38,7 @@ func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
 }
 
 func TestASuppressionIsAnEventOfTheFinding(t *testing.T) {
-	ns, _ := started(t, Settings{}.SetupWithManager)
+	ns := beside(t, storing)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
 	testenv.AwaitObserved(t, env, finding)

@@ -1,11 +1,29 @@
 package finding
 
 import (
+	"context"
 	"testing"
 
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
+	"github.com/appsec-dev/findings-operator/controllers/reviewissue"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-var env *testenv.Environment
+var (
+	env *testenv.Environment
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+	// storing stores all statuses, and implying only those that do not follow from the creation of a finding: left
+	// holds the findings without.
+	storing  = controllertest.Share(Settings{}.SetupWithManager, reviewissue.SetupWithManager)
+	implying = controllertest.Share(func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		left = NewImplied()
+		return Settings{Implied: left}.SetupWithManager(ctx, mgr, options)
+	})
+	left *implied.Statuses
+)
+
+func TestMain(m *testing.M) { controllertest.Main(m, &env) }

@@ -136,6 +136,13 @@ func started(t *testing.T, setups ...controllertest.Setup) (namespace string, st
 	return places(t), stop
 }
 
+// beside is places with shared controllers.
+func beside(t *testing.T, controllers *controllertest.Shared) (namespace string) {
+	t.Helper()
+	controllers.Start(t, env)
+	return places(t)
+}
+
 // places makes a namespace with the objects that its findings refer to.
 func places(t *testing.T) (namespace string) {
 	t.Helper()
@@ -194,7 +201,7 @@ func makeMarker(t *testing.T, namespace, endpoint string) {
 }
 
 func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
-	ns, _ := started(t, Settings{}.SetupWithManager)
+	ns := beside(t, storing)
 	all := receive(t, ns, "all", nil)
 	receive(t, ns, "closed", func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.closed", "scan.*"}
@@ -231,7 +238,7 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 
 // Each endpoint makes one more write of every change, and all organizations wait for it.
 func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
-	ns, _ := started(t, Settings{Implied: NewImplied()}.SetupWithManager)
+	ns := beside(t, implying)
 	for i := range webhooks.MaxServed {
 		receive(t, ns, fmt.Sprintf("e-%02d", i), func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = i != 0 })
 	}
@@ -506,15 +513,6 @@ func reconcileBehind(t *testing.T, old *v1alpha1.Finding) (result ctrl.Result, e
 	return result, err
 }
 
-// heldBackBy starts the controller, and returns an endpoint that is overloaded.
-func heldBackBy(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint, left *implied.Statuses, stop func()) {
-	t.Helper()
-	left = NewImplied()
-	stop = controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
-	namespace, busy = overloaded(t)
-	return namespace, busy, left, stop
-}
-
 // overloaded returns an endpoint with so many pending deliveries that it gets no more.
 func overloaded(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint) {
 	t.Helper()
@@ -524,22 +522,9 @@ func overloaded(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint)
 	return namespace, busy
 }
 
-func TestABacklog(t *testing.T) {
-	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
-	for what, test := range map[string]func(*testing.T, string, *v1alpha1.WebhookEndpoint){
-		"holds back and is caught up with":           holdsBack,
-		"lets single decisions through":              letsSingleDecisionsThrough,
-		"leaves nothing owed once its endpoint goes": leavesNothingOwed,
-	} {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel() // each waits until what owes sleeps
-			ns, busy := overloaded(t)
-			test(t, ns, busy)
-		})
-	}
-}
-
-func holdsBack(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
+func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
+	implying.Start(t, env)
+	ns, busy := overloaded(t)
 	receive(t, ns, "well", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
 	harness.Eventually(t, func(g Gomega) {
@@ -557,7 +542,9 @@ func holdsBack(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
 }
 
 // First twice as many deliveries are pending as may, then fewer.
-func letsSingleDecisionsThrough(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
+func TestABacklogLetsSingleDecisionsThrough(t *testing.T) {
+	implying.Start(t, env)
+	ns, busy := overloaded(t)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	triage(t, finding, "x")
 	testenv.AwaitObserved(t, env, finding)
@@ -576,7 +563,9 @@ func letsSingleDecisionsThrough(t *testing.T, ns string, busy *v1alpha1.WebhookE
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
 }
 
-func leavesNothingOwed(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) {
+func TestABacklogLeavesNothingOwedOnceItsEndpointGoes(t *testing.T) {
+	implying.Start(t, env)
+	ns, busy := overloaded(t)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
 	testenv.AwaitObserved(t, env, finding)
 	g := NewWithT(t)
@@ -588,7 +577,8 @@ func leavesNothingOwed(t *testing.T, ns string, busy *v1alpha1.WebhookEndpoint) 
 
 // A full status is emitted despite a backlog: no owed transition is dropped.
 func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
-	ns, busy, _, _ := heldBackBy(t)
+	implying.Start(t, env)
+	ns, busy := overloaded(t)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	g := NewWithT(t)
 	last := int64(1)
@@ -611,7 +601,7 @@ func TestAFullStatusIsEmittedWhateverTheBacklog(t *testing.T) {
 }
 
 func TestWhatAQuotaRefusesIsMadeWhenThereIsRoom(t *testing.T) {
-	ns, _ := started(t, Settings{Implied: NewImplied()}.SetupWithManager)
+	ns := beside(t, implying)
 	receive(t, ns, "all", nil)
 	quota := env.UseUp(t, "count/webhookdeliveries.appsec.dev", builder.WebhookDelivery("probe", time.Now()).In(ns).Build())
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())

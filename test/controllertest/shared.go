@@ -27,36 +27,48 @@ func Main(m *testing.M, env **testenv.Environment) {
 // Shared are controllers that tests use at the same time, each in namespaces of its own.
 type Shared struct {
 	setups []Setup
-
-	mutex sync.Mutex
-	users int
-	stop  func() error
+	users  int
+	stop   func() error
 }
+
+// turn guards inUse, the controllers that run: others would reconcile the same objects.
+var (
+	turn  = sync.NewCond(&sync.Mutex{})
+	inUse *Shared
+)
 
 // Share returns controllers that tests can use at the same time.
 func Share(setups ...Setup) *Shared { return &Shared{setups: setups} }
 
 // Start makes the test parallel, and runs the controllers until the last test that uses them has ended. Tests that start
-// controllers of their own end before: they are not parallel.
+// controllers of their own are not parallel, and end before. A test that uses one of several Shared has no parallel
+// subtests: tests that wait for other controllers could take all their places.
 func (s *Shared) Start(t *testing.T, env *testenv.Environment) {
 	t.Helper()
 	t.Parallel()
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	if s.users == 0 {
+	turn.L.Lock()
+	defer turn.L.Unlock()
+	for inUse != nil && inUse != s {
+		turn.Wait()
+	}
+	if inUse == nil {
 		stop, err := Run(env, s.setups...)
 		harness.Must(t, err)
-		s.stop = stop
+		inUse, s.stop = s, stop
 	}
 	s.users++
-	t.Cleanup(func() {
-		s.mutex.Lock()
-		defer s.mutex.Unlock()
-		if s.users--; s.users > 0 {
-			return
-		}
-		if err := s.stop(); err != nil {
-			t.Errorf("the manager stopped with %v", err)
-		}
-	})
+	t.Cleanup(func() { s.leave(t) })
+}
+
+func (s *Shared) leave(t *testing.T) {
+	turn.L.Lock()
+	defer turn.L.Unlock()
+	if s.users--; s.users > 0 {
+		return
+	}
+	inUse = nil
+	turn.Broadcast()
+	if err := s.stop(); err != nil {
+		t.Errorf("the manager stopped with %v", err)
+	}
 }
