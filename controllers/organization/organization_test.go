@@ -257,7 +257,7 @@ func TestForgedRoleReferenceIsReplacedAtTheStart(t *testing.T) {
 	forged := binding("org-forged", viewerRole)
 	forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 	env.Create(t, forged)
-	start(t)
+	startAlone(t)
 	testenv.AwaitReady(t, env, organization)
 	harness.Same(t, "the role that the binding grants", viewerRole, testenv.Get(t, NewWithT(t), env, binding("org-forged", viewerRole)).RoleRef.Name)
 }
@@ -334,7 +334,7 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 }
 
 func TestReconciledOrganizationIsNotWritten(t *testing.T) {
-	stop := start(t)
+	stop := startAlone(t)
 	organization := testenv.CreateReady(t, env, builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(10))}
 	}).Build())
@@ -343,14 +343,14 @@ func TestReconciledOrganizationIsNotWritten(t *testing.T) {
 	before := env.Versions(t, objects...)
 	stop()
 	// A start reconciles everything; the new organization shows when that is done.
-	start(t)
+	startAlone(t)
 	readyOrganization(t, "calm-marker")
 	harness.Same(t, "what is stored", before, env.Versions(t, objects...))
 }
 
 func TestTwoControllersMakeOneNamespace(t *testing.T) {
-	start(t)
-	start(t)
+	startAlone(t)
+	startAlone(t)
 	for i := range 10 {
 		organization := readyOrganization(t, fmt.Sprintf("raced-%d", i))
 		namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: organization.Status.Namespace}})

@@ -98,7 +98,7 @@ func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
 // With Kubernetes' own quota controller, which counts, and the API server, which refuses.
 func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	env.StartControllerManager(t, "resourcequota-controller")
-	start(t)
+	startAlone(t)
 	organization := testenv.CreateReady(t, env, builder.Organization("used-up").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(2)), Projects: new(int64(100))}
 	}).Build())

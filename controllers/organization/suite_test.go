@@ -14,10 +14,17 @@ import (
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+var shared = controllertest.Share(SetupWithManager)
 
-// start runs the controller as the service account that it has in a cluster.
-func start(t *testing.T) (stop func()) {
+func TestMain(m *testing.M) { controllertest.Main(m, &env) }
+
+// start runs the controller. The test is parallel to others.
+func start(t *testing.T) {
+	t.Helper()
+	shared.Start(t, env)
+}
+
+func startAlone(t *testing.T) (stop func()) {
 	t.Helper()
 	return controllertest.Start(t, env, SetupWithManager)
 }
