@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -141,7 +142,7 @@ func TestBacklogsAreAddedUp(t *testing.T) {
 
 // The condition is set above the bound and removed below half of it, with one write each.
 func TestTooManyDeliveriesThatWait(t *testing.T) {
-	startWith(t, Settings{MaxPending: 6})
+	controllertest.Start(t, env, Settings{MaxPending: 6}.SetupWithManager)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)

@@ -262,7 +262,7 @@ func TestARefusedSecretIsTriedAgainSoon(t *testing.T) {
 
 // A Secret of this type must hold more than a signing secret.
 func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
-	stop := start(t)
+	stop := startAlone(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	stop()
@@ -271,7 +271,7 @@ func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
 	typed.ResourceVersion, typed.Type = "", corev1.SecretTypeSSHAuth
 	typed.Data[corev1.SSHAuthPrivateKey] = []byte("a key")
 	env.Create(t, typed)
-	start(t)
+	startAlone(t)
 	testenv.Change(t, env, endpoint, rotate(1, 0))
 	ready := testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotWritten)
 	g.Expect(ready.Message).To(ContainSubstring("stays in use"))
@@ -300,7 +300,7 @@ func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 }
 
 func TestThePingIsMadeOnce(t *testing.T) {
-	stop := start(t)
+	stop := startAlone(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	pings := deliveries(t, g, ns)
@@ -314,7 +314,7 @@ func TestThePingIsMadeOnce(t *testing.T) {
 	// After the ping is retired it is not made again, neither now nor after a restart.
 	g.Expect(env.Client.Delete(t.Context(), &pings[0])).To(Succeed())
 	stop()
-	start(t)
+	startAlone(t)
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = []v1alpha1.WebhookEventPattern{"*"} })
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
@@ -327,7 +327,7 @@ func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
 	d, err := webhooks.NewDelivery(webhooks.Ping(endpoint, time.Now()), endpoint)
 	g.Expect(err).NotTo(HaveOccurred())
 	env.Create(t, d)
-	start(t)
+	startAlone(t)
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(endpoint.Status.PingedAt).NotTo(BeNil())
 	g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
@@ -388,7 +388,7 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 
 // Creating an endpoint causes one status write, and no more.
 func TestOneWriteForANewEndpoint(t *testing.T) {
-	start(t)
+	startAlone(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
 	endpoint := newEndpoint(t, ns)

@@ -17,15 +17,20 @@ import (
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+var (
+	settings = Settings{SecretPoll: time.Second}
+	shared   = controllertest.Share(settings.SetupWithManager)
+)
 
-// start runs the controller as the service account that it has in a cluster.
-func start(t *testing.T) (stop func()) {
+func TestMain(m *testing.M) { controllertest.Main(m, &env) }
+
+// start runs the controller. The test is parallel to others.
+func start(t *testing.T) {
 	t.Helper()
-	return startWith(t, Settings{SecretPoll: time.Second})
+	shared.Start(t, env)
 }
 
-func startWith(t *testing.T, settings Settings) (stop func()) {
+func startAlone(t *testing.T) (stop func()) {
 	t.Helper()
 	return controllertest.Start(t, env, settings.SetupWithManager)
 }
