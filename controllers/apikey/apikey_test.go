@@ -134,7 +134,7 @@ func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 
 // The loss of the signing key must not give an expired key a new lifetime.
 func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
-	start(t)
+	startAlone(t)
 	key := newKey(t, "unrevived")
 	_, claims := waitUntilIssued(t, key)
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
@@ -405,7 +405,7 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 // No user asked for another token, so clients' copies keep working.
 func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 	noSigningKey(t)
-	start(t)
+	startAlone(t)
 	key := newKey(t, "frozen")
 	_, claims := waitUntilIssued(t, key)
 	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) {
@@ -475,12 +475,12 @@ func makeIrreplaceable(t *testing.T, secret *corev1.Secret) {
 
 func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
 	for name, hinder := range map[string]func(*testing.T, *corev1.Secret){"typed": makeTyped, "irreplaceable": makeIrreplaceable} {
-		stop := start(t)
+		stop := startAlone(t)
 		key := newKey(t, name)
 		_, claims := waitUntilIssued(t, key)
 		stop()
 		hinder(t, testenv.Get(t, NewWithT(t), env, tokenSecret(key)))
-		stop = start(t)
+		stop = startAlone(t)
 		disabled := name == "typed"
 		change(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled, s.Rotation = disabled, &v1alpha1.APIKeyRotation{Serial: 1} })
 		testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
@@ -522,19 +522,19 @@ func forget(t *testing.T, key *v1alpha1.APIKey, to v1alpha1.APIKeyStatus) {
 }
 
 func TestTokenWhoseStatusWasLostIsTakenOver(t *testing.T) {
-	stop := start(t)
+	stop := startAlone(t)
 	key := newKey(t, "crashed")
 	before, _ := waitUntilIssued(t, key)
 	stop()
 	forget(t, key, v1alpha1.APIKeyStatus{})
-	start(t)
+	startAlone(t)
 	if after, _ := waitUntilIssued(t, key); after != before {
 		t.Error("the client's token was replaced")
 	}
 }
 
 func TestRotationWhoseStatusWasLostIsTakenOver(t *testing.T) {
-	stop := start(t)
+	stop := startAlone(t)
 	key := newKey(t, "crashed-rotation")
 	_, first := waitUntilIssued(t, key)
 	unrotated := *key.Status.DeepCopy()
@@ -544,7 +544,7 @@ func TestRotationWhoseStatusWasLostIsTakenOver(t *testing.T) {
 	before, _ := waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.RotationSerial).To(Equal(int64(1))) })
 	stop()
 	forget(t, key, unrotated)
-	start(t)
+	startAlone(t)
 	after, _ := waitUntilIssued(t, key, rotated(key, 1, first.ID))
 	if after != before {
 		t.Error("the rotation was done twice")
@@ -552,7 +552,7 @@ func TestRotationWhoseStatusWasLostIsTakenOver(t *testing.T) {
 }
 
 func TestRotationAskedForDuringACrashComesAfterTheTakeOver(t *testing.T) {
-	stop := start(t)
+	stop := startAlone(t)
 	key := newKey(t, "crashed-twice")
 	waitUntilIssued(t, key)
 	unrotated := *key.Status.DeepCopy()
@@ -562,7 +562,7 @@ func TestRotationAskedForDuringACrashComesAfterTheTakeOver(t *testing.T) {
 	stop()
 	forget(t, key, unrotated)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 2 })
-	start(t)
+	startAlone(t)
 	waitUntilIssued(t, key, rotated(key, 2, second.ID))
 }
 
@@ -581,7 +581,7 @@ func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
 
 func TestSecretGoesWithItsKey(t *testing.T) {
 	env.StartControllerManager(t, "garbage-collector-controller")
-	start(t)
+	startAlone(t)
 	key := newKey(t, "collected")
 	waitUntilIssued(t, key)
 	harness.Must(t, env.Client.Delete(t.Context(), key))
@@ -589,14 +589,14 @@ func TestSecretGoesWithItsKey(t *testing.T) {
 }
 
 func TestReconciledKeyIsNotWritten(t *testing.T) {
-	stop := start(t)
+	stop := startAlone(t)
 	key := newKey(t, "calm")
 	waitUntilIssued(t, key)
 	objects := []client.Object{key, tokenSecret(key), signingSecret(), signingConfigMap()}
 	before := env.Versions(t, objects...)
 	stop()
 	// A start reconciles everything; the new key shows when that is done.
-	start(t)
+	startAlone(t)
 	marker := testenv.Create(t, env, builder.APIKey("marker").In(key.Namespace).Build())
 	waitUntilIssued(t, marker)
 	harness.Same(t, "what is stored", before, env.Versions(t, objects...))
@@ -619,7 +619,7 @@ func TestLastUseSurvivesAReconcile(t *testing.T) {
 }
 
 func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
-	start(t)
+	startAlone(t)
 	key := newKey(t, "published")
 	before, _ := waitUntilIssued(t, key)
 	private := testenv.Get(t, NewWithT(t), env, signingSecret())
@@ -642,7 +642,7 @@ func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
 
 // Removing the signing key is the response to a leak.
 func TestRemovedSigningKeyEndsEveryToken(t *testing.T) {
-	start(t)
+	startAlone(t)
 	namespace := env.Organization(t, "resigned")
 	keys := []*v1alpha1.APIKey{builder.APIKey("a").In(namespace).Build(), builder.APIKey("b").In(namespace).Build()}
 	before := map[string]string{}

@@ -18,12 +18,23 @@ import (
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+var (
+	settings = Settings{Namespace: testenv.SystemNamespace, ConflictRetry: time.Second}
+	shared   = controllertest.Share(settings.SetupWithManager)
+)
 
-// start runs the controller as the service account that it has in a cluster.
-func start(t *testing.T) (stop func()) {
+func TestMain(m *testing.M) { controllertest.Main(m, &env) }
+
+// start runs the controller. The test is parallel to others.
+func start(t *testing.T) {
 	t.Helper()
-	return controllertest.Start(t, env, Settings{Namespace: testenv.SystemNamespace, ConflictRetry: time.Second}.SetupWithManager)
+	shared.Start(t, env)
+}
+
+// startAlone is start for a test that changes the signing key, which all keys share, or that stops the controller.
+func startAlone(t *testing.T) (stop func()) {
+	t.Helper()
+	return controllertest.Start(t, env, settings.SetupWithManager)
 }
 
 // change applies a change to the current key, and retries on conflicts.
