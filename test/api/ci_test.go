@@ -441,6 +441,7 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 
 // 429 is tried again when it says, 500 and a lost connection after a while.
 func TestTheScriptForCITriesAgain(t *testing.T) {
+	t.Parallel() // it mostly waits
 	o, j := newJob(t)
 	target, err := url.Parse(facade.url(""))
 	harness.Must(t, err)

@@ -110,40 +110,31 @@ func TestWithoutTheAPIServerReadsGoOnUntilKeysAreStale(t *testing.T) {
 	c.patch("/v1/findings/f-1", `{"user_status":"muted"}`).wants(200, "a write again")
 }
 
-func TestHealthIsOnAPortOfItsOwn(t *testing.T) {
-	for path, want := range map[string]string{
-		"/healthz": "ok",
-		"/readyz":  "[+] keys\n[+] read model\n[+] not stopping\n",
-	} {
-		status, body, err := facade.health(t.Context(), path)
-		if err != nil || status != http.StatusOK || !strings.Contains(body, want) {
-			t.Errorf("%s: %d %q, %v", path, status, body, err)
-		}
-	}
-	if status, _, err := facade.health(t.Context(), "/v1/findings"); err != nil || status != http.StatusNotFound {
-		t.Errorf("the REST API on the health port: %d, %v", status, err)
-	}
-}
-
-func TestAFacadeThatCannotReachTheAPIServerIsNotReady(t *testing.T) {
+func TestAFacadeIsReadyOnceItHasReachedTheAPIServer(t *testing.T) {
 	t.Parallel() // it mostly waits
 	l := &line{cut: true}
 	s := ownServer(t, apiserver.Options{}, func(config *rest.Config) { config.Dial = l.dial })
-	status, body, err := s.health(t.Context(), "/readyz")
-	if err != nil || status != http.StatusServiceUnavailable || !strings.Contains(body, "[-] read model") {
-		t.Errorf("readyz: %d %q, %v", status, body, err)
+	on := func(path string, want int, parts ...string) {
+		t.Helper()
+		status, body, err := s.health(t.Context(), path)
+		harness.Must(t, err)
+		harness.Same(t, path, want, status)
+		for _, part := range parts {
+			if !strings.Contains(body, part) {
+				t.Errorf("%s answers %q, want %q in it", path, body, part)
+			}
+		}
 	}
-	if status, _, err := s.health(t.Context(), "/healthz"); err != nil || status != http.StatusOK {
-		t.Errorf("healthz: %d, %v", status, err)
-	}
-	c := newCaller(t, s, newOrganization(t).issue("ci"))
-	c.get("/v1/findings").wants(500, "a facade that knows no keys yet")
+	on("/readyz", http.StatusServiceUnavailable, "[-] read model")
+	on("/healthz", http.StatusOK, "ok")
 	l.set(false)
 	harness.NoError(t, "wait until it is ready", s.waitUntilReady(t.Context()))
-	c.get("/v1/findings").wants(200, "a facade that is ready")
+	on("/readyz", http.StatusOK, "[+] keys\n[+] read model\n[+] not stopping\n")
+	on("/v1/findings", http.StatusNotFound) // the REST API has another port
+	newOrganization(t).on(s).key("ci").get("/v1/findings").wants(200, "a facade that is ready")
 }
 
-func TestMetricsCountRequestsByRoute(t *testing.T) {
+func TestMetricsShowRequestsByRouteAndTheReadModel(t *testing.T) {
 	s := ownServer(t, apiserver.Options{})
 	harness.Must(t, s.waitUntilReady(t.Context()))
 	o := newOrganization(t).on(s)
@@ -152,22 +143,33 @@ func TestMetricsCountRequestsByRoute(t *testing.T) {
 	c.get(pathOf(f))
 	c.get("/made/up/by/a/client")
 	c.do("MADEUP", "/v1/findings", "")
-	_, body, err := s.health(t.Context(), "/metrics")
-	harness.Must(t, err)
-	for _, want := range []string{
-		`findings_api_requests_total{code="200",method="GET",route="/v2/repos/{repo_id}/projects/{project_id}/findings/{finding_id}"}`,
-		`findings_api_requests_total{code="404",method="GET",route="unmatched"} 1`,
-		`findings_api_requests_total{code="405",method="other",route="unmatched"} 1`,
-		`findings_api_request_duration_seconds_bucket{code="404",method="GET",route="unmatched",le="+Inf"} 1`,
-		`go_goroutines`,
-	} {
-		if !strings.Contains(body, want) {
-			t.Errorf("/metrics lacks %s", want)
+	var body string
+	harness.Eventually(t, func(g Gomega) {
+		var err error
+		_, body, err = s.health(t.Context(), "/metrics")
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, want := range []string{
+			`findings_api_requests_total{code="200",method="GET",route="/v2/repos/{repo_id}/projects/{project_id}/findings/{finding_id}"} 1`,
+			`findings_api_requests_total{code="404",method="GET",route="unmatched"} 1`,
+			`findings_api_requests_total{code="405",method="other",route="unmatched"} 1`,
+			`findings_api_request_duration_seconds_bucket{code="404",method="GET",route="unmatched",le="+Inf"} 1`,
+			"go_goroutines ",
+			"findings_read_model_lag_seconds 0\n",
+		} {
+			g.Expect(body).To(ContainSubstring("\n" + want))
 		}
-	}
-	for _, secret := range []string{"made/up", "MADEUP", "f-1"} {
+		for _, want := range []string{
+			`findings_read_model_items\{kind="findings"\} [1-9]`, `findings_read_model_items\{kind="organizations"\} [1-9]`,
+			`findings_read_model_catch_up_seconds_count [1-9]`,
+			// An empty kind counts once it has been listed and its watch has begun.
+			`findings_read_model_heard_seconds\{kind="webhookdeliveries"\} [0-9.e-]+\n`,
+		} {
+			g.Expect(body).To(MatchRegexp(want))
+		}
+	})
+	for _, secret := range []string{"made/up", "MADEUP", "f-1", o.name} {
 		if strings.Contains(body, secret) {
-			t.Errorf("/metrics has a label of a client's making: %s", secret)
+			t.Errorf("a label of /metrics names what only clients know: %s", secret)
 		}
 	}
 }

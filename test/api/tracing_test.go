@@ -173,6 +173,7 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 // A collector that accepts connections and never answers delays neither requests nor, for long, the
 // shutdown.
 func TestNobodyWaitsForTheCollector(t *testing.T) {
+	t.Parallel() // it mostly waits
 	begun, release := make(chan struct{}, 1024), make(chan struct{})
 	stuck := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		begun <- struct{}{}
@@ -213,25 +214,5 @@ func TestNobodyWaitsForTheCollector(t *testing.T) {
 	harness.NoError(t, "stop", s.stop())
 	if took := time.Since(stopping); took > 20*time.Second {
 		t.Errorf("the server stopped after %s", took)
-	}
-}
-
-func TestMetricsShowTheReadModel(t *testing.T) {
-	s := ownServer(t, apiserver.Options{})
-	o := newOrganization(t).on(s)
-	c := o.key("ci")
-	o.finding(c, builder.Finding("f-1"))
-	harness.Eventually(t, func(g Gomega) {
-		_, metrics, err := s.health(t.Context(), "/metrics")
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(metrics).To(MatchRegexp(`findings_read_model_items\{kind="findings"\} [1-9]`))
-		g.Expect(metrics).To(MatchRegexp(`findings_read_model_items\{kind="organizations"\} [1-9]`))
-		g.Expect(metrics).To(MatchRegexp(`findings_read_model_catch_up_seconds_count [1-9]`))
-		g.Expect(metrics).To(MatchRegexp(`(?m)^findings_read_model_lag_seconds 0$`))
-		// An empty kind counts once it has been listed and its watch has begun.
-		g.Expect(metrics).To(MatchRegexp(`findings_read_model_heard_seconds\{kind="webhookdeliveries"\} [0-9.e-]+\n`))
-	})
-	if _, metrics, err := s.health(t.Context(), "/metrics"); err != nil || strings.Contains(metrics, o.name) {
-		t.Errorf("the metrics name an organization, or: %v", err)
 	}
 }
