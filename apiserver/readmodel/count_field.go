@@ -100,7 +100,7 @@ func scoresOf(i *Item, add func(string)) {
 }
 
 func vulnerabilitiesOf(i *Item, add func(string)) {
-	for key := range strings.SplitSeq(i.traits.Value().vulnerabilities, "\n") {
+	for key := range strings.SplitSeq(i.traits.Value().vulnerabilities, betweenKeys) {
 		if key != "" {
 			add(key)
 		}

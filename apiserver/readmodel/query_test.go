@@ -68,7 +68,7 @@ func drawTraits(t *rapid.T, spec *v1alpha1.FindingSpec) {
 	if path := rapid.SampledFrom([]string{"", "src/SQL.go", "web/a.js"}).Draw(t, "path"); path != "" {
 		spec.Details.Location = &v1alpha1.FileLocation{FilePath: path}
 	}
-	if id := rapid.SampledFrom([]string{"", "CVE-1", "CVE-2", "cve-1"}).Draw(t, "vulnerability"); id != "" {
+	if id := rapid.SampledFrom([]string{"", "CVE-1", "CVE-2", "cve-1", "CVE-1\nCVE-1"}).Draw(t, "vulnerability"); id != "" {
 		aliases := rapid.SampledFrom([][]string{nil, {"GHSA-1"}, {"CVE-1", "GHSA-1"}}).Draw(t, "aliases")
 		spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: id, Aliases: aliases}
 	}

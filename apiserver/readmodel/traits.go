@@ -16,7 +16,7 @@ import (
 // rule, vulnerability and package share them in memory.
 type traits struct {
 	tool, category, rule string
-	// vulnerabilities are the keys of the vulnerability's ids, one per line.
+	// vulnerabilities are the keys of the vulnerability's ids, joined by betweenKeys.
 	vulnerabilities   string
 	packageName, purl string
 	// score in tenths, or noScore.
@@ -25,10 +25,13 @@ type traits struct {
 
 const noScore = -1
 
+// betweenKeys separates keys of vulnerabilities. They are in upper case, so none contains it.
+const betweenKeys = "x"
+
 func traitsOf(spec *v1alpha1.FindingSpec) unique.Handle[traits] {
 	t := traits{
 		tool: spec.Tool, category: string(spec.Category), rule: spec.RuleID,
-		vulnerabilities: strings.Join(findingquery.VulnerabilityKeys(spec.Vulnerability), "\n"),
+		vulnerabilities: strings.Join(findingquery.VulnerabilityKeys(spec.Vulnerability), betweenKeys),
 		score:           noScore,
 	}
 	if spec.Package != nil {
@@ -41,7 +44,7 @@ func traitsOf(spec *v1alpha1.FindingSpec) unique.Handle[traits] {
 }
 
 func (t *traits) hasVulnerability(key string) bool {
-	for known := range strings.SplitSeq(t.vulnerabilities, "\n") {
+	for known := range strings.SplitSeq(t.vulnerabilities, betweenKeys) {
 		if known == key {
 			return true
 		}
@@ -65,7 +68,7 @@ func (t *traits) keys() []index.Key {
 	if t.score != noScore {
 		add(scoreField, scoreKey(int(t.score)))
 	}
-	for key := range strings.SplitSeq(t.vulnerabilities, "\n") {
+	for key := range strings.SplitSeq(t.vulnerabilities, betweenKeys) {
 		add(vulnerabilityField, key)
 	}
 	return keys
