@@ -64,7 +64,7 @@ func countFields(now time.Time) []countField {
 		one("rule", byTraits, func(i *Item) string { return i.traits.Value().rule },
 			member(func(f *filter) **string { return &f.Rule })),
 		{"vulnerability", member(func(f *filter) **string { return &f.Vulnerability }), byTraits, vulnerabilitiesOf},
-		one("package", byTraits, func(i *Item) string { return findingquery.PackageName(i.traits.Value().packageName) },
+		one("package", byTraits, func(i *Item) string { return findingquery.PackageNameKey(i.traits.Value().packageName) },
 			member(func(f *filter) **string { return &f.Package })),
 		one("policy", byKind, (*Item).Policy, member(func(f *filter) **string { return &f.Policy })),
 		createdSince(now),

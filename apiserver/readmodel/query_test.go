@@ -72,7 +72,7 @@ func drawTraits(t *rapid.T, spec *v1alpha1.FindingSpec) {
 		aliases := rapid.SampledFrom([][]string{nil, {"GHSA-1"}, {"CVE-1", "GHSA-1"}}).Draw(t, "aliases")
 		spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: id, Aliases: aliases}
 	}
-	if name := rapid.SampledFrom([]string{"", "lodash", "Lodash"}).Draw(t, "package"); name != "" {
+	if name := rapid.SampledFrom([]string{"", "lodash", "Lodash", "PKG:npm/lodash"}).Draw(t, "package"); name != "" {
 		purl := rapid.SampledFrom([]string{"", "pkg:npm/lodash@1", "pkg:npm/lodash@2"}).Draw(t, "purl")
 		spec.Package = &v1alpha1.FindingPackage{Name: name, PURL: purl}
 	}
@@ -176,7 +176,7 @@ func (f FindingFilter) isMet(i *Item) bool {
 	return (f.Stale == nil || *f.Stale == (shown.DecisionStale != "")) && (f.Suppressed == nil || *f.Suppressed == (facts.Suppression.Kind != nil)) &&
 		same(f.Policy, shown.Verdict.Policy) && same(f.Tool, facts.Tool) && same(f.Rule, facts.RuleId) && same(f.Category, category) && same(f.Owner, shown.Project.Context.Owner) &&
 		same(f.Vulnerability, append(facts.Vulnerability.Aliases, facts.Vulnerability.Id)...) &&
-		same(f.Package, facts.Package.Name, facts.Package.Purl, strings.TrimRight(facts.Package.Purl, "@12")) &&
+		same(f.Package, strings.TrimPrefix(facts.Package.Name, "PKG:npm/lodash"), facts.Package.Purl, strings.TrimRight(facts.Package.Purl, "@12")) &&
 		(f.File == nil || inFile(*f.File)) && in(f.Created, shown.CreatedAt) && in(f.Updated, shown.UpdatedAt) && (f.MinScore == nil || score >= *f.MinScore) &&
 		!slices.ContainsFunc(f.Words, func(word string) bool { return !strings.Contains(text, word) })
 }

@@ -45,6 +45,7 @@ func TestAPackageIsFoundByItsNameAndItsURL(t *testing.T) {
 		{"without a URL none matches", "lodash", "", "pkg:npm/lodash", false},
 		{"a URL as its name too", "pkg:npm/lodash", "pkg:npm/lodash@4", "pkg:npm/lodash", true},
 		{"a URL without its scheme too", "lodash", "lodash", "lodash", true},
+		{"a URL is no name", "pkg:npm/lodash", "", "PKG:npm/lodash", false},
 		{"without its scheme it is no URL", "lodash", "lodash@4", "lodash@4", false},
 	} {
 		p := &v1alpha1.FindingPackage{Name: test.name, PURL: test.purl}

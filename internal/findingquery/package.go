@@ -34,12 +34,22 @@ func beginsVersion(before, rest string) bool {
 	return strings.HasPrefix(rest, "@") && !strings.HasSuffix(before, "/")
 }
 
-// PackageKeys returns the index keys of a package, each once. A name that looks like a package URL is no key: a wanted
-// URL means the package's URL. Nor is a URL without its scheme: it would be taken for a name.
+// PackageNameKey returns the index key of a package's name; empty if it has none. A name that looks like a package URL
+// is no key: a wanted URL means the package's URL.
+func PackageNameKey(name string) string {
+	key := PackageName(name)
+	if strings.HasPrefix(key, purlScheme) {
+		return ""
+	}
+	return key
+}
+
+// PackageKeys returns the index keys of a package, each once. A URL without its scheme is no key: it would be taken
+// for a name.
 func PackageKeys(name, purl string) []string {
 	var keys []string
-	if name != "" && !strings.HasPrefix(PackageName(name), purlScheme) {
-		keys = append(keys, PackageName(name))
+	if key := PackageNameKey(name); key != "" {
+		keys = append(keys, key)
 	}
 	if strings.HasPrefix(purl, purlScheme) {
 		keys = append(keys, PackageKey(purl))
@@ -56,7 +66,8 @@ func IsPackage(p *v1alpha1.FindingPackage, wanted string) bool {
 // IsPackageOf is IsPackage for a package given by its name and package URL.
 func IsPackageOf(name, purl, wanted string) bool {
 	if !strings.HasPrefix(wanted, purlScheme) {
-		return PackageName(name) == PackageName(wanted)
+		key := PackageNameKey(name)
+		return key != "" && key == PackageName(wanted)
 	}
 	rest, is := strings.CutPrefix(purl, wanted)
 	return is && (rest == "" || strings.ContainsAny(rest[:1], "?#") || beginsVersion(wanted, rest))
