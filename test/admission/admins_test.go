@@ -169,9 +169,7 @@ func TestWhatAnOrganizationsAdministratorMayDo(t *testing.T) {
 	}
 	for _, row := range table {
 		t.Run(row.reason, func(t *testing.T) {
-			if err := row.try(t.Context(), ada, row.namespace); (err == nil) != row.allowed || err != nil && !isRefusal(err) {
-				t.Errorf("got %v, want allowed %t", err, row.allowed)
-			}
+			wantAnswer(t, row.try(t.Context(), ada, row.namespace), row.allowed, row.reason)
 		})
 	}
 }
@@ -246,9 +244,7 @@ func TestWhatKubernetesOwnRolesReach(t *testing.T) {
 			if strings.Contains(row.reason, "organization") {
 				in = ""
 			}
-			if err := row.try(t.Context(), people[role], in); (err == nil) != allowed || err != nil && !isRefusal(err) {
-				t.Errorf("%s %s: got %v, want allowed %t", role, row.reason, err, allowed)
-			}
+			wantAnswer(t, row.try(t.Context(), people[role], in), allowed, role+" "+row.reason)
 		}
 	}
 }

@@ -36,9 +36,6 @@ func TestTheFacadeAnnouncesRefusedKeysAndNothingElse(t *testing.T) {
 			ReportingInstance:   "a-pod",
 		}
 		tc.change(event)
-		err := c.as(facade).Create(t.Context(), event, client.DryRunAll)
-		if (err == nil) != tc.allowed || (err != nil && !isRefusal(err)) {
-			t.Errorf("%s: error %v, want allowed %t", tc.reason, err, tc.allowed)
-		}
+		wantAnswer(t, c.as(facade).Create(t.Context(), event, client.DryRunAll), tc.allowed, tc.reason)
 	}
 }

@@ -3,6 +3,7 @@ package admission_test
 import (
 	"context"
 	"maps"
+	"strings"
 	"testing"
 
 	jsonmergepatch "github.com/evanphx/json-patch/v5"
@@ -187,10 +188,16 @@ func wantAnswer(t *testing.T, err error, allowed bool, reason string) {
 	}
 }
 
-// wantRefusal checks that the API server denied the request.
-func wantRefusal(t *testing.T, what string, err error) {
+// wantRefusal checks that the API server denied the request, with these texts in the message.
+func wantRefusal(t *testing.T, what string, err error, says ...string) {
 	t.Helper()
 	if !isRefusal(err) {
 		t.Errorf("%s: want a refusal, got %v", what, err)
+		return
+	}
+	for _, text := range says {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: want a refusal that says %q, got %v", what, text, err)
+		}
 	}
 }

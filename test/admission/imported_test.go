@@ -12,9 +12,6 @@ func TestWhichKeyImportedIsForUploadsToSay(t *testing.T) {
 	c := newCast(t, "imported")
 	for name, allowed := range map[who]bool{uploads: true, admin: true, scanner: false, reporter: false} {
 		scan := builder.Scan("s-"+string(name), start).In(c.namespace).Mutate(func(s *v1alpha1.Scan) { s.Spec.ImportedBy = "apikey/ci" }).Build()
-		err := c.as(name).Create(t.Context(), scan)
-		if (err == nil) != allowed || (err != nil && !isRefusal(err)) {
-			t.Errorf("%s creates a scan that was imported by a key: error %v, want allowed %t", name, err, allowed)
-		}
+		wantAnswer(t, c.as(name).Create(t.Context(), scan), allowed, string(name)+" says which key imported")
 	}
 }

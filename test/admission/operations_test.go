@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,8 +82,7 @@ func TestTheFacadeSignsOperationsForKeysAlone(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred(), by)
 			continue
 		}
-		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%q: %v", by, err)
-		g.Expect(err).To(MatchError(ContainSubstring("spec.by must be")), by)
+		wantRefusal(t, by, err, "spec.by must be")
 	}
 }
 

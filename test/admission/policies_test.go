@@ -19,16 +19,15 @@ import (
 // reporter have every standard verb, so only the admission policy stops them.
 func decides(t *testing.T, name who) func(what string, err error) {
 	t.Helper()
-	g := NewWithT(t)
 	return func(what string, err error) {
 		t.Helper()
-		if name == triager || name == admin {
-			g.Expect(err).NotTo(HaveOccurred(), "%s: %s", name, what)
-			return
-		}
-		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%s: %s: %v", name, what, err)
-		if name == editor || name == reporter {
-			g.Expect(err.Error()).To(ContainSubstring("needs the verb triage on findings.appsec.dev in this namespace"), what)
+		switch name {
+		case triager, admin:
+			harness.NoError(t, string(name)+": "+what, err)
+		case editor, reporter:
+			wantRefusal(t, string(name)+": "+what, err, "needs the verb triage on findings.appsec.dev in this namespace")
+		default:
+			wantRefusal(t, string(name)+": "+what, err)
 		}
 	}
 }
@@ -83,13 +82,12 @@ func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {
 	owned := builder.TriagePolicy("q", "true").In(c.namespace).Build()
 	harness.Must(t, env.Client.Create(t.Context(), owned))
 	spec := testenv.MergePatch(`{"spec":{"priority":7}}`)
-	g.Expect(apierrors.IsForbidden(collector.Patch(t.Context(), owned.DeepCopy(), spec))).To(BeTrue(), "it decides nothing")
+	wantRefusal(t, "it decides nothing", collector.Patch(t.Context(), owned.DeepCopy(), spec))
 	g.Expect(collector.Delete(t.Context(), owned)).To(Succeed())
 }
 
 // Kubernetes removes namespaces itself, without the verb triage.
 func TestANamespaceThatIsRemovedTakesItsPoliciesAlong(t *testing.T) {
-	g := NewWithT(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-policies-removed"}}
 	harness.Must(t, env.Client.Create(t.Context(), namespace))
 	policy := builder.TriagePolicy("p", "true").In(namespace.Name).Build()
@@ -97,7 +95,7 @@ func TestANamespaceThatIsRemovedTakesItsPoliciesAlong(t *testing.T) {
 	config, err := env.Member(context.Background(), namespace.Name, "remover", newRole(t, "test-editor"))
 	harness.Must(t, err)
 	remover := env.As(t, config)
-	g.Expect(apierrors.IsForbidden(remover.Delete(t.Context(), policy))).To(BeTrue(), "who may not decide removed a policy")
+	wantRefusal(t, "who may not decide removes a policy", remover.Delete(t.Context(), policy))
 	harness.Must(t, env.Client.Delete(t.Context(), namespace))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(client.IgnoreNotFound(remover.Delete(t.Context(), policy.DeepCopy()))).To(Succeed())

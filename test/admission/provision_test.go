@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -104,9 +103,7 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 	config, err := env.Member(t.Context(), stray.Name, "scanner", testenv.Scanner)
 	harness.Must(t, err)
 	strayScanner := env.As(t, config)
-	if err := creates(provisioned)(t.Context(), strayScanner, stray.Name); !isRefusal(err) || !strings.Contains(err.Error(), "which is no Organization's") {
-		t.Errorf("in a namespace of no organization: %v", err)
-	}
+	wantRefusal(t, "in a namespace of no organization", creates(provisioned)(t.Context(), strayScanner, stray.Name), "which is no Organization's")
 	// The setting does not limit people.
 	for _, name := range []who{reporter, admin} {
 		g.Expect(creates(provisioned)(t.Context(), other.as(name), other.namespace)).To(Succeed())

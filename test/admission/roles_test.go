@@ -149,9 +149,7 @@ func TestTheControllerBindsTheFourRolesAndNoOther(t *testing.T) {
 		"cluster-admin": false, "test-editor": false,
 	} {
 		binding := testenv.Bind(c.namespace, role, testenv.Role(role), testenv.Group("people"))
-		if err := c.as(controller).Create(t.Context(), binding); (err == nil) != allowed || (err != nil && !isRefusal(err)) {
-			t.Errorf("bind %s: error %v, want allowed %t", role, err, allowed)
-		}
+		wantAnswer(t, c.as(controller).Create(t.Context(), binding), allowed, "bind "+role)
 	}
 }
 
