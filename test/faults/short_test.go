@@ -55,6 +55,6 @@ func TestNothingAcknowledgedIsLostOverSomeFaults(t *testing.T) {
 		s.must(s.Facade.Door.Heal(t.Context()))
 	})
 	s.checkReceived()
-	s.uploads(uploadsPlan{organizations: 2, projects: 2, results: 300})
+	s.uploads(uploadsPlan{organizations: 2, projects: 2, results: 150})
 	t.Log(s.verdict.summary(s.journal.sum()))
 }
