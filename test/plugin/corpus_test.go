@@ -14,8 +14,6 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/needs"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // These tests of real scanner output are in this package because it runs without the race detector, with which they
@@ -40,12 +38,17 @@ func collect(content string, choices importer.Choices) ([]*importer.Batch, error
 	return importer.Collect([]importer.File{{Name: "the file", Log: log}}, choices, time.Now())
 }
 
-// hasProject creates a project, with a repository of the same name.
-func (o *organization) hasProject(t *testing.T, name string) {
-	t.Helper()
-	repository := builder.Repository(name).In(o.namespace).URL("https://github.com/acme/" + name).Build()
-	repository.Spec.DefaultBranch = "main"
-	env.Create(t, repository, builder.Project(name).In(o.namespace).Repository(name).Build())
+// hasProjects creates a project for each file, with a repository of the same name.
+func (o *organization) hasProjects(files []string) {
+	o.Helper()
+	var objects []client.Object
+	for _, file := range files {
+		name := projectOf(file)
+		repository := builder.Repository(name).In(o.namespace).URL("https://github.com/acme/" + name).Build()
+		repository.Spec.DefaultBranch = "main"
+		objects = append(objects, repository, builder.Project(name).In(o.namespace).Repository(name).Build())
+	}
+	env.CreateAtOnce(o, objects...)
 }
 
 // imports imports into a project, and expects that each result is counted once.
@@ -101,78 +104,36 @@ func (o *organization) versionsOf(t *testing.T, project string) map[string]strin
 	return out
 }
 
-// A second import, at another commit, must find everything unchanged.
-func TestEveryCorpusFileImportsTwiceWithoutASecondWrite(t *testing.T) {
-	files := needs.SARIF(t, "")
-	o := newOrganization(t, "corpus")
-	scanner := o.token(testenv.Scanner)
-	for _, file := range files {
-		t.Run(named(file), func(t *testing.T) {
-			project, content := projectOf(file), harness.File(t, file)
-			o.hasProject(t, project)
-			first, err := collect(content, importer.Choices{Commit: commitA})
-			harness.Must(t, err)
-			created := 0
-			for _, s := range o.imports(t, scanner, project, first) {
-				if s.Created != s.Results-s.Skipped {
-					t.Errorf("first import of %s: %d of %d created: %+v", s.Tool, s.Created, s.Results-s.Skipped, *s)
-				}
-				created += s.Created
-			}
-			before := o.versionsOf(t, project)
-			harness.Same(t, "findings in the cluster, compared with those counted as created", created, len(before))
-
-			second, err := collect(content, importer.Choices{Commit: commitB})
-			harness.Must(t, err)
-			for _, s := range o.imports(t, scanner, project, second) {
-				if s.Unchanged != s.Results-s.Skipped || s.Closed != 0 {
-					t.Errorf("second import of %s wrote: %+v", s.Tool, *s)
-				}
-			}
-			harness.Same(t, "resource versions after the second import", before, o.versionsOf(t, project))
-		})
+// importsTwice imports a file at two commits: the second import must find everything unchanged. It returns the summaries
+// of the first.
+func (o *organization) importsTwice(t *testing.T, as *rest.Config, project, content string) []*importer.Summary {
+	t.Helper()
+	at := func(commit string) []*importer.Summary {
+		batches, err := collect(content, importer.Choices{Commit: commit, StartedAt: startedAt})
+		harness.Must(t, err)
+		return o.imports(t, as, project, batches)
 	}
-}
-
-// A malformed file is refused before anything is written; an unusual one is imported, and each
-// entry that is not a finding is counted.
-func TestEveryBadCorpusFileIsRefusedOrItsSkipsCounted(t *testing.T) {
-	refused := map[string]string{
-		"binskim-v1-bom":                `version is "1.0.0"`,
-		"binskim-v200-bom":              `version is "2.0.0"`,
-		"comprehensive-prerelease-v200": `version is "2.0.0"`,
-		"empty-runs":                    "holds no run",
-		"invalid-json-controlchar":      "not JSON",
-		"malformed-json":                "not JSON",
-		"no-runs":                       "runs",
-		"sariftool-invalid":             `no member "runs"`,
-		"zero-byte":                     "empty",
+	first, created := at(commitA), 0
+	for _, s := range first {
+		if s.Created != s.Results-s.Skipped {
+			t.Errorf("first import of %s: %d of %d created: %+v", s.Tool, s.Created, s.Results-s.Skipped, *s)
+		}
+		created += s.Created
 	}
-	files := needs.SARIF(t, "bad")
-	o := newOrganization(t, "corpus-bad")
-	scanner := o.token(testenv.Scanner)
-	for _, file := range files {
-		t.Run(named(file), func(t *testing.T) {
-			batches, err := collect(harness.File(t, file), importer.Choices{Commit: commitA})
-			harness.ErrorContains(t, "reading it", err, refused[named(file)])
-			if err != nil || refused[named(file)] != "" {
-				return
-			}
-			project := projectOf(file)
-			o.hasProject(t, project)
-			created := 0
-			for _, s := range o.imports(t, scanner, project, batches) {
-				created += s.Created
-			}
-			stored := len(o.findingsOf(t, project))
-			harness.Same(t, "findings in the cluster, compared with those counted as created", created, stored)
-			scans := &v1alpha1.ScanList{}
-			harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace), inProject(project)))
-			for _, scan := range scans.Items {
-				if scan.Spec.CompletedAt == nil {
-					t.Errorf("scan %s has no end", scan.Name)
-				}
-			}
-		})
+	before := o.versionsOf(t, project)
+	harness.Same(t, "findings in the cluster, compared with those counted as created", created, len(before))
+	for _, s := range at(commitB) {
+		if s.Unchanged != s.Results-s.Skipped || s.Closed != 0 {
+			t.Errorf("second import of %s wrote: %+v", s.Tool, *s)
+		}
 	}
+	harness.Same(t, "resource versions after the second import", before, o.versionsOf(t, project))
+	scans := &v1alpha1.ScanList{}
+	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace), inProject(project)))
+	for _, scan := range scans.Items {
+		if scan.Spec.CompletedAt == nil {
+			t.Errorf("scan %s has no end", scan.Name)
+		}
+	}
+	return first
 }

@@ -19,13 +19,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // startedAt is when the scans began.
 var startedAt = time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
 
-// largeFile is a size in bytes. Of larger files only mostResults results of each run are used, because every import
-// writes every finding. Another test imports them in full.
+// largeFile is a size in bytes. Of larger files only mostResults results of each run are uploaded, because every import
+// writes every finding.
 const (
 	largeFile   = 1 << 20
 	mostResults = 200
@@ -61,11 +62,11 @@ func newUploader(t *testing.T, facade *harness.Component, name string) *uploader
 }
 
 // sees waits until the facade knows the project, and its repository, which comes by another watch.
-func (u *uploader) sees(t *testing.T, project string) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(u.do(t, http.MethodGet, "/v2/repos/"+project+"/projects/"+project, "").Status).To(Equal(http.StatusOK))
-		g.Expect(string(u.do(t, http.MethodGet, "/v2/repos?size=100", "").Body)).To(ContainSubstring(`"` + project + `"`))
+func (u *uploader) sees(project string) {
+	u.Helper()
+	harness.Eventually(u, func(g Gomega) {
+		g.Expect(u.do(u.T, http.MethodGet, "/v2/repos/"+project+"/projects/"+project, "").Status).To(Equal(http.StatusOK))
+		g.Expect(string(u.do(u.T, http.MethodGet, "/v2/repos?size=100", "").Body)).To(ContainSubstring(`"` + project + `"`))
 	})
 }
 
@@ -163,9 +164,22 @@ func isRefused(t *testing.T, answer *apiclient.Answer, words string) {
 	}
 }
 
-// Each file yields the same findings, under the same names, and the same counts through all ways of importing; a
-// file that one refuses is refused by all with the same words. As a pull request, a file has no new findings
-// compared with itself as the base.
+// refused holds why malformed files are refused.
+var refused = map[string]string{
+	"binskim-v1-bom":                `version is "1.0.0"`,
+	"binskim-v200-bom":              `version is "2.0.0"`,
+	"comprehensive-prerelease-v200": `version is "2.0.0"`,
+	"empty-runs":                    "holds no run",
+	"invalid-json-controlchar":      "not JSON",
+	"malformed-json":                "not JSON",
+	"no-runs":                       "runs",
+	"sariftool-invalid":             `no member "runs"`,
+	"zero-byte":                     "empty",
+}
+
+// Each file yields the same findings, under the same names, and the same counts through all ways of importing, and
+// nothing is written the second time. A malformed file is refused by all with the same words; of an unusual one each
+// entry that is not a finding is counted. As a pull request, a file has no new findings compared with itself as the base.
 func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
 	files := append(needs.SARIF(t, ""), needs.SARIF(t, "bad")...)
 	issueKeys(t)
@@ -173,29 +187,35 @@ func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
 	harness.Must(t, err)
 	facade.Run(t)
 	uploaded, github := newUploader(t, facade, "corpus-uploaded"), newUploader(t, facade, "corpus-github")
-	plugin := newOrganization(t, "corpus-imported")
+	plugin, whole := newOrganization(t, "corpus-imported"), newOrganization(t, "corpus-whole")
+	scanner := plugin.token(testenv.Scanner)
+	for _, o := range []*organization{uploaded.organization, github.organization, plugin} {
+		o.hasProjects(files)
+	}
+	for _, file := range files {
+		uploaded.sees(projectOf(file))
+		github.sees(projectOf(file))
+	}
 	query := "commit=" + commitA + "&started_at=" + startedAt.Format(time.RFC3339)
 	for i, file := range files {
 		t.Run(named(file), func(t *testing.T) {
-			project := projectOf(file)
-			for _, o := range []*organization{uploaded.organization, github.organization, plugin} {
-				o.hasProject(t, project)
-			}
-			uploaded.sees(t, project)
-			github.sees(t, project)
-			content := harness.File(t, file)
+			t.Parallel() // most of the time each of them waits
+			project, content := projectOf(file), harness.File(t, file)
 			if len(content) > largeFile {
+				whole.hasProjects([]string{file})
+				whole.importsTwice(t, whole.token(testenv.Scanner), project, content)
 				content = beginning(t, content)
 			}
 			a, b := uploaded.uploads(t, project, query, content), github.uploadsToGitHub(t, project, content)
-			batches, err := collect(content, importer.Choices{Commit: commitA, StartedAt: startedAt})
+			_, err := collect(content, importer.Choices{})
+			harness.ErrorContains(t, "reading it", err, refused[named(file)])
 			if err != nil {
 				isRefused(t, a, err.Error())
 				isRefused(t, b, err.Error())
 				return
 			}
 			counts := map[string]openapi.ScanCounts{}
-			for _, s := range plugin.imports(t, env.Config, project, batches) {
+			for _, s := range plugin.importsTwice(t, scanner, project, content) {
 				counts[s.Name()] = render.ScanCounts(s.Counts())
 			}
 			upload, facts := uploaded.ended(t, a), plugin.facts(t, project)
