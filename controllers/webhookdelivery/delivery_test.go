@@ -23,7 +23,7 @@ import (
 )
 
 func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusNoContent))
 	endpoint := endpointWithoutPing(t, ns, "team", r.URL+"/hook?token=in-the-url")
@@ -66,7 +66,7 @@ func TestADeliveryIsSignedSentOnceAndRecorded(t *testing.T) {
 
 // After a crash only the status at the time of the request would be left.
 func TestTheAttemptIsRecordedBeforeTheRequestLeaves(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns := namespace(t)
 	d := delivery(ns, "d-1", "team")
 	// The receiver runs concurrently with this test, which writes to d.
@@ -91,7 +91,7 @@ func TestTheAttemptIsRecordedBeforeTheRequestLeaves(t *testing.T) {
 }
 
 func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
@@ -141,7 +141,7 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 }
 
 func TestADisabledEndpointIsSentNothingUntilItIsEnabled(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
@@ -159,7 +159,7 @@ func TestADisabledEndpointIsSentNothingUntilItIsEnabled(t *testing.T) {
 }
 
 func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
@@ -210,7 +210,7 @@ func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 	started(t, once, 1, time.Now().Add(-time.Minute))
 	started(t, twice, 2, time.Now().Add(-time.Minute))
 
-	start(t, loopback)
+	startAlone(t, loopback)
 	waitFor(t, once, v1alpha1.WebhookDeliveryDelivered, 2)
 	waitFor(t, twice, v1alpha1.WebhookDeliveryPending, 2)
 	// The attempt may be closed before the endpoint's secret is known: the next one is planned after both.
@@ -228,7 +228,7 @@ func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 // A controller that is stopped waits for the responses to its requests, and the next one does not
 // repeat them.
 func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
-	stop := start(t, loopback)
+	stop := startAlone(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	r, d, release := deliveryInFlight(t, ns)
 	// The answer comes after the stop has begun.
@@ -236,14 +236,14 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	stop()
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 
-	start(t, loopback)
+	startAlone(t, loopback)
 	marker := testenv.Create(t, env, delivery(ns, "d-2", "absent"))
 	testenv.AwaitReason(t, env, marker, v1alpha1.ReasonEndpointNotFound)
 	g.Expect(r.got()).To(HaveLen(1))
 }
 
 func TestASlowEndpointDelaysNoOther(t *testing.T) {
-	start(t, loopback)
+	startAlone(t, loopback)
 	ns, g := namespace(t), NewWithT(t)
 	release := make(chan struct{})
 	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
@@ -267,7 +267,7 @@ func TestASlowEndpointDelaysNoOther(t *testing.T) {
 }
 
 func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	r, d, release := deliveryInFlight(t, ns)
 	g.Expect(env.Client.Delete(t.Context(), d)).To(Succeed())
@@ -279,7 +279,7 @@ func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 
 // A label that is set meanwhile must not prevent the record.
 func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	r, d, release := deliveryInFlight(t, ns)
 	env.Patch(t, d, `{"metadata":{"labels":{"seen":"true"}}}`)
@@ -291,7 +291,7 @@ func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
 // A user requests a redelivery with the annotation. Each value requests one, and the receiver
 // recognises it by its webhook-id.
 func TestARedeliveryByAnnotation(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
@@ -331,7 +331,7 @@ func TestARedeliveryByAnnotation(t *testing.T) {
 
 // A redelivery that is requested during an attempt begins after it, once.
 func TestARedeliveryThatIsAskedForWhileAnAttemptIsOnItsWay(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	r, d, release := deliveryInFlight(t, ns)
 	for _, value := range []string{"1", "2"} {
@@ -349,7 +349,7 @@ func TestARedeliveryThatIsAskedForWhileAnAttemptIsOnItsWay(t *testing.T) {
 }
 
 func TestAReceiverThatIsGoneIsSentNothingUntilTheSpecChanges(t *testing.T) {
-	start(t, loopback)
+	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	var back atomic.Bool
 	r := newReceiver(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -389,7 +389,7 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	few := loopback
 	few.limits = limits{overall: 16, failing: 8, slow: 16, perEndpoint: endpointLimit, slowAfter: time.Hour, grace: stopGrace}
 	few.Timeout = time.Hour // none of them ends meanwhile
-	start(t, few)
+	startAlone(t, few)
 	ns, g := namespace(t), NewWithT(t)
 	release := make(chan struct{})
 	defer close(release)

@@ -226,6 +226,7 @@ func succeeds(g Gomega, got result) {
 
 // A receiver's host that is switched off closes no connection.
 func TestAConnectionThatDiesSilentlyIsReplaced(t *testing.T) {
+	t.Parallel() // it waits for a ping that nobody answers
 	r, attempt := relayedHTTP2(t, 3*time.Second)
 	before := r.accepted.Load()
 	r.cut.Store(before)

@@ -22,13 +22,15 @@ import (
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+func TestMain(m *testing.M) { controllertest.Main(m, &env) }
 
 // loopback allows sending to the tests' receivers.
 var loopback = Settings{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
-// start runs both webhook controllers as the service account that they have in a cluster.
-func start(t *testing.T, settings Settings) (stop func()) {
+var shared = controllertest.Share(loopback.SetupWithManager, webhookendpoint.Settings{}.SetupWithManager)
+
+// startAlone runs both webhook controllers for a test that measures what waits for what, or stops them.
+func startAlone(t *testing.T, settings Settings) (stop func()) {
 	t.Helper()
 	return controllertest.Start(t, env, settings.SetupWithManager, webhookendpoint.Settings{}.SetupWithManager)
 }
