@@ -48,10 +48,10 @@ func newRoom(t *testing.T) room {
 	return r
 }
 
-// running returns a room with both controllers running.
+// running returns a room in which both controllers run. The test is parallel to others.
 func running(t *testing.T) room {
 	t.Helper()
-	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
+	shared.Start(t, env)
 	return newRoom(t)
 }
 
@@ -278,7 +278,8 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 
 func TestAClockThatIsAheadEndsNoDecisionForAnOperation(t *testing.T) {
 	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
-	r, g := running(t), NewWithT(t)
+	controllertest.Start(t, env, both...)
+	r, g := newRoom(t), NewWithT(t)
 	end := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour)) // only by the local clock it has come
 	r.finds("G1", "f-1")
 	r.decides("f-1", `{"userStatus":"muted","reason":"accepted-risk","expiresAt":"`+end.Format(time.RFC3339)+`"}`)
@@ -348,9 +349,9 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 	r.finds("G1", names...)
 	stop()
 	status := []v1alpha1.UserStatus{v1alpha1.UserStatusMuted, v1alpha1.UserStatusActive}
-	for moment := 1; moment <= 10; moment++ {
+	for i, moment := range []int{1, maxAtOnce - 1, maxAtOnce, all - 2} {
 		name := fmt.Sprintf("mute-%d", moment)
-		env.Create(t, r.sets(name, status[moment%2]))
+		env.Create(t, r.sets(name, status[i%2]))
 		left := &atomic.Int32{}
 		left.Store(int32(moment)) //nolint:gosec // at most ten
 		dead, once := make(chan struct{}), &sync.Once{}
@@ -367,13 +368,13 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 			}
 		}
 		g.Expect(len(done)).To(BeNumerically(">=", moment))
-		if moment%3 == 0 { // a user decides before the next controller starts
+		if moment == maxAtOnce-1 { // a user decides before the next controller starts
 			overruled := slices.Sorted(maps.Keys(done))[0]
 			r.decides(overruled, `{"userStatus":"open"}`)
 			done[overruled] = r.finding(overruled).Generation
 		}
 		stop()
-		stop = controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
+		stop = controllertest.Start(t, env, both...)
 		o := r.awaits(name, v1alpha1.OperationCompleted)
 		g.Expect(counts(o)).To(Equal(fmt.Sprintf("%d %d; %d 0 0 0", all, all, all)), name)
 		env.AwaitFindings(r.t, r.namespace)

@@ -3,9 +3,16 @@ package triageoperation
 import (
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-var env *testenv.Environment
+var (
+	env *testenv.Environment
 
-func TestMain(m *testing.M) { testenv.Main(m, &env) }
+	both   = []controllertest.Setup{finding.Settings{}.SetupWithManager, SetupWithManager}
+	shared = controllertest.Share(both...)
+)
+
+func TestMain(m *testing.M) { controllertest.Main(m, &env) }
