@@ -316,7 +316,7 @@ func TestItWakesWhenTheNextIsDue(t *testing.T) {
 
 // A restart in the middle continues with the rest; the rate applies to everything together.
 func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
-	const n, rate = 25, 8 // slower than a busy machine
+	const n, rate = 13, 8 // slower than a busy machine
 	names := []string{"rate-a", "rate-b"}
 	long := time.Now().Add(-time.Hour)
 	var wg sync.WaitGroup
