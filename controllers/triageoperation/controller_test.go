@@ -58,9 +58,11 @@ func running(t *testing.T) room {
 // finds creates findings with that rule, and waits for their status.
 func (r room) finds(rule string, names ...string) {
 	r.t.Helper()
-	for _, name := range names {
-		env.Create(r.t, builder.Finding(name).In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = rule }).Build())
+	findings := make([]client.Object, len(names))
+	for i, name := range names {
+		findings[i] = builder.Finding(name).In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = rule }).Build()
 	}
+	env.CreateAtOnce(r.t, findings...)
 	env.AwaitFindings(r.t, r.namespace)
 }
 

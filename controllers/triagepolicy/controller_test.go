@@ -1,7 +1,6 @@
 package triagepolicy
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -46,8 +45,39 @@ func running(t *testing.T) room {
 // finds creates a finding with that rule.
 func (r room) finds(name, rule string) *v1alpha1.Finding {
 	r.t.Helper()
-	f := builder.Finding(name).In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = rule })
-	return testenv.Create(r.t, env, f.Build())
+	return testenv.Create(r.t, env, r.finding(name, rule))
+}
+
+func (r room) finding(name, rule string) *v1alpha1.Finding {
+	return builder.Finding(name).In(r.namespace).Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = rule }).Build()
+}
+
+// findsMany creates that many findings with the rule G1, and waits until each is recorded.
+func (r room) findsMany(n int) {
+	r.t.Helper()
+	many := make([]client.Object, n)
+	for i := range many {
+		many[i] = r.finding(fmt.Sprintf("f-%03d", i), "G1")
+	}
+	env.CreateAtOnce(r.t, many...)
+	r.recorded(1)
+}
+
+// recorded waits until the newest transition of each finding has that seq.
+func (r room) recorded(seq int64) []v1alpha1.Finding {
+	r.t.Helper()
+	list := &v1alpha1.FindingList{}
+	harness.Eventually(r.t, func(g Gomega) {
+		g.Expect(env.Client.List(r.t.Context(), list, client.InNamespace(r.namespace))).To(Succeed())
+		others := 0
+		for i := range list.Items {
+			if findingstate.History(&list.Items[i].Status).LastSeq() != seq {
+				others++
+			}
+		}
+		g.Expect(others).To(BeZero(), "findings whose newest transition is another than %d", seq)
+	})
+	return list.Items
 }
 
 func (r room) declares(name, match string, change func(*v1alpha1.TriagePolicySpec)) *v1alpha1.TriagePolicy {
@@ -427,30 +457,13 @@ func TestAPolicyThatDependsOnTheTimeCountsEachHour(t *testing.T) {
 func TestEachFindingOfAHundredComesUnderThePolicyWithOneWrite(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	const n = 100
-	for i := range n {
-		r.finds(fmt.Sprintf("f-%d", i), "G1")
-	}
-	list := func() *v1alpha1.FindingList {
-		out := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(context.Background(), out, client.InNamespace(r.namespace))).To(Succeed())
-		return out
-	}
-	all := func(ready func(*v1alpha1.Finding) bool) {
-		harness.Eventually(t, func(g Gomega) {
-			for _, f := range list().Items {
-				g.Expect(ready(&f)).To(BeTrue(), f.Name)
-			}
-		})
-	}
-	all(func(f *v1alpha1.Finding) bool {
-		return v1alpha1.IsConditionTrue(f.Status.Conditions, v1alpha1.ConditionReady)
-	})
+	r.findsMany(n)
 	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
-	all(func(f *v1alpha1.Finding) bool { return findingstate.Verdict(f) != nil })
+	r.recorded(2)
 	r.counts(policy, n, n, 0, 0, 0, 0)
-	for _, f := range list().Items {
+	for _, f := range r.recorded(2) {
+		g.Expect(findingstate.Verdict(&f)).NotTo(BeNil(), f.Name)
 		g.Expect(f.Status.Transitions).To(HaveLen(2), f.Name)
-		g.Expect(f.Status.Transitions[1].Seq).To(BeEquivalentTo(2))
 	}
 	g.Expect(policy.Status.Samples).To(HaveLen(v1alpha1.MaxPolicySamples))
 	g.Expect(policy.Status.Conditions).To(HaveEach(HaveField("Status", Not(Equal(metav1.ConditionUnknown)))))

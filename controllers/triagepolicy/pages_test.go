@@ -17,7 +17,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
-	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -32,32 +31,6 @@ const many = webhooks.MaxPageEntries + 22
 func (r room) batches(events ...v1alpha1.WebhookEventPattern) *v1alpha1.WebhookEndpoint {
 	r.t.Helper()
 	return testenv.Create(r.t, env, builder.WebhookEndpoint("paged").In(r.namespace).Events(events...).Batched().Build())
-}
-
-// findsMany creates that many findings with the rule G1 and waits until each is recorded.
-func (r room) findsMany(n int) {
-	r.t.Helper()
-	for i := range n {
-		r.finds(fmt.Sprintf("f-%03d", i), "G1")
-	}
-	r.recorded(1)
-}
-
-// recorded waits until the newest transition of each finding has that seq.
-func (r room) recorded(seq int64) []v1alpha1.Finding {
-	r.t.Helper()
-	list := &v1alpha1.FindingList{}
-	harness.Eventually(r.t, func(g Gomega) {
-		g.Expect(env.Client.List(r.t.Context(), list, client.InNamespace(r.namespace))).To(Succeed())
-		others := 0
-		for i := range list.Items {
-			if findingstate.History(&list.Items[i].Status).LastSeq() != seq {
-				others++
-			}
-		}
-		g.Expect(others).To(BeZero(), "findings whose newest transition is another than %d", seq)
-	})
-	return list.Items
 }
 
 // pages returns the pages in the room, and their entries as "finding seq".
