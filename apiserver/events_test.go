@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -37,56 +39,72 @@ func (f *bigFacade) tells(name string, version int) {
 // A stream outlives the timeouts of the server, which apply again to the connection afterwards.
 func TestAStreamOutlivesTheTimeoutsOfTheServer(t *testing.T) {
 	f := newBigFacade(t, 1)
-	for _, http2 := range []bool{false, true} {
-		// ended is closed once the timeouts have passed, as seen by another request that began at the same
-		// time.
-		ended := make(chan struct{})
-		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/waits" {
-				control := http.NewResponseController(w)
-				for {
-					if _, err := w.Write([]byte("a")); err != nil || control.Flush() != nil || r.Context().Err() != nil {
-						close(ended)
-						return
-					}
-				}
-			}
-			f.ServeHTTP(w, r)
-		}))
-		server.EnableHTTP2 = http2
-		server.Config.WriteTimeout, server.Config.ReadTimeout = 2*time.Second, 2*time.Second
-		start := map[bool]func(){false: server.Start, true: server.StartTLS}[http2]
-		start()
-		request := f.request(http.MethodGet, "/v2/events", "")
-		follow, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v2/events", http.NoBody)
-		harness.Must(t, err)
-		follow.Header = request.Header
-		stream, err := server.Client().Do(follow)
-		harness.Must(t, err)
-		lines := bufio.NewScanner(stream.Body)
-		reads := func(want string) {
-			t.Helper()
-			for lines.Scan() {
-				if strings.Contains(lines.Text(), want) {
+	var mu sync.Mutex
+	version := 0
+	tells := func() (name string) {
+		mu.Lock()
+		defer mu.Unlock()
+		version++ // a watch reports versions in order
+		name = fmt.Sprintf("f-new-%d", version)
+		f.tells(name, 100+version)
+		return name
+	}
+	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			f.outlivesTimeouts(t, protocol, tells)
+		})
+	}
+}
+
+// outlivesTimeouts follows events beyond the timeouts of a server, and reads one that the watch reports then.
+func (f *bigFacade) outlivesTimeouts(t *testing.T, protocol string, tells func() (name string)) {
+	t.Helper()
+	// ended is closed once the timeouts have passed, as seen by another request that began at the same time.
+	ended := make(chan struct{})
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/waits" {
+			control := http.NewResponseController(w)
+			for {
+				if _, err := w.Write([]byte("a")); err != nil || control.Flush() != nil || r.Context().Err() != nil {
+					close(ended)
 					return
 				}
 			}
-			t.Fatalf("HTTP/2 %t: the stream ended before %q: %v", http2, want, lines.Err())
 		}
-		reads("id: ")
-		other, err := server.Client().Get(server.URL + "/waits")
-		harness.Must(t, err)
-		for buffer := make([]byte, 1<<10); err == nil; {
-			_, err = other.Body.Read(buffer)
-		}
-		other.Body.Close() //nolint:errcheck,gosec // only read from
-		<-ended
-		version := map[bool]int{false: 100, true: 200}[http2]
-		f.tells(fmt.Sprintf("f-new-%d", version), version)
-		reads(fmt.Sprintf(`"id":"f-new-%d"`, version))
-		stream.Body.Close() //nolint:errcheck,gosec // only read from
-		server.Close()
+		f.ServeHTTP(w, r)
+	}))
+	server.Config.WriteTimeout, server.Config.ReadTimeout = 2*time.Second, 2*time.Second
+	if server.EnableHTTP2 = protocol == "HTTP/2.0"; server.EnableHTTP2 {
+		server.StartTLS()
+	} else {
+		server.Start()
 	}
+	defer server.Close()
+	follow, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v2/events", http.NoBody)
+	harness.Must(t, err)
+	follow.Header = f.request(http.MethodGet, "/v2/events", "").Header
+	stream, err := server.Client().Do(follow)
+	harness.Must(t, err)
+	defer stream.Body.Close() //nolint:errcheck // only read from
+	harness.Same(t, "the protocol", protocol, stream.Proto)
+	lines := bufio.NewScanner(stream.Body)
+	reads := func(want string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), want) {
+				return
+			}
+		}
+		t.Fatalf("the stream ended before %q: %v", want, lines.Err())
+	}
+	reads("id: ")
+	other, err := server.Client().Get(server.URL + "/waits")
+	harness.Must(t, err)
+	_, _ = io.Copy(io.Discard, other.Body) // until the timeout cuts it off
+	other.Body.Close()                     //nolint:errcheck,gosec // only read from
+	<-ended
+	reads(fmt.Sprintf(`"id":%q`, tells()))
 }
 
 // A client that reads nothing is disconnected, while other clients get all changes.
@@ -108,11 +126,15 @@ func TestAStreamThatNobodyReadsIsCutOff(t *testing.T) {
 	harness.Must(t, err)
 	defer stream.Body.Close() //nolint:errcheck // only read from
 	lines := bufio.NewScanner(stream.Body)
-	for version := 1000; ; version++ {
-		f.tells(fmt.Sprintf("f-%d", version), version)
-		for lines.Scan() && !strings.Contains(lines.Text(), fmt.Sprintf(`"id":"f-%d"`, version)) {
-			if strings.HasPrefix(lines.Text(), "event: reset") {
-				t.Fatal("who reads is told of a gap")
+	for version := 1000; ; version += 20 {
+		for i := range 20 { // readers see them together
+			f.tells(fmt.Sprintf("f-%d", version+i), version+i)
+		}
+		for i := range 20 {
+			for lines.Scan() && !strings.Contains(lines.Text(), fmt.Sprintf(`"id":"f-%d"`, version+i)) {
+				if strings.HasPrefix(lines.Text(), "event: reset") {
+					t.Fatal("who reads is told of a gap")
+				}
 			}
 		}
 		harness.Must(t, lines.Err())
