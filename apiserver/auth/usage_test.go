@@ -2,6 +2,7 @@ package auth
 
 import (
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,8 +45,10 @@ func TestReplicasNoteOneUseBetweenThem(t *testing.T) {
 	for i := range replicas {
 		replicas[i] = start(t, withTransport(seen.count))
 	}
-	key := builder.APIKey("ci").In(env.Organization(t, "shared")).Build()
+	// For an object created with an empty spec the API server tracks no managers.
+	key := builder.APIKey("ci").In(env.Organization(t, "shared")).Scopes(v1alpha1.ScopeReposRead).Build()
 	header := issue(t, key, "shared")
+	before := key.Status.DeepCopy()
 	for _, replica := range replicas {
 		waitUntilAccepted(t, replica, header)
 	}
@@ -75,11 +78,22 @@ func TestReplicasNoteOneUseBetweenThem(t *testing.T) {
 	if written, others := seen.written.Load(), seen.others.Load(); written != 1 || others != 0 {
 		t.Errorf("%d writes and %d other answers, want one write", written, others)
 	}
+	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key))
+	after := key.Status.DeepCopy()
+	after.LastUsedAt = nil
+	harness.Same(t, "the rest of the status", before, after)
+	noted := slices.ContainsFunc(key.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == v1alpha1.APIFieldManager && entry.Subresource == "status"
+	})
+	if !noted {
+		t.Errorf("the write is not under the facade's name: %v", key.ManagedFields)
+	}
 }
 
 // A replica whose watch and lists lag behind does not know that another replica has recorded the use: it gets a
 // conflict from the API server, and stops.
 func TestUseThatAnotherReplicaHasNotedIsLetGo(t *testing.T) {
+	t.Parallel() // it mostly waits
 	var (
 		seen answers
 		deaf atomic.Bool
