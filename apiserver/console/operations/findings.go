@@ -15,8 +15,8 @@ type selected struct {
 	id, title string
 	view      url.Values
 	of        client.TriageOperationFindingList
-	// findings of the page, in the same order. A deleted one only has its id.
-	findings []client.FindingFull
+	// findings of the page, in the same order.
+	findings []page.Finding
 }
 
 // showFindings serves the page of an operation's findings: the set of its preview, with the outcome of each.
@@ -41,7 +41,7 @@ func showFindings(ctx context.Context, v *page.Visit) (page.Response, error) {
 	for i, item := range s.of.Items {
 		ids[i] = item.FindingId
 	}
-	s.findings, err = v.Findings(ctx, ids)
+	err = v.EachFinding(ctx, ids, func(f page.Finding) { s.findings = append(s.findings, f) })
 	return page.Response{Title: "Findings of: " + s.title, Body: findingsPage(s), Styles: styles}, err
 }
 

@@ -208,7 +208,7 @@ func listPage(l client.TriageOperationList, undone operations, undos []client.Tr
 	})
 }
 
-func operationPage(o, undoing client.TriageOperation, title string, samples []client.FindingFull, token string, canDecide bool) templ.Component {
+func operationPage(o, undoing client.TriageOperation, title string, samples []page.Finding, token string, canDecide bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

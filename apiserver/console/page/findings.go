@@ -12,37 +12,74 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
+// Finding is what pages about many findings use of each. A deleted one only has its id.
+type Finding struct {
+	ID      string `json:"id"`
+	Details struct {
+		Title    string `json:"title"`
+		Severity string `json:"severity"`
+		Location struct {
+			FilePath   string `json:"file_path"`
+			LineNumber int    `json:"line_number"`
+		} `json:"location"`
+	} `json:"details"`
+	Facts struct {
+		Tool          string     `json:"tool"`
+		RuleID        string     `json:"rule_id"`
+		Class         string     `json:"class"`
+		Vulnerability Identified `json:"vulnerability"`
+		Package       struct {
+			Name string `json:"name"`
+		} `json:"package"`
+	} `json:"facts"`
+	Repo       Identified `json:"repo"`
+	Project    Identified `json:"project"`
+	UserStatus string     `json:"user_status"`
+	DecidedBy  string     `json:"decided_by"`
+}
+
+// Identified is a part of a finding of which only the id is used.
+type Identified struct {
+	ID string `json:"id"`
+}
+
 // maxSamples bounds the findings that are read as examples for an operation or a policy.
 const maxSamples = 10
 
-// Samples reads some of the findings. A deleted one only has its id.
-func (v *Visit) Samples(ctx context.Context, ids []string) ([]client.FindingFull, error) {
-	return v.Findings(ctx, ids[:min(len(ids), maxSamples)])
+// Samples reads some of the findings.
+func (v *Visit) Samples(ctx context.Context, ids []string) (samples []Finding, err error) {
+	err = v.EachFinding(ctx, ids[:min(len(ids), maxSamples)], func(f Finding) { samples = append(samples, f) })
+	return samples, err
 }
 
 // MaxSelected bounds how many findings a person may select, as an operation cannot name more.
 const MaxSelected = 400
 
-// Findings reads at most MaxSelected findings by their ids. A deleted one only has its id.
-func (v *Visit) Findings(ctx context.Context, ids []string) ([]client.FindingFull, error) {
+// EachFinding reads at most MaxSelected findings by their ids, each once, and passes each to use before it reads the
+// next: a finding can be large.
+func (v *Visit) EachFinding(ctx context.Context, ids []string, use func(Finding)) error {
 	if len(ids) > MaxSelected {
 		const detail = "At most %d findings can be selected. Narrow the list with filters, and choose all that match."
-		return nil, api.Failed(http.StatusBadRequest, fmt.Sprintf(detail, MaxSelected))
+		return api.Failed(http.StatusBadRequest, fmt.Sprintf(detail, MaxSelected))
 	}
-	findings := make([]client.FindingFull, len(ids))
 	for i, id := range ids {
 		if ctx.Err() != nil {
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
-		_, err := v.API.Get(ctx, Of("/v2/findings", id), nil, &findings[i])
+		if slices.Contains(ids[:i], id) {
+			continue
+		}
+		var f Finding
+		_, err := v.API.Get(ctx, Of("/v2/findings", id), nil, &f)
 		if api.Is(err, http.StatusNotFound) {
-			findings[i].Id, err = id, nil
+			f.ID, err = id, nil
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
+		use(f)
 	}
-	return findings, nil
+	return nil
 }
 
 // FieldOf returns the counts of a field; ok is false if it was not counted.

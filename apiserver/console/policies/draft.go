@@ -127,11 +127,10 @@ func draftOrCreate(ctx context.Context, v *page.Visit) (page.Response, error) {
 func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error) {
 	query := url.Values{}
 	if ids := v.Form["id"]; len(ids) > 0 && v.Form.Get("all") != "true" {
-		selected, err := v.Findings(ctx, ids)
-		if err != nil {
+		var err error
+		if query, err = commonFilters(ctx, v, ids); err != nil {
 			return page.Response{}, err
 		}
-		query = commonFilters(selected)
 	} else {
 		for name, value := range findings.FiltersOf(v.Form) {
 			query.Set(name, value)

@@ -62,7 +62,7 @@ func list(ctx context.Context, v *page.Visit) (page.Response, error) {
 // shown is the content of a policy's page.
 type shown struct {
 	client.TriagePolicy
-	samples []client.FindingFull
+	samples []page.Finding
 	decided decidedCounts
 	yaml    string
 	token   string

@@ -2,10 +2,14 @@ package policies
 
 import (
 	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -59,22 +63,56 @@ func TestFiltersBecomeAnExpression(t *testing.T) {
 }
 
 func TestSelectedFindingsLeadToWhatTheyHaveInCommon(t *testing.T) {
-	finding := func(rule, file string) (f client.FindingFull) {
-		f.Facts.Tool, f.Facts.RuleId, f.Details.Location.FilePath, f.Repo.Id = "gosec", rule, file, "shop"
-		return f
-	}
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rule, file, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v2/findings/"), "-")
+		if rule == "gone" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		fmt.Fprintf(w, `{"facts":{"tool":"gosec","rule_id":%q},"details":{"location":{"file_path":%q}},"repo":{"id":"shop"}}`, rule, file)
+	})
+	v := &page.Visit{API: api.New(service, "", "")}
 	for _, c := range []struct {
 		reason   string
-		findings []client.FindingFull
+		selected []string
 		want     string
 	}{
-		{"none", nil, ""},
-		{"one", []client.FindingFull{finding("G1", "a.go")}, "file=a.go&repo_id=shop&rule=G1&tool=gosec"},
-		{"two", []client.FindingFull{finding("G1", "a.go"), finding("G1", "b.go")}, "repo_id=shop&rule=G1&tool=gosec"},
-		{"one that does not exist any more", []client.FindingFull{finding("G1", "a.go"), {Id: "f-gone"}}, ""},
+		{"one", []string{"G1-a.go"}, "file=a.go&repo_id=shop&rule=G1&tool=gosec"},
+		{"two", []string{"G1-a.go", "G1-b.go"}, "repo_id=shop&rule=G1&tool=gosec"},
+		{"one that does not exist any more", []string{"G1-a.go", "gone"}, ""},
 	} {
-		harness.Same(t, c.reason, c.want, commonFilters(c.findings).Encode())
+		common, err := commonFilters(t.Context(), v, c.selected)
+		harness.Must(t, err)
+		harness.Same(t, c.reason, c.want, common.Encode())
 	}
+}
+
+// One finding can have 335 kB, so that a form of 3 kB could make the service hold 100 MiB, and many forms end it.
+func TestSelectedFindingsAreReadOneByOneAndOnce(t *testing.T) {
+	large := `{"details":{"code":"` + strings.Repeat("x", 300_000) + `"}}`
+	asked, before, last := 0, int64(0), int64(0)
+	service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch asked++; asked {
+		case 1:
+			before = harness.Heap()
+		case page.MaxSelected:
+			last = harness.Heap()
+		}
+		_, _ = w.Write([]byte(large))
+	})
+	v := &page.Visit{API: api.New(service, "", "")}
+	selected := make([]string, page.MaxSelected)
+	for i := range selected {
+		selected[i] = fmt.Sprintf("f-%d", i)
+	}
+	_, err := commonFilters(t.Context(), v, selected)
+	harness.Must(t, err)
+	if last-before > 4<<20 {
+		t.Errorf("%d findings take %d bytes", asked, last-before)
+	}
+	asked = 0
+	_, err = commonFilters(t.Context(), v, slices.Repeat([]string{"f-1"}, page.MaxSelected))
+	harness.Must(t, err)
+	harness.Same(t, "how often a finding is read that was selected repeatedly", 1, asked)
 }
 
 // In a manifest the policy's strings stay strings, whatever they contain.
