@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,8 +39,11 @@ var draftFields = []string{"name", "user_status", "reason", "comment", "until", 
 // maxComment is how many characters a policy's comment may have: fewer than a finding's.
 const maxComment = 1024
 
-// defaultMaxFindings is the service's default.
-const defaultMaxFindings = "1000"
+// The highest number of findings that a policy may match, and the service's default.
+const (
+	maxFindings        = 100_000
+	defaultMaxFindings = "1000"
+)
 
 // draftOf reads a form whose fields have a prefix.
 func draftOf(v *page.Visit, form url.Values, prefix string) draft {
@@ -101,15 +105,19 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 
 // whole reports whether the service could accept the policy: until then it is not shown as a manifest.
 func (d draft) whole() bool {
-	return d.Match != "" && d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
+	return d.yaml != "" && d.Match != "" && d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
 }
 
-// page returns the form with the policy as a manifest.
+// page returns the form with the policy as a manifest, or with what is wrong with it.
 func (d draft) page(status int) (page.Response, error) {
-	var err error
-	d.yaml, err = yamlOf(d.policy(), d.organization)
-	response := page.Response{Status: status, Title: "A new policy", Body: draftForm(d), Styles: styles, Modules: modules}
-	return response, err
+	p, err := d.policy()
+	if failure, refused := api.Refused(err); refused {
+		d.wrong, status = ui.Describe(failure.Body), failure.Status
+	} else if d.yaml, err = yamlOf(p, d.organization); err != nil {
+		return page.Response{}, err
+	}
+	body := draftForm(d)
+	return page.Response{Status: status, Title: "A new policy", Body: body, Styles: styles, Modules: modules}, nil
 }
 
 // draftOrCreate serves the form of a new policy, and the form of the list of findings that leads to it. Only the form
@@ -177,25 +185,25 @@ func (d draft) isCreated(ctx context.Context, v *page.Visit) bool {
 	if _, err := v.API.Get(ctx, page.Of(apiPath, d.Name), nil, &stored); err != nil {
 		return false
 	}
-	wanted, err := yamlOf(d.policy(), d.organization)
+	sent, err := d.policy()
+	if err != nil {
+		return false
+	}
+	wanted, err := yamlOf(sent, d.organization)
 	is, errStored := yamlOf(stored, d.organization)
 	return err == nil && errStored == nil && wanted == is && stored.Author == decision.Author(v)
 }
 
 // request returns the request to the REST API.
 func (d draft) request() (client.TriagePolicyRequest, error) {
-	most, err := strconv.Atoi(d.MaxFindings)
-	if err != nil {
-		const detail = "the highest number of findings must be a number"
-		return client.TriagePolicyRequest{}, api.Failed(http.StatusBadRequest, detail)
-	}
+	most, err := d.most()
 	return client.TriagePolicyRequest{
 		Name: optional(d.Name), Match: d.Match, MaxFindings: &most, ValidUntil: optional(page.EndOf(d.Until)),
 		Set: client.GivenPolicyDecision{
 			UserStatus: client.GivenPolicyDecisionUserStatus(d.UserStatus),
 			Reason:     optional(client.GivenPolicyDecisionReason(d.Reason)), Comment: optional(d.Comment),
 		},
-	}, nil
+	}, err
 }
 
 // optional returns the value of a field that may be empty; nil if it is.
@@ -206,16 +214,30 @@ func optional[T ~string](value T) *T {
 	return &value
 }
 
-// policy returns the draft as a policy that is not stored.
-func (d draft) policy() client.TriagePolicy {
+// most returns how many findings the policy may match.
+func (d draft) most() (int, error) {
+	most, err := strconv.Atoi(d.MaxFindings)
+	if err != nil || most < 1 || most > maxFindings {
+		const detail = "the highest number of findings must be a whole number from 1 to %d"
+		return 0, api.Failed(http.StatusBadRequest, fmt.Sprintf(detail, maxFindings))
+	}
+	return most, nil
+}
+
+// policy returns the draft as a policy that is not stored. A bound that cannot be read is an error: without it the
+// policy would decide about more findings, or longer.
+func (d draft) policy() (client.TriagePolicy, error) {
 	p := client.TriagePolicy{Id: cmp.Or(d.Name, "a-name"), Match: d.Match, Mode: client.TriagePolicyModePreview}
 	p.Set.UserStatus, p.Set.Comment = client.TriagePolicyDecisionUserStatus(d.UserStatus), d.Comment
 	p.Set.Reason = optional(client.DecisionReason(d.Reason))
-	if end, err := time.Parse(time.RFC3339, page.EndOf(d.Until)); err == nil {
+	if d.Until != "" {
+		end, err := time.Parse(time.RFC3339, page.EndOf(d.Until))
+		if err != nil {
+			return p, api.Failed(http.StatusBadRequest, "the end must be a date, such as 2099-12-31")
+		}
 		p.ValidUntil = &end
 	}
-	if most, err := strconv.ParseInt(d.MaxFindings, 10, 32); err == nil {
-		p.MaxFindings = int32(most)
-	}
-	return p
+	most, err := d.most()
+	p.MaxFindings = int32(most) //nolint:gosec // at most maxFindings
+	return p, err
 }

@@ -73,6 +73,31 @@ func TestAPolicyWithoutADecisionIsRefusedAndAsksForIt(t *testing.T) {
 	}
 }
 
+// Without its bound, the policy that is put into Git decides about more than was asked.
+func TestAPolicyWithABoundThatIsNoneIsNotShownAsYAML(t *testing.T) {
+	for _, c := range []struct{ field, value, wrong string }{
+		{"max_findings", "50", ""}, {"until", "2099-05-04", ""},
+		{"max_findings", "1e2", "The highest number of findings must be"}, {"max_findings", "0", "The highest number of findings must be"},
+		{"until", "4 May", "The end must be a date"},
+	} {
+		form := url.Values{"match": {"true"}, "user_status": {"active"}, "do": {"yaml"}, c.field: {c.value}}
+		address := url.Values{"tool": {"gosec"}, "set.user_status": {"active"}, "set." + c.field: {c.value}}
+		for _, v := range []*page.Visit{{Form: form}, {Query: address}} {
+			serve := draftPage
+			if v.Form != nil {
+				serve = create
+			}
+			response, err := serve(t.Context(), v)
+			harness.Must(t, err)
+			shown, err := page.Text(t.Context(), response.Body)
+			harness.Must(t, err)
+			if isShown := strings.Contains(shown, `id="manifest"`); isShown != (c.wrong == "") || !strings.Contains(shown, c.wrong) {
+				t.Errorf("%s=%s: the manifest is shown: %v\n%s", c.field, c.value, isShown, shown)
+			}
+		}
+	}
+}
+
 // Otherwise the form would hide the page of the policy with that name.
 func TestTheFormIsAtNoPolicysPage(t *testing.T) {
 	if name := strings.TrimPrefix(newPath, page.Of(listPath, "")); len(validation.IsDNS1123Subdomain(name)) == 0 {

@@ -117,7 +117,8 @@ func TestSelectedFindingsAreReadOneByOneAndOnce(t *testing.T) {
 
 // In a manifest the policy's strings stay strings, whatever they contain.
 func TestAManifestHoldsWhatThePolicySays(t *testing.T) {
-	p := draft{Name: "p", Match: "finding.title == 'a: \"b\"\n# c'", UserStatus: "muted", Reason: "duplicate", MaxFindings: "7", Until: "2099-01-01"}.policy()
+	p, err := draft{Name: "p", Match: "finding.title == 'a: \"b\"\n# c'", UserStatus: "muted", Reason: "duplicate", MaxFindings: "7", Until: "2099-01-01"}.policy()
+	harness.Must(t, err)
 	p.Set.Comment = "- x: &y\n---\n"
 	got, err := yamlOf(p, "acme")
 	harness.Must(t, err)
