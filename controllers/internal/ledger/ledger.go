@@ -42,8 +42,7 @@ type Write func(context.Context) (bool, error)
 
 // Ledger makes the deliveries for one kind.
 type Ledger struct {
-	kind   Kind
-	quotas *quotaBackoff
+	kind Kind
 	store
 }
 
@@ -54,7 +53,7 @@ func New(ctx context.Context, mgr ctrl.Manager, kind Kind) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Ledger{kind: kind, quotas: newQuotaBackoff(clock.RealClock{}), store: has}
+	l := &Ledger{kind: kind, store: has}
 	if err := index.Add(ctx, mgr, kind.object, owes, l.owedBy); err != nil || !kind.paged {
 		return l, err
 	}
@@ -261,18 +260,6 @@ func (l *Ledger) makeDue(ctx context.Context, object client.Object, endpoints []
 	return made, upTo, nil
 }
 
-// makeIfRoom is makeDelivery, but notes whether the namespace's quota had room.
-func (l *Ledger) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
-	err := l.makeDelivery(ctx, delivery)
-	switch {
-	case err == nil:
-		l.quotas.succeeded(delivery.Namespace)
-	case kube.IsQuotaExceeded(err):
-		return l.quotas.refused(ctx, delivery.Namespace, err)
-	}
-	return err
-}
-
 // checkCurrent fails with a conflict if the cached object is stale: deliveries that it owes may
 // have been made and retired meanwhile.
 func (l *Ledger) checkCurrent(ctx context.Context, object client.Object) error {
@@ -369,7 +356,8 @@ type store struct {
 	// live reads from the API server, where a stale cache would lead to duplicate deliveries.
 	live client.Reader
 	// own reads this project's kinds from the API server, and skips unreadable objects.
-	own rest.Interface
+	own    rest.Interface
+	quotas *quotaBackoff
 	// Implied gets the findings that are left without a status. It knows which deliveries of their creation were deleted,
 	// and are not to be made again, and which are still owed. It may be nil.
 	Implied *implied.Statuses
@@ -377,7 +365,9 @@ type store struct {
 
 func newStore(mgr ctrl.Manager) (store, error) {
 	own, err := kube.NewClient(mgr.GetConfig())
-	return store{client: mgr.GetClient(), live: mgr.GetAPIReader(), own: own}, err
+	return store{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), own: own, quotas: newQuotaBackoff(clock.RealClock{}),
+	}, err
 }
 
 // isMade reports whether the transition's own delivery to the endpoint is in the cache, or was until it was deleted.
@@ -388,6 +378,18 @@ func (s store) isMade(ctx context.Context, object client.Object, t v1alpha1.Tran
 	err := s.client.Get(ctx, key, &v1alpha1.WebhookDelivery{}, client.UnsafeDisableDeepCopy)
 	// That it is lost is noted after the cache has dropped it.
 	return err == nil || s.Implied.IsLost(object, name), client.IgnoreNotFound(err)
+}
+
+// makeIfRoom is makeDelivery, but notes whether the namespace's quota had room.
+func (s store) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
+	err := s.makeDelivery(ctx, delivery)
+	switch {
+	case err == nil:
+		s.quotas.succeeded(delivery.Namespace)
+	case kube.IsQuotaExceeded(err):
+		return s.quotas.refused(ctx, delivery.Namespace, err)
+	}
+	return err
 }
 
 // makeDelivery creates the delivery. If it exists, an interrupted run has made it. In a namespace

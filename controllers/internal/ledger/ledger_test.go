@@ -33,8 +33,9 @@ func TestEndpointsAreListedOncePerObject(t *testing.T) {
 			}
 			return c.List(ctx, into, options...)
 		}}).Build()
-	l := &Ledger{kind: Finding, quotas: newQuotaBackoff(clocktesting.NewFakeClock(now)),
-		store: store{client: cache, live: cache, Implied: implied.NewStatuses()}}
+	l := &Ledger{kind: Finding, store: store{
+		client: cache, live: cache, quotas: newQuotaBackoff(clocktesting.NewFakeClock(now)), Implied: implied.NewStatuses(),
+	}}
 	stored := func(context.Context) (bool, error) { return true, nil }
 	for what, settle := range map[string]func(context.Context, client.Object, Write) (time.Duration, error){
 		"stored": l.StoreAndEmit, "derivable": l.EmitAndStore,

@@ -283,7 +283,8 @@ func (p *Pager) causes(finding *v1alpha1.Finding) []reconcile.Request {
 // The cause must have ended: later changes would need another page.
 //
 // For pagePatience after the end, nil if it was not recorded, Make makes only full pages while some findings are not
-// reconciled yet. It returns after which time it must be called again; 0 for never.
+// reconciled yet. It returns after which time it must be called again, such as while a quota has no room for pages; 0
+// for never.
 func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause, end *v1alpha1.Time,
 	now time.Time) (again time.Duration, err error) {
 	waits := end != nil && now.Before(end.Add(pagePatience))
@@ -328,16 +329,15 @@ func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.
 		if endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan || webhooks.Backlogged(endpoint) {
 			continue
 		}
-		entries, err := p.entries(ctx, namespace, cause, endpoint, findings)
-		if err != nil {
+		waiting, err := p.makeFor(ctx, cause, endpoint, findings, waits)
+		var full *FullError
+		switch {
+		case errors.As(err, &full):
+			return full.After, nil // no error: it may last for days
+		case err != nil:
 			return 0, err
-		}
-		wait := waits(entries)
-		if wait && len(entries) > 0 {
+		case waiting:
 			again = PageDelay
-		}
-		if err := p.makeFor(ctx, cause, endpoint, entries, wait); err != nil {
-			return 0, err
 		}
 	}
 	return again, nil
@@ -363,21 +363,37 @@ func (p *Pager) findings(ctx context.Context, namespace, name string) ([]v1alpha
 	return list.Items, nil
 }
 
+// makeFor makes the endpoint's pages of the findings, and reports whether a page that is not full waits. While a quota
+// has no room, it fails with a FullError.
 func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1alpha1.WebhookEndpoint,
-	entries []webhooks.PageEntry, fullOnly bool) error {
+	findings []v1alpha1.Finding, waits func([]webhooks.PageEntry) bool) (waiting bool, err error) {
+	// First, as reading the entries asks the API server.
+	if err := p.quotas.mustWait(endpoint.Namespace); err != nil {
+		return false, err
+	}
+	entries, err := p.entries(ctx, endpoint.Namespace, cause, endpoint, findings)
+	if err != nil {
+		return false, err
+	}
 	pages, err := webhooks.Pages(cause, endpoint, entries)
 	if err != nil {
-		return err
+		return false, err
 	}
-	if fullOnly && len(pages) > 0 {
-		pages = pages[:len(pages)-1] // the last page may have room
+	if len(pages) > 0 && waits(entries) {
+		pages, waiting = pages[:len(pages)-1], true // the last page may have room
+	}
+	if len(pages) == 0 {
+		return waiting, nil
+	}
+	if err := p.quotas.allow(endpoint.Namespace); err != nil {
+		return false, err
 	}
 	for _, page := range pages {
-		if err := p.makeDelivery(ctx, page); err != nil {
-			return err
+		if err := p.makeIfRoom(ctx, page); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	return waiting, nil
 }
 
 // entries returns the entries of the cause that the endpoint is to get and that are in no page yet.

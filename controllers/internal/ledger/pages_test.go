@@ -88,7 +88,7 @@ func TestAScanOfANameThatNoObjectCanHaveHasNoPages(t *testing.T) {
 	for _, scan := range []string{"ci/1", "100%", ".."} {
 		cache := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(paged, single).
 			WithIndex(&v1alpha1.WebhookDelivery{}, covers, func(client.Object) []string { return nil }).Build()
-		l := &Ledger{kind: Finding, quotas: newQuotaBackoff(clock.RealClock{}), store: store{client: cache, live: cache, own: own}}
+		l := &Ledger{kind: Finding, store: store{client: cache, live: cache, own: own, quotas: newQuotaBackoff(clock.RealClock{})}}
 		finding := builder.Finding("f").In("org-a").Build()
 		finding.UID = "f"
 		finding.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionCreated, Scan: scan, At: v1alpha1.Now()}}

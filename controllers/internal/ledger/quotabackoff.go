@@ -75,6 +75,16 @@ func (q *quotaBackoff) allow(namespace string) error {
 	return nil
 }
 
+// mustWait returns a FullError while no delivery is to be tried in the namespace. Unlike allow, it begins no pause.
+func (q *quotaBackoff) mustWait(namespace string) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if full, now := q.namespaces[namespace], q.clock.Now(); full != nil && now.Before(full.until) {
+		return full.postpone(now)
+	}
+	return nil
+}
+
 // succeeded records that there was room for a delivery.
 func (q *quotaBackoff) succeeded(namespace string) {
 	q.mu.Lock()

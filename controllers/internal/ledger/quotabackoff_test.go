@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -16,17 +17,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// full is a ledger of scans in front of an API server whose quota for the namespace "full" has no room.
+// full is a ledger and a pager of scans in front of an API server whose quota for the namespace "full" has no room.
 type full struct {
 	*Ledger
+	pager *Pager
 	clock *clocktesting.FakeClock
 	// asked counts the requests to the API server by namespace.
 	asked map[string]int
+	// lists counts the requests for the names of pages.
+	lists int
 	// hasRoom makes the API server accept deliveries.
 	hasRoom bool
 	// took is how long each answer takes.
@@ -35,9 +40,17 @@ type full struct {
 
 func newFull(t *testing.T) *full {
 	t.Helper()
-	f := &full{clock: clocktesting.NewFakeClock(time.Now()), asked: map[string]int{}}
+	f := &full{pager: &Pager{kind: scanKind}, clock: clocktesting.NewFakeClock(time.Now()), asked: map[string]int{}}
+	pages := func(client.Object) []string { return nil } // nothing is in a page
 	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(builder.WebhookEndpoint("all").In("full").Build(),
-		builder.WebhookEndpoint("all").In("other").Build()).WithInterceptorFuncs(interceptor.Funcs{
+		builder.WebhookEndpoint("all").In("other").Build()).
+		WithIndex(&v1alpha1.Finding{}, f.pager.owing(), func(object client.Object) []string {
+			return f.pager.indexed(object.(*v1alpha1.Finding))
+		}).
+		WithIndex(&v1alpha1.WebhookDelivery{}, covers, pages).
+		WithIndex(&v1alpha1.WebhookDelivery{}, "spec.event.type", pages).
+		WithIndex(&v1alpha1.WebhookDelivery{}, "spec.event.subject.name", pages).
+		WithIndex(&v1alpha1.WebhookDelivery{}, "spec.endpointRef.name", pages).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			f.asked[object.GetNamespace()]++
 			f.clock.Step(f.took)
@@ -46,8 +59,15 @@ func newFull(t *testing.T) *full {
 			}
 			return c.Create(ctx, object, options...)
 		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if _, are := list.(*metav1.PartialObjectMetadataList); are {
+				f.lists++
+			}
+			return c.List(ctx, list, options...)
+		},
 	}).Build()
-	f.Ledger = &Ledger{kind: Scan, quotas: newQuotaBackoff(f.clock), store: store{client: c, live: c}}
+	f.Ledger = &Ledger{kind: Scan, store: store{client: c, live: c, quotas: newQuotaBackoff(f.clock)}}
+	f.pager.store = f.store
 	return f
 }
 
@@ -94,6 +114,42 @@ func TestAFullQuotaIsAskedOnceInAWhile(t *testing.T) {
 		}
 	}
 	harness.Same(t, "deliveries tried after the pause", 2, f.asked["full"])
+}
+
+// An error would count against the controller for as long as the quota is full.
+func TestPagesWaitForRoomWithoutAnError(t *testing.T) {
+	f := newFull(t)
+	f.hasRoom = true
+	finding := builder.Finding("f").In("full").Mutate(func(o *v1alpha1.Finding) { o.UID = "f" }).Build()
+	finding.Status.Transitions = []v1alpha1.Transition{
+		{Seq: 1, Type: v1alpha1.TransitionCreated, Scan: "s-1", At: v1alpha1.NewTime(f.clock.Now())},
+	}
+	for _, object := range []client.Object{builder.WebhookEndpoint("paged").In("full").Batched().Build(), finding} {
+		harness.Must(t, f.client.Create(t.Context(), object))
+	}
+	f.hasRoom, f.asked = false, map[string]int{}
+	cause := webhooks.CauseOfScan(builder.Scan("s-1", f.clock.Now()).In("full").Build())
+	looks := func(n int) (again time.Duration) {
+		for range n {
+			var err error
+			again, err = f.pager.Make(t.Context(), "full", cause, nil, f.clock.Now())
+			harness.Must(t, err)
+		}
+		return again
+	}
+	if again := looks(10); again < minFull {
+		t.Errorf("it comes back after %s", again)
+	}
+	harness.Same(t, "pages tried", 1, f.asked["full"])
+	harness.Same(t, "times that pages were listed", 1, f.lists)
+	f.clock.Step(minFull)
+	looks(10)
+	harness.Same(t, "pages tried after the pause", 2, f.asked["full"])
+
+	f.clock.Step(maxFull)
+	f.hasRoom = true
+	harness.Same(t, "when it comes back after there is room", time.Duration(0), looks(1))
+	harness.Same(t, "pages tried once there is room", 3, f.asked["full"])
 }
 
 func TestARefusalThatTookLongerThanThePauseIsTriedAgain(t *testing.T) {
