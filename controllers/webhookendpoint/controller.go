@@ -13,7 +13,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -26,6 +25,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -197,7 +197,14 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	}
 	// Its name is derived from the endpoint: after a crash before the status was written it already
 	// exists.
-	if err := r.Client.Create(ctx, delivery); err != nil && !apierrors.IsAlreadyExists(err) {
+	err = r.Client.Create(ctx, delivery)
+	switch {
+	case kube.IsQuotaExceeded(err):
+		// No error: it may last for days.
+		ctrl.LoggerFrom(ctx).Error(err, "a quota has no room for the ping, which is tried again later")
+		s.RequeueAfter(removal.RefusedRetry)
+		return nil
+	case client.IgnoreAlreadyExists(err) != nil:
 		return fmt.Errorf("create the ping's delivery: %w", err)
 	}
 	s.Status.PingedAt = new(v1alpha1.NewTime(s.Now))

@@ -165,13 +165,28 @@ func TestAnEndpointWithoutAUsableSecretIsGivenUpAfterFiveDays(t *testing.T) {
 }
 
 func TestAnEndpointWorksWhileAQuotaRefusesItsPing(t *testing.T) {
-	start(t)
+	var r *Reconciler
+	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
+		r = &Reconciler{Base: reconcile.NewBase(mgr), secrets: ownsecret.NewStore(mgr)}
+		return index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, pendingIndex, pendingFor)
+	})
 	ns := env.Namespace(t)
 	quota := env.UseUp(t, "count/webhookdeliveries.appsec.dev", builder.WebhookDelivery("probe", time.Now()).In(ns).Build())
-	endpoint := newEndpoint(t, ns)
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Build())
+	reconciled := func(g Gomega) ctrl.Result {
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(endpoint)})
+		g.Expect(err).NotTo(HaveOccurred())
+		return result
+	}
+	harness.Eventually(t, func(g Gomega) { // once the cache has it
+		g.Expect(reconciled(g).RequeueAfter).To(Equal(removal.RefusedRetry))
+	})
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	NewWithT(t).Expect(endpoint.Status.PingedAt).To(BeNil())
+
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())
 	harness.Eventually(t, func(g Gomega) {
+		reconciled(g)
 		g.Expect(testenv.Get(t, g, env, endpoint).Status.PingedAt).NotTo(BeNil())
 		g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
 	})
