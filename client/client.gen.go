@@ -4237,8 +4237,8 @@ type ValueCount struct {
 	Value string `json:"value"`
 }
 
-// WebhookAttemptOutcome How an attempt ended. started: it has not; unknown: the service stopped before the answer was recorded, so the
-// receiver may have the event.
+// WebhookAttemptOutcome How an attempt ended. started: it has not; unknown: the answer could not be recorded, so the receiver may have
+// the event.
 type WebhookAttemptOutcome string
 
 // WebhookDelivery One event on its way to one endpoint, with every attempt.
@@ -4295,8 +4295,8 @@ type WebhookDeliveryAttempt struct {
 	// Message What failed, for people; empty if nothing did.
 	Message string `json:"message"`
 
-	// Outcome How an attempt ended. started: it has not; unknown: the service stopped before the answer was recorded, so the
-	// receiver may have the event.
+	// Outcome How an attempt ended. started: it has not; unknown: the answer could not be recorded, so the receiver may have
+	// the event.
 	Outcome WebhookAttemptOutcome `json:"outcome"`
 
 	// RetryAt The earliest time of the next attempt that the receiver asked for; null if it did not.

@@ -115,8 +115,7 @@ const (
 	WebhookAttemptSucceeded WebhookAttemptOutcome = "Succeeded"
 	// WebhookAttemptFailed is any other answer, or none.
 	WebhookAttemptFailed WebhookAttemptOutcome = "Failed"
-	// WebhookAttemptUnknown is one whose controller stopped before it had recorded the answer:
-	// the receiver may have the event or not.
+	// WebhookAttemptUnknown is one whose answer could not be recorded: the receiver may have the event or not.
 	WebhookAttemptUnknown WebhookAttemptOutcome = "Unknown"
 )
 
@@ -128,8 +127,8 @@ type WebhookAttempt struct {
 	// endedAt is when the attempt ended. Absent while it runs, and if its end was not observed.
 	// +optional
 	EndedAt *Time `json:"endedAt,omitempty"`
-	// outcome of the attempt: Started, Succeeded, Failed, or Unknown if the controller stopped
-	// before it recorded the answer.
+	// outcome of the attempt: Started, Succeeded, Failed, or Unknown if the answer could not be
+	// recorded.
 	// +required
 	Outcome WebhookAttemptOutcome `json:"outcome"`
 	// code is the HTTP status of the answer, for example 503. 0 if there was no answer.

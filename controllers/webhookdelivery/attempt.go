@@ -119,7 +119,6 @@ func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 
 // recordEnd writes the outcome of the attempt to the delivery, with retries until recordTimeout.
 func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) error {
-	attemptsMade.count(made.outcome)
 	index := len(s.Status.Attempts) - 1
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
@@ -138,6 +137,10 @@ func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) er
 	})
 	if err != nil {
 		return fmt.Errorf("record how an attempt ended: %w", errors.Join(err, last))
+	}
+	// Last: whoever closes an attempt that could not be recorded counts it too.
+	if all := s.Status.Attempts; index < len(all) && all[index].Outcome != v1alpha1.WebhookAttemptUnknown {
+		attemptsMade.count(made.outcome)
 	}
 	return nil
 }

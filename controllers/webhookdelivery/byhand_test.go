@@ -11,6 +11,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -414,14 +415,19 @@ func (d dyingStatus) Patch(ctx context.Context, object client.Object, patch clie
 // A crash between the two records of an attempt's outcome loses neither a success, which would send
 // the event again, nor the failure of an endpoint or its 410 Gone.
 func TestACrashBetweenTheRecordsOfAnAttemptLosesTheLesserOne(t *testing.T) {
+	counted := func() float64 {
+		return testutil.ToFloat64(attemptsMade.WithLabelValues("succeeded")) +
+			testutil.ToFloat64(attemptsMade.WithLabelValues("failed"))
+	}
 	for _, c := range []struct {
 		reason  string
 		status  int
 		outcome v1alpha1.WebhookAttemptOutcome
+		counted float64
 	}{
-		{"a success", http.StatusOK, v1alpha1.WebhookAttemptSucceeded},
-		{"a failure", http.StatusInternalServerError, v1alpha1.WebhookAttemptStarted},
-		{"gone", http.StatusGone, v1alpha1.WebhookAttemptStarted},
+		{"a success", http.StatusOK, v1alpha1.WebhookAttemptSucceeded, 1},
+		{"a failure", http.StatusInternalServerError, v1alpha1.WebhookAttemptStarted, 0},
+		{"gone", http.StatusGone, v1alpha1.WebhookAttemptStarted, 0},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
@@ -429,6 +435,7 @@ func TestACrashBetweenTheRecordsOfAnAttemptLosesTheLesserOne(t *testing.T) {
 			d := h.delivery(ns, "d-1", "team")
 			ctx, kill := context.WithCancel(t.Context())
 			defer kill()
+			before := counted()
 			// The first write records the start of the attempt, the second its outcome; the third is
 			// lost.
 			writes := 0
@@ -437,6 +444,7 @@ func TestACrashBetweenTheRecordsOfAnAttemptLosesTheLesserOne(t *testing.T) {
 			g.Expect(err).To(HaveOccurred())
 
 			g.Expect(testenv.Get(t, g, env, d).Status.Attempts[0].Outcome).To(Equal(c.outcome))
+			g.Expect(counted()-before).To(Equal(c.counted), "the next controller counts what is not recorded")
 			status := testenv.Get(t, g, env, endpoint).Status
 			if c.outcome == v1alpha1.WebhookAttemptSucceeded {
 				g.Expect(status.LastSuccessAt).To(BeNil())

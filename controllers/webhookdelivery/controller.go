@@ -122,7 +122,7 @@ func newScope() *scope {
 	return &scope{Scope: reconcile.NewScope(&v1alpha1.WebhookDelivery{})}
 }
 
-// Reconcile closes an attempt that an earlier controller left open, and submits the delivery to the
+// Reconcile closes an attempt whose outcome could not be recorded, and submits the delivery to the
 // dispatcher when an attempt is due. It sends nothing itself. For a delivery that the dispatcher already has, it only
 // confirms a redelivery.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -155,7 +155,7 @@ func (r *Reconciler) confirmRedelivery(ctx context.Context, s *scope) error {
 // schedule hands a due delivery to the dispatcher, and records the status of any other.
 func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	s.LeaveStatus()
-	// No attempt is running: an unfinished one was begun by an earlier controller.
+	// No attempt is running: an unfinished one was begun by an earlier controller, or could not be recorded.
 	abandoned := closeUnfinished(s.Status)
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)

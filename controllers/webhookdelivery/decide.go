@@ -111,15 +111,16 @@ func endpointGone(s *scope) step {
 }
 
 // unfinishedMessage is the message of an attempt whose outcome was never recorded.
-const unfinishedMessage = "the controller stopped before the outcome was recorded; the receiver may have it"
+const unfinishedMessage = "the outcome could not be recorded, because the controller stopped or the API server did " +
+	"not answer; the receiver may have it"
 
-// unfinished reports whether the last attempt is running, or was interrupted by a crash.
+// unfinished reports whether the last attempt is running, or its outcome could not be recorded.
 func unfinished(attempts []v1alpha1.WebhookAttempt) bool {
 	n := len(attempts)
 	return n > 0 && attempts[n-1].Outcome == v1alpha1.WebhookAttemptStarted
 }
 
-// closeUnfinished ends an attempt that was interrupted, and reports whether there was one.
+// closeUnfinished ends an attempt whose outcome could not be recorded, and reports whether there was one.
 func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) bool {
 	if !unfinished(status.Attempts) {
 		return false
