@@ -8,8 +8,13 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// maxSetLength bounds the encoded text of all parts of an operation, in characters.
-const maxSetLength = 24 << 20
+const (
+	// maxSetLength bounds the encoded text of all parts of an operation, in characters.
+	maxSetLength = 24 << 20
+	// maxSetComments bounds the previous comments in all parts of an operation, in bytes. They may compress to almost
+	// nothing, and an undo holds all of them at once.
+	maxSetComments = 128 << 20
+)
 
 // PartName returns the name of a part. The schema bounds the names of operations so that it is
 // valid.
@@ -20,18 +25,18 @@ func PartName(operation string, index int) string { return fmt.Sprintf("%s-%03d"
 // decisions were dropped.
 func Parts(operation *v1alpha1.TriageOperation, entries []Entry) (parts []*v1alpha1.TriageOperationPart, lost int32,
 	err error) {
-	return partsUpTo(maxSetLength, operation, entries)
+	return partsUpTo(maxSetLength, maxSetComments, operation, entries)
 }
 
-// partsUpTo is Parts for an operation that may keep that many characters.
-func partsUpTo(most int, operation *v1alpha1.TriageOperation, entries []Entry) (
+// partsUpTo is Parts for an operation that may keep that many characters, and that many bytes of previous comments.
+func partsUpTo(most, mostComments int, operation *v1alpha1.TriageOperation, entries []Entry) (
 	parts []*v1alpha1.TriageOperationPart, lost int32, err error) {
-	total, n := 0, v1alpha1.MaxPartEntries
+	total, comments, n := 0, 0, v1alpha1.MaxPartEntries
 	for len(entries) > 0 {
 		// Start with twice the size of the last part: starting with all entries for each part would take minutes
 		// with long comments.
 		n = min(2*n, len(entries), v1alpha1.MaxPartEntries)
-		if total > most {
+		if total > most || comments > mostComments {
 			n = min(len(entries), v1alpha1.MaxPartEntries)
 			lost += forget(entries[:n])
 		}
@@ -46,10 +51,20 @@ func partsUpTo(most int, operation *v1alpha1.TriageOperation, entries []Entry) (
 		if err != nil {
 			return nil, 0, err
 		}
-		total += len(text)
+		total, comments = total+len(text), comments+commentBytes(entries[:n])
 		parts, entries = append(parts, part(operation, len(parts), n, text)), entries[n:]
 	}
 	return parts, lost, nil
+}
+
+// commentBytes returns the length of the previous comments.
+func commentBytes(entries []Entry) (sum int) {
+	for i := range entries {
+		if before := entries[i].Before; before != nil {
+			sum += len(before.Comments)
+		}
+	}
+	return sum
 }
 
 // forget drops the previous decisions, and returns how many there were.

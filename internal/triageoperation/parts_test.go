@@ -40,7 +40,7 @@ func TestPartsHoldTheSetWithinTheirBounds(t *testing.T) {
 		lost      bool
 	}{{0, 0, false}, {1, 0, false}, {1200, 20, false}, {60, v1alpha1MaxComments, false}, {200, v1alpha1MaxComments, true}} {
 		set := entries(c.n, c.length)
-		parts, lost, err := partsUpTo(most, operation, set)
+		parts, lost, err := partsUpTo(most, maxSetComments, operation, set)
 		harness.Must(t, err)
 		if (lost > 0) != c.lost {
 			t.Errorf("%d of %d characters: %d lost", c.n, c.length, lost)
@@ -91,6 +91,10 @@ func TestPartsOfWhatCompressesWellAreRead(t *testing.T) {
 	if diff := cmp.Diff(set, back); diff != "" || lost > 0 {
 		t.Errorf("%d are lost (-put in +read):\n%.500s", lost, diff)
 	}
+	// An undo holds all previous comments at once. The first part, of 150 findings, exceeds this bound.
+	_, lost, err = partsUpTo(maxSetLength, 1<<20, builder.TriageOperation("undo", "").Build(), set[:300])
+	harness.Must(t, err)
+	harness.Same(t, "lost of what is too much for an undo", int32(150), lost)
 }
 
 // A page of a list reads up to ten parts, of which it shows the names.
