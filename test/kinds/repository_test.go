@@ -54,12 +54,14 @@ func TestCountsByCategory(t *testing.T) {
 	counted(v1alpha1.RepositoryCounts{Findings: 5, Code: 1, Package: 1, Secret: 2})
 }
 
-// Deleting a repository deletes its projects and reviews, and these what they have.
+// Deleting a repository deletes its projects and reviews, and these what they have. While another finalizer holds a
+// project, the repository waits and reports what for.
 func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 	controllertest.Start(t, env, repository.SetupWithManager, project.SetupWithManager, review.SetupWithManager)
 	ns := env.Namespace(t)
 	repository, pull := builder.Repository("repo").In(ns).Build(), builder.Review("review").In(ns).Build()
 	one, two := builder.Project("one").In(ns).Build(), builder.Project("two").In(ns).Build()
+	two.Finalizers = []string{"example.com/hold"}
 	env.Create(t, repository, one, two, pull, builder.Repository("other").In(ns).Build(),
 		builder.Project("keep").In(ns).Repository("other").Build(),
 		builder.Review("kept").In(ns).PullRequest("other", 1).Build(),
@@ -74,30 +76,9 @@ func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 	}
 	harness.Eventually(t, func(g Gomega) {
 		for _, object := range []client.Object{repository, one, two, pull} {
-			g.Expect(testenv.Get(t, g, env, object).GetFinalizers()).To(ConsistOf(v1alpha1.CleanupFinalizer))
+			g.Expect(testenv.Get(t, g, env, object).GetFinalizers()).To(ContainElement(v1alpha1.CleanupFinalizer))
 		}
 	})
-
-	g := NewWithT(t)
-	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
-	env.AwaitGone(t, repository)
-	for kept, list := range map[string]client.ObjectList{
-		"keep": &v1alpha1.ProjectList{}, "kept": &v1alpha1.ReviewList{}, "f-keep": &v1alpha1.FindingList{}, "s-keep": &v1alpha1.ScanList{},
-		"i-kept": &v1alpha1.ReviewIssueList{},
-	} {
-		g.Expect(env.Names(t, list, ns)).To(ConsistOf(kept))
-	}
-}
-
-// While another finalizer holds a project, the repository waits and reports what for.
-func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
-	controllertest.Start(t, env, repository.SetupWithManager, project.SetupWithManager)
-	ns := env.Namespace(t)
-	repository := builder.Repository("repo").In(ns).Build()
-	held := builder.Project("held").In(ns).Build()
-	held.Finalizers = []string{"example.com/hold"}
-	env.Create(t, repository, held)
-	harness.Eventually(t, func(g Gomega) { g.Expect(testenv.Get(t, g, env, repository).Finalizers).NotTo(BeEmpty()) })
 
 	g := NewWithT(t)
 	g.Expect(env.Client.Delete(t.Context(), repository)).To(Succeed())
@@ -105,9 +86,15 @@ func TestDeletionWaitsForItsProjectsAndSaysSo(t *testing.T) {
 		ready := testenv.Ready(t, g, env, repository)
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonDeleting))
 		g.Expect(ready.Message).To(ContainSubstring("projects"))
-		g.Expect(repository.Status.Projects).To(BeEquivalentTo(1), "what is left")
+		g.Expect(repository.Status.Projects).To(BeNumerically(">", 0), "what is left")
 	})
-	g.Expect(env.Client.Patch(t.Context(), held, client.RawPatch(types.JSONPatchType,
-		[]byte(`[{"op":"remove","path":"/metadata/finalizers"}]`)))).To(Succeed())
+	release := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`))
+	g.Expect(env.Client.Patch(t.Context(), two, release)).To(Succeed())
 	env.AwaitGone(t, repository)
+	for kept, list := range map[string]client.ObjectList{
+		"keep": &v1alpha1.ProjectList{}, "kept": &v1alpha1.ReviewList{}, "f-keep": &v1alpha1.FindingList{}, "s-keep": &v1alpha1.ScanList{},
+		"i-kept": &v1alpha1.ReviewIssueList{},
+	} {
+		g.Expect(env.Names(t, list, ns)).To(ConsistOf(kept))
+	}
 }
