@@ -61,12 +61,12 @@ func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 	ns := env.Namespace(t)
 	repository, pull := builder.Repository("repo").In(ns).Build(), builder.Review("review").In(ns).Build()
 	one, two := builder.Project("one").In(ns).Build(), builder.Project("two").In(ns).Build()
+	orphan := builder.Finding("f-orphan").In(ns).Project("repo", "nowhere").Build()
 	two.Finalizers = []string{"example.com/hold"}
-	env.Create(t, repository, one, two, pull, builder.Repository("other").In(ns).Build(),
+	env.Create(t, repository, one, two, pull, orphan, builder.Repository("other").In(ns).Build(),
 		builder.Project("keep").In(ns).Repository("other").Build(),
 		builder.Review("kept").In(ns).PullRequest("other", 1).Build(),
 		builder.Finding("f-keep").In(ns).Project("other", "keep").Build(),
-		builder.Finding("f-orphan").In(ns).Project("repo", "nowhere").Build(),
 		builder.Scan("s-orphan", noon).In(ns).Project("repo", "nowhere").Build(),
 		builder.Scan("s-1", noon).In(ns).Project("repo", "one").Build(),
 		builder.Scan("s-keep", noon).In(ns).Project("other", "keep").Build(),
@@ -88,6 +88,8 @@ func TestDeletionTakesEverythingOfTheRepositoryAlong(t *testing.T) {
 		g.Expect(ready.Message).To(ContainSubstring("projects"))
 		g.Expect(repository.Status.Projects).To(BeNumerically(">", 0), "what is left")
 	})
+	env.AwaitGone(t, one)
+	g.Expect(env.Gone(t, orphan) || env.Gone(t, repository)).To(BeFalse(), "while a project is held, what comes after projects stays")
 	release := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"/metadata/finalizers"}]`))
 	g.Expect(env.Client.Patch(t.Context(), two, release)).To(Succeed())
 	env.AwaitGone(t, repository)
