@@ -65,17 +65,27 @@ func scanned(t *testing.T, c *cast, name string) client.Object {
 
 const mutedInGit = `spec: {triage: {userStatus: muted, comments: accepted}}`
 
-func TestASyncOfADecisionThatRESTHasChangedEndsInAConflict(t *testing.T) {
-	c := newCast(t, "git-conflict")
+// A decision in Git belongs to Git: rescans keep it, and a forced sync overrides REST.
+func TestGitOwnsTheDecisionThatItDeclares(t *testing.T) {
+	c := newCast(t, "git-owns")
 	finding, git := toUnstructured(t, scanned(t, c, "f")), newRepo(t, c)
 	git.commit("f", mutedInGit)
+	git.mustSync() // without force: nobody owns the default
+	signed := map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[admin].username}
+	live := read(t.Context(), t, finding)
+	wantTriage(t, live, signed)
 	git.mustSync()
+	harness.Same(t, "resourceVersion after a sync without a difference", live.GetResourceVersion(), read(t.Context(), t, finding).GetResourceVersion())
+
+	rescan := builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build()
+	harness.NoError(t, "a rescan goes on", scan(t.Context(), t, c.as(scanner), rescan))
+	wantTriage(t, read(t.Context(), t, finding), signed)
+
 	rest := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
 	err := c.as(facade).Patch(t.Context(), finding.DeepCopy(), client.RawPatch("application/merge-patch+json", harness.JSON(t, rest)),
 		client.FieldOwner(v1alpha1.APIFieldManager))
 	harness.Must(t, err)
 	byREST := map[string]any{"userStatus": "active", "comments": "accepted", "by": "apikey/ci"}
-
 	out, err := git.sync()
 	if err == nil || !strings.Contains(out, `conflict with "`+v1alpha1.APIFieldManager+`"`) || !strings.Contains(out, ".spec.triage.userStatus") {
 		t.Errorf("a sync without force: got %v, want the conflict that the docs show\n%s", err, out)
@@ -83,7 +93,6 @@ func TestASyncOfADecisionThatRESTHasChangedEndsInAConflict(t *testing.T) {
 	wantTriage(t, read(t.Context(), t, finding), byREST)
 
 	git.mustSync("--force-conflicts")
-	signed := map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[admin].username}
 	wantTriage(t, read(t.Context(), t, finding), signed)
 }
 

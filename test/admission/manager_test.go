@@ -54,8 +54,10 @@ func TestARescanKeepsADecision(t *testing.T) {
 			harness.Must(t, sendMergePatch(t.Context(), t, c.as(decider), live, muted, ""))
 			by := map[who]string{triager: c.members[triager].username, facade: "apikey/ci"}[decider]
 			decided := map[string]any{"userStatus": "muted", "comments": "accepted", "by": by}
+			version := read(t.Context(), t, live).GetResourceVersion()
+			harness.Must(t, scan(t.Context(), t, c.as(scanner), finding().Build()))
+			harness.Same(t, "resourceVersion after the same scan", version, read(t.Context(), t, live).GetResourceVersion())
 			for step, facts := range []*builder.FindingBuilder{
-				finding(), // the same
 				finding().Severity(v1alpha1.LevelHigh),
 				finding().Closed(start, "scan-2"),
 				finding().Title("reopened"),
@@ -67,16 +69,6 @@ func TestARescanKeepsADecision(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAnUnchangedRescanWritesNothing(t *testing.T) {
-	c := newCast(t, "rescan-same")
-	before := decided(t, c, "f")
-	facts := builder.Finding("f").In(c.namespace).Build()
-	harness.Must(t, scan(t.Context(), t, c.as(scanner), facts)) // takes ownership, which is a write
-	version := read(t.Context(), t, before).GetResourceVersion()
-	harness.Must(t, scan(t.Context(), t, c.as(scanner), facts))
-	harness.Same(t, "resourceVersion", version, read(t.Context(), t, before).GetResourceVersion())
 }
 
 // An apply deletes the fields that its field manager owned and that it omits: under the name of a
@@ -100,49 +92,6 @@ func TestABorrowedFieldManagerTakesNoDecisionAway(t *testing.T) {
 		}
 	}
 	harness.Same(t, "the object", content(before), content(read(t.Context(), t, before)))
-}
-
-// A triage that GitOps declares in spec.triage is owned by GitOps: its next forced sync overrides
-// REST.
-func TestGitOpsOwnsTheTriageItDeclares(t *testing.T) {
-	c := newCast(t, "gitops")
-	ctx := t.Context()
-	facts := builder.Finding("f").In(c.namespace).Build()
-	harness.Must(t, scan(ctx, t, c.as(scanner), facts))
-	live := toUnstructured(t, facts)
-	decision := map[string]any{"userStatus": "muted", "comments": "accepted"}
-	signed := map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[triager].username}
-	sync := func(options ...client.PatchOption) error {
-		return declare(ctx, t, c.as(triager), "f", c.namespace, decision, options...)
-	}
-
-	if err := sync(); err != nil {
-		t.Fatalf("the first sync, without force: nobody owns the default: %v", err)
-	}
-	wantTriage(t, read(ctx, t, live), signed)
-	version := read(ctx, t, live).GetResourceVersion()
-	if err := sync(); err != nil {
-		t.Fatalf("the second sync meets no conflict over the stamp: %v", err)
-	}
-	harness.Same(t, "resourceVersion after a sync without a difference", version, read(ctx, t, live).GetResourceVersion())
-
-	if err := scan(ctx, t, c.as(scanner), builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build()); err != nil {
-		t.Fatalf("a rescan goes on: %v", err)
-	}
-	wantTriage(t, read(ctx, t, live), signed)
-
-	rest := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
-	if err := sendMergePatch(ctx, t, c.as(facade), live, rest, ""); err != nil {
-		t.Fatalf("REST may decide otherwise: %v", err)
-	}
-	wantTriage(t, read(ctx, t, live), map[string]any{"userStatus": "active", "comments": "accepted", "by": "apikey/ci"})
-	if err := sync(); !apierrors.IsConflict(err) {
-		t.Errorf("a sync without force: want a conflict that names REST's change, got %v", err)
-	}
-	if err := sync(client.ForceOwnership); err != nil {
-		t.Fatalf("a forced sync wins: %v", err)
-	}
-	wantTriage(t, read(ctx, t, live), signed)
 }
 
 // The API server accepts the longest field manager name that an importer may use.
