@@ -296,18 +296,6 @@ func TestAClockThatIsAheadEndsNoDecisionForAnOperation(t *testing.T) {
 	g.Expect(counts(o)).To(Equal("1 1; 1 0 0 0"), "its end has not come")
 }
 
-func TestWhatIsCommittedStaysSo(t *testing.T) {
-	r, g := running(t), NewWithT(t)
-	r.makes(builder.TriageOperation("mute", "G1").In(r.namespace).Committed().Build(), v1alpha1.OperationCompleted)
-	for _, spec := range []string{
-		`{"commit":false}`, `{"set":{"userStatus":"active"}}`, `{"select":{"rule":"G2"}}`, `{"select":null,"set":null,"undo":"x"}`,
-	} {
-		o := builder.TriageOperation("mute", "").In(r.namespace).Build()
-		err := env.Client.Patch(t.Context(), o, testenv.MergePatch(`{"spec":`+spec+`}`))
-		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%s: %v", spec, err)
-	}
-}
-
 // cut is a manager whose operations' writes fail after some have reached the API server: the response to the last one
 // is lost.
 type cut struct {

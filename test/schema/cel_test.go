@@ -229,6 +229,8 @@ var rulesAtUpdate = []struct {
 	{"issue without a review", issue, nil, edit{"spec.reviewRef": nil}, "spec.reviewRef: Required", "taken away, it could be added anew with another value"},
 	{"issue without a spec", issue, nil, edit{"spec": nil}, "spec: Required", "with the spec every rule in it would go"},
 	{"operation on others", operation, nil, edit{"spec.select.rule": "G2"}, "select, set and undo are immutable", "somebody has seen what it does"},
+	{"operation that decides otherwise", operation, edit{"spec.commit": true}, edit{"spec.set.userStatus": "active"}, "select, set and undo are immutable", "somebody has seen what it does"},
+	{"operation that undoes instead", operation, edit{"spec.commit": true}, edit{"spec": map[string]any{"undo": "x", "commit": true}}, "select, set and undo are immutable", "somebody has seen what it does"},
 	{"operation that is committed", operation, nil, edit{"spec.commit": true}, "", "after its preview"},
 	{"operation that is not committed after all", operation, edit{"spec.commit": true}, edit{"spec.commit": nil}, "what is committed stays so", "it may have been done"},
 	{"delivery of another payload", delivery, nil, edit{"spec.payload": "{ }"}, "spec is immutable", "the bytes that were sent"},
