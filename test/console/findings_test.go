@@ -38,6 +38,7 @@ func some(n int) []*builder.FindingBuilder {
 const rowTitles = "[...document.querySelectorAll('.row .what a')].map((a) => a.textContent)"
 
 func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
+	t.Parallel()
 	_, p := withFindings(t, some(6)...)
 	p.goes("/console/findings")
 	p.reads(".total", "6 findings")
@@ -126,6 +127,7 @@ func (p *person) inOneLine(selector string) {
 }
 
 func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	o.has(some(6)...)
 	ofRule := func(f *v1alpha1.Finding) { f.Spec.RuleID = "G101" }
@@ -174,7 +176,8 @@ func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
 }
 
 func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
-	const n = 450
+	t.Parallel()
+	const n = 240 // three pages
 	o := newOrganization(t)
 	p := loggedIn(t, o.key("ada"))
 	p.goes("/console/findings")
@@ -188,7 +191,7 @@ func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
 	p.goes("/console/findings?sort=severity")
 	p.scrollsThrough(n)
 	p.sees("[...document.querySelectorAll('.row .severity')].map((s) => s.textContent).join() === " +
-		"['high', 'medium', 'low'].flatMap((word) => Array(150).fill(word)).join()")
+		"['high', 'medium', 'low'].flatMap((word) => Array(80).fill(word)).join()")
 }
 
 // scrollsThrough expects a list with that many different rows.
@@ -205,6 +208,7 @@ func (p *person) scrollsThrough(n int) {
 }
 
 func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	o.has(some(3)...)
 	o.has(builder.Finding("f-decided").Title("Decided already").DetectedAt(found.Add(24*time.Hour)).
@@ -252,6 +256,7 @@ func (o *organization) requiresReasons(p *person) {
 }
 
 func TestEachFindingIsDecidedByWhatWasAskedAboutItAlone(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(3)...)
 	p.goes("/console/findings")
 	p.presses("c")
@@ -292,6 +297,7 @@ func TestEachFindingIsDecidedByWhatWasAskedAboutItAlone(t *testing.T) {
 }
 
 func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
+	t.Parallel()
 	_, p := withFindings(t, some(2)...)
 	p.goes("/console/findings")
 	p.presses("j", kb.Enter)
@@ -357,6 +363,7 @@ func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
 }
 
 func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(1)...)
 	faster := loggedIn(t, o.key("bob"))
 	p.goes("/console/findings")
@@ -399,6 +406,7 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 }
 
 func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(2)...)
 	faster := loggedIn(t, o.key("bob"))
 	p.goes("/console/findings")
@@ -492,6 +500,7 @@ func (p *person) holds() {
 const mayLeave = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
 
 func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(2)...)
 	faster := newVisitor(t)
 	p.goes("/console/findings")
@@ -561,6 +570,7 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 }
 
 func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(2)...)
 	faster := newVisitor(t)
 	p.goes("/console/findings")
@@ -585,6 +595,7 @@ func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	o.has(builder.Finding("f-shown").Title("SQL injection").Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Details.Description = "A **strong** word, and `code`."
@@ -650,6 +661,7 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 }
 
 func TestShuttingThePanelLeavesTheReaderWhereTheListIs(t *testing.T) {
+	t.Parallel()
 	const n = 30
 	_, p := withFindings(t, some(n)...)
 	p.goes("/console/findings")
@@ -672,6 +684,7 @@ func TestShuttingThePanelLeavesTheReaderWhereTheListIs(t *testing.T) {
 }
 
 func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(6)...)
 	p.goes("/console/findings?tool=gosec")
 	p.presses("j", "x")
@@ -723,6 +736,7 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 }
 
 func TestASelectionStaysWithTheRowsThatAreStillListed(t *testing.T) {
+	t.Parallel()
 	_, p := withFindings(t, some(6)...)
 	p.goes("/console/findings?sort=created_at&order=asc")
 	p.presses("j", "x", "j", "x")
@@ -743,6 +757,7 @@ func TestASelectionStaysWithTheRowsThatAreStillListed(t *testing.T) {
 }
 
 func TestAKeyThatMayNotDecideIsToldSo(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	o.has(some(1)...)
 	p := loggedIn(t, o.key("reader", v1alpha1.ScopeFindingsRead))
@@ -758,6 +773,7 @@ func TestAKeyThatMayNotDecideIsToldSo(t *testing.T) {
 }
 
 func TestTheOverviewsNumbersLeadToTheFindingsThatTheyCount(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	o.hasHistory()
 	o.has(some(5)...)

@@ -28,6 +28,7 @@ func (o *organization) decides(key, finding, body string) {
 }
 
 func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(4)...)
 	bob := o.key("bob")
 	p.goes("/console/findings")
@@ -121,6 +122,7 @@ func (p *person) prepares(script string) {
 
 // Each look at a row is a request, and counts against the limit of the key with which the person decides.
 func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(1)...)
 	p.prepares("window.EventSource = class extends EventTarget { constructor(at) { super(); window.stream = this; this.at = at; } close() {} };")
 	p.prepares(`window.waits = []; ((later) => {
@@ -184,6 +186,7 @@ const heldStream = "window.EventSource = class extends EventTarget { constructor
 
 // After a gap in the stream, rows that are on no page that is asked for anew may be outdated.
 func TestWhatMayHaveChangedInAGapIsMarked(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(2)...)
 	bob := o.key("bob")
 	p.prepares(heldStream)
@@ -243,6 +246,7 @@ func TestRowsThatComeAfterAGapAreNotInDoubt(t *testing.T) {
 // An answer for the list may be older than the rows that are shown, and the answer to a decision come when the list is
 // another one.
 func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(3)...)
 	p.prepares(heldStream)
 	p.goes("/console/findings")
@@ -292,6 +296,7 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 
 // An event about a change and the check after a gap may find it at the same time.
 func TestTheFindingInThePanelIsMarkedOnce(t *testing.T) {
+	t.Parallel()
 	o, p := withFindings(t, some(2)...)
 	p.prepares(heldStream)
 	p.goes("/console/findings#f-0000")
@@ -363,6 +368,7 @@ func TestAPageSaysWhyThereIsNoAnswer(t *testing.T) {
 }
 
 func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	o.hasHistory()
 	o.has(some(2)...)
@@ -388,6 +394,7 @@ func TestTheOverviewCountsWhileOneLooks(t *testing.T) {
 // The console's stream requires the session, and ends with its key. The list then says that it has ended, also after the
 // network was down, and no longer does after another login.
 func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	v := newVisitor(t)
 	if answer := v.asks("/console/events", nil); answer.StatusCode == http.StatusOK {

@@ -94,6 +94,7 @@ var pages = []string{
 }
 
 func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	o.hasHistory()
 	o.has(some(4)...)
@@ -155,6 +156,7 @@ func (o *organization) hasOthers(text string) {
 }
 
 func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	q, late := loggedIn(t, o.key("scans", v1alpha1.ScopeFindingsRead)), loggedIn(t, o.key("bob"))
 	q.goes("/console/scans")
@@ -207,6 +209,7 @@ func (p *person) fits(page string) {
 }
 
 func TestOneCanFilterReadAndDecideWithoutScripts(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	o.has(some(4)...)
 	p := newPerson(t)
@@ -253,6 +256,7 @@ var hostile = []string{
 }
 
 func TestHostileTextStaysText(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	all := strings.Join(hostile, "\n\n")
 	for i, text := range hostile {

@@ -33,6 +33,7 @@ func (o *organization) verdicts(policy string, muted map[string]bool) {
 }
 
 func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	o.has(some(6)...) // every other one is by gosec
 	o.hasOthers("The signing key is in the source")
@@ -96,6 +97,7 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 }
 
 func TestADeliveryIsSentAgainFromItsPage(t *testing.T) {
+	t.Parallel()
 	o := newOrganization(t)
 	ids := make(chan string, 16)
 	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { ids <- r.Header.Get("Webhook-Id") }))

@@ -1,4 +1,5 @@
-// Package console_test uses the console as people do: in a real browser, on the real service.
+// Package console_test uses the console as people do: in a real browser, on the real service. Tests of which a person
+// does more than a few steps run in parallel: they mostly wait for the page.
 package console_test
 
 import (
