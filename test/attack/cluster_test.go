@@ -329,10 +329,7 @@ func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 func nothingIn(t *testing.T, namespace string) {
 	t.Helper()
 	for _, list := range []client.ObjectList{&rbacv1.RoleBindingList{}, &corev1.SecretList{}, &corev1.ServiceAccountList{}, &corev1.ResourceQuotaList{}} {
-		harness.Must(t, target.admin.List(t.Context(), list, client.InNamespace(namespace)))
-		items, err := metaNames(list)
-		harness.Must(t, err)
-		items = slices.DeleteFunc(items, func(name string) bool { return name == "default" || name == "kube-root-ca.crt" })
+		items := slices.DeleteFunc(target.env.Names(t, list, namespace), func(name string) bool { return name == "default" })
 		attempt(t, cluster, len(items) == 0, "%T in %s: %v", list, namespace, items)
 	}
 }

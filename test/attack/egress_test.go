@@ -74,7 +74,11 @@ const (
 func addressLures(p *prey) []lure {
 	var lures []lure
 	add := func(what, host string, reasons ...string) {
-		for _, scheme := range []string{"http", "https"} {
+		schemes := []string{"http", "https"}
+		if !full { // they share the dialer
+			schemes = schemes[len(lures)%2:][:1]
+		}
+		for _, scheme := range schemes {
 			lures = append(lures, lure{what + " by " + scheme, scheme + "://" + host + ":" + p.port + "/", reasons})
 		}
 	}

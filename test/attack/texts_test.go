@@ -10,9 +10,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -63,13 +60,4 @@ func refusedSoon(t *testing.T, token string) {
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(target.facade.send(t, token, shot{method: "GET", path: "/v1/findings?size=1"}).status).To(Equal(401))
 	})
-}
-
-// metaNames returns the names of the objects in a list.
-func metaNames(list client.ObjectList) (names []string, err error) {
-	err = meta.EachListItem(list, func(object runtime.Object) error {
-		names = append(names, object.(client.Object).GetName())
-		return nil
-	})
-	return names, err
 }
