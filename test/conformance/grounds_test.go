@@ -51,7 +51,7 @@ func testGroundsGoWithTheirDecision(t *testing.T, c *caller, d decidable) {
 	} {
 		c.patch(d.path, step.patch).wants(200, step.reason)
 		got := c.get(d.full).object()
-		if text(got["reason"]) != step.wantReason || text(got["expires_at"]) != step.wantEnd {
+		if got.text("reason") != step.wantReason || got.text("expires_at") != step.wantEnd {
 			t.Errorf("%s: reason %v and expires_at %v, want %q and %q", step.reason, got["reason"], got["expires_at"], step.wantReason, step.wantEnd)
 		}
 	}
@@ -67,13 +67,6 @@ func testGroundsGoWithTheirDecision(t *testing.T, c *caller, d decidable) {
 	} {
 		harness.Same(t, reason+": field", wrong[1], c.patch(d.path, wrong[0]).wants(400, reason).object()["field"])
 	}
-}
-
-func text(value any) string {
-	if value == nil {
-		return ""
-	}
-	return fmt.Sprint(value)
 }
 
 func TestGrounds_TheEndTakesTheDecisionAway(t *testing.T) {

@@ -16,8 +16,16 @@ type list struct {
 	defaultSort  string
 	defaultOrder string
 	defaultSize  int
-	scope        v1alpha1.Scope
-	shape        shape
+	// wants fails the test unless an item has exactly the documented members.
+	wants func(t *testing.T, item record)
+}
+
+// exactly returns list.wants for items of that shape.
+func exactly(want shape) func(t *testing.T, item record) {
+	return func(t *testing.T, item record) {
+		t.Helper()
+		wantsShape(t, "item", item, want)
+	}
 }
 
 // hasOneOrder reports whether the list supports only one order.
@@ -26,17 +34,17 @@ func (l list) hasOneOrder() bool { return l.defaultSort == "" }
 // lists are all list endpoints except that of API keys, which is never empty: it contains the
 // caller's key.
 var lists = []list{
-	{"/v1/findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV1Shape},
-	{"/v2/findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingV2Shape},
-	{"/v2/full-findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, findingFullShape},
-	{"/v2/repos", []string{"created_at", "updated_at", "last_committed_at"}, "created_at", "desc", 100, v1alpha1.ScopeReposRead, repositoryShape},
-	{"/v1/reviews", []string{"pr_title", "pr_number", "pr_status", "pr_author", "repo_name", "open_issue_count", "updated_at"}, "updated_at", "desc", 10, v1alpha1.ScopeReviewsRead, reviewShape},
-	{"/v2/full-reviews", []string{"pr_title", "pr_number", "pr_status", "pr_author", "repo_name", "open_issue_count", "updated_at"}, "updated_at", "desc", 10, v1alpha1.ScopeReviewsRead, reviewFullShape},
-	{"/v2/webhook-deliveries", []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeWebhooksRead, webhookDeliveryShape},
-	{"/v2/scans", []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, scanShape},
-	{operationsPath, []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, triageOperationShape},
-	{policiesPath, []string{"created_at"}, "created_at", "desc", 100, v1alpha1.ScopeFindingsRead, triagePolicyShape},
-	{operationFindingsPath, []string{""}, "", "", 100, v1alpha1.ScopeFindingsRead, triageOperationFindingShape},
+	{"/v1/findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, wantsFindingV1},
+	{"/v2/findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, wantsFindingV2},
+	{"/v2/full-findings", []string{"created_at", "updated_at", "severity"}, "created_at", "desc", 100, exactly(findingFullShape)},
+	{"/v2/repos", []string{"created_at", "updated_at", "last_committed_at"}, "created_at", "desc", 100, wantsRepository},
+	{"/v1/reviews", []string{"pr_title", "pr_number", "pr_status", "pr_author", "repo_name", "open_issue_count", "updated_at"}, "updated_at", "desc", 10, exactly(reviewShape)},
+	{"/v2/full-reviews", []string{"pr_title", "pr_number", "pr_status", "pr_author", "repo_name", "open_issue_count", "updated_at"}, "updated_at", "desc", 10, exactly(reviewFullShape)},
+	{"/v2/webhook-deliveries", []string{"created_at"}, "created_at", "desc", 100, exactly(webhookDeliveryShape)},
+	{"/v2/scans", []string{"created_at"}, "created_at", "desc", 100, exactly(scanShape)},
+	{operationsPath, []string{"created_at"}, "created_at", "desc", 100, exactly(triageOperationShape)},
+	{policiesPath, []string{"created_at"}, "created_at", "desc", 100, exactly(triagePolicyShape)},
+	{operationFindingsPath, []string{""}, "", "", 100, exactly(triageOperationFindingShape)},
 }
 
 // anyScope stands for operations that any key may call.
@@ -121,6 +129,15 @@ func forEachList(t *testing.T, test func(t *testing.T, l list)) {
 			test(t, l)
 		})
 	}
+}
+
+func TestLists_ItemsHaveExactlyTheDocumentedMembers(t *testing.T) {
+	c := anyKey(t)
+	forEachList(t, func(t *testing.T, l list) {
+		for _, item := range c.in(t).get(l.path).page().Items {
+			l.wants(t, item)
+		}
+	})
 }
 
 // sorted reports whether the rows are in the order that the design defines: bytewise by the shown

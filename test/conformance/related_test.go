@@ -14,7 +14,7 @@ func TestRepository_ByItsIDIsAsListed(t *testing.T) {
 	o := sampleOrganization(t)
 	for _, id := range []string{"full", "bare"} {
 		got := o.get("/v2/repos/"+id).wants(200, "a repository").object()
-		wantsShape(t, id, got, repositoryShape)
+		wantsRepository(t, got)
 		harness.Same(t, id+" alone, where listed is wanted", o.listed("/v2/repos", id), got)
 	}
 	o.get("/v2/repos/none").notFound("no repository")
