@@ -313,13 +313,7 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p.reads("#f-0001 .state", "open")
 	p.reads("#panel", "Undecided: no person has decided")
 	p.sees("!document.querySelector('#panel .news-of')") // one's own decisions are not shown as news
-	p.evaluates(`((send) => {
-		const released = new Promise((release) => { window.release = () => void release(); });
-		window.fetch = async (at, request) => {
-			if (at.endsWith("/f-0000")) await released;
-			return send(at, request);
-		};
-	})(window.fetch)`, nil)
+	p.holdsThose(`at.endsWith("/f-0000")`)
 	p.presses("c", "j")
 	p.reads("#f-0001 .state", "confirmed", "apikey/ada") // the answer comes before the page of the next finding
 	p.sees("document.querySelector('#panel').ariaBusy === 'true'")
@@ -467,10 +461,7 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.reads("#panel", "Muted by apikey/ada")
 	p.clicks("#panel .decide summary")
 	p.do(chromedp.SetValue("#this-status", "active"), chromedp.SetValue("#this-comments", "Sent from the panel."))
-	p.holds()
-	p.evaluates(`((held) => {
-		window.fetch = (at, request) => (request?.method === "POST" ? held : window.unheld)(at, request);
-	})(window.fetch)`, nil)
+	p.holdsThose(posts)
 	p.clicks("#panel .decide button")
 	p.presses(kb.Escape)
 	p.sees("document.querySelector('#panel').hidden && !location.hash")
@@ -486,16 +477,25 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 // holds keeps requests to the service back until release() is called in the page, and counts the forms answered then.
 func (p *person) holds() {
 	p.Helper()
-	p.evaluates(`((send) => {
+	p.holdsThose("true")
+}
+
+// holdsThose is holds for requests of which the expression is true.
+func (p *person) holdsThose(expression string) {
+	p.Helper()
+	p.evaluates(fmt.Sprintf(`((send) => {
 		window.answered = 0;
 		window.unheld = send;
 		const released = new Promise((release) => { window.release = () => void release(); });
 		window.fetch = async (at, request) => {
-			await released;
-			return send(at, request).finally(() => { window.answered += request.method === "POST"; });
+			if (%s) await released;
+			return send(at, request).finally(() => { window.answered += request?.method === "POST"; });
 		};
-	})(window.unheld ?? window.fetch)`, nil)
+	})(window.unheld ?? window.fetch)`, expression), nil)
 }
+
+// posts is an expression for holdsThose.
+const posts = `request?.method === "POST"`
 
 const mayLeave = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
 

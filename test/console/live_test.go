@@ -124,7 +124,7 @@ func (p *person) prepares(script string) {
 func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 	t.Parallel()
 	o, p := withFindings(t, some(1)...)
-	p.prepares("window.EventSource = class extends EventTarget { constructor(at) { super(); window.stream = this; this.at = at; } close() {} };")
+	p.prepares(heldStream)
 	p.prepares(`window.waits = []; ((later) => {
 		window.setTimeout = (run, wait) => {
 			waits.push(wait);
@@ -182,7 +182,7 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 }
 
 // heldStream replaces the stream of changes by one in which the test dispatches them.
-const heldStream = "window.EventSource = class extends EventTarget { constructor() { super(); window.stream = this; } close() {} };"
+const heldStream = "window.EventSource = class extends EventTarget { constructor(at) { super(); window.stream = this; this.at = at; } close() {} };"
 
 // After a gap in the stream, rows that are on no page that is asked for anew may be outdated.
 func TestWhatMayHaveChangedInAGapIsMarked(t *testing.T) {
@@ -273,13 +273,7 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 	p.reads("#f-0002 .age", "changed")
 	p.sees("!document.querySelector('#f-0000.changed, #f-0001.changed')")
 
-	p.evaluates(`((send) => {
-		const released = new Promise((release) => { window.release = () => void release(); });
-		window.fetch = async (at, request) => {
-			if (request.method === "POST") await released;
-			return send(at, request);
-		};
-	})(window.fetch)`, nil)
+	p.holdsThose(posts)
 	p.presses("o")
 	p.clicks(".facet a[href*='tool=semgrep']")
 	p.sees("!document.querySelector('#f-0000')")
