@@ -11,22 +11,9 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestErrors_TheBodyHasTheDescribedMembersAlone(t *testing.T) {
-	c := anyKey(t)
-	for _, a := range []answer{
-		c.get("/v1/findings?size=0"), c.patch("/v1/findings/f-none", `x`), c.get("/nowhere"), c.do("DELETE", "/v1/findings", ""),
-		c.patch("/v1/findings/f-none", `{"user_status":"open"}`), anonymous(t).get("/v1/findings"),
-	} {
-		wantsShape(t, a.request, a.object(), errorShape)
-		if message := a.object().text("error"); !slices.Contains(messages[a.Status], message) {
-			t.Errorf("%s: %d has the error %q, want one of %q", a.request, a.Status, message, messages[a.Status])
-		}
-	}
-}
-
-// An addition for programs: the kind of error as a code, and the parameter, header or member
+// All but the message are additions: for programs the kind of error as a code, and the parameter, header or member
 // concerned. A parameter of the query and a member of the body are also named in the detail, for people.
-func TestErrors_TheCodeTheFieldAndTheDetailSayWhatIsWrong(t *testing.T) {
+func TestErrors_TheBodyHasTheDescribedMembersAloneAndSaysWhatIsWrong(t *testing.T) {
 	c := anyKey(t)
 	statuses := map[string]int{"unauthorized": 401, "not_found": 404, "method_not_allowed": 405} // the others: 400
 	post := func(body string) answer { return c.post("/v2/webhook-deliveries/none/verify", body) }
@@ -72,6 +59,10 @@ func TestErrors_TheCodeTheFieldAndTheDetailSayWhatIsWrong(t *testing.T) {
 		{anonymous(t).get("/v1/findings"), "unauthorized", ""},
 	} {
 		got := test.answer.wants(cmp.Or(statuses[test.code], 400), test.code).object()
+		wantsShape(t, test.answer.request, got, errorShape)
+		if message := got.text("error"); !slices.Contains(messages[test.answer.Status], message) {
+			t.Errorf("%s: the message is %q, want one of %q", test.answer.request, message, messages[test.answer.Status])
+		}
 		wantsMembers(t, test.code+" of "+test.answer.request, record{"code": test.code, "field": test.field}, got)
 		if test.field != "id" && test.field != "content-type" {
 			test.answer.wantsDetail(test.field)
