@@ -35,6 +35,14 @@ func (s shot) with(name, value string) shot {
 	return s
 }
 
+// signedAs returns the shot with the headers by which a proxy or kubectl names another user.
+func (s shot) signedAs(user string) shot {
+	for _, name := range []string{"Impersonate-User", "X-Remote-User", "X-Forwarded-User"} {
+		s = s.with(name, user)
+	}
+	return s
+}
+
 func (s shot) String() string {
 	return fmt.Sprintf("%s %.300s %.200s", s.method, s.path, s.body)
 }

@@ -78,10 +78,7 @@ func TestIsolation_OperationsReachNobodyElse(t *testing.T) {
 			attempt(t, isolation, a == b && a.Changed == 0, "%s: %+v, and of none: %+v", foreign, a, b)
 		}
 		victim.unharmed(t)
-		forged := decide(`{"ids":["none"],` + muted)
-		for _, name := range []string{"Impersonate-User", "X-Remote-User", "X-Forwarded-User"} {
-			forged = forged.with(name, "apikey/"+victim.mark)
-		}
+		forged := decide(`{"ids":["none"],` + muted).signedAs("apikey/" + victim.mark)
 		made := attacker.operation(t, forged)
 		want := "apikey/key-" + attacker.mark
 		attempt(t, isolation, made.CreatedBy == want && made.CommittedBy == want, "signed by %q and %q, want %q", made.CreatedBy, made.CommittedBy, want)
