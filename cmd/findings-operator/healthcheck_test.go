@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 
 func TestHealthcheckWaitsForTheCode(t *testing.T) {
 	var asked atomic.Int32
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.URL.Path == "/slow" && asked.Add(1) == 1:
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -21,27 +20,28 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 			http.Redirect(w, r, "/", http.StatusFound)
 		}
 	}))
-	defer server.Close()
 	for _, test := range []struct {
 		reason    string
 		arguments []string
 		want      string // in the error; empty: no error
 	}{
-		{"what answers is well", []string{server.URL}, ""},
-		{"a first refusal is waited out", []string{server.URL + "/slow"}, ""},
-		{"another code may be wanted", []string{server.URL + "/keyed=401"}, ""},
-		{"a query is no code", []string{server.URL + "/?a=b"}, ""},
-		{"nor is a number in it", []string{"--timeout=2s", server.URL + "/sized?a=b&size=100"}, ""},
-		{"a code may follow it", []string{"--timeout=2s", server.URL + "/keyed?size=100=401"}, ""},
-		{"the wrong code is reported", []string{"--timeout=1ms", server.URL + "/keyed"}, "/keyed"},
-		{"one of many is enough to fail", []string{"--timeout=2s", server.URL, server.URL + "/keyed"}, "returned 401, want 200"},
-		{"a redirect is not followed", []string{"--timeout=2s", server.URL + "/moved"}, "returned 302"},
+		{"what answers is well", []string{server}, ""},
+		{"a first refusal is waited out", []string{server + "/slow"}, ""},
+		{"another code may be wanted", []string{server + "/keyed=401"}, ""},
+		{"a query is no code", []string{server + "/?a=b"}, ""},
+		{"nor is a number in it", []string{"--timeout=2s", server + "/sized?a=b&size=100"}, ""},
+		{"a code may follow it", []string{"--timeout=2s", server + "/keyed?size=100=401"}, ""},
+		{"the wrong code is reported", []string{"--timeout=1ms", server + "/keyed"}, "/keyed"},
+		{"one of many is enough to fail", []string{"--timeout=2s", server, server + "/keyed"}, "returned 401, want 200"},
+		{"a redirect is not followed", []string{"--timeout=2s", server + "/moved"}, "returned 302"},
 		{"a mistake ends it at once", []string{"findings-api"}, "is not a URL"},
 		{"an address is needed", nil, "give at least one URL"},
 	} {
-		command := newRootCommand()
-		command.SetArgs(append([]string{"healthcheck"}, test.arguments...))
-		err := command.ExecuteContext(t.Context())
-		harness.ErrorContains(t, test.reason, err, test.want)
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			command := newRootCommand()
+			command.SetArgs(append([]string{"healthcheck"}, test.arguments...))
+			harness.ErrorContains(t, test.reason, command.ExecuteContext(t.Context()), test.want)
+		})
 	}
 }

@@ -11,8 +11,7 @@ import (
 )
 
 func TestValuesOfFlagsAreCompleted(t *testing.T) {
-	var check func(cmd *cobra.Command)
-	check = func(cmd *cobra.Command) {
+	eachCommand(func(cmd *cobra.Command) {
 		for _, flag := range []string{
 			"output", "repository", "project", "policy", "endpoint", "severity", "status", "category", "reason", "scope", "fail-on", "format",
 		} {
@@ -23,11 +22,7 @@ func TestValuesOfFlagsAreCompleted(t *testing.T) {
 				t.Errorf("%s --%s is not completed", cmd.CommandPath(), flag)
 			}
 		}
-		for _, sub := range cmd.Commands() {
-			check(sub)
-		}
-	}
-	check(newRootCommand(genericiooptions.NewTestIOStreamsDiscard()))
+	})
 	for flag, want := range map[string]string{
 		"--fail-on": "high\nmedium\nnew\n", "--format": "markdown\n", "--status": "open\nclosed\nmerged\n", "-o": "json\nyaml\n",
 		// A flag before it is no obstacle: cobra parses it twice.

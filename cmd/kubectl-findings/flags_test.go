@@ -22,6 +22,12 @@ import (
 )
 
 func TestAMistakeSaysWhatToDo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for file, content := range map[string]string{
+		"good.sarif": `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}}}]}`, "old.sarif": `{"version":"2.0.0","runs":[]}`, "broken.sarif": "{",
+	} {
+		harness.Must(t, os.WriteFile(file, []byte(content), 0o600))
+	}
 	for command, want := range map[string]string{
 		"list --severty high":                "unknown flag: --severty: see 'kubectl findings list --help'",
 		"list --stale=flase":                 `--stale is "flase" and must be true or false`,
@@ -47,9 +53,72 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"redeliver --field-selector status.phase!=delivered --yes":                       `status.phase is "delivered" and must be Pending, Delivered or Failed`,
 		"rotate-key dashboard --expires-in -1h":                                          "--expires-in is -1h0m0s and must be greater than 0",
 		"rotate-key dashboard --expires-in 30d":                                          "days are not a unit: write 720h for 30 days",
+
+		"list --severity critical":                                            "high, medium or low",
+		"list --state opn --severity x":                                       "open, open_muted or closed",
+		"list --sort-by colour":                                               "must be age, detected, name",
+		"list --limit -1":                                                     "not be negative",
+		"list -o xml":                                                         "table, wide, json",
+		"list -o custom-columns=NAME:.metadata.name":                          "must be table, wide, json, yaml, name, jsonpath=...",
+		"list --field-selector spec.details.title=x":                          "spec.details.severity",
+		"list --field-selector nonsense":                                      "--field-selector",
+		"list -l a==b==c":                                                     "--selector",
+		"list --created-since monday":                                         "--created-since",
+		"list --min-score 11":                                                 "from 0 to 10",
+		"triage f-other":                                                      "--mute, --confirm or --reopen",
+		"triage f-other --mute --reopen":                                      "exclude each other",
+		"triage --mute":                                                       "which findings?",
+		"triage f-other --severity low --mute":                                "not both",
+		"triage f-other --mute --dry-run=some":                                "none, client or server",
+		"triage f-other --mute -o wide":                                       "json, yaml or name",
+		"triage f-other --undo mute-abcdef":                                   "--undo cannot be combined",
+		"triage --undo mute-abcdef --mute":                                    "--undo cannot be combined",
+		"triage --undo mute-abcdef --reason duplicate":                        "--undo cannot be combined",
+		"triage --undo mute-abcdef --expires-in 0s":                           "--undo cannot be combined",
+		"triage --severity low --mute --reason none":                          "with the names of findings",
+		"triage f-other --mute --concurrency 0":                               "from 1 to 256",
+		"triage f-1 --mute --reason because":                                  "--reason",
+		"triage f-1 --reason duplicate":                                       "belong to a decision",
+		"triage f-1 --reopen --expires-in 1h":                                 "belong to a decision",
+		"triage f-1 --mute --expires-in -1h":                                  "which is not in the future",
+		"triage f-1 --mute --expires-in 0":                                    "which is not in the future",
+		"triage f-1 --mute --expires-at 2001-01-01T00:00:00Z":                 "which is not in the future",
+		"triage f-1 --mute --expires-at 2099-01-01T00:00:00Z --expires-in 1h": "--expires-at and --expires-in exclude each other",
+		"triage-issue i-abcd":                                                 "nothing to do",
+		"key create a --scope everything":                                     "findings:read, findings:triage",
+		"key create a --expires-in -1h":                                       "greater than 0",
+		"key create a --expires-in 0":                                         "greater than 0",
+		"key create a --requests-per-minute -1":                               "from 1",
+		"key create a --requests-per-minute 0":                                "from 1",
+		"rotate-key a --overlap 721h":                                         "from 0s to 720h",
+		"rotate-key a --timeout 0s":                                           "--timeout",
+		"redeliver":                                                           "which deliveries?",
+		"redeliver one-1 --wait --timeout 0s":                                 "must be greater than 0s",
+		"redeliver one-1 --failed":                                            "not both",
+		"policy test":                                                         "Give files with -f",
+		"policy test -f x.yaml --fail-on nothing":                             "must be gains",
+		"policy test -f nowhere.yaml":                                         "nowhere.yaml",
+		"list --organization other -n default":                                "omit one of them",
+		"import x.sarif --repository r --project p --category Coed":           "Code, Package or Secret",
+		"import x.sarif --repository r --project p --started-at today":        "is not a time like",
+		"import good.sarif --repository r --project p --started-at 2999-01-01T00:00:00Z": "future",
+		"import x.sarif --repository r --project p --concurrency 0":                      "from 1 to 256",
+		"import x.sarif --repository r --project p --wait --dry-run":                     "exclude each other",
+		"import old.sarif --repository r --project p":                                    "2.1.0",
+		"import good.sarif broken.sarif --repository r --project p":                      "nothing was imported",
+		"review broken.sarif --repository r --pr 1 --commit 0123abc":                     "nothing was imported",
+		"import x.sarif --repository r --project p":                                      "no such file",
+		"review --repository r --pr 1 --commit 0123abc":                                  "--clean",
+		"review x.sarif --repository r --pr 1":                                           "--commit is needed",
+		"review x.sarif --repository r --pr 1 --clean --commit 0123abc":                  "leave one out",
+		"review --repository r --pr 1":                                                   "nothing to record",
+		"review x.sarif --repository r --pr 1 --commit main":                             "hexadecimal",
+		"review --repository r --pr 1 --status done":                                     "open, closed or merged",
+		"review x.sarif --repository r --pr 1 --commit 0123abc --reviewed-at today":      "is not a time like",
+		"review x.sarif --repository r --pr 0 --commit 0123abc":                          "from 1",
 	} {
 		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
-		plugin.SetArgs(strings.Fields(command))
+		plugin.SetArgs(append(strings.Fields(command), "--kubeconfig=does-not-exist")) // so that no cluster is reached
 		harness.ErrorContains(t, command, plugin.Execute(), want)
 	}
 }

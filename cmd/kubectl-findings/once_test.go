@@ -44,6 +44,24 @@ func TestAFlagWithoutAValueIsRefused(t *testing.T) {
 	}
 }
 
+func TestAFlagGivenTwiceIsAnError(t *testing.T) {
+	for command, want := range map[string]string{
+		"list --tool gosec --tool trivy":                           `first as "gosec"`,
+		"list -n org-a -n org-b":                                   `first as "org-a"`,
+		"list --organization a --organization twice":               `first as "a"`,
+		"list --limit 1 --limit 2":                                 `first as "1"`,
+		"triage f-1 --mute --comment a --comment b":                `first as "a"`,
+		"triage f-1 --mute --mute":                                 "given twice",
+		"import x.sarif --repository a --repository b --project c": `first as "a"`,
+	} {
+		root := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
+		root.SetArgs(strings.Fields(command))
+		err := root.Execute()
+		harness.ErrorContains(t, command, err, want)
+		harness.ErrorContains(t, command, err, "use it once")
+	}
+}
+
 func TestATokenIsNotRepeatedInAnError(t *testing.T) {
 	root := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 	root.SetArgs([]string{"list", "--token", "hush-a", "--token", "hush-b"})
@@ -54,17 +72,38 @@ func TestATokenIsNotRepeatedInAnError(t *testing.T) {
 	}
 }
 
+// eachCommand calls do for the root command and for all subcommands.
+func eachCommand(do func(cmd *cobra.Command)) {
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		do(cmd)
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(newRootCommand(genericiooptions.NewTestIOStreamsDiscard()))
+}
+
 func TestHelpShowsNoDefaultsThatMeanNothing(t *testing.T) {
-	var check func(cmd *cobra.Command)
-	check = func(cmd *cobra.Command) {
+	eachCommand(func(cmd *cobra.Command) {
 		for _, nothing := range []string{"default []", "default 0s"} {
 			if usage := cmd.UsageString(); strings.Contains(usage, nothing) {
 				t.Errorf("%q is in\n%s", nothing, usage)
 			}
 		}
-		for _, sub := range cmd.Commands() {
-			check(sub)
+	})
+}
+
+// Each subcommand's help has examples, which begin as a user would type them.
+func TestEachSubcommandHasExamples(t *testing.T) {
+	eachCommand(func(cmd *cobra.Command) {
+		command, _, _ := strings.Cut(strings.TrimPrefix(cmd.CommandPath(), "kubectl findings "), " ")
+		if !cmd.HasParent() || command == "help" || cmd.Parent().Name() == "completion" {
+			return // cobra's own
 		}
-	}
-	check(newRootCommand(genericiooptions.NewTestIOStreamsDiscard()))
+		if usage := cmd.UsageString(); !strings.HasPrefix(usage, "Usage:\n  kubectl findings "+command) ||
+			!strings.Contains(cmd.Example, "kubectl findings "+command) {
+			t.Errorf("%s has no example of itself:\n%s", cmd.CommandPath(), usage)
+		}
+	})
 }

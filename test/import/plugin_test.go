@@ -152,37 +152,33 @@ func TestThePluginSaysWhatToDoNext(t *testing.T) {
 	p := newProject(t)
 	good := sarifFile(p, document(numbered(1)...))
 	for name, tc := range map[string]struct {
-		reason, file string
-		arguments    []string
-		want         string
+		reason    string
+		arguments []string
+		want      string
 	}{
-		"not SARIF":      {"the reason is in the file", sarifFile(p, `{"version":"2.0.0","runs":[]}`), nil, "2.1.0"},
-		"no such file":   {"a typing mistake", "nowhere.sarif", nil, "no such file"},
-		"one of two":     {"no half of a call is done", good, []string{sarifFile(p, "{")}, "nothing was imported"},
-		"no project":     {"it must be created first", good, []string{"--project", "nowhere"}, `kubectl get project -n ` + namespace},
-		"category":       {"a typing mistake", good, []string{"--category", "Coed"}, "Code, Package or Secret"},
-		"started at":     {"a typing mistake", good, []string{"--started-at", "today"}, "is not a time like"},
-		"in the future":  {"it would shut out every later scan", good, []string{"--started-at", "2999-01-01T00:00:00Z"}, "future"},
-		"concurrency":    {"a typing mistake", good, []string{"--concurrency", "0"}, "from 1 to 256"},
-		"wait, dry run":  {"nothing changes", good, []string{"--wait", "--dry-run"}, "exclude each other"},
-		"a tag":          {"it is no branch", good, []string{"--branch", "refs/tags/v1"}, "name the branch that was scanned"},
-		"another's name": {"a role in one namespace is none in another", good, []string{"--namespace", "org-other"}, "forbidden"},
-		"nobody's":       {"nothing would show it", good, []string{"--namespace", "default"}, "error: namespace default belongs to no organization"},
+		"no project":     {"it must be created first", []string{"--project", "nowhere"}, `kubectl get project -n ` + namespace},
+		"a tag":          {"it is no branch", []string{"--branch", "refs/tags/v1"}, "name the branch that was scanned"},
+		"another's name": {"a role in one namespace is none in another", []string{"--namespace", "org-other"}, "forbidden"},
+		"nobody's":       {"nothing would show it", []string{"--namespace", "default"}, "error: namespace default belongs to no organization"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var stdout, stderr bytes.Buffer
-			cmd := (&project{t, p.name}).kubectl(tc.file, tc.arguments...)
-			cmd.Args = lastOfEach(cmd.Args, "--project")
-			cmd.Stdout, cmd.Stderr = &stdout, &stderr
-			if err := cmd.Run(); err == nil {
-				t.Errorf("it succeeded: %s", tc.reason)
-			}
-			if !strings.Contains(stderr.String(), tc.want) || stdout.Len() > 0 {
-				t.Errorf("it says %q and prints %q, want %q: %s", stderr.String(), stdout.String(), tc.want, tc.reason)
-			}
-		})
+		cmd := p.kubectl(good, tc.arguments...)
+		cmd.Args = lastOfEach(cmd.Args, "--project")
+		p.wantRefusal(name, tc.reason, cmd, tc.want)
 	}
 	harness.Same(t, "objects written", 0, len(p.findings())+len(p.scans()))
+}
+
+// wantRefusal runs a command, which must fail with those words and print nothing else.
+func (p *project) wantRefusal(name, reason string, cmd *exec.Cmd, want string) {
+	p.Helper()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err == nil {
+		p.Errorf("%s: it succeeded: %s", name, reason)
+	}
+	if !strings.Contains(stderr.String(), want) || stdout.Len() > 0 {
+		p.Errorf("%s: it says %q and prints %q, want %q: %s", name, stderr.String(), stdout.String(), want, reason)
+	}
 }
 
 // begin starts an import and returns once it has written some findings.

@@ -486,34 +486,14 @@ func TestThePluginRecordsReviews(t *testing.T) {
 func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
 	p := newPull(t)
 	file := sarifFile(p, document(stays))
-	for name, tc := range map[string]struct {
-		reason    string
-		arguments []string
-		want      string
-	}{
-		"no file":        {"a scanner that wrote none may have failed", []string{"--commit", commitA}, "--clean"},
-		"no commit":      {"results belong to a commit", []string{file}, "--commit is needed"},
-		"clean and file": {"one of them is not meant", []string{file, "--clean", "--commit", commitA}, "leave one out"},
-		"nothing":        {"there is nothing to do", nil, "nothing to record"},
-		"branch":         {"a branch's name says another commit tomorrow", []string{file, "--commit", "main"}, "hexadecimal"},
-		"status":         {"a typing mistake", []string{"--status", "done"}, "open, closed or merged"},
-		"reviewed at":    {"a typing mistake", []string{file, "--commit", commitA, "--reviewed-at", "today"}, "is not a time like"},
-		"number":         {"pull requests are numbered from 1", []string{file, "--commit", commitA, "--pr", "0"}, "from 1"},
-		"repository":     {"it must be created first", []string{file, "--commit", commitA, "--repository", "nowhere"}, "kubectl get repository"},
-		"not SARIF":      {"the reason is in the file", []string{sarifFile(p, "{"), "--commit", commitA}, "nothing was imported"},
-		"project":        {"a review creates none", []string{file, "--commit", commitA, "--project", "nowhere"}, "or review without --project (over REST: POST /repos/OWNER/NAME/code-scanning/sarifs)"},
-		"another's name": {"a role in one namespace is none in another", []string{file, "--commit", commitA, "--namespace", "org-other"}, "forbidden"},
+	for name, tc := range map[string]struct{ reason, flag, value, want string }{
+		"repository":     {"it must be created first", "--repository", "nowhere", "kubectl get repository"},
+		"project":        {"a review creates none", "--project", "nowhere", "or review without --project (over REST: POST /repos/OWNER/NAME/code-scanning/sarifs)"},
+		"another's name": {"a role in one namespace is none in another", "--namespace", "org-other", "forbidden"},
 	} {
-		var stdout, stderr bytes.Buffer
-		cmd := p.kubectl(tc.arguments...)
-		cmd.Args = lastOfEach(cmd.Args, "--pr", "--repository", "--project")
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		if err := cmd.Run(); err == nil {
-			t.Errorf("%s: it succeeded: %s", name, tc.reason)
-		}
-		if !strings.Contains(stderr.String(), tc.want) || stdout.Len() > 0 {
-			t.Errorf("%s: it says %q and prints %q, want %q: %s", name, stderr.String(), stdout.String(), tc.want, tc.reason)
-		}
+		cmd := p.kubectl(file, "--commit", commitA, tc.flag, tc.value)
+		cmd.Args = lastOfEach(cmd.Args, "--repository", "--project")
+		p.base().wantRefusal(name, tc.reason, cmd, tc.want)
 	}
 	harness.Same(t, "issues written", 0, len(p.issues()))
 }

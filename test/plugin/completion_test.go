@@ -67,18 +67,3 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 		viewer.findings("completion", shell).wants("kubectl-findings")
 	}
 }
-
-// Each subcommand's help has examples, which begin as a user would type them.
-func TestEachSubcommandHasExamples(t *testing.T) {
-	o := newOrganization(t, "help")
-	viewer := o.member(testenv.Viewer)
-	for _, command := range []string{
-		"list", "triage", "triage-issue", "operations", "history", "policy", "policy test", "key", "key create", "key list", "key rotate", "rotate-key", "redeliver", "completion", "import", "review",
-	} {
-		a := viewer.findings(append(strings.Fields(command), "--help")...).wants("Usage:\n  kubectl findings "+command, "Examples:\n")
-		_, examples, _ := strings.Cut(a.stdout, "Examples:\n")
-		if !strings.Contains(examples, "kubectl findings "+strings.Fields(command)[0]) {
-			t.Errorf("%s has no example of itself:\n%s", command, examples)
-		}
-	}
-}

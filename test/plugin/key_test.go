@@ -139,18 +139,10 @@ func TestAKeySaysWhatToDoNext(t *testing.T) {
 	o := newOrganization(t, "keys-next")
 	administrator := o.administrator()
 	administrator.findings("key", "list").wants("there are no API keys", "key create")
-	administrator.failsEach("", map[string]failure{
-		"scope":        {"key create a --scope everything", "findings:read, findings:triage"},
-		"life":         {"key create a --expires-in -1h", "greater than 0"},
-		"no life":      {"key create a --expires-in 0", "greater than 0"},
-		"rate":         {"key create a --requests-per-minute -1", "from 1"},
-		"no rate":      {"key create a --requests-per-minute 0", "from 1"},
-		"name":         {"key create A_b", "Invalid value"},
-		"overlap":      {"rotate-key a --overlap 721h", "from 0s to 720h"},
-		"no such key":  {"rotate-key a", "not found"},
-		"timeout":      {"rotate-key a --timeout 0s", "--timeout"},
-		"nobody there": {"key create waiting --timeout 100ms", "is the controller of findings-operator running?"},
-	})
+	administrator.findings("key", "create", "A_b").fails("Invalid value")
+	administrator.findings("rotate-key", "a").fails("not found")
+	administrator.findings("key", "create", "waiting", "--timeout", "100ms").
+		fails("is the controller of findings-operator running?")
 }
 
 // The command must not wait for a key that never gets a token.

@@ -171,19 +171,6 @@ func (p *person) direct(arguments ...string) *exec.Cmd {
 	return p.equip(exec.CommandContext(p.Context(), filepath.Join(plugins, "kubectl-findings"), arguments...))
 }
 
-// failure is what a command that is refused says.
-type failure struct{ arguments, want string }
-
-// failsEach runs the command with the arguments of each failure.
-func (p *person) failsEach(command string, failures map[string]failure) {
-	p.Helper()
-	for name, f := range failures {
-		p.Run(name, func(t *testing.T) {
-			(&person{t, p.kubeconfig}).findings(strings.Fields(command + " " + f.arguments)...).fails(f.want)
-		})
-	}
-}
-
 func (p *person) equip(cmd *exec.Cmd) *exec.Cmd {
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+p.kubeconfig, "PATH="+plugins+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return cmd

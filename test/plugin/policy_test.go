@@ -249,9 +249,6 @@ func TestAPolicyThatCannotBeTestedIsAnError(t *testing.T) {
 	}
 	file := filepath.Join(folderOf(t, map[string]string{"p.yaml": strings.Replace(good, "{name: p}", "{name: p, namespace: org-other}", 1)}), "p.yaml")
 	viewer.findings("policy", "test", "-f", file, "-n", o.namespace).fails("policy p has the namespace org-other, but the flags select " + o.namespace)
-	viewer.findings("policy", "test").fails("Give files with -f")
-	viewer.findings("policy", "test", "-f", file, "--fail-on", "nothing").fails("must be gains")
-	viewer.findings("policy", "test", "-f", "nowhere.yaml").fails("nowhere.yaml")
 	viewer.findings("__complete", "policy", "test", "--fail-on", "").wants("losses", "inert")
 	viewer.findings("__complete", "policy", "").wants("test")
 }
