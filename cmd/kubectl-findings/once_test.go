@@ -55,7 +55,7 @@ func TestAFlagGivenTwiceIsAnError(t *testing.T) {
 		"import x.sarif --repository a --repository b --project c": `first as "a"`,
 	} {
 		root := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
-		root.SetArgs(strings.Fields(command))
+		root.SetArgs(append(strings.Fields(command), "--kubeconfig=does-not-exist")) // so that no cluster is reached
 		err := root.Execute()
 		harness.ErrorContains(t, command, err, want)
 		harness.ErrorContains(t, command, err, "use it once")

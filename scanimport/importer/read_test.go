@@ -66,7 +66,7 @@ func TestListedObjectsAreTrimmed(t *testing.T) {
 }
 
 func TestScansOfPullRequestsAreNotKept(t *testing.T) {
-	const pages = 32
+	const pages = 8
 	review := v1alpha1.Scan{ObjectMeta: metav1.ObjectMeta{Name: "s-review"}}
 	review.Spec.Review = &v1alpha1.ScanReview{Name: "r-1"}
 	review.Spec.Message = strings.Repeat("x", 1<<20)
