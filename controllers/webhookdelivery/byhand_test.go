@@ -230,23 +230,6 @@ func TestALongAnswerIsNotRead(t *testing.T) {
 	g.Expect(<-written).To(BeNumerically("<", 50<<20))
 }
 
-func TestPrivateAddressesAreRefusedUnlessAllowed(t *testing.T) {
-	h, ns, g := newByHand(t, Settings{}), namespace(t), NewWithT(t)
-	r := newReceiver(t, answers(http.StatusOK))
-	for name, url := range map[string]string{
-		"address": r.URL,
-		"name":    strings.Replace(r.URL, "127.0.0.1", "localhost", 1),
-		"mapped":  strings.Replace(r.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1),
-	} {
-		h.ready(ns, name, url)
-		d := h.delivery(ns, name, name)
-		h.reconcile(d)
-		g.Expect(d.Status.Attempts).To(HaveLen(1))
-		g.Expect(d.Status.Attempts[0].Message).To(ContainSubstring("--webhook-allow-cidr"), url)
-	}
-	g.Expect(r.got()).To(BeEmpty())
-}
-
 // retry-after postpones the next attempt, and is still effective after a restart because it is
 // stored.
 func TestAReceiverMayPutTheNextAttemptOff(t *testing.T) {
