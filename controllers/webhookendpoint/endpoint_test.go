@@ -295,7 +295,7 @@ func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
 	g.Expect(endpoint.Status.FailingSince).To(BeNil())
 }
 
-func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
+func TestAnEndpointBeyondThoseServedSaysSoUntilThereIsRoom(t *testing.T) {
 	start(t)
 	ns := env.Namespace(t)
 	oldest := testenv.Create(t, env, builder.WebhookEndpoint("a").In(ns).Secret("absent").Build())
