@@ -184,21 +184,6 @@ func TestAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 	}
 }
 
-func TestANewFindingArrivesMuted(t *testing.T) {
-	g, r := NewWithT(t), running(t)
-	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
-	r.says(policy, v1alpha1.ReasonNeverMatched, ok)
-	g.Expect(policy.Status.LastMatchedAt).To(BeNil())
-
-	f := r.finds("f-1", "G1")
-	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
-	g.Expect(happened(f)).To(Equal([]string{"created  open_muted scanner/", "judged open muted mute"}), "it was open before")
-	g.Expect(f.Status.Transitions[1].At).To(Equal(f.Status.Transitions[0].At), "both are of one write")
-	r.counts(policy, 1, 1, 0, 0, 0, 0)
-	r.says(policy, v1alpha1.ReasonInForce, ok)
-	g.Expect(policy.Status.LastMatchedAt.Time).To(BeTemporally("==", f.CreationTimestamp.Time))
-}
-
 func TestAPolicyThatChangesNothingWritesNothing(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	muted, other := r.finds("f-1", "G1"), r.finds("f-2", "G2")
@@ -362,11 +347,17 @@ func TestARestartKeepsVerdictsAndWritesNothing(t *testing.T) {
 	r.counts(policy, 1, 1, 0, 0, 0, 0)
 	r.says(policy, v1alpha1.ReasonInForce, ok)
 	r.says(other, v1alpha1.ReasonNeverMatched, ok)
+	g := NewWithT(t)
+	g.Expect(other.Status.LastMatchedAt).To(BeNil())
 	stop()
 	before := env.Versions(t, f, policy)
 	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
-	r.is(r.finds("f-2", "G2"), v1alpha1.FindingStateOpenMuted, "other")
+	arrived := r.finds("f-2", "G2")
+	r.is(arrived, v1alpha1.FindingStateOpenMuted, "other")
+	g.Expect(happened(arrived)).To(Equal([]string{"created  open_muted scanner/", "judged open muted other"}), "it was open before")
 	r.counts(other, 1, 1, 0, 0, 0, 0)
+	r.says(other, v1alpha1.ReasonInForce, ok)
+	g.Expect(other.Status.LastMatchedAt.Time).To(BeTemporally("==", arrived.CreationTimestamp.Time))
 	harness.Same(t, "what is stored", before, env.Versions(t, f, policy))
 }
 
@@ -420,18 +411,6 @@ func TestAClockThatIsAheadNeitherBeginsNorEndsAPolicy(t *testing.T) {
 	r.says(begins, v1alpha1.ReasonNotYetValid, ok)
 	r.says(ends, v1alpha1.ReasonInForce, ok)
 	r.is(f, v1alpha1.FindingStateOpenMuted, "ends")
-}
-
-func TestAPolicyThatEndsReopensWhatItMuted(t *testing.T) {
-	g, r := NewWithT(t), running(t)
-	f := r.finds("f-1", "G1")
-	policy := r.declares("mute", "true", nil)
-	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
-	until := v1alpha1.NewTime(time.Now().Add(3 * time.Second))
-	env.Patch(t, policy, fmt.Sprintf(`{"spec":{"validUntil":%q}}`, until.UTC().Format(time.RFC3339)))
-	r.is(f, v1alpha1.FindingStateOpen, "")
-	g.Expect(f.Status.UpdatedAt.Time).NotTo(BeTemporally("<", until.Time), "it ended before its second")
-	r.says(policy, v1alpha1.ReasonPolicyExpired, ok)
 }
 
 func TestAPolicyThatDependsOnTheTimeCountsEachHour(t *testing.T) {
