@@ -165,7 +165,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	g.Consistently(func(g Gomega) {
 		pages, _ := controllertest.Pages(t, env, g, ns)
 		g.Expect(pages).To(HaveLen(1), "a page that is not full, though more is to come")
-	}, 2*ledger.PageDelay).Should(Succeed())
+	}, ledger.PageDelay).Should(Succeed())
 
 	stop()
 	controllertest.Start(t, env, both...)

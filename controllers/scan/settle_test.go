@@ -114,7 +114,7 @@ func TestAScanWaitsForNoStatusThatIsImplied(t *testing.T) {
 	NewWithT(t).Consistently(func(g Gomega) { // also once the cache shows the finding
 		conditions := testenv.Get(t, g, env, scan).Status.Conditions
 		g.Expect(v1alpha1.IsConditionTrue(conditions, v1alpha1.ConditionSettled)).To(BeFalse())
-	}).WithTimeout(3 * settleInterval).Should(Succeed())
+	}).WithTimeout(2 * settleInterval).Should(Succeed())
 	stop()
 	controllertest.Start(t, env, Settings{Implied: implied}.SetupWithManager,
 		finding.Settings{Implied: implied}.SetupWithManager)

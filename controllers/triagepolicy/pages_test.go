@@ -145,7 +145,7 @@ func TestAPolicysPagesWaitUntilItIsQuiet(t *testing.T) {
 	g.Consistently(func(g Gomega) {
 		pages, _ := r.pages(g)
 		g.Expect(pages).To(HaveLen(1), "a page that is not full, though more may come")
-	}, 2*ledger.PageDelay).Should(Succeed())
+	}, ledger.PageDelay).Should(Succeed())
 
 	clock.SetTime(newest.Add(ledger.PageDelay))
 	controllertest.AwaitAllEmitted(t, env, r.namespace)
