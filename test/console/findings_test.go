@@ -397,16 +397,22 @@ func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
 	slow.reads("#panel", "Confirmed by apikey/lee")
 	slow.sees(strings.Replace(typed, "Typed.", "Typed later.", 1))
 	slow.sees("document.querySelector('#this-status').value === 'active'") // not edited, so it is that of the new decision
+	o.decides(o.key("ann"), "f-0000", `{"user_status":"muted","reason":"duplicate","comments":"Of ann."}`)
+	slow.clicks("#panel .decide button")
+	slow.reads("#panel", "Muted by apikey/ann")
+	slow.sees(strings.Replace(typed, "Typed.", "Typed later.", 1) +
+		" && document.querySelector('#this-status').value === 'active' && document.querySelector('#this-reason').value === 'duplicate'")
 }
 
 func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	t.Parallel()
 	o, p := withFindings(t, some(2)...)
-	faster := loggedIn(t, o.key("bob"))
+	bob := o.key("bob")
+	faster := loggedIn(t, bob)
 	p.goes("/console/findings")
+	o.decides(bob, "f-0001", `{"user_status":"active","expires_at":"2099-05-04T23:59:59Z"}`)
 	faster.goes("/console/findings")
-	faster.presses("j", "c")
-	faster.reads(".row:first-child .state", "confirmed", "apikey/bob")
+	faster.presses("j")
 	p.presses("j", "m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"))
 	p.presses(kb.Enter)
@@ -414,6 +420,7 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.presses("m")
 	p.reads("#decision", "Decide: Finding number 1")
 	p.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === 'duplicate'")
+	p.sees("document.querySelector('#one-until').value === '2099-05-04'") // not typed, so it is that of the new decision
 	p.clicks(`#decision button[value="cancel"]`)
 	p.presses("j", "c")
 	p.reads("#messages", "Decided: Finding number 0.", "Finding number 1", "apikey/bob was faster") // what came later did not take its place

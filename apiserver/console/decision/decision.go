@@ -198,14 +198,41 @@ func ChangeOf(form url.Values, before Decision) (c Change) {
 	return c
 }
 
-// Typed returns the values of a form as a decision, to fill another form with.
-func Typed(form url.Values) Decision {
-	d := Decision{UserStatus: form.Get("user_status"), Comments: form.Get("comments")}
-	if reason := form.Get("reason"); reason != "" {
-		d.Reason = &reason
+// offered precedes the names of fields in those that identify what a form was filled with.
+const offered = "offered."
+
+// field is a field of a form.
+type field struct{ name, value string }
+
+// offers returns the fields of a form that is filled with the decision, except the choice.
+func (d Decision) offers() []field {
+	d = d.Offered()
+	return []field{{"reason", ptr.Deref(d.Reason, "")}, {"until", d.Until()}, {"comments", d.Comments}}
+}
+
+// identify returns a short form of a field's value, whatever its line ends.
+func identify(value string) string { return digest(page.Lines(value)) }
+
+// Typed returns what another form is filled with after one was refused: its choice, the values that the person changed,
+// and for the others those of the current decision, so that no value is restored that somebody else has replaced.
+func Typed(form url.Values, now Decision) Decision {
+	typed := func(name string) bool { return form.Get(offered+name) != identify(form.Get(name)) }
+	d := now.Offered()
+	d.UserStatus = form.Get("user_status")
+	if typed("comments") {
+		d.Comments = form.Get("comments")
 	}
-	if end, err := time.Parse(time.DateOnly, form.Get("until")); err == nil {
-		d.ExpiresAt = &end
+	if typed("reason") {
+		d.Reason = nil
+		if reason := form.Get("reason"); reason != "" {
+			d.Reason = &reason
+		}
+	}
+	if typed("until") {
+		d.ExpiresAt = nil
+		if end, err := time.Parse(time.DateOnly, form.Get("until")); err == nil {
+			d.ExpiresAt = &end
+		}
 	}
 	return d
 }

@@ -3,6 +3,7 @@ package decision
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -145,8 +146,8 @@ func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
 		filled Decision
 		chosen string
 	}{
-		{Typed(url.Values{"user_status": {Open}}), Open},
-		{Typed(url.Values{"user_status": {"active"}}), "active"},
+		{Typed(url.Values{"user_status": {Open}}, Decision{}), Open},
+		{Typed(url.Values{"user_status": {"active"}}, Decision{}), "active"},
 		{Decision{UserStatus: Open}.Offered(), ""},
 		{Decision{UserStatus: "muted"}.Offered(), "muted"},
 	} {
@@ -156,6 +157,36 @@ func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
 		if c.chosen == "" && strings.Contains(status, " selected") || c.chosen != "" && !strings.Contains(status, `value="`+c.chosen+`" selected`) {
 			t.Errorf("want %q chosen in %s", c.chosen, status)
 		}
+	}
+}
+
+// The next form would otherwise restore, unnoticed, what somebody else has replaced meanwhile.
+func TestAFormThatWasRefusedRestoresOnlyWhatWasTyped(t *testing.T) {
+	end := time.Date(2099, 5, 4, 0, 0, 0, 0, time.UTC)
+	before := Decision{"muted", ptr.To("duplicate"), &end, "One\nand two."}
+	now := Decision{"active", ptr.To("used-in-tests"), ptr.To(end.AddDate(0, 1, 0)), "Bob's."}
+	for _, c := range []struct {
+		reason      string
+		before      Decision
+		typed, want Decision
+	}{
+		{"nothing", before, before, Decision{"muted", now.Reason, now.ExpiresAt, now.Comments}},
+		{"a reason", before, Decision{"muted", ptr.To("false-positive"), &end, before.Comments},
+			Decision{"muted", ptr.To("false-positive"), now.ExpiresAt, now.Comments}},
+		{"everything removed", before, Decision{UserStatus: "muted"}, Decision{UserStatus: "muted"}},
+		{"a comment on no decision", Decision{UserStatus: Open}, Decision{UserStatus: "muted", Comments: "Ada's."},
+			Decision{"muted", now.Reason, now.ExpiresAt, "Ada's."}},
+		{"no comment on one that has ended", Decision{Open, ptr.To("duplicate"), &end, "a"}, Decision{UserStatus: "muted", Comments: "a"},
+			Decision{"muted", now.Reason, now.ExpiresAt, now.Comments}},
+	} {
+		var basis strings.Builder
+		harness.Must(t, Basis(Standing{Decision: c.before}).Render(t.Context(), &basis))
+		form := url.Values{"user_status": {c.typed.UserStatus}, "reason": {ptr.Deref(c.typed.Reason, "")}, "until": {c.typed.Until()},
+			"comments": {strings.ReplaceAll(c.typed.Comments, "\n", "\r\n")}}
+		for _, field := range regexp.MustCompile(`name="([\w.]+)" value="(\w+)"`).FindAllStringSubmatch(basis.String(), -1) {
+			form.Set(field[1], field[2])
+		}
+		harness.Same(t, c.reason, c.want, Typed(form, now))
 	}
 }
 

@@ -1,5 +1,5 @@
 // Decisions about single findings: sent one after the other; u undoes the last one.
-import { ask, message, Refusal, report } from "../ui/ui.js";
+import { ask, message, Refusal, report, typedIn } from "../ui/ui.js";
 import { about, panel, refresh } from "./panel.js";
 import { addressOf, freshRow, replaceRow, rowIn, rowOf, titleOf } from "./rows.js";
 
@@ -38,9 +38,10 @@ export const basisOf = (id, seen) => ({ seen, made: made.get(id) });
 
 /** Decides about a finding. The row shows the decision at once, and then its result.
  * @param {string} id @param {URLSearchParams} form @param {Basis} basis
- * @param {{inPanel?: HTMLFormElement, again?: (row?: HTMLElement) => void}} [from] The form if it is the panel's, and a
- * function that shows it again after a refusal, with the finding's current row. */
-export function decide(id, form, basis, { inPanel, again } = {}) {
+ * @param {{typed?: URLSearchParams, inPanel?: HTMLFormElement, again?: (row?: HTMLElement) => void}} [from] What was
+ * typed into a form, the form if it is the panel's, and a function that shows it again after a refusal, with the finding's
+ * current row. */
+export function decide(id, form, basis, { typed, inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   const row = rowOf(id);
   const title = (row ? titleOf(row) : panel.querySelector("h1"))?.textContent ?? id;
@@ -62,7 +63,7 @@ export function decide(id, form, basis, { inPanel, again } = {}) {
       const isThere = inPanel?.isConnected && about() === id;
       const offer = again && !isThere && { action: "Decide again", run: () => again(rowAfter(id, error)) };
       const shown = reportAbout(title, error, offer || undefined);
-      refusals.set(id, { typed: again && form, shown });
+      refusals.set(id, { typed, shown });
     }
   });
 }
@@ -157,7 +158,7 @@ async function send(id, form, inPanel) {
     }
     if (error.said.row) {
       putRow(id, rowIn(error.said.row));
-      refresh(id, inPanel?.isConnected ? form : undefined);
+      refresh(id, inPanel?.isConnected ? typedIn(inPanel) : undefined);
     }
     throw error;
   }

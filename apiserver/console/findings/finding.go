@@ -3,6 +3,7 @@ package findings
 import (
 	"context"
 	"net/http"
+	"net/url"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/utils/ptr"
@@ -28,8 +29,8 @@ type shown struct {
 	NeedsReason bool
 	// Conflict explains why the form was not stored; empty if none was sent.
 	Conflict string
-	// Typed holds the values of a form that was not stored.
-	Typed *decision.Decision
+	// Sent is a form that was not stored; nil if none was sent.
+	Sent  url.Values
 	texts *ui.Texts
 }
 
@@ -46,8 +47,8 @@ func (s shown) now() decision.Standing {
 
 // filled returns the initial values of the form: the decision in force, or what the person typed if it was not stored.
 func (s shown) filled() decision.Decision {
-	if s.Typed != nil {
-		return *s.Typed
+	if s.Sent != nil {
+		return decision.Typed(s.Sent, s.now().Decision)
 	}
 	return s.now().Offered()
 }
@@ -67,8 +68,7 @@ func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 
 // showRefused serves the page with the form as it was sent, and why it was not stored.
 func showRefused(ctx context.Context, v *page.Visit, status int, why string) (page.Response, error) {
-	typed := decision.Typed(v.Form)
-	return showWith(ctx, v, shown{Conflict: why, Typed: &typed}, status)
+	return showWith(ctx, v, shown{Conflict: why, Sent: v.Form}, status)
 }
 
 func showWith(ctx context.Context, v *page.Visit, s shown, status int) (page.Response, error) {

@@ -1,5 +1,5 @@
 // The list of findings: filters and search without reloading the page, the finding beside the list, keys and selection.
-import { ask, edits, fill, fragment, message, report, say, submitted } from "../ui/ui.js";
+import { ask, edits, fill, fragment, message, offer, report, say, submitted, typedIn } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { beginListing } from "./live.js";
 import { about, follow, open, openAgain, openRow, panel, shut, makeShownCurrent } from "./panel.js";
@@ -135,7 +135,8 @@ panel.addEventListener("submit", (event) => {
   event.preventDefault();
   const id = form.closest("article")?.dataset.id ?? "";
   const fields = submitted(form);
-  decide(id, fields, basisOf(id, fields.get("seen")), { inPanel: form, again: () => openAgain(id, fields) });
+  const typed = typedIn(form);
+  decide(id, fields, basisOf(id, fields.get("seen")), { typed, inPanel: form, again: () => openAgain(id, typed) });
 });
 
 // --- Decisions by key ----------------------------------------------------------------------------------------------
@@ -163,25 +164,25 @@ function decideBy(status) {
   else decide(row.id, new URLSearchParams({ user_status: status }), basisOf(row.id, row.dataset.seen));
 }
 
-/** Asks for the reason, the end and the comment. The form begins with those in force, or with the values that were
- * refused; an empty comment leaves the old one.
+/** Asks for the reason, the end and the comment. The form begins with those in force, and with what was typed before a
+ * refusal; an empty comment leaves the old one.
  * @param {HTMLElement} row */
 function askWhy(row) {
   const dialog = find("#decision", HTMLDialogElement);
   const form = dialog?.querySelector("form");
   if (!dialog || !form) return;
-  form.reset();
   form.querySelector(".missing")?.replaceChildren();
   const basis = basisOf(row.id, row.dataset.seen);
   const { reason = "", until = "" } = row.dataset;
   find("#decision-title", HTMLHeadingElement)?.replaceChildren(`Decide: ${titleOf(row)?.textContent ?? row.id}`);
-  fill(form, refused(row.id) ?? new URLSearchParams({ user_status: "muted", reason, until }));
+  offer(form, new URLSearchParams({ user_status: "muted", reason, until, comments: "" }));
+  fill(form, refused(row.id) ?? new URLSearchParams());
   dialog.returnValue = "";
   dialog.onclose = () => {
     if (dialog.returnValue !== "decide") return;
     const fields = submitted(form);
     if (!fields.get("comments")) fields.delete("comments");
-    decide(row.id, fields, basis, { again: (now) => askWhy(now ?? row) });
+    decide(row.id, fields, basis, { typed: typedIn(form), again: (now) => askWhy(now ?? row) });
   };
   dialog.showModal();
   // Not the reason: pressing the same key again would choose one by its first letter.

@@ -1126,7 +1126,7 @@ func draftForm(form url.Values, wrong, token string, needsReason bool) templ.Com
 				}
 			}
 		}
-		templ_7745c5c3_Err = decision.Fields("many-", decision.Typed(form), needsReason).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = decision.Fields("many-", decision.Typed(form, decision.Decision{}), needsReason).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

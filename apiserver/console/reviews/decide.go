@@ -21,7 +21,7 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	issue := v.Path("issue")
 	before, overtaken, err := decision.Store(ctx, v, page.Of("/v2/full-issues", issue), page.Of("/v2/issues", issue))
 	failure, refused := api.Refused(err)
-	s := shown{Conflicted: issue, Typed: decision.Typed(v.Form)}
+	s := shown{Conflicted: issue, Sent: v.Form}
 	switch {
 	case refused:
 		s.Conflict = decision.Refusal(failure)
@@ -53,7 +53,7 @@ func (s shown) conflictElsewhere() bool {
 // stored.
 func (s shown) filled(i client.ReviewIssueFull) decision.Decision {
 	if s.Conflicted == i.Id {
-		return s.Typed
+		return decision.Typed(s.Sent, now(i).Decision)
 	}
 	return now(i).Offered()
 }

@@ -31,8 +31,8 @@ type shown struct {
 	link string
 	// Conflict explains why the form about the issue Conflicted was not stored; empty if none was sent.
 	Conflict, Conflicted string
-	// Typed holds the values of that issue's form.
-	Typed decision.Decision
+	// Sent is that form.
+	Sent url.Values
 }
 
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {

@@ -96,7 +96,7 @@ func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
 		{"on another page", with("i-2"), with("i-3")},
 	} {
 		s := shown{Conflict: "Ada was faster.", Conflicted: "i-1", open: tc.open, resolved: tc.resolved, texts: new(ui.Texts)}
-		s.Typed.Comments, s.canDecide = "Typed.", true
+		s.Sent, s.canDecide = url.Values{"comments": {"Typed."}}, true
 		s.LastReviewAt = &reviewed
 		var out strings.Builder
 		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
@@ -123,7 +123,7 @@ func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
 	harness.Same(t, "status", http.StatusBadRequest, response.Status)
 	shown, err := page.Text(t.Context(), response.Body)
 	harness.Must(t, err)
-	for _, part := range []string{"The reason is required to mute. Nothing was changed", ">Typed.</textarea>"} {
+	for _, part := range []string{"The reason is required to mute. Nothing was changed", ">Typed.</textarea>", `name="offered.comments"`} {
 		if !strings.Contains(shown, part) {
 			t.Errorf("there is no %s in\n%s", part, shown)
 		}

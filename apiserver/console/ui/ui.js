@@ -183,7 +183,7 @@ export function submitted(form) {
   return fields;
 }
 
-/** The fields of a form that were changed since the page was made.
+/** The fields of a form that were changed since the page was made, or since `offer`.
  * @param {HTMLFormElement} form */
 export function edits(form) {
   const fields = new URLSearchParams();
@@ -206,6 +206,26 @@ export function fill(form, typed) {
     if (field instanceof HTMLSelectElement || field instanceof HTMLTextAreaElement) field.value = value;
     if (field instanceof HTMLInputElement && field.type !== "hidden") field.value = value;
   }
+}
+
+/** Fills a form with values that do not count as changed.
+ * @param {HTMLFormElement} form @param {URLSearchParams} values */
+export function offer(form, values) {
+  fill(form, values);
+  for (const field of form.elements) {
+    if (field instanceof HTMLSelectElement) for (const option of field.options) option.defaultSelected = option.selected;
+    if (field instanceof HTMLTextAreaElement || field instanceof HTMLInputElement) field.defaultValue = field.value;
+  }
+}
+
+/** What a person has put into the form of a decision, to fill another form with: the fields that were changed, and the
+ * choice even if it was not. The others may have been changed by somebody else.
+ * @param {HTMLFormElement} form */
+export function typedIn(form) {
+  const typed = edits(form);
+  const choice = form.elements.namedItem("user_status");
+  if (choice instanceof HTMLSelectElement) typed.set(choice.name, choice.value);
+  return typed;
 }
 
 // If the organization requires a reason to mute, a form without one is not sent, and a text beside the field says why.
