@@ -1,12 +1,9 @@
 package etcdcost
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"strings"
 
 	"k8s.io/client-go/kubernetes"
@@ -94,24 +91,9 @@ func readStored(ctx context.Context) (now stored, err error) {
 
 // newest returns the newest revision and the number of the keys with a prefix that ends in "/".
 func newest(ctx context.Context, prefix string) (revision, error) {
-	// etcd's JSON gateway encodes bytes as base64, and 64-bit numbers as strings.
-	query, err := json.Marshal(map[string]any{
+	question := map[string]any{
 		"key": []byte(prefix), "range_end": []byte(strings.TrimSuffix(prefix, "/") + "0"), // "0" is the character after "/"
 		"keys_only": true, "limit": 1, "sort_order": "DESCEND", "sort_target": "MOD",
-	})
-	if err != nil {
-		return revision{}, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, env.EtcdURL()+"/v3/kv/range", bytes.NewReader(query))
-	if err != nil {
-		return revision{}, err
-	}
-	status, content, err := harness.Answer(nil, request)
-	switch {
-	case err != nil:
-		return revision{}, fmt.Errorf("ask etcd for the keys below %s: %w", prefix, err)
-	case status != http.StatusOK:
-		return revision{}, fmt.Errorf("ask etcd for the keys below %s: %d %.300s", prefix, status, content)
 	}
 	var answer struct {
 		Count string
@@ -119,7 +101,7 @@ func newest(ctx context.Context, prefix string) (revision, error) {
 			ModRevision string `json:"mod_revision"`
 		}
 	}
-	if err := json.Unmarshal(content, &answer); err != nil || len(answer.Kvs) == 0 {
+	if err := env.AskEtcd(ctx, "/v3/kv/range", question, &answer); err != nil || len(answer.Kvs) == 0 {
 		return revision{count: answer.Count}, err
 	}
 	return revision{newest: answer.Kvs[0].ModRevision, count: answer.Count}, nil

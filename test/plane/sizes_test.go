@@ -3,12 +3,9 @@
 package plane
 
 import (
-	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -157,32 +154,13 @@ func putIntoEtcd(t *testing.T, value string, there, n int) int {
 			one.RequestPut.Value = base64.StdEncoding.EncodeToString([]byte(strings.ReplaceAll(value, "f-model", name)))
 			puts = append(puts, one)
 		}
-		askEtcd(t, "/v3/kv/txn", map[string]any{"success": puts})
+		harness.Must(t, workload.AskEtcd(t.Context(), "/v3/kv/txn", map[string]any{"success": puts}, nil))
 	}
 	var status struct{ DBSizeInUse string }
-	harness.Must(t, json.Unmarshal(askEtcd(t, "/v3/maintenance/status", map[string]any{}), &status))
+	harness.Must(t, workload.AskEtcd(t.Context(), "/v3/maintenance/status", map[string]any{}, &status))
 	size, err := strconv.Atoi(status.DBSizeInUse)
 	harness.Must(t, err)
 	return size
-}
-
-func askEtcd(t *testing.T, path string, body any) []byte {
-	t.Helper()
-	content := harness.JSON(t, body)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, workload.EtcdURL()+path, bytes.NewReader(content))
-	harness.Must(t, err)
-	response, err := http.DefaultClient.Do(request)
-	harness.Must(t, err)
-	defer response.Body.Close() //nolint:errcheck // only read from
-	var answer bytes.Buffer
-	_, err = answer.ReadFrom(response.Body)
-	harness.Must(t, err)
-	if response.StatusCode != http.StatusOK {
-		t.Fatalf("%s: %s %s", path, response.Status, answer.String())
-	}
-	return answer.Bytes()
 }
 
 // memory returns a figure of a process, in bytes.

@@ -18,18 +18,28 @@ func (e *Environment) PutIntoEtcd(ctx context.Context, resource, namespace, name
 	if namespace != "" {
 		key += namespace + "/"
 	}
-	// etcd's JSON gateway encodes bytes as base64.
-	content, err := json.Marshal(map[string][]byte{"key": []byte(key + name), "value": object})
+	return e.AskEtcd(ctx, "/v3/kv/put", map[string][]byte{"key": []byte(key + name), "value": object}, nil)
+}
+
+// AskEtcd sends a question to etcd's JSON gateway and decodes the answer, unless it is nil. The gateway encodes bytes as
+// base64, and 64-bit numbers as strings.
+func (e *Environment) AskEtcd(ctx context.Context, path string, question, answer any) error {
+	content, err := json.Marshal(question)
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.EtcdURL()+"/v3/kv/put", bytes.NewReader(content))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.EtcdURL()+path, bytes.NewReader(content))
 	if err != nil {
 		return err
 	}
-	status, answer, err := harness.Answer(nil, request)
-	if err != nil || status != http.StatusOK {
-		return fmt.Errorf("put %s into etcd: %d %.300s (%w)", key+name, status, answer, err)
+	status, body, err := harness.Answer(nil, request)
+	switch {
+	case err != nil:
+		return fmt.Errorf("ask etcd by %s: %w", path, err)
+	case status != http.StatusOK:
+		return fmt.Errorf("ask etcd by %s: %d %.300s", path, status, body)
+	case answer == nil:
+		return nil
 	}
-	return nil
+	return json.Unmarshal(body, answer)
 }
