@@ -45,7 +45,7 @@ func leadToFewWrites[O testenv.Conditioned[S], S any](t *testing.T, parent O, li
 	harness.Eventually(t, func(g Gomega) { testenv.Ready(t, g, env, parent) })
 	writes := testenv.Writes[O](t, env, list, ns)
 
-	const n = 300
+	const n = 100
 	var children []client.Object
 	for i := range n {
 		children = append(children, child(fmt.Sprintf("o-%d", i), ns))
