@@ -13,7 +13,7 @@ import (
 
 var proxies = []string{"10.0.0.0/8", "2001:db8:aaaa::/48", "::ffff:192.168.0.0/112", "fe80::1%eth0"}
 
-func TestOf(t *testing.T) {
+func TestTheClientIsWhomTheTrustedProxiesSaw(t *testing.T) {
 	cases := map[string]struct {
 		peer   string
 		header []string
@@ -55,7 +55,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestParseTrustedRefuses(t *testing.T) {
+func TestNetworksThatAreNoneOrTrustAllAreRefused(t *testing.T) {
 	cases := map[string]string{
 		"":                "an empty entry is a mistake in the flags",
 		"proxy.example":   "names can be pointed elsewhere",

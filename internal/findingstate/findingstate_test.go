@@ -39,7 +39,7 @@ func reconcile(f *v1alpha1.Finding, now time.Time) {
 	f.Status.EmittedSeq = findingstate.History(&f.Status).LastSeq()
 }
 
-func TestState(t *testing.T) {
+func TestAFindingsStateFollowsFromItsSpec(t *testing.T) {
 	closure := &v1alpha1.FindingClosure{At: v1alpha1.NewTime(now)}
 	cases := []struct {
 		reason string
@@ -66,7 +66,7 @@ func TestState(t *testing.T) {
 	}
 }
 
-func TestObserveRecordsTransitions(t *testing.T) {
+func TestEachChangeOfTheSpecIsRecorded(t *testing.T) {
 	type transition struct {
 		Type         v1alpha1.TransitionType
 		From, To, By string
@@ -204,7 +204,7 @@ func TestATriageKeepsWhatItHasRoomForOfTheComment(t *testing.T) {
 	}
 }
 
-func TestObserveRecordsCreation(t *testing.T) {
+func TestTheHistoryOfAFindingThatIsCreatedTriagedHasBoth(t *testing.T) {
 	f := finding()
 	f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "ann"}
 	reconcile(f, now)
@@ -242,7 +242,7 @@ func TestADecisionWaitsUntilTheStatusRecordsIt(t *testing.T) {
 	}
 }
 
-func TestObserveOfUnchangedSpecChangesNothing(t *testing.T) {
+func TestAnUnchangedSpecChangesNoStatus(t *testing.T) {
 	f := finding()
 	reconcile(f, now)
 	harness.Same(t, "a reconcile without a change must lead to no write", f.Status, findingstate.Observe(f, nil, now.Add(time.Hour)))

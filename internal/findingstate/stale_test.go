@@ -60,7 +60,7 @@ func doubt(scan string) func(*v1alpha1.Finding) {
 	}
 }
 
-func TestBasis(t *testing.T) {
+func TestTheFactsThatADecisionRestsOn(t *testing.T) {
 	with := func(f *v1alpha1.Finding, change ...func(*v1alpha1.Finding)) *v1alpha1.Finding {
 		for _, c := range change {
 			c(f)

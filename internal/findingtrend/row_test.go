@@ -182,7 +182,7 @@ func TestARowThatWasCountedOnItsDayLosesNothingByLaterRemovals(t *testing.T) {
 	}
 }
 
-func TestUpTo(t *testing.T) {
+func TestRowsUpToADay(t *testing.T) {
 	rows := []v1alpha1.FindingTrendDay{{Day: Plus(today, -2)}, {Day: today}}
 	for last, want := range map[v1alpha1.Day]int{Plus(today, -3): 0, Plus(today, -1): 1, today: 2, Plus(today, 1): 2} {
 		if got := UpTo(rows, last); len(got) != want {
@@ -203,7 +203,7 @@ func TestASpreadSamplesEachTenth(t *testing.T) {
 	}
 }
 
-func TestQuarters(t *testing.T) {
+func TestEveryDayLiesInItsQuarter(t *testing.T) {
 	for of, want := range map[v1alpha1.Day]v1alpha1.Quarter{
 		"2026-01-01": "2026q1", "2026-03-31": "2026q1", "2026-04-01": "2026q2", "2026-09-30": "2026q3", "2026-12-31": "2026q4",
 	} {

@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestIsTemporary(t *testing.T) {
+func TestWhichErrorsMayPass(t *testing.T) {
 	status := func(code int) error {
 		return apierrors.NewGenericServerResponse(code, "patch", schema.GroupResource{}, "", "", 0, true)
 	}

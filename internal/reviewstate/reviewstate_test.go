@@ -32,7 +32,7 @@ func seenIn(shas ...v1alpha1.CommitSHA) *v1alpha1.ReviewIssueSpec {
 	return &v1alpha1.ReviewIssueSpec{Severity: v1alpha1.LevelHigh, SeenInCommits: shas}
 }
 
-func TestObserve(t *testing.T) {
+func TestAnIssuesStateFollowsFromTheCommitsThatShowIt(t *testing.T) {
 	const open, resolved = v1alpha1.ReviewIssueOpen, v1alpha1.ReviewIssueResolved
 	cases := []struct {
 		reason   string
@@ -124,7 +124,7 @@ func TestAnIssueIsResolvedByTheCommitAfterTheLastThatShowsIt(t *testing.T) {
 	})
 }
 
-func TestCount(t *testing.T) {
+func TestResolvedIssuesCountInNoneOfTheOpenFigures(t *testing.T) {
 	issue := func(severity v1alpha1.Level, seen ...v1alpha1.CommitSHA) v1alpha1.ReviewIssueSpec {
 		return v1alpha1.ReviewIssueSpec{Severity: severity, SeenInCommits: seen}
 	}

@@ -33,7 +33,7 @@ func TestSignatureOfTheStandard(t *testing.T) {
 	}
 }
 
-func TestParseSecret(t *testing.T) {
+func TestASecretIsReadInTheFormOfTheStandardAlone(t *testing.T) {
 	cases := []struct {
 		reason, text string
 		refused      string
@@ -92,7 +92,7 @@ func TestNoFormatGivesASecretAway(t *testing.T) {
 	}
 }
 
-func TestParseSecrets(t *testing.T) {
+func TestThePreviousSecretIsValidUntilItsEnd(t *testing.T) {
 	first, firstText := NewSecret()
 	second, secondText := NewSecret()
 	data := func(pairs ...string) map[string][]byte {

@@ -43,7 +43,7 @@ func span(from, to int64) []int64 {
 	return out
 }
 
-func TestRecord(t *testing.T) {
+func TestTransitionsAreNumberedAndTheOldestEmittedMakeRoom(t *testing.T) {
 	cases := []struct {
 		reason  string
 		history transitions.History
@@ -84,7 +84,7 @@ func TestATransitionIsNotDatedBeforeTheOneItFollows(t *testing.T) {
 	}
 }
 
-func TestFull(t *testing.T) {
+func TestAHistoryIsFullIfTheNextTransitionsMayHaveNoRoom(t *testing.T) {
 	const most = v1alpha1.MaxStoredTransitions - transitions.MaxChanges
 	cases := []struct {
 		reason  string

@@ -37,7 +37,7 @@ func facts() *triagepolicy.Facts {
 	return &triagepolicy.Facts{Finding: f, Project: project, Repository: repository}
 }
 
-func TestMatch(t *testing.T) {
+func TestAnExpressionSeesTheFactsOfAFinding(t *testing.T) {
 	full, bare := facts(), &triagepolicy.Facts{Finding: &v1alpha1.Finding{}}
 	cases := []struct {
 		match string
@@ -163,7 +163,7 @@ func TestWhatDoesNotCompile(t *testing.T) {
 	}
 }
 
-func TestUsesNow(t *testing.T) {
+func TestAProgramKnowsWhetherItReadsTheTime(t *testing.T) {
 	for match, want := range map[string]bool{
 		"true": false, "finding.detectedAt < now": true, "[1].exists(x, now > finding.detectedAt)": true,
 		"finding.title == 'now'": false, "has(finding.score) && finding.score > 1.0": false,

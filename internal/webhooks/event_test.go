@@ -40,7 +40,7 @@ func TestAPayloadOverTheBoundIsAnError(t *testing.T) {
 }
 
 // Names are the same for the same event and endpoint, different for all others, and valid.
-func TestDeliveryName(t *testing.T) {
+func TestADeliveryIsNamedByItsEventAndEndpoint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		uid := rapid.StringMatching(`[a-f0-9-]{1,36}`)
 		draw := func() (types.UID, int64, types.UID) {

@@ -160,7 +160,7 @@ func TestPagesAreFullAndNeverTooLarge(t *testing.T) {
 
 // A page's name is never used again, whatever was made before; and an interrupted run is repeated
 // with the same names.
-func TestNamesOfPages(t *testing.T) {
+func TestTheNameOfAPageIsNeverUsedAgain(t *testing.T) {
 	names := func(pages []*v1alpha1.WebhookDelivery) []string {
 		var out []string
 		for _, page := range pages {

@@ -39,7 +39,7 @@ func times(n int, outcome v1alpha1.WebhookAttemptOutcome) []v1alpha1.WebhookAtte
 	return out
 }
 
-func TestTheSchedule(t *testing.T) {
+func TestWhenADeliveryIsAttemptedAgain(t *testing.T) {
 	const never = -1
 	cases := []struct {
 		reason   string
@@ -146,7 +146,7 @@ func TestWhatFailedTogetherIsNotTriedAgainTogether(t *testing.T) {
 	}
 }
 
-func TestRetryAt(t *testing.T) {
+func TestAReceiverMayAskForALaterAttempt(t *testing.T) {
 	now := noon.Add(300 * time.Millisecond)
 	cases := []struct {
 		reason, header string

@@ -39,7 +39,7 @@ func TestServedAreTheOldest(t *testing.T) {
 	}
 }
 
-func TestSubscribes(t *testing.T) {
+func TestWhichEventsAnEndpointGets(t *testing.T) {
 	patterns := func(patterns ...v1alpha1.WebhookEventPattern) func(*v1alpha1.WebhookEndpoint) {
 		return func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = patterns }
 	}
@@ -78,7 +78,7 @@ func TestSubscribes(t *testing.T) {
 }
 
 // Every type in the documentation is known, and no other.
-func TestUnmatched(t *testing.T) {
+func TestPatternsThatMatchNoEventAreNamed(t *testing.T) {
 	page := harness.RepositoryFile(t, "docs", "webhooks.md")
 	documented := []v1alpha1.WebhookEventPattern{}
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[a-z_]+\\.[a-z]+`(, )?)+ \\|").FindAllString(page, -1) {
@@ -93,7 +93,7 @@ func TestUnmatched(t *testing.T) {
 	harness.Same(t, "unmatched", []string{"findings.*", "finding.create"}, Unmatched(patterns))
 }
 
-func TestBacklogged(t *testing.T) {
+func TestAnEndpointIsBackloggedByItsConditionAlone(t *testing.T) {
 	e := endpoint()
 	if Backlogged(e) {
 		t.Error("an endpoint without the condition is backlogged")

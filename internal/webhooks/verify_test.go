@@ -43,7 +43,7 @@ func secret(end *time.Time) signatures.Expiring {
 	return signatures.Expiring{Secret: s, ExpiresAt: end}
 }
 
-func TestVerify(t *testing.T) {
+func TestADeliveryIsVerifiedByItsPayloadAndASignatureInForce(t *testing.T) {
 	end := noon.Add(time.Hour)
 	newer, older := secret(nil), secret(&end)
 	d := newDelivery(`{"a":1}`)

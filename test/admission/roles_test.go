@@ -20,7 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-func TestRights(t *testing.T) {
+func TestEachRoleHasItsRightsAndNoOthers(t *testing.T) {
 	c := newCast(t, "rights")
 	_, err := env.NewOrganization(t.Context(), "elsewhere")
 	harness.Must(t, err)

@@ -19,7 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-func TestLint(t *testing.T) {
+func TestTheChartPassesTheLintOfHelm(t *testing.T) {
 	for name, file := range valueSets(t) {
 		if out, err := Helm(t, "lint", "--strict", Folder(), "--values", file); err != nil {
 			t.Errorf("%s: %v\n%s", name, err, out)

@@ -65,7 +65,7 @@ func TestUserValuesOverrideScannerValues(t *testing.T) {
 	effective(v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "internal", Summary: "A service."})
 }
 
-func TestLastScan(t *testing.T) {
+func TestAProjectShowsItsLastScanAndWhenOneLastSucceeded(t *testing.T) {
 	controllertest.Start(t, env, project.SetupWithManager, scan.Settings{}.SetupWithManager)
 	ns := env.Namespace(t)
 	project := builder.Project("proj").In(ns).Build()

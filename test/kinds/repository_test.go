@@ -19,7 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-func TestCountsByCategory(t *testing.T) {
+func TestARepositoryCountsItsOpenFindingsByCategory(t *testing.T) {
 	controllertest.Start(t, env, repository.SetupWithManager)
 	ns := env.Namespace(t)
 	repository := builder.Repository("repo").In(ns).Build()
