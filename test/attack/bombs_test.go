@@ -134,6 +134,7 @@ const (
 // A file may cost at most a multiple of its size in memory. The plugin explains why it refuses a
 // file, or counts what it skips.
 func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
+	t.Parallel() // beside tests that mostly wait
 	o := tenants(t)[0]
 	config, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
 	harness.Must(t, err)

@@ -19,7 +19,10 @@ import (
 // target is the attacked deployment.
 var target *deployment
 
-func TestMain(m *testing.M) { harness.Main(m, start) }
+func TestMain(m *testing.M) {
+	harness.AtATime(6) // all that are parallel: they wait for timeouts and retries
+	harness.Main(m, start)
+}
 
 func start(ctx context.Context, stops *harness.Stops) error {
 	log.SetLogger(logr.Discard())

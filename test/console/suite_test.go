@@ -5,7 +5,6 @@ package console_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -35,13 +34,8 @@ var (
 	base string
 )
 
-// atATime is how many tests run at a time: each takes a tenth of its time in processor time.
-const atATime = "4"
-
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", atATime); err != nil { // the flag -parallel overrides it
-		panic(err)
-	}
+	harness.AtATime(4) // a test takes a tenth of its time in processor time
 	harness.Main(m, start)
 }
 

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -15,6 +16,14 @@ const startTimeout = 15 * time.Minute
 // Main starts what the package's tests need, runs them, and stops everything whatever their result. Call it from
 // TestMain. Fuzz targets must not use what start provides.
 func Main(m *testing.M, start func(context.Context, *Stops) error) { os.Exit(run(m, start)) }
+
+// AtATime sets how many parallel tests run at a time, where they mostly wait. The flag -parallel overrides it. Call it
+// before Main.
+func AtATime(tests int) {
+	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
+		panic(err) // the flag exists in every test binary
+	}
+}
 
 func run(m interface{ Run() int }, start func(context.Context, *Stops) error) (code int) {
 	if err := forgetResult(); err != nil {
