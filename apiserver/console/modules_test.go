@@ -17,7 +17,7 @@ import (
 const npmTimeout = 6 * time.Minute
 
 // The modules are plain JavaScript; the TypeScript compiler checks the types in their comments.
-func TestModulesAreOfTheTypesThatTheyNote(t *testing.T) {
+func TestModulesHaveTheTypesInTheirComments(t *testing.T) {
 	npm := needs.Program(t, "npm", "npm")
 	folder := t.TempDir()
 	harness.Must(t, os.CopyFS(folder, os.DirFS(filepath.Join(harness.Root(), "test", "console"))))

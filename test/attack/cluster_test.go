@@ -189,7 +189,7 @@ func TestCluster_RolesReachNoOtherNamespace(t *testing.T) {
 
 // The results of the access reviews are also tested with real requests: every kind of this project
 // is read, written and deleted in another namespace.
-func TestCluster_RealTriesElsewhereAreForbidden(t *testing.T) {
+func TestCluster_RequestsToOtherNamespacesAreForbidden(t *testing.T) {
 	all := tenants(t)
 	attacker, victim := all[0], all[1]
 	for _, m := range attacker.members(t) {

@@ -221,7 +221,7 @@ func TestEgress_RedirectsLeadNowhere(t *testing.T) {
 
 // A name that resolves to an allowed address at the first attempt, and to a private one at the
 // next, is checked when it is dialled. So is a name that changes between two lookups.
-func TestEgress_NamesThatTurnAreCheckedWhenDialled(t *testing.T) {
+func TestEgress_NamesWhoseAddressChangesAreCheckedWhenDialled(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := newPrey(t)
 	o := newOrganization(t, "rebinding-"+letters(6), plenty)

@@ -96,7 +96,7 @@ func headers(token string, more ...hpack.HeaderField) []byte {
 
 // Streams that are opened and reset as fast as possible (CVE-2023-44487), headers that are
 // continued without end (CVE-2023-45288), and floods of frames that require an answer.
-func TestInput_HTTP2(t *testing.T) {
+func TestInput_FloodsOverHTTP2CostLittle(t *testing.T) {
 	o := tenants(t)[0]
 	f, config := overTLS(t)
 	good := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: config.RootCAs, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}}

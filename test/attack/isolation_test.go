@@ -349,7 +349,7 @@ func TestIsolation_NothingButTheKeyNamesTheOrganization(t *testing.T) {
 }
 
 // A tag of another organization's resource confirms nothing.
-func TestIsolation_ForeignTagsTellNothing(t *testing.T) {
+func TestIsolation_ForeignTagsRevealNothing(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
 		for _, op := range operations(t) {
 			s := op.shotAt(t, victim.ids, victim.sent)

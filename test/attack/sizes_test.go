@@ -69,7 +69,7 @@ func TestInput_SizesAtTheirEdges(t *testing.T) {
 }
 
 // Bodies that a parser may fail on, or that two parsers read differently.
-func TestInput_OddBodies(t *testing.T) {
+func TestInput_OddBodiesAreRefused(t *testing.T) {
 	o := tenants(t)[0]
 	deep := func(open, end string, n int) string { return strings.Repeat(open, n) + strings.Repeat(end, n) }
 	bodies := maps.Clone(apiclient.BadBodies)
@@ -118,7 +118,7 @@ func manyMembers(n int) string {
 
 // Requests that two servers in a row could split differently are refused, or parsed in the one way
 // that HTTP defines; no remainder is taken for another request.
-func TestInput_SmuggledRequests(t *testing.T) {
+func TestInput_SmuggledRequestsAreRefused(t *testing.T) {
 	o := tenants(t)[0]
 	key := "Authorization: Bearer " + o.token + "\r\n"
 	patch := "PATCH /v2/findings/" + o.ids["finding"] + " HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n" + key

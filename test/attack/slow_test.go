@@ -202,7 +202,7 @@ func TestInput_PipelinedRequestsAreAnsweredInTurn(t *testing.T) {
 }
 
 // Thousands of headers, and headers without an end, are refused or read, but not kept.
-func TestInput_FloodsOfHeaders(t *testing.T) {
+func TestInput_FloodsOfHeadersCostLittle(t *testing.T) {
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
 	rounds := 20

@@ -19,7 +19,7 @@ const (
 	mostRatio = 1.3
 )
 
-func TestIsolation_TimesTellNothing(t *testing.T) {
+func TestIsolation_ResponseTimesRevealNothing(t *testing.T) {
 	samples := 150
 	if full {
 		samples = 600
@@ -95,7 +95,7 @@ func median(of []time.Duration) time.Duration {
 }
 
 // The rank test must detect a real difference.
-func TestIsolation_TheRankTestSeesADifference(t *testing.T) {
+func TestIsolation_TheRankTestDetectsADifference(t *testing.T) {
 	var a, b []time.Duration
 	for i := range 200 {
 		a = append(a, time.Duration(1000+i%97))

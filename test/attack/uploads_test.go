@@ -75,7 +75,7 @@ func TestBombs_UploadedAreRefusedOrCountedWithinBounds(t *testing.T) {
 
 // Uploads whose body does not arrive occupy only their own organization's slots, until they end. Meanwhile a
 // third organization uploads, and everybody reads.
-func TestInput_UploadsThatDoNotComeHoldUpNobodyElse(t *testing.T) {
+func TestInput_UploadsThatDoNotArriveDelayNobodyElse(t *testing.T) {
 	t.Parallel() // it mostly waits
 	greedy := tenants(t)[:2]
 	third := newOrganization(t, "third-"+letters(6), plenty)

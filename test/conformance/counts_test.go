@@ -64,7 +64,7 @@ func TestCounts_EachIsTheTotalOfAListWithTheValue(t *testing.T) {
 	}
 }
 
-func TestCounts_AreOfTheValuesThatThereAre(t *testing.T) {
+func TestCounts_ListTheValuesThatFindingsHave(t *testing.T) {
 	o := askedOrganization(t)
 	counts := o.counted("tool=trivy")
 	for field, want := range map[string]map[string]float64{
@@ -80,7 +80,7 @@ func TestCounts_AreOfTheValuesThatThereAre(t *testing.T) {
 	}
 }
 
-func TestCounts_AreOfOneFieldAndOfSoManyValues(t *testing.T) {
+func TestCounts_CanBeLimitedToAFieldAndANumberOfValues(t *testing.T) {
 	o := askedOrganization(t)
 	got := o.get("/v2/finding-counts?field=rule&values=1").wants(200, "the counts").object()
 	want := []any{map[string]any{

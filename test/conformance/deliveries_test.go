@@ -37,7 +37,7 @@ func TestWebhookDeliveries_FiltersSelectWhatTheyName(t *testing.T) {
 }
 
 // The payload, the signature and the secret are only for the endpoint's owner.
-func TestWebhookDeliveries_TellAttemptsAndNeitherPayloadNorSignature(t *testing.T) {
+func TestWebhookDeliveries_ShowAttemptsAndNeitherPayloadNorSignature(t *testing.T) {
 	o := newOrganization(t)
 	sent := o.sent(builder.WebhookEndpoint("watched"))
 	path := "/v2/webhook-deliveries/" + sent.id

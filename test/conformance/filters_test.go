@@ -58,7 +58,7 @@ func TestFindings_FiltersLeaveOutWhatDoesNotMatch(t *testing.T) {
 }
 
 // Each filter, alone and combined, on each list of findings, in one order after the other.
-func TestFindings_FiltersAskForWhatIsKnown(t *testing.T) {
+func TestFindings_EachFilterFindsWhatHasTheValue(t *testing.T) {
 	o := askedOrganization(t)
 	orders := []string{"", "&sort=updated_at", "&order=asc", "&sort=updated_at&order=asc", "&sort=severity", "&sort=severity&order=asc"}
 	for n, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
@@ -108,7 +108,7 @@ func TestFindings_FiltersAskForWhatIsKnown(t *testing.T) {
 }
 
 // Stale decisions and suppressions in the source can be filtered like everything else.
-func TestFindings_FiltersAskForStaleDecisionsAndSuppressions(t *testing.T) {
+func TestFindings_FiltersFindStaleDecisionsAndSuppressions(t *testing.T) {
 	o := newOrganization(t)
 	o.create(
 		builder.Finding("f-fresh").In(o.namespace).Triage("muted", "").Severity("high").Build(),

@@ -72,7 +72,7 @@ func TestFull_TheTagIsThatOfTheDocumentedShape(t *testing.T) {
 	}
 }
 
-func TestHistory_TellsWhatHappenedInOrder(t *testing.T) {
+func TestHistory_ListsWhatHappenedInOrder(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	o.patch("/v2/findings/f-1", `{"user_status":"muted","comments":"The gateway validates it."}`).wants(200, "a decision")

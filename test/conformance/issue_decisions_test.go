@@ -176,7 +176,7 @@ func TestIssueDecisions_AreMadeOnTheStateThatWasRead(t *testing.T) {
 	o.patch(issuePath, `{"user_status":"muted"}`, apiclient.Header("If-Match", "*")).wants(200, "any state")
 }
 
-func TestIssueHistory_TellsWhatHappenedInOrder(t *testing.T) {
+func TestIssueHistory_ListsWhatHappenedInOrder(t *testing.T) {
 	o := newOrganization(t)
 	o.reviewed()
 	o.patch(issuePath, `{"user_status":"muted","reason":"duplicate","comments":"See the other."}`).wants(200, "a decision")

@@ -185,7 +185,7 @@ func (o *organization) operationsFindings(path string) {
 	}
 }
 
-func TestTriageOperations_WhatIsNotOneIsRefused(t *testing.T) {
+func TestTriageOperations_InvalidOnesAreRefused(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	const muted = `"set":{"user_status":"muted"}`

@@ -98,7 +98,7 @@ func TestParameters_AnEmptyConditionIsAsIfItWereNotGiven(t *testing.T) {
 	o.get(pathOf(finding), apiclient.Header("If-None-Match", "")).wants(200, "an empty If-None-Match")
 }
 
-func TestParameters_AnIDInThePathOfAGetIsNoBodysFault(t *testing.T) {
+func TestParameters_AnInvalidIDInThePathIsNotBlamedOnABody(t *testing.T) {
 	c := anyKey(t)
 	forEachOperation(t, func(t *testing.T, path string, operation *openapi3.Operation) {
 		for _, name := range parametersIn(openapi3.ParameterInPath, operation) {

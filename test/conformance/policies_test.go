@@ -117,7 +117,7 @@ func (o *organization) shows(id, status, reason string) {
 	})
 }
 
-func TestTriagePolicies_WhatIsNotOneIsRefused(t *testing.T) {
+func TestTriagePolicies_InvalidOnesAreRefused(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci", v1alpha1.Scopes()...)
 	const set = `,"set":{"user_status":"muted","reason":"duplicate"}`
@@ -147,7 +147,7 @@ func TestTriagePolicies_WhatIsNotOneIsRefused(t *testing.T) {
 }
 
 // A key that may not make decisions may neither create a policy nor apply another's preview.
-func TestTriagePolicies_TakeTheRightToDecideAndOneOfTheirOwn(t *testing.T) {
+func TestTriagePolicies_WritingOneTakesTwoScopes(t *testing.T) {
 	o := newOrganization(t)
 	o.policies("mute-a")
 	const body = `{"match":"true","set":{"user_status":"muted","reason":"duplicate"},"mode":"apply"}`

@@ -42,7 +42,7 @@ func TestReviews_NumbersAreSortedAsNumbers(t *testing.T) {
 	harness.Same(t, "pr_number ascending", []any{3.0, 20.0, 101.0, 102.0}, got)
 }
 
-func TestReviews_Filters(t *testing.T) {
+func TestReviews_FiltersLeaveOutWhatDoesNotMatch(t *testing.T) {
 	o := sampleOrganization(t)
 	for query, want := range map[string][]string{
 		"status=open":                           {"rv-bare", "rv-open"},

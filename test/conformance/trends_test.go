@@ -81,7 +81,7 @@ func TestTrends_AgreeWithTheCountsOnTheDayTheyAreTaken(t *testing.T) {
 	}
 }
 
-func TestTrends_AreOfDaysThatCanBe(t *testing.T) {
+func TestTrends_ImpossibleDaysAreRefused(t *testing.T) {
 	o := sampleOrganization(t)
 	for _, query := range []string{
 		"from=2026-02-30", "to=yesterday", "from=2026-03-02&to=2026-03-01", "from=2000-01-01", "from=9999-12-31", "from=9999-12-30&to=9999-12-31",

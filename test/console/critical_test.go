@@ -12,7 +12,7 @@ import (
 )
 
 // The console only knows the REST API, which has no critical severity, so it decides by itself what is critical.
-func TestTheConsoleTakesForCriticalWhatTheServiceDoes(t *testing.T) {
+func TestTheConsoleAndTheServiceAgreeOnWhatIsCritical(t *testing.T) {
 	for _, severity := range []string{"high", "medium", "low", ""} {
 		for _, score := range []string{"", "0.0", "8.9", "9.0", "9.8", "10.0"} {
 			for _, word := range []string{"", "CRITICAL", "critical", "high"} {

@@ -255,7 +255,7 @@ func (o *organization) requiresReasons(p *person) {
 	})
 }
 
-func TestEachFindingIsDecidedByWhatWasAskedAboutItAlone(t *testing.T) {
+func TestADecisionTakesNothingFromTheOneAboutAnotherFinding(t *testing.T) {
 	t.Parallel()
 	o, p := withFindings(t, some(3)...)
 	p.goes("/console/findings")
@@ -334,7 +334,7 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p.sees("asked === 1") // keys that are held down show only the last finding
 }
 
-func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
+func TestUnknownFiltersInAnAddressAreRefused(t *testing.T) {
 	o := newOrganization(t)
 	v := newVisitor(t)
 	v.logsIn(o.key("ada", v1alpha1.Scopes()...))
@@ -356,7 +356,7 @@ func TestAnAddressThatAsksForWhatThereIsNotIsRefused(t *testing.T) {
 	}
 }
 
-func TestWhoWasFasterIsShownAndNothingChanged(t *testing.T) {
+func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T) {
 	t.Parallel()
 	o, p := withFindings(t, some(1)...)
 	faster := loggedIn(t, o.key("bob"))
@@ -667,7 +667,7 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	}
 }
 
-func TestShuttingThePanelLeavesTheReaderWhereTheListIs(t *testing.T) {
+func TestClosingThePanelKeepsThePositionInTheList(t *testing.T) {
 	t.Parallel()
 	const n = 30
 	_, p := withFindings(t, some(n)...)

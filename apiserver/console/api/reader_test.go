@@ -65,7 +65,7 @@ func drawObject(t *rapid.T) drawn {
 	}
 }
 
-func TestWhatIsTakenIsWhatIsThere(t *testing.T) {
+func TestTheReaderReadsWhatTheJSONHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		object := drawObject(t)
 		text, err := json.MarshalIndent(object, "", rapid.SampledFrom([]string{"", " ", "\t"}).Draw(t, "indent"))
@@ -90,7 +90,7 @@ func TestWhatIsTakenIsWhatIsThere(t *testing.T) {
 	})
 }
 
-func TestWhatIsCutOrChangedIsNoPanic(t *testing.T) {
+func TestDamagedJSONDoesNotPanic(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, err := json.Marshal(drawObject(t))
 		harness.Must(t, err)
@@ -106,7 +106,7 @@ func TestWhatIsCutOrChangedIsNoPanic(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotJSONIsRefused(t *testing.T) {
+func TestInvalidJSONIsRefused(t *testing.T) {
 	for _, text := range []string{
 		``, ` `, `{`, `[]`, `nul`, `{"text"}`, `{"text":}`, `{"text":1}`, `{"text":"a" "b"}`, `{"text":"\u12"}`,
 		"{\"text\":\"\xff\"}",

@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestAChangeLeadsToTheDecisionItWasMadeOf(t *testing.T) {
+func TestAChangeIsTheSameAfterItsWayThroughAForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := Decision{
 			UserStatus: rapid.SampledFrom([]string{"open", "active", "muted"}).Draw(t, "status"),
@@ -60,7 +60,7 @@ func TestAFormThatNobodyTouchedChangesNothing(t *testing.T) {
 	harness.Same(t, "the end on another day", "2099-05-05T23:59:59Z", *ChangeOf(form, before).ExpiresAt)
 }
 
-func TestWhatIsOpenAgainHasNoGrounds(t *testing.T) {
+func TestAWithdrawnDecisionHasNoReasonAndNoEnd(t *testing.T) {
 	past := time.Unix(1, 0)
 	ended := Decision{UserStatus: Open, Reason: ptr.To("duplicate"), ExpiresAt: &past, Comments: "x"}
 	if c := ChangeTo(ended); c.Reason != nil || c.ExpiresAt != nil || *c.UserStatus != Open || *c.Comments != "x" {
@@ -72,7 +72,7 @@ func TestWhatIsOpenAgainHasNoGrounds(t *testing.T) {
 	}
 }
 
-func TestWhatAFormDoesNotGiveStays(t *testing.T) {
+func TestWhatAFormDoesNotContainStaysUnchanged(t *testing.T) {
 	c := ChangeOf(url.Values{"user_status": {"active"}}, Decision{UserStatus: "muted"})
 	if c.Reason != nil || c.ExpiresAt != nil || c.Comments != nil {
 		t.Errorf("%+v", c)
@@ -82,7 +82,7 @@ func TestWhatAFormDoesNotGiveStays(t *testing.T) {
 	}
 }
 
-func TestADecisionIsToldFromEveryOther(t *testing.T) {
+func TestEachDifferenceMakesAnotherDecision(t *testing.T) {
 	one, facts := Decision{UserStatus: "muted", Comments: "a"}, Facts{Severity: "low", Version: "1.0"}
 	for name, other := range map[string]Standing{
 		"status":   {Decision{UserStatus: "active", Comments: "a"}, "apikey/ada", facts},

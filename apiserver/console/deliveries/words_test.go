@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestADeliverySaysHowItGoesOn(t *testing.T) {
+func TestADeliverySaysWhatHappensNext(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	later := at.Add(time.Minute)
 	attempt := func(outcome client.WebhookAttemptOutcome) []client.WebhookDeliveryAttempt {
@@ -104,7 +104,7 @@ func TestDeliveriesAreShownWithoutTheTitlesOfTheirSubjects(t *testing.T) {
 	}
 }
 
-func TestAnAnswerIsSaidInWords(t *testing.T) {
+func TestAnAnswerIsShownInWords(t *testing.T) {
 	for code, want := range map[int32]string{0: "none", 204: "204 No Content", 599: "599"} {
 		harness.Same(t, fmt.Sprint("the answer ", code), want, answer(client.WebhookDeliveryAttempt{StatusCode: code}))
 	}

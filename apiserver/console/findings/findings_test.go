@@ -173,7 +173,7 @@ func TestAGroupTellsItsSeveritiesWhereTheyAreKnown(t *testing.T) {
 	}
 }
 
-func TestWhatIsChosenStaysInItsFacet(t *testing.T) {
+func TestAChosenValueStaysInItsFacet(t *testing.T) {
 	counts := client.FindingCounts{Fields: []client.FieldCounts{
 		{Field: "tool", Distinct: 9, Values: []client.ValueCount{{Value: "gosec", Count: 3}}},
 		{Field: "stale", Distinct: 1, Values: []client.ValueCount{{Value: "false", Count: 3}}},

@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-func TestAKeySaysHowItStands(t *testing.T) {
+func TestAKeyShowsItsStateAndWhatToDo(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	in := func(d time.Duration) *time.Time { at := now.Add(d); return &at }
 	refused := []client.ResourceCondition{{Type: "Ready", Status: "False", Message: "A Secret of its name exists."}}

@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestAWithdrawalHasNoGrounds(t *testing.T) {
+func TestAWithdrawalHasNoReasonAndNoEnd(t *testing.T) {
 	form := url.Values{"id": {"f-1"}, "user_status": {"open"}, "reason": {"duplicate"}, "until": {"2099-05-04"}, "comments": {"x\r\ny"}}
 	harness.Same(t, "a withdrawal", set{UserStatus: "open", Comments: "x\ny"}, *requestOf(form).Set)
 	form.Set("user_status", "muted")

@@ -31,7 +31,7 @@ func TestTheTableLeavesOutDaysOnWhichNothingHappened(t *testing.T) {
 	harness.Same(t, "days", []string{"2026-11-23", "2026-11-22", "2026-11-20"}, got)
 }
 
-func TestWhatGotWorseIsWhatHasMoreNow(t *testing.T) {
+func TestWhatGotWorseHasMoreOpenFindingsNow(t *testing.T) {
 	now := func(values ...client.ValueCount) client.FindingCounts {
 		return client.FindingCounts{Fields: []client.FieldCounts{{Field: "repo_id", Values: values}}}
 	}
@@ -83,7 +83,7 @@ func TestWhatWasNotCountedIsComparedAsRecorded(t *testing.T) {
 	}, s.gotWorse("repo_id", then))
 }
 
-func TestTheCourseIsThatOfAWeek(t *testing.T) {
+func TestTheOverviewComparesWithAWeekAgo(t *testing.T) {
 	day := func(name string, open int32) client.TrendDay {
 		return client.TrendDay{Day: name, Open: client.TrendOpen{Total: open}}
 	}
@@ -108,7 +108,7 @@ func TestThePastLeadsToWhatStillExistsOfIt(t *testing.T) {
 	}
 }
 
-func TestTheFirstDayHasAStateOfItsOwn(t *testing.T) {
+func TestTheOverviewSaysThatHistoryBeginsToday(t *testing.T) {
 	open := client.FindingCounts{Fields: []client.FieldCounts{{Field: "status", Values: []client.ValueCount{{Value: "closed", Count: 3}}}}}
 	day := client.TrendDay{Day: "2026-11-23", Open: client.TrendOpen{Total: 3, High: 1, Low: 2}, Opened: 3}
 	for _, c := range []struct {
@@ -136,7 +136,7 @@ func TestTheFirstDayHasAStateOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestTodaysRowAddsUp(t *testing.T) {
+func TestTodaysRowIsThatOfTheCurrentCounts(t *testing.T) {
 	s := shown{
 		Open: client.FindingCounts{Total: 3, Fields: []client.FieldCounts{{Field: "severity", Values: []client.ValueCount{
 			{Value: "high", Count: 1}, {Value: "low", Count: 2},

@@ -12,7 +12,7 @@ func TestAFieldLeftEmptyIsNoFilter(t *testing.T) {
 	harness.Same(t, "given", "status=open", got.Encode())
 }
 
-func TestAPastedNameIsTheName(t *testing.T) {
+func TestBlanksAroundAPastedNameAreIgnored(t *testing.T) {
 	got := Given(url.Values{"repo_id": {" \tshop\n"}, "project_id": {" "}}, "repo_id", "project_id")
 	harness.Same(t, "given", "repo_id=shop", got.Encode())
 }

@@ -86,7 +86,7 @@ func TestStepsNameTheParameterBesideEachFlag(t *testing.T) {
 	}
 }
 
-func TestWhatWasSkippedIsNoRemark(t *testing.T) {
+func TestSkippedResultsAreNotAmongTheRemarks(t *testing.T) {
 	s := scan(client.ScanStatusCompleted, "2 skipped: kind is pass; 1 left open: changed while they were to be closed")
 	s.SkippedBecause = []client.ScanSkip{{Reason: "kind is pass", Count: 2}}
 	harness.Same(t, "remarks", "1 left open: changed while they were to be closed", remarks(s))
