@@ -188,30 +188,6 @@ func withQuery(s shot, name, value string) shot {
 	return s
 }
 
-// A cursor is invalid for other organizations, in every list.
-func TestIsolation_CursorsAreBoundToTheirOrganization(t *testing.T) {
-	pairs(t, func(t *testing.T, attacker, victim *tenant) {
-		for _, op := range operations(t) {
-			if !op.isList() {
-				continue
-			}
-			list := shot{method: op.method, path: op.listOf(t, victim) + "?size=1"}
-			cursor := target.facade.send(t, victim.token, list).page(t).NextCursor
-			if cursor == "" {
-				continue
-			}
-			if own := target.facade.send(t, victim.token, withQuery(list, "cursor", cursor)); own.status != http.StatusOK {
-				t.Fatalf("%s: its own cursor: %s", list, own)
-			}
-			for _, other := range operations(t) {
-				if other.isList() {
-					fire(t, attacker, victim, withQuery(shot{method: other.method, path: other.listOf(t, attacker) + "?size=1"}, "cursor", cursor), http.StatusBadRequest)
-				}
-			}
-		}
-	})
-}
-
 // forgedCursors returns the cursor changed at every position, cut and extended.
 func forgedCursors(cursor string) []string {
 	out := []string{cursor + "A", cursor + "=", cursor + "\n", " " + cursor, cursor[1:], cursor[:len(cursor)-1], cursor + cursor, strings.ToUpper(cursor), cursor + "\x00", strings.Repeat("A", 4096), strings.Repeat("A", 4097), "AQ", "e30", "null", "0", "-1"}
