@@ -79,6 +79,24 @@ func TestTheSecondPlaceOfAHashStaysItself(t *testing.T) {
 	}
 }
 
+// Another result that only its message tells apart must neither remove a decision nor take it over.
+func TestADecisionStaysWhileResultsLikeItComeAndGo(t *testing.T) {
+	says := func(message string) sarif.Result {
+		r := inFile("a.go", "", 7)
+		r.Message, r.Fingerprints = message, map[string]string{"primaryLocationLineHash": "abc:1"}
+		return r
+	}
+	l := newLife(t)
+	first := l.scans(says("n is unused"))[0]
+	l.mute()
+	both := l.scans(says("m is unused"), says("n is unused"))
+	if both[1] != first || both[0] == first || l.findings[both[0]].Spec.Triage.UserStatus == v1alpha1.UserStatusMuted {
+		t.Errorf("one more: %v, want another one without the decision of %s", both, first)
+	}
+	l.want("one less", l.scans(says("m is unused")), both[0])
+	l.wantOpen("one less", 1)
+}
+
 // Of a long fingerprint only the beginning is stored.
 func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 	at := func(line int32, end string) sarif.Result {

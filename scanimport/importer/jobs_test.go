@@ -89,6 +89,16 @@ func TestAScanOfAClockThatWasAheadDoesNotRefuseLaterOnes(t *testing.T) {
 	harness.Must(t, guardAge(imported.Add(time.Second), last, name))
 }
 
+func TestWhetherAScanIsTooOldIsDecidedPerAnalysis(t *testing.T) {
+	past := history{"s-1": {series: series{analysis: "new"}, startedAt: time.Unix(9, 0), completedAt: time.Unix(9, 0), succeeded: true}}
+	for analysis, refused := range map[string]bool{"new": true, "old": false} {
+		last, name := past.last(series{analysis: analysis})
+		if err := guardAge(time.Unix(8, 0), last, name); (err != nil) != refused {
+			t.Errorf("a scan of the analysis %s: %v, want refused %t", analysis, err, refused)
+		}
+	}
+}
+
 func TestAScanDoesNotStartInTheFuture(t *testing.T) {
 	testenv.SetServerTime(t, time.Now().Add(-30*24*time.Hour)) // the local clock is ahead
 	server := apitime.Now()

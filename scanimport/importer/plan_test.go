@@ -373,3 +373,36 @@ func TestCollect(t *testing.T) {
 		t.Error("a start in the future was taken")
 	}
 }
+
+func TestRunsOfOneAnalysisAreOneScan(t *testing.T) {
+	of := func(analysis string) sarif.Run {
+		return sarif.Run{Tool: "lint", AutomationID: analysis, Results: []sarif.Result{{RuleID: "R"}}}
+	}
+	batches, err := Collect([]File{
+		{Name: "a", Log: &sarif.Log{Runs: []sarif.Run{of("a/1")}}}, {Name: "b", Log: &sarif.Log{Runs: []sarif.Run{of("a/2"), of("b/1")}}},
+	}, Choices{}, time.Now())
+	harness.Must(t, err)
+	got := map[string]int{}
+	for _, b := range batches {
+		got[b.Analysis] += len(b.Results)
+	}
+	harness.Same(t, "results by analysis", map[string]int{"a": 2, "b": 1}, got)
+	harness.Same(t, "scans", 2, len(batches))
+}
+
+func TestAFormerNameThatCannotBeOneIsRefused(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		former, want string
+		tools        []string
+	}{
+		"a tool takes nothing over from itself": {"lint", `is called "lint" now`, []string{"lint"}},
+		"one of two tools had that name":        {"old", "only one", []string{"lint", "other"}},
+	} {
+		var files []File
+		for _, tool := range tc.tools {
+			files = append(files, File{Name: "f", Log: &sarif.Log{Runs: []sarif.Run{{Tool: tool}}}})
+		}
+		_, err := Collect(files, Choices{Formerly: tc.former}, time.Now())
+		harness.ErrorContains(t, reason, err, tc.want)
+	}
+}

@@ -81,16 +81,6 @@ func TestAnalysesOfOneToolLeaveEachOtherAlone(t *testing.T) {
 	}
 }
 
-func TestTwoRunsOfOneAnalysisAreOneScan(t *testing.T) {
-	p := newProject(t)
-	results := numbered(4)
-	batches := collect(t, importer.Choices{}, inAnalysis("a/1", document(results[:2]...)), inAnalysis("a/2", document(results[2:3]...)), inAnalysis("b/1", document(results[3:]...)))
-	summaries := p.importsAll(importer.Options{}, batches)
-	if len(summaries) != 2 || summaries[0].Created != 3 || summaries[1].Created != 1 {
-		t.Errorf("%d scans, the first %+v; want one of 3 and one of 1", len(summaries), *summaries[0])
-	}
-}
-
 // Findings without an analysis are adopted by the analysis that reports them. Only a scan without one closes the others,
 // and ends the adoption by the analyses that were imported before.
 func TestAnAnalysisAdoptsFindingsWithoutOne(t *testing.T) {
@@ -181,28 +171,6 @@ func TestARenamedAnalysisIsRefusedWhereSomebodyHasDecided(t *testing.T) {
 	forced := p.importsAll(importer.Options{Force: true}, collect(t, importer.Choices{}, renamed))
 	p.did("with force", forced[0], counts{Created: 3})
 	p.did("once it is known", p.imports(renamed, ""), counts{Unchanged: 3})
-}
-
-// lastStart returns the start of the project's latest scan.
-func (p *project) lastStart() time.Time {
-	p.Helper()
-	var last time.Time
-	for _, scan := range p.scans() {
-		if scan.Spec.StartedAt.After(last) {
-			last = scan.Spec.StartedAt.Time
-		}
-	}
-	return last
-}
-
-// Whether a scan is too old is decided per analysis.
-func TestAnalysesHaveAgesOfTheirOwn(t *testing.T) {
-	p := newProject(t)
-	p.imports(inAnalysis("new/", document(numbered(1)...)), commitA)
-	old := p.lastStart().Add(-time.Hour)
-	p.importsAll(importer.Options{}, collect(t, importer.Choices{StartedAt: old}, inAnalysis("old/", document(numbered(2)[1:]...))))
-	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{StartedAt: old}, inAnalysis("new/", document(numbered(1)...))))
-	p.wantRefused(err, "before the last completed one")
 }
 
 // A finding that another import adopts just before this import writes it stays with the other one.

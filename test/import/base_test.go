@@ -132,13 +132,20 @@ func TestABaseThatWasNeverScannedIsNamed(t *testing.T) {
 
 func TestAReviewNeedsItsRepositoryAndItsProject(t *testing.T) {
 	p := newPull(t)
-	for missing, pr := range map[string]*string{"repository": &p.Repository, "project": &p.Project} {
-		there := *pr
-		*pr = "nowhere"
+	for missing, tc := range map[string]struct {
+		pr   *string
+		says string
+	}{
+		"repository": {&p.Repository, "kubectl get repository"},
+		"project":    {&p.Project, "or review without --project (over REST: POST /repos/OWNER/NAME/code-scanning/sarifs)"},
+	} {
+		there := *tc.pr
+		*tc.pr = "nowhere"
 		_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(stays))
-		p.base().wantRefused(err, "no "+missing+` "nowhere"`)
-		*pr = there
+		p.base().wantRefused(err, "no "+missing+` "nowhere"`, tc.says)
+		*tc.pr = there
 	}
+	harness.Same(t, "issues written", 0, len(p.issues()))
 }
 
 // A job of a monorepo scans one project: the findings of the others are neither known nor fixed.

@@ -3,7 +3,6 @@ package import_test
 import (
 	"net/http"
 	"path"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -122,46 +121,6 @@ func TestWhatAnImportLeavesOutGoesFromARestoredFinding(t *testing.T) {
 	}
 }
 
-// Another result similar to a finding must neither remove its triage nor take it over.
-func TestTriageStaysWhileResultsLikeItComeAndGo(t *testing.T) {
-	p := newProject(t)
-	base := `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[%]}]}`
-	one := func(message string) string {
-		return `{"ruleId":"R","message":{"text":"` + message + `"},"partialFingerprints":{"primaryLocationLineHash":"abc:1"},
-			"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.go"},"region":{"startLine":7}}}]}`
-	}
-	file := func(messages ...string) string {
-		var list []string
-		for _, m := range messages {
-			list = append(list, one(m))
-		}
-		return strings.Replace(base, "%", strings.Join(list, ","), 1)
-	}
-	described := func(description string) v1alpha1.Finding {
-		t.Helper()
-		for _, f := range p.findings() {
-			if f.Spec.Details.Description == description {
-				return f
-			}
-		}
-		t.Fatalf("no finding is described as %q", description)
-		return v1alpha1.Finding{}
-	}
-	p.imports(file("n is unused"), commitA)
-	first := described("n is unused")
-	p.triage(first.Name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
-
-	p.did("one more", p.imports(file("m is unused", "n is unused"), commitB), counts{Created: 1, Unchanged: 1})
-	second := described("m is unused")
-	if second.Spec.Triage.UserStatus != v1alpha1.UserStatusOpen || described("n is unused").Name != first.Name {
-		t.Errorf("the new result took the triage of the old one: new %s %s, old %s", second.Name, second.Spec.Triage.UserStatus, described("n is unused").Name)
-	}
-	p.did("one less", p.imports(file("m is unused"), commitB), counts{Unchanged: 1, Closed: 1})
-	if got := described("m is unused"); got.Name != second.Name || got.Spec.Closed != nil || described("n is unused").Spec.Closed == nil {
-		t.Errorf("the wrong one was closed: %s is %v", got.Name, got.Spec.Closed)
-	}
-}
-
 func TestOneFileForTwoProjectsGivesTwoSets(t *testing.T) {
 	a, b := newProject(t), (*project)(nil)
 	t.Run("b", func(t *testing.T) { b = newProject(t) })
@@ -270,7 +229,7 @@ func TestAMissingTargetIsRefused(t *testing.T) {
 	}{
 		"repository": {"a finding without a repository shows nowhere", importer.Target{Namespace: namespace, Repository: "nowhere", Project: p.name}, []string{`no repository "nowhere"`, "kubectl get repository",
 			"create and report on repositories.appsec.dev (ClusterRole findings-admin)"}},
-		"project": {"a finding without a project shows nowhere", importer.Target{Namespace: namespace, Repository: repositoryName, Project: "nowhere"}, []string{`no project "nowhere"`}},
+		"project": {"a finding without a project shows nowhere", importer.Target{Namespace: namespace, Repository: repositoryName, Project: "nowhere"}, []string{`no project "nowhere"`, "kubectl get project -n " + namespace}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := importer.New(c, tc.target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, document(numbered(1)...)))

@@ -2,12 +2,10 @@ package import_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // importsAs imports a document of a tool that formerly had another name.
@@ -107,25 +105,6 @@ func TestADecisionDuringATakeoverStays(t *testing.T) {
 	p.did("the takeover", p.importsAll(mute, batches)[0], counts{Updated: 2})
 	p.wantState("decided", 2, 0, 1)
 	p.wantNoFactOf("old")
-}
-
-func TestAFormerNameThatCannotBeOneIsRefused(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason, former, want string
-		documents            []string
-	}{
-		"its own":     {"a tool takes nothing over from itself", "lint", "is called \"lint\" now", []string{document()}},
-		"two at once": {"one of two tools had that name", "old", "only one", []string{document(), builder.SARIF("other")}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var files []importer.File
-			for _, d := range tc.documents {
-				files = append(files, importer.File{Name: "f", Log: parse(t, d)})
-			}
-			_, err := importer.Collect(files, importer.Choices{Formerly: tc.former}, time.Now())
-			harness.ErrorContains(t, tc.reason, err, tc.want)
-		})
-	}
 }
 
 // A decision that is made between an import's read and its write also records the doubt that it concerns

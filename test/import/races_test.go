@@ -97,19 +97,15 @@ func TestAFindingThatChangesBeforeItsClosingIsLeftOpen(t *testing.T) {
 
 // A cluster's own rule about one finding does not hold up the others.
 func TestAFindingThatMayNotBeClosedIsLeftOpen(t *testing.T) {
-	for name, reason := range map[string]metav1.StatusReason{"invalid": metav1.StatusReasonInvalid, "forbidden": metav1.StatusReasonForbidden} {
-		t.Run(name, func(t *testing.T) {
-			p := newProject(t)
-			results := numbered(4)
-			p.imports(document(results...), commitA)
-			held := p.titled("problem 000").Name
-			refuse(t, held, "!has(object.spec.closed)", reason)
-			s := p.imports(document(results[3:]...), commitB)
-			if s.Closed != 2 || s.LeftOpen != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], held+" stays open") ||
-				!strings.Contains(s.Warnings[0], "a legal hold") {
-				t.Errorf("%+v, want 2 closed, 1 left open, and a warning about it", *s)
-			}
-		})
+	p := newProject(t)
+	results := numbered(4)
+	p.imports(document(results...), commitA)
+	held := p.titled("problem 000").Name
+	refuse(t, "!has(object.spec.closed)", held)
+	s := p.imports(document(results[3:]...), commitB)
+	if s.Closed != 2 || s.LeftOpen != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], held+" stays open") ||
+		!strings.Contains(s.Warnings[0], "a legal hold") {
+		t.Errorf("%+v, want 2 closed, 1 left open, and a warning about it", *s)
 	}
 }
 
@@ -118,10 +114,8 @@ func TestAnImportFailsIfEveryChangeIsRefused(t *testing.T) {
 	p := newProject(t)
 	results := numbered(3)
 	p.imports(document(results...), commitA)
-	for _, i := range []int{0, 1} {
-		results[i].Level = "note"
-		refuse(t, p.titled(results[i].Message).Name, "false", metav1.StatusReasonForbidden)
-	}
+	results[0].Level, results[1].Level = "note", "note"
+	refuse(t, "false", p.titled(results[0].Message).Name, p.titled(results[1].Message).Name)
 	_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{Commit: commitB}, document(results[:2]...)))
 	if err == nil || !strings.Contains(err.Error(), "refuses every change") || !strings.Contains(err.Error(), "a legal hold") {
 		t.Errorf("error %v, want that every change is refused, and why", err)
@@ -147,12 +141,12 @@ func TestFindingsAreClosedThoughAllNewOnesAreRefused(t *testing.T) {
 	p.did("the repaired ones are closed", summaries[0], counts{Closed: 3, Skipped: 2})
 }
 
-// refuse makes a cluster administrator's admission policy for the updates of a finding.
-func refuse(t *testing.T, finding, unless string, reason metav1.StatusReason) {
+// refuse makes a cluster administrator's admission policy for the updates of findings.
+func refuse(t *testing.T, unless string, findings ...string) {
 	t.Helper()
-	deny(t, "hold-"+finding, []string{finding}, "object != null && "+unless, reason,
+	deny(t, "hold-"+findings[0], findings, "object != null && "+unless, metav1.StatusReasonForbidden,
 		admissionregistrationv1.Update, admissionregistrationv1.Delete)
-	probe := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: finding}}
+	probe := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: findings[0]}}
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Delete(t.Context(), probe, client.DryRunAll)).To(MatchError(ContainSubstring("a legal hold")))
 	})

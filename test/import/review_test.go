@@ -188,23 +188,14 @@ func TestAReviewOfThreeCommits(t *testing.T) {
 	if issue.Name != first.Name || !strings.HasPrefix(issue.Name, "i-") || !strings.HasPrefix(p.review().Name, "r-") {
 		t.Errorf("issue %s was %s; review %s", issue.Name, first.Name, p.review().Name)
 	}
-}
 
-func TestTheSameFileAtTheSameCommitWritesNothing(t *testing.T) {
-	p := newPull(t)
-	p.reviews(commitA, document(stays, goes))
-	p.reviews(commitB, document(stays))
-	for _, again := range []struct{ reason, sha, file string }{
-		{"the last commit", commitB, document(stays)},
-		{"the first commit", commitA, document(stays, goes)},
-	} {
-		before := p.versions()
-		s := p.reviews(again.sha, again.file)
-		harness.Same(t, again.reason+" again: what was written", before, p.versions())
-		if s.Unchanged != s.Results || s.Resolved != 0 {
-			t.Errorf("%s again: %+v, want all unchanged", again.reason, *s)
+	before := p.versions()
+	for sha, file := range map[string]string{commitC: document(moved, goes), commitA: document(stays, goes)} {
+		if s := p.reviews(sha, file); s.Unchanged != s.Results || s.Resolved != 0 {
+			t.Errorf("commit %s again: %+v, want all unchanged", sha, *s)
 		}
 	}
+	harness.Same(t, "what the same files at the same commits wrote", before, p.versions())
 }
 
 // An issue describes the last commit: a late file for an earlier commit does not change it.
@@ -481,21 +472,10 @@ func TestThePluginRecordsReviews(t *testing.T) {
 	if out, err := p.kubectl(one, "--commit", commitC, "--quiet").CombinedOutput(); err != nil || len(out) != 0 {
 		t.Errorf("quiet: error %v, and it says:\n%s", err, out)
 	}
-}
-
-func TestThePluginSaysWhatIsMissingOfAReview(t *testing.T) {
-	p := newPull(t)
-	file := sarifFile(p, document(stays))
-	for name, tc := range map[string]struct{ reason, flag, value, want string }{
-		"repository":     {"it must be created first", "--repository", "nowhere", "kubectl get repository"},
-		"project":        {"a review creates none", "--project", "nowhere", "or review without --project (over REST: POST /repos/OWNER/NAME/code-scanning/sarifs)"},
-		"another's name": {"a role in one namespace is none in another", "--namespace", "org-other", "forbidden"},
-	} {
-		cmd := p.kubectl(file, "--commit", commitA, tc.flag, tc.value)
-		cmd.Args = lastOfEach(cmd.Args, "--repository", "--project")
-		p.base().wantRefusal(name, tc.reason, cmd, tc.want)
+	out, err := p.kubectl(one, "--commit", commitC, "--namespace", "org-other").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "forbidden") {
+		t.Errorf("a role in one namespace is none in another: error %v, and it says:\n%s", err, out)
 	}
-	harness.Same(t, "issues written", 0, len(p.issues()))
 }
 
 // A review that is killed in the middle resolves nothing, and the next review converges.

@@ -44,7 +44,8 @@ func TestSuppressedInTheSourceIsNotFixed(t *testing.T) {
 }
 
 func TestAnImportMakesADecisionStaleAndKeepsIt(t *testing.T) {
-	for name, change := range map[string]struct {
+	p := newProject(t)
+	changes := map[string]struct {
 		apply func(*builder.Result)
 		want  string
 	}{
@@ -53,37 +54,54 @@ func TestAnImportMakesADecisionStaleAndKeepsIt(t *testing.T) {
 		"line":     {func(r *builder.Result) { r.Line = 90 }, ""},
 		"words":    {func(r *builder.Result) { r.Message = "reworded" }, ""},
 		"nothing":  {func(*builder.Result) {}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := newProject(t)
-			r := builder.Result{Rule: "R1", Path: "a.go", Message: "decided", Line: 1, Snippet: "query(a)"}
-			other := builder.Result{Rule: "R2", Path: "a.go", Message: "undecided", Line: 2, Snippet: "exec(a)"}
-			p.imports(document(r, other), commitA)
-			decided := p.titled("decided")
-			p.triage(decided.Name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
-
+	}
+	const undecided = "undecided"
+	var before, after []builder.Result
+	for name, change := range changes { // each in a file of its own, beside one that nobody decides about
+		for _, r := range []builder.Result{
+			{Rule: "R1", Path: name + ".go", Message: name, Line: 1, Snippet: "query(a)"},
+			{Rule: "R2", Path: name + ".go", Message: undecided, Line: 2, Snippet: "exec(a)"},
+		} {
+			before = append(before, r)
 			change.apply(&r)
-			change.apply(&other)
-			other.Message = "undecided"
-			p.imports(document(r, other), commitB)
-			after := p.findings()[decided.Name]
-			if after.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted || after.Spec.Closed != nil {
-				t.Fatalf("the decision is %+v, closed %v", after.Spec.Triage, after.Spec.Closed)
+			if r.Rule == "R2" {
+				r.Message = undecided
 			}
-			want := change.want
-			if got := findingstate.WhyStale(&after); name == "code" && after.Spec.Doubt != nil && got != "" {
-				t.Logf("in doubt as well: %s", got)
-			} else if got != want {
-				t.Errorf("stale because of %q, want %q", got, want)
-			}
-			if undecided := p.titled("undecided"); findingstate.Stale(&undecided) {
-				t.Error("nobody has decided about the other one")
-			}
-			p.triage(decided.Name, `{"spec":{"triage":{"basis":"now"}}}`)
-			p.imports(document(r, other), commitB)
-			if again := p.findings()[decided.Name]; findingstate.Stale(&again) {
-				t.Errorf("the decision was repeated, and is stale: %s", findingstate.WhyStale(&again))
-			}
-		})
+			after = append(after, r)
+		}
+	}
+	p.imports(document(before...), commitA)
+	decided := map[string]string{} // the names of the findings
+	for name, f := range p.findings() {
+		if title := f.Spec.Details.Title; title != undecided {
+			decided[title] = name
+			p.triage(name, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+		}
+	}
+	p.imports(document(after...), commitB)
+	findings := p.findings()
+	for name, change := range changes {
+		f := findings[decided[name]]
+		if f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted || f.Spec.Closed != nil {
+			t.Fatalf("%s: the decision is %+v, closed %v", name, f.Spec.Triage, f.Spec.Closed)
+		}
+		if got := findingstate.WhyStale(&f); name == "code" && f.Spec.Doubt != nil && got != "" {
+			t.Logf("in doubt as well: %s", got)
+		} else if got != change.want {
+			t.Errorf("%s: stale because of %q, want %q", name, got, change.want)
+		}
+		p.triage(f.Name, `{"spec":{"triage":{"basis":"now"}}}`)
+	}
+	p.imports(document(after...), commitB)
+	for name, f := range p.findings() {
+		if findingstate.Stale(&f) {
+			t.Errorf("nobody has decided about %s (%s), or the decision was repeated, and it is stale: %s",
+				name, f.Spec.Details.Title, findingstate.WhyStale(&f))
+		}
+	}
+	for _, f := range findings {
+		if f.Spec.Details.Title == undecided && findingstate.Stale(&f) {
+			t.Error("nobody has decided about the other one")
+		}
 	}
 }
