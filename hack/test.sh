@@ -15,7 +15,7 @@ outside='/(client|test/(admission|architecture|attack|chart|conditions|conforman
 # The detector finds nothing in a package in which nothing is concurrent: one without any of these words, which start
 # goroutines or are used between them.
 concurrent='\bgo (func|[a-zA-Z.]+)\(|\bchan\b|"sync|errgroup|AfterFunc|\.Parallel\(|httptest'
-concurrent+='|testenv\.(Main|Start|Lazy)|controllertest\.|harness\.(Background|Serve)'
+concurrent+='|testenv\.(Main|Start)|controllertest\.|harness\.(Background|Serve)'
 # Tests that take 15 seconds to minutes with the detector, and seconds without it: they read all real scanner output or
 # large sets, or measure memory. Most start no goroutine of ours; what the others start has tests of its own with the
 # detector. Their packages are compiled twice, and must start no control plane for them.

@@ -62,6 +62,7 @@ func flaky(t *testing.T) (*rest.Config, *atomic.Int64) {
 
 // Faults of the API server must cost only time.
 func TestAnImportGetsThroughFaults(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newProject(t)
 	config, faults := flaky(t)
 	c, err := importer.NewClient(config)

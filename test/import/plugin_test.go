@@ -106,6 +106,7 @@ func TestThePluginFailsIfTheScannerCrashed(t *testing.T) {
 
 // Nobody records states here: the import is complete nevertheless, and says so.
 func TestTheWaitEndsWithItsTimeout(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newProject(t)
 	var stdout, stderr bytes.Buffer
 	cmd := p.kubectl(sarifFile(p, document(numbered(2)...)), "--wait", "--timeout", "1s")

@@ -259,6 +259,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 }
 
 func TestImportsAtTheSameTimeMakeOneRepository(t *testing.T) {
+	t.Parallel() // it mostly waits
 	tn := newTenant(t, "hasty")
 	tn.letsImportsCreate()
 	batches := collect(t, importer.Choices{}, document(numbered(1)...))
@@ -285,6 +286,7 @@ func TestImportsAtTheSameTimeMakeOneRepository(t *testing.T) {
 // Each import names another project of a repository without one, which may not exist either, or names none: one of them
 // creates the first project. The others get an error that names it, or use it.
 func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
+	t.Parallel() // it mostly waits
 	tn := newTenant(t, "rivals")
 	tn.letsImportsCreate()
 	batches := collect(t, importer.Choices{}, document(numbered(1)...))

@@ -28,6 +28,7 @@ func (p *project) leases() int {
 
 // The second import must wait until the first has ended, and then find everything unchanged.
 func TestConcurrentImportsRunOneAfterTheOther(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newProject(t)
 	file := document(numbered(30)...)
 	waiting := make(chan struct{})

@@ -362,6 +362,7 @@ func TestADryRunOfAReviewWritesNothing(t *testing.T) {
 // Two pushes in quick succession are reviewed concurrently: neither may be lost, and their results
 // must not be mixed.
 func TestReviewsOfOnePullRequestDoNotCross(t *testing.T) {
+	t.Parallel() // it mostly waits
 	p := newPull(t)
 	const commits = 6
 	var group errgroup.Group
