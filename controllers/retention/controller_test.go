@@ -20,9 +20,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	findings "github.com/appsec-dev/findings-operator/controllers/finding"
-	organizations "github.com/appsec-dev/findings-operator/controllers/organization"
-	"github.com/appsec-dev/findings-operator/controllers/project"
-	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -301,13 +298,12 @@ func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.
 // An object that becomes due while the controller waits is removed when it is due, without any
 // event.
 func TestItWakesWhenTheNextIsDue(t *testing.T) {
-	ns := env.Organization(t, "alarm")
+	shared.Start(t, env)
+	ns := env.Reconciled(t, builder.Organization("alarm").Build())
 	setRetention(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(time.Hour)})
 	const soon = 4 * time.Second
 	due := builder.Time(time.Now().Add(soon))
 	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Closed(due.Add(-time.Hour), "s").Build())
-	markObserved(t, f)
-	start(t, quick)
 	env.AwaitGone(t, f)
 	if time.Now().Before(due.Time) {
 		t.Errorf("it went %s early", time.Until(due.Time))
@@ -358,14 +354,8 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 
 // Retention changes none of the numbers that users see.
 func TestCountsStayTrue(t *testing.T) {
-	start(t, quick, organizations.SetupWithManager, repository.SetupWithManager, project.SetupWithManager,
-		findings.Settings{}.SetupWithManager)
-	env.Create(t, builder.Organization("counts").Build())
-	o := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "counts"}}
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(Succeed())
-		g.Expect(o.Status.Namespace).NotTo(BeEmpty())
-	})
+	shared.Start(t, env)
+	o := testenv.CreateReady(t, env, builder.Organization("counts").Build())
 	ns, long := o.Status.Namespace, time.Now().Add(-2*time.Hour)
 	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
 		builder.Scan("s-1", long).In(ns).Ended(long.Add(time.Minute), v1alpha1.ScanSucceeded).Build(),
