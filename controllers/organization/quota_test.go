@@ -190,6 +190,7 @@ func TestCountingWakesNobodyWhileThereIsRoom(t *testing.T) {
 }
 
 func TestEachBlockingKindHoldsAnOrganization(t *testing.T) {
+	t.Parallel()
 	r := &Reconciler{Base: reconcile.Base{Live: env.AsController(t)}}
 	at := time.Now().Truncate(time.Second)
 	values := map[string]func(namespace string) client.Object{

@@ -16,7 +16,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -142,11 +141,11 @@ func TestBacklogsAreAddedUp(t *testing.T) {
 
 // The condition is set above the bound and removed below half of it, with one write each.
 func TestTooManyDeliveriesThatWait(t *testing.T) {
-	controllertest.Start(t, env, Settings{MaxPending: 6}.SetupWithManager)
+	start(t)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
-	waiting := make([]*v1alpha1.WebhookDelivery, 6) // plus the ping
+	waiting := make([]*v1alpha1.WebhookDelivery, settings.MaxPending) // plus the ping
 	for i := range waiting {
 		waiting[i] = testenv.Create(t, env, builder.WebhookDelivery("d-"+strconv.Itoa(i), time.Now()).In(ns).Endpoint("team").Build())
 	}

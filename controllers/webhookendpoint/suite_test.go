@@ -18,7 +18,7 @@ import (
 var env *testenv.Environment
 
 var (
-	settings = Settings{SecretPoll: time.Second}
+	settings = Settings{SecretPoll: time.Second, MaxPending: 6}
 	shared   = controllertest.Share(settings.SetupWithManager)
 )
 
