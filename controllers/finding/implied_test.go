@@ -62,9 +62,7 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 		builder.WebhookEndpoint("e").Events("finding.closed"), builder.WebhookEndpoint("e").Batched(),
 	} {
 		ns := places(t)
-		asked := builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
-			f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
-		}).Build()
+		asked := builder.Finding("f-1").In(ns).Scan("s-1").Build()
 		env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build(), endpoint.In(ns).Build(),
 			builder.WebhookEndpoint("all").In(ns).Build(), asked)
 		testenv.AwaitObserved(t, env, asked)

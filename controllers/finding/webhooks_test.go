@@ -209,10 +209,8 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 	receive(t, ns, "off", func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
 	other := env.Namespace(t)
 	receive(t, other, "elsewhere", nil)
-	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Severity(v1alpha1.LevelHigh).Mutate(func(f *v1alpha1.Finding) {
-		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
-		f.Spec.Details.Code = "secret := 1"
-	}).Build())
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Severity(v1alpha1.LevelHigh).Scan("s-1").
+		Mutate(func(f *v1alpha1.Finding) { f.Spec.Details.Code = "secret := 1" }).Build())
 	caughtUp(t, finding, 1)
 	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted","comments":"the password is 1234"}}}`)
 	caughtUp(t, finding, 2)
@@ -442,9 +440,7 @@ func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
 	ns, _ := started(t, hooks{blind: true}.setup())
 	env.Create(t, builder.WebhookEndpoint("paged").In(ns).Batched().Build())
 	env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build())
-	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
-		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
-	}).Build())
+	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Scan("s-1").Build())
 	testenv.AwaitObserved(t, env, finding)
 	makeMarker(t, ns, "paged")
 	g := NewWithT(t)

@@ -54,9 +54,7 @@ func places(t *testing.T) (namespace string, scan *v1alpha1.Scan) {
 }
 
 func scanned(namespace, name string) *v1alpha1.Finding {
-	return builder.Finding(name).In(namespace).Mutate(func(f *v1alpha1.Finding) {
-		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
-	}).Build()
+	return builder.Finding(name).In(namespace).Scan("s-1").Build()
 }
 
 func createScanned(t *testing.T, namespace string, names []string) {

@@ -160,9 +160,7 @@ func TestANewFindingsVerdictIsInItsScansPage(t *testing.T) {
 	run := testenv.Create(t, env, builder.Scan("s-1", time.Now()).In(r.namespace).Build())
 	policy := r.declares("mute", "true", nil)
 	r.says(policy, v1alpha1.ReasonNeverMatched, ok)
-	f := testenv.Create(t, env, builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
-		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
-	}).Build())
+	f := testenv.Create(t, env, builder.Finding("f-1").In(r.namespace).Scan("s-1").Build())
 	r.is(f, v1alpha1.FindingStateOpenMuted, "mute")
 	byNobody := r.finds("f-2", "G1")
 	r.is(byNobody, v1alpha1.FindingStateOpenMuted, "mute")
@@ -191,9 +189,7 @@ func TestAVerdictOfLaterDoesNotWaitForTheScan(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	r.batches("finding.*")
 	run := testenv.Create(t, env, builder.Scan("s-1", time.Now()).In(r.namespace).Build())
-	f := testenv.Create(t, env, builder.Finding("f-1").In(r.namespace).Mutate(func(f *v1alpha1.Finding) {
-		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "s-1"}
-	}).Build())
+	f := testenv.Create(t, env, builder.Finding("f-1").In(r.namespace).Scan("s-1").Build())
 	r.is(f, v1alpha1.FindingStateOpen, "")
 	policy := r.declares("mute", "true", nil)
 	has := func(want ...string) {

@@ -60,6 +60,12 @@ func (b *FindingBuilder) Triage(status v1alpha1.UserStatus, comments string) *Fi
 	return b
 }
 
+// Scan sets the scan that created the finding or changed it last.
+func (b *FindingBuilder) Scan(id string) *FindingBuilder {
+	b.object.Spec.Scan = &v1alpha1.FindingScan{ScanID: id}
+	return b
+}
+
 // Closed marks the finding as closed: a scan that started at that time no longer reports it.
 func (b *FindingBuilder) Closed(at time.Time, scanID string) *FindingBuilder {
 	b.object.Spec.Closed = &v1alpha1.FindingClosure{At: Time(at), ScanID: scanID}
