@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -599,6 +600,20 @@ func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {
 	p.presses("u")
 	p.reads("#f-0001 .state", "open")
 	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	p.presses("k", "c", "j", "c", "u")
+	p.reads("#messages", "Nothing was undone: Finding number 0. It was decided so already.")
+	p.reads("#f-0001 .state", "confirmed", "apikey/ada") // it was not the last one
+	faster.asks("/console/findings/f-0000", url.Values{"token": {faster.token()}, "user_status": {"open"}})
+	p.presses("o", "u")
+	p.reads("#messages", "Nothing was undone: Finding number 0. The decision was not stored.")
+	p.reads("#f-0001 .state", "confirmed", "apikey/ada")
+	p.presses("k", "o")
+	p.sees(`(window.undoes = document.querySelector("#messages .message:last-child button"))?.textContent === "Undo (u)"`)
+	p.presses("j", "c")
+	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	p.evaluates("undoes.click()", nil) // of the message about the other
+	p.reads("#messages", "Undone: Finding number 1.")
+	p.reads("#f-0001 .state", "confirmed", "apikey/ada")
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {

@@ -5,8 +5,12 @@ import { addressOf, freshRow, replaceRow, rowIn, rowOf, titleOf } from "./rows.j
 
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
-/** @type {{id: string, title: string, change: Change, seen: string}[]} The changes that undo the last decisions. */
-const undos = [];
+/** A decision made on this page. Its answer says how to undo it: the change, and the state that it was based on; or why it
+ * cannot be undone.
+ * @typedef {{id: string, title: string, change?: Change, seen?: string, why?: string, undone?: boolean}} Decision */
+
+/** @type {Decision[]} The decisions, the last one last. `undone` is set as soon as one is to be undone. */
+const decisions = [];
 
 /** @type {Promise<unknown>} The last decision to be sent. Each is based on the result of the one before. */
 let sending = Promise.resolve();
@@ -45,6 +49,9 @@ export function decide(id, form, basis, { typed, inPanel, again } = {}) {
   const restore = anticipate(id, form.get("user_status") ?? "");
   const row = rowOf(id);
   const title = (row ? titleOf(row) : panel.querySelector("h1"))?.textContent ?? id;
+  /** @type {Decision} */
+  const decision = { id, title };
+  decisions.push(decision);
   enqueue(async () => {
     // It is also based on this page's own decisions since, but not on those of others, which the person has not seen.
     const now = made.get(id);
@@ -52,11 +59,12 @@ export function decide(id, form, basis, { typed, inPanel, again } = {}) {
     if (known) form.set("seen", known);
     try {
       const answer = await send(id, form, inPanel);
-      if (answer.undo) undos.push({ id, title, change: answer.undo, seen: answer.seen });
+      Object.assign(decision, { change: answer.undo, seen: answer.seen, why: "It was decided so already." });
       refusals.get(id)?.shown?.remove();
       refusals.delete(id);
-      message(`${answer.changed ? "Decided" : "It was decided so already"}: ${title}.`, answer.undo && { action: "Undo (u)", run: undo });
+      message(`${answer.changed ? "Decided" : "It was decided so already"}: ${title}.`, answer.undo && { action: "Undo (u)", run: () => undo(decision) });
     } catch (error) {
+      decision.why = error instanceof Refusal ? "The decision was not stored." : "It is not known whether it was decided.";
       restore();
       refusals.get(id)?.shown?.remove();
       // While the panel shows the form, it keeps what was typed.
@@ -83,31 +91,30 @@ function rowAfter(id, error) {
   return rowOf(id) ?? said;
 }
 
-/** Undoes the last decision, after those that are being sent. */
-export function undo() {
+/** Undoes a decision, after those that are being sent.
+ * @param {Decision} [decision] Without one, the last decision that was not undone before. */
+export function undo(decision = decisions.findLast((made) => !made.undone)) {
+  if (!decision || decision.undone) {
+    message("There is nothing to undo.");
+    return;
+  }
+  decision.undone = true;
   enqueue(async () => {
-    const last = undos.at(-1);
-    if (!last) {
-      message("There is nothing to undo.");
+    const { id, title, change, seen = "", why } = decision;
+    if (!change) {
+      message(`Nothing was undone: ${title}. ${why}`);
       return;
     }
-    const { change } = last;
-    const form = new URLSearchParams({
-      user_status: change.user_status,
-      comments: change.comments,
-      seen: last.seen,
-      exactly: "",
-    });
+    const form = new URLSearchParams({ user_status: change.user_status, comments: change.comments, seen, exactly: "" });
     if (change.reason !== undefined) form.set("reason", change.reason);
     if (change.expires_at !== undefined) form.set("until", change.expires_at);
     try {
-      await send(last.id, form);
-      undos.pop();
-      message(`Undone: ${last.title}.`);
+      await send(id, form);
+      message(`Undone: ${title}.`);
     } catch (error) {
       // It cannot be undone: others have decided since, the finding is gone, or the old decision is no longer allowed.
-      if (error instanceof Refusal && [400, 404, 409].includes(error.status)) undos.pop();
-      reportAbout(last.title, error);
+      decision.undone = error instanceof Refusal && [400, 404, 409].includes(error.status);
+      reportAbout(title, error);
     }
   });
 }

@@ -268,7 +268,7 @@ const actions = {
   m: () => decideBy("muted"),
   c: () => decideBy("active"),
   o: () => decideBy("open"),
-  u: undo,
+  u: () => undo(),
   "/": () => find("#text", HTMLInputElement)?.focus(),
   "?": () => find("#help", HTMLDialogElement)?.showModal(),
 };
