@@ -225,7 +225,7 @@ type WebhookDeliveryStatus struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Next",type=string,JSONPath=`.status.nextAttemptAt`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:printcolumn:name="Codes",type=string,priority=1,JSONPath=`.status.attempts[*].code`
+// +kubebuilder:printcolumn:name="Code",type=string,priority=1,JSONPath=`.status.attempts[-1:].code`
 // +kubebuilder:printcolumn:name="Finished",type=date,priority=1,JSONPath=`.status.finishedAt`
 // +kubebuilder:printcolumn:name="Ready",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

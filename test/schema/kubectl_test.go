@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestKubectlFiltersAndShowsFindings(t *testing.T) {
@@ -32,6 +34,22 @@ func TestKubectlFiltersAndShowsFindings(t *testing.T) {
 	narrow, wide := env.Kubectl(t, namespace, "get", "findings"), env.Kubectl(t, namespace, "get", "findings", "-o", "wide")
 	if !strings.Contains(narrow, "SEVERITY") || strings.Contains(narrow, "REPOSITORY") || !strings.Contains(wide, "REPOSITORY") {
 		t.Errorf("columns:\n%s\nand with -o wide:\n%s", narrow, wide)
+	}
+}
+
+// A delivery keeps attempts of earlier rounds.
+func TestKubectlShowsTheCodeOfADeliverysLastAttempt(t *testing.T) {
+	delivery := builder.WebhookDelivery("refused", time.Now()).In("default").Build()
+	env.Create(t, delivery)
+	testenv.ChangeStatus(t, env, delivery, func(d *v1alpha1.WebhookDelivery) {
+		for _, code := range []int32{503, 413} {
+			d.Status.Attempts = append(d.Status.Attempts, v1alpha1.WebhookAttempt{
+				At: v1alpha1.Now(), Outcome: v1alpha1.WebhookAttemptFailed, Code: code,
+			})
+		}
+	})
+	if got := env.Kubectl(t, "default", "get", "whd", "refused", "-o", "wide"); !strings.Contains(got, " 413 ") {
+		t.Errorf("got:\n%s", got)
 	}
 }
 
