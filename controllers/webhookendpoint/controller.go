@@ -25,7 +25,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
-	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -145,7 +144,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	if !found.usable() || !served {
 		return err
 	}
-	// Last: a quota may refuse the delivery, and the status must be stored nevertheless.
+	// Last: an error here must not keep the rest of the status from being observed.
 	return errors.Join(err, r.ping(ctx, s))
 }
 
@@ -199,9 +198,9 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	// exists.
 	err = r.Client.Create(ctx, delivery)
 	switch {
-	case kube.IsQuotaExceeded(err):
-		// No error: it may last for days.
-		ctrl.LoggerFrom(ctx).Error(err, "a quota has no room for the ping, which is tried again later")
+	case removal.IsRefusal(err):
+		// No error: a full quota or a policy of the cluster may last for days.
+		ctrl.LoggerFrom(ctx).Error(err, "the ping was refused, and is tried again later")
 		s.RequeueAfter(removal.RefusedRetry)
 		return nil
 	case client.IgnoreAlreadyExists(err) != nil:

@@ -164,7 +164,7 @@ func TestAnEndpointWithoutAUsableSecretIsGivenUpAfterFiveDays(t *testing.T) {
 	g.Expect(endpoint.Status.FailingSince).To(BeNil())
 }
 
-func TestAnEndpointWorksWhileAQuotaRefusesItsPing(t *testing.T) {
+func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 	var r *Reconciler
 	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
 		r = &Reconciler{Base: reconcile.NewBase(mgr), secrets: ownsecret.NewStore(mgr)}
@@ -183,6 +183,12 @@ func TestAnEndpointWorksWhileAQuotaRefusesItsPing(t *testing.T) {
 	})
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	NewWithT(t).Expect(endpoint.Status.PingedAt).To(BeNil())
+
+	// A policy or webhook of the cluster chooses the code.
+	admitted := r.Client
+	r.Client = uncreating[*v1alpha1.WebhookDelivery]{admitted, func() error { return apierrors.NewBadRequest("denied") }}
+	NewWithT(t).Expect(reconciled(NewWithT(t)).RequeueAfter).To(Equal(removal.RefusedRetry))
+	r.Client = admitted
 
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())
 	harness.Eventually(t, func(g Gomega) {
@@ -222,15 +228,16 @@ type unwriting struct {
 	err func() error
 }
 
-func (m unwriting) GetClient() client.Client { return secretless{m.Manager.GetClient(), m.err} }
+func (m unwriting) GetClient() client.Client { return uncreating[*corev1.Secret]{m.Manager.GetClient(), m.err} }
 
-type secretless struct {
+// uncreating is a client that gets this error for each new object of the kind.
+type uncreating[O client.Object] struct {
 	client.Client
 	err func() error
 }
 
-func (c secretless) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
-	if _, isSecret := object.(*corev1.Secret); isSecret {
+func (c uncreating[O]) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
+	if _, is := object.(O); is {
 		return c.err()
 	}
 	return c.Client.Create(ctx, object, opts...)
