@@ -240,7 +240,7 @@ func (l *Ledger) makeDue(ctx context.Context, object client.Object, endpoints []
 		return nil, 0, err
 	}
 	if len(made) > 0 && !how.last {
-		if err := l.quotas.allow(object.GetNamespace()); err != nil {
+		if err := l.quotas.takeTurn(object.GetNamespace()); err != nil {
 			return nil, min(upTo, made[0].seq-1), err
 		}
 	}

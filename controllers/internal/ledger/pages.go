@@ -368,7 +368,7 @@ func (p *Pager) findings(ctx context.Context, namespace, name string) ([]v1alpha
 func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1alpha1.WebhookEndpoint,
 	findings []v1alpha1.Finding, waits func([]webhooks.PageEntry) bool) (waiting bool, err error) {
 	// First, as reading the entries asks the API server.
-	if err := p.quotas.mustWait(endpoint.Namespace); err != nil {
+	if err := p.quotas.paused(endpoint.Namespace); err != nil {
 		return false, err
 	}
 	entries, err := p.entries(ctx, endpoint.Namespace, cause, endpoint, findings)
@@ -385,7 +385,8 @@ func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1a
 	if len(pages) == 0 {
 		return waiting, nil
 	}
-	if err := p.quotas.allow(endpoint.Namespace); err != nil {
+	// Only now: a cause without pages must not take the turn.
+	if err := p.quotas.takeTurn(endpoint.Namespace); err != nil {
 		return false, err
 	}
 	for _, page := range pages {

@@ -58,9 +58,9 @@ func newQuotaBackoff(c clock.PassiveClock) *quotaBackoff {
 	return &quotaBackoff{clock: c, namespaces: map[string]*fullNamespace{}}
 }
 
-// allow returns a FullError while no delivery is to be tried in the namespace. It lets one object through each time
-// that the pause is over.
-func (q *quotaBackoff) allow(namespace string) error {
+// takeTurn returns a FullError during the pause after a refusal. Once the pause is over it lets one caller through, and
+// begins the next pause for the others.
+func (q *quotaBackoff) takeTurn(namespace string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	full, now := q.namespaces[namespace], q.clock.Now()
@@ -75,8 +75,8 @@ func (q *quotaBackoff) allow(namespace string) error {
 	return nil
 }
 
-// mustWait returns a FullError while no delivery is to be tried in the namespace. Unlike allow, it begins no pause.
-func (q *quotaBackoff) mustWait(namespace string) error {
+// paused returns a FullError during the pause after a refusal, and leaves the pause as it is.
+func (q *quotaBackoff) paused(namespace string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if full, now := q.namespaces[namespace], q.clock.Now(); full != nil && now.Before(full.until) {
@@ -113,7 +113,7 @@ func (q *quotaBackoff) refused(ctx context.Context, namespace string, refusal er
 	if full.until.IsZero() {
 		full.pause = minFull
 	}
-	// The refusal may have come after the pause that allow began.
+	// The refusal may have come after the pause that takeTurn began.
 	if !full.until.After(now) {
 		full.until = now.Add(full.pause)
 	}

@@ -129,7 +129,7 @@ func TestPagesWaitForRoomWithoutAnError(t *testing.T) {
 	}
 	f.hasRoom, f.asked = false, map[string]int{}
 	cause := webhooks.CauseOfScan(builder.Scan("s-1", f.clock.Now()).In("full").Build())
-	looks := func(n int) (again time.Duration) {
+	makes := func(n int) (again time.Duration) {
 		for range n {
 			var err error
 			again, err = f.pager.Make(t.Context(), "full", cause, nil, f.clock.Now())
@@ -137,18 +137,18 @@ func TestPagesWaitForRoomWithoutAnError(t *testing.T) {
 		}
 		return again
 	}
-	if again := looks(10); again < minFull {
+	if again := makes(10); again < minFull {
 		t.Errorf("it comes back after %s", again)
 	}
 	harness.Same(t, "pages tried", 1, f.asked["full"])
 	harness.Same(t, "times that pages were listed", 1, f.lists)
 	f.clock.Step(minFull)
-	looks(10)
+	makes(10)
 	harness.Same(t, "pages tried after the pause", 2, f.asked["full"])
 
 	f.clock.Step(maxFull)
 	f.hasRoom = true
-	harness.Same(t, "when it comes back after there is room", time.Duration(0), looks(1))
+	harness.Same(t, "when it comes back after there is room", time.Duration(0), makes(1))
 	harness.Same(t, "pages tried once there is room", 3, f.asked["full"])
 }
 
