@@ -25,8 +25,8 @@ type traits struct {
 
 const noScore = -1
 
-// betweenKeys separates keys of vulnerabilities. They are in upper case, so none contains it.
-const betweenKeys = "x"
+// betweenKeys separates keys of vulnerabilities. It is not valid UTF-8, so no text contains it.
+const betweenKeys = "\xff"
 
 func traitsOf(spec *v1alpha1.FindingSpec) unique.Handle[traits] {
 	t := traits{
