@@ -1,8 +1,10 @@
 package openapi_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
@@ -297,6 +299,51 @@ func TestParseBodyAgreesWithTheContract(t *testing.T) {
 				t.Errorf("%s: %.100s: the table says %v, the contract %v", id, content, got, want)
 			}
 		})
+	}
+}
+
+// Members may come in any order, and GitHub has members that this service does not know.
+func TestTheBodyOfAnUploadIsReadAsGitHubReadsIt(t *testing.T) {
+	_, all := operations(t)
+	file := strings.Repeat("\xfb\xff\xfe SARIF", 10) // in base64 it has slashes and plus signs
+	packed := base64.StdEncoding.EncodeToString([]byte(file))
+	with := func(more string) string {
+		return `{"commit_sha":"abc","ref":"refs/heads/main","sarif":"` + packed + `"` + more + `}`
+	}
+	sarif := func(value string) string { return `{"commit_sha":"abc","ref":"refs/heads/main","sarif":` + value + `}` }
+	const notOne = "not exactly one JSON object"
+	for name, tc := range map[string]struct{ body, want string }{
+		"the file first":         {`{"sarif":"` + packed + `","ref":"refs/heads/main","commit_sha":"abc"}`, ""},
+		"the file last":          {with(""), ""},
+		"all members":            {with(`,"checkout_uri":"file:///src/","tool_name":"x","started_at":"2026-03-01T08:30:00Z","validate":true`), ""},
+		"members unknown":        {with(`,"tool_names":["a",{"b":null}],"workflow_run_id":7`), ""},
+		"members null":           {with(`,"checkout_uri":null,"started_at":null,"validate":null`), ""},
+		"white space":            {" {\n\"sarif\" :\t\"" + packed + "\" , \"ref\": \"refs/heads/main\",\"commit_sha\":\"abc\" }\n", ""},
+		"escaped":                {sarif(`"` + strings.NewReplacer("/", `\/`, "+", `\u002b`, "=", `\u003D`).Replace(packed) + `"`), ""},
+		"in lines":               {sarif(`"` + packed[:40] + `\n` + packed[40:] + `\r\n"`), ""},
+		"nothing":                {"", notOne},
+		"no object":              {`[]`, notOne},
+		"something behind":       {with("") + "{}", notOne},
+		"no file":                {`{"commit_sha":"abc","ref":"refs/heads/main"}`, "sarif is required"},
+		"no ref":                 {`{"commit_sha":"abc","sarif":"` + packed + `"}`, "ref is required"},
+		"no commit":              {`{"sarif":"` + packed + `","ref":"x"}`, "commit_sha is required"},
+		"the file twice":         {with(`,"sarif":""`), "given twice"},
+		"a ref that is a number": {strings.Replace(with(""), `"refs/heads/main"`, "7", 1), "ref must be a string"},
+		"a time that is none":    {with(`,"started_at":"yesterday"`), "started_at must be a date-time"},
+		"validate is a text":     {with(`,"validate":"true"`), "validate must be a boolean"},
+		"a file that is null":    {sarif("null"), "sarif must be a string"},
+		"an object for a file":   {sarif("{}"), "sarif must be a string"},
+		"not base64":             {sarif(`"***"`), "not base64"},
+	} {
+		envelope := all["uploadSarif"].OpenEnvelope(strings.NewReader(tc.body))
+		streamed, err := io.ReadAll(envelope)
+		if err == nil {
+			_, err = envelope.Body()
+		}
+		harness.ErrorContains(t, name, err, tc.want)
+		if tc.want == "" {
+			harness.Same(t, name+": the file", file, string(streamed))
+		}
 	}
 }
 
