@@ -58,8 +58,11 @@ func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 	finding := func(severity v1alpha1.Level) *v1alpha1.Finding {
 		return builder.Finding("f-1").Severity(severity).Build()
 	}
-	read := httptest.NewRequest(http.MethodGet, "/v2/findings/f-1", http.NoBody)
-	tag := answerOf(serverThatShows(t, nothingStored{}, finding("high")), read).Header().Get("ETag")
+	tagOf := func(severity v1alpha1.Level) string {
+		read := httptest.NewRequest(http.MethodGet, "/v2/findings/f-1", http.NoBody)
+		return answerOf(serverThatShows(t, nothingStored{}, finding(severity)), read).Header().Get("ETag")
+	}
+	tag := tagOf("high")
 	for reason, test := range map[string]struct {
 		shown       []client.Object
 		id, ifMatch string
@@ -69,6 +72,7 @@ func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 	}{
 		"about the state that it names":            {[]client.Object{finding("low")}, "f-1", tag, 200, "rated=high", []string{"GET", "PATCH"}},
 		"about what the replica shows, by default": {[]client.Object{finding("low")}, "f-1", "", 200, "rated=low", []string{"PATCH", "GET", "PATCH"}},
+		"about what the replica shows, by name":    {[]client.Object{finding("low")}, "f-1", tagOf("low"), 412, "", []string{"PATCH", "GET"}},
 		"about any state":                          {[]client.Object{finding("low")}, "f-1", "*", 200, "rated=low", []string{"PATCH", "GET", "PATCH"}},
 		"about a finding that is new to it":        {nil, "f-1", "", 200, "rated=high", []string{"GET", "PATCH"}},
 		"about a new one in the state that it had": {nil, "f-1", tag, 200, "rated=high", []string{"GET", "PATCH"}},

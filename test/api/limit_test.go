@@ -5,10 +5,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -31,20 +28,6 @@ func limited(o *organization, requestsPerMinute int) *caller {
 		g.Expect(c.get("/v1/findings").header.Get("X-Ratelimit-Limit")).To(Equal(strconv.Itoa(requestsPerMinute)))
 	})
 	return c
-}
-
-// An organization's administrators set the limits of its keys, and only the cluster's administrators the maximum.
-func TestNoKeyHasMoreThanItsOrganizationsMaximum(t *testing.T) {
-	o := newOrganization(t)
-	c := o.key("ci")
-	env.Patch(t, builder.APIKey("ci").In(o.namespace).Build(), `{"spec":{"rateLimit":{"requestsPerMinute":1000000}}}`)
-	for _, step := range []struct{ most, want string }{{"null", "1000000"}, {"100", "100"}} {
-		env.Patch(t, &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: o.name}},
-			`{"spec":{"apiKeys":{"maxRequestsPerMinute":`+step.most+`}}}`)
-		harness.Eventually(t, func(g Gomega) {
-			g.Expect(c.get("/v1/findings").header.Get("X-Ratelimit-Limit")).To(Equal(step.want))
-		})
-	}
 }
 
 // Every request counts and reports the remaining quota, whatever its answer.

@@ -24,7 +24,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/apiserver"
-	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -63,20 +62,6 @@ func TestLongAnswersAreCompressedForWhoTakesIt(t *testing.T) {
 		}
 	}
 	harness.Same(t, "a short answer varies by", "", c.get("/v1/findings?repo_id=none").header.Get("Vary"))
-}
-
-// The API server's conflict reveals writes between the read and the patch.
-func TestAConditionalChangeIsRefusedWhateverTheReadModelKnows(t *testing.T) {
-	o := newOrganization(t)
-	c := o.key("ci")
-	f := o.finding(c, builder.Finding("f-1"))
-	for i := range 5 {
-		status := []string{"active", "muted"}[i%2]
-		tag := c.get(pathOf(f)).header.Get("Etag")
-		harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"`+status+`"}}}`))
-		// Immediately: this replica may or may not have observed the change.
-		c.patch("/v1/findings/f-1", `{"user_status":"open"}`, header("If-Match", tag)).wants(412, "somebody was faster")
-	}
 }
 
 func TestTheDocumentationNeedsNoOtherHost(t *testing.T) {

@@ -79,17 +79,6 @@ func TestAnUploadCreatesAnUnknownRepository(t *testing.T) {
 	}
 }
 
-// A repository that existed before its organization configured folders stays as it is: an additional project would
-// contain its findings a second time.
-func TestFoldersOfAProjectFromBeforeStayWithIt(t *testing.T) {
-	o, c := newcomer(t, "src")
-	o.rename(c, "repo", "acme/before")
-	for range 2 {
-		c.wantsComplete(c.submitTo("acme/before", forGitHub(sarif("one", "two"))))
-		harness.Same(t, "open findings", map[string]int{"proj": 2}, o.open())
-	}
-}
-
 // Two hosts may each have a repository with the same name: the file's repository is the one that
 // receives it.
 func TestTheSameNameOnAnotherHostIsAnotherRepository(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,55 +37,6 @@ func runModel(t *testing.T, f *faults) *readmodel.Model {
 	harness.Background(t, model.Run)
 	g.Eventually(model.Ready, patience).Should(BeTrue())
 	return model
-}
-
-// The facade's service account may watch every kind, and a write with kubectl shows wherever the object is
-// joined.
-func TestRelatedKindsShowUp(t *testing.T) {
-	g := NewWithT(t)
-	namespace := env.Organization(t, "related")
-	reviewed := time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
-	review := builder.Review("r-1").In(namespace).PullRequest("repo", 7).Reviewed("c1", reviewed).Build()
-	issue := builder.ReviewIssue("i-1").In(namespace).Review("r-1").SeenIn("c1").Build()
-	delivery := builder.WebhookDelivery("d-1", reviewed).In(namespace).Build()
-	env.Create(t, builder.Project("proj").In(namespace).Build(), review, issue, delivery)
-	model := runModel(t, &faults{})
-
-	_, ok := model.Project("related", "repo", "proj")
-	g.Expect(ok).To(BeTrue(), "ready, and the project is missing")
-	held, ok := model.WebhookDelivery("related", "d-1")
-	g.Expect(ok).To(BeTrue(), "ready, and the delivery is missing")
-	g.Expect(held.Spec.Payload).To(Equal(delivery.Spec.Payload))
-	shown, _ := model.ReviewIssue("related", "i-1")
-	g.Expect(string(shown.JSON())).To(And(
-		ContainSubstring(`"status":"open"`), ContainSubstring(`"pr_number":7`), ContainSubstring(`"repo_name":""`)))
-
-	env.Create(t, builder.Repository("repo").In(namespace).Build())
-	env.Patch(t, review, `{"spec":{"reviewedCommits":[`+
-		`{"sha":"c1","reviewedAt":"2026-03-01T12:00:00Z"},{"sha":"c2","reviewedAt":"2026-03-01T12:01:00Z"}]}}`)
-	g.Eventually(func(g Gomega) {
-		shown, _ := model.ReviewIssue("related", "i-1")
-		g.Expect(string(shown.JSON())).To(And(
-			ContainSubstring(`"resolved_by":"c2"`), ContainSubstring(`"repo_owner":"acme"`)))
-		page, err := model.ListReviews("related", readmodel.ReviewQuery{Request: index.Request{Limit: index.Limit{Size: 10}}})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(page.Items).To(HaveLen(1))
-		g.Expect(string(page.Items[0].AppendTo(nil))).To(And(
-			ContainSubstring(`"closed_issue_count":1`), ContainSubstring(`"open_issue_count":0`)))
-		repos, err := model.ListRepositories("related", index.Request{Limit: index.Limit{Size: 10}})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(repos.Items).To(HaveLen(1))
-		g.Expect(string(repos.Items[0].AppendTo(nil))).To(ContainSubstring(`"id":"proj"`))
-	}, patience).Should(Succeed())
-
-	g.Expect(env.Client.Delete(t.Context(), issue)).To(Succeed())
-	g.Eventually(func(g Gomega) {
-		_, ok := model.ReviewIssue("related", "i-1")
-		g.Expect(ok).To(BeFalse())
-		page, err := model.ListReviews("related", readmodel.ReviewQuery{Request: index.Request{Limit: index.Limit{Size: 10}}})
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(string(page.Items[0].AppendTo(nil))).To(ContainSubstring(`"closed_issue_count":0`))
-	}, patience).Should(Succeed())
 }
 
 // While findings are created, changed, deleted and recreated, connections break, watches expire and lists fail.
@@ -150,20 +100,6 @@ func TestModelConverges(t *testing.T) {
 		g.Expect(got).To(Equal(want))
 		g.Expect(page.Total).To(Equal(len(want)))
 	}, patience).Should(Succeed())
-}
-
-func TestOrganizationRemoved(t *testing.T) {
-	g := NewWithT(t)
-	namespace := env.Organization(t, "removed")
-	env.Create(t, builder.Finding("f-1").In(namespace).Build())
-	model := runModel(t, &faults{})
-	_, ok := model.Finding("removed", "f-1")
-	g.Expect(ok).To(BeTrue())
-	g.Expect(env.Client.Delete(t.Context(), builder.Organization("removed").Build())).To(Succeed())
-	g.Eventually(func() error {
-		_, err := model.ListFindings("removed", readmodel.FindingQuery{Request: index.Request{Limit: index.Limit{Size: 1}}})
-		return err
-	}, patience).Should(MatchError(readmodel.ErrNoOrganization))
 }
 
 // faults injects faults between a client and the API server.

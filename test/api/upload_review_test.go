@@ -79,8 +79,7 @@ func TestAnUploadTellsWhatBecameOfThePullRequest(t *testing.T) {
 		answer int
 		want   v1alpha1.PullRequestStatus
 	}{
-		{"", http.StatusOK, "open"}, {"&pr_status=closed", http.StatusOK, "closed"}, {"", http.StatusOK, "closed"},
-		{"&pr_status=merged", http.StatusOK, "merged"}, {"&pr_status=open", http.StatusConflict, "merged"},
+		{"", http.StatusOK, "open"}, {"&pr_status=merged", http.StatusOK, "merged"}, {"&pr_status=open", http.StatusConflict, "merged"},
 		{"&pr_opened_at=" + soon, http.StatusConflict, "merged"},
 	} {
 		c.upload(query+step.status, sarif("one")).wants(step.answer, "pr_status after "+step.status)
