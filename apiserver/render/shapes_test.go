@@ -112,6 +112,19 @@ func shapes(t *testing.T) map[string][]byte {
 		"project.full.json":     must(render.ProjectJSON("acme", wholeProject(), updatedAt, repository)),
 		"project.unjoined.json": must(render.ProjectJSON("acme", bareProject, updatedAt, nil)),
 	}
+	for name, known := range map[string]struct {
+		finding    *v1alpha1.Finding
+		project    *render.Project
+		repository *render.Repository
+	}{
+		"full": {fullFinding(), render.NewProject(fullProject()), render.NewRepository(fullRepository())},
+		"empty": {emptyFinding(), render.NewProject(&v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Name: "shop-api"}}),
+			render.NewRepository(&v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})},
+		"unjoined": {finding: emptyFinding()},
+	} {
+		v1, v2, err := renderFinding("acme", known.finding, at(5).Time, known.project, known.repository)
+		all["findingv1."+name+".json"], all["findingv2."+name+".json"] = must(v1, err), must(v2, err)
+	}
 	for suffix, shape := range map[string]render.Shape{"": render.Documented, "full": render.Full} {
 		record := func(name string) func(render.Record, error) {
 			return func(record render.Record, err error) {
@@ -133,7 +146,7 @@ func shapes(t *testing.T) map[string][]byte {
 func TestGoldenShapes(t *testing.T) {
 	again := shapes(t)
 	for name, content := range shapes(t) {
-		golden(t, "the shape is as the contract has it", name, content)
+		golden(t, name, content)
 		if !bytes.Equal(content, again[name]) {
 			t.Errorf("%s: the same resource gave other bytes", name)
 		}
@@ -155,7 +168,7 @@ func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
 func TestShapesAreThoseOfTheContract(t *testing.T) {
 	spec := loadSpec(t)
 	schemas := map[string]string{
-		"repository": "Repository", "project": "Project", "review": "Review", "reviewissue": "ReviewIssue",
+		"findingv1": "FindingV1", "findingv2": "FindingV2", "repository": "Repository", "project": "Project", "review": "Review", "reviewissue": "ReviewIssue",
 		"reviewfull": "ReviewFull", "reviewissuefull": "ReviewIssueFull",
 	}
 	for name, content := range shapes(t) {

@@ -77,7 +77,7 @@ func TestARowShowsWhatTheFindingIs(t *testing.T) {
 
 // The examples have the documented shape, so undocumented fields are missing.
 func TestARowOfAnExampleShowsIt(t *testing.T) {
-	examples, err := filepath.Glob("../../render/testdata/*.v2.json")
+	examples, err := filepath.Glob("../../render/testdata/findingv2.*.json")
 	if err != nil || len(examples) == 0 {
 		t.Fatal("no examples: ", err)
 	}
