@@ -23,22 +23,23 @@ const emptySARIF = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"scanne
 func TestWhatIsUnderWayEndsWithItsKey(t *testing.T) {
 	for _, test := range []struct {
 		reason string
-		change func(*bigFacade)
+		change func(*testing.T, *bigFacade)
 		want   int
 	}{
-		{"the key is disabled", func(f *bigFacade) {
+		{"the key is disabled", func(t *testing.T, f *bigFacade) {
 			f.cluster.changeKey(t, func(key *v1alpha1.APIKeySpec) { key.Disabled = true })
 		}, http.StatusUnauthorized},
-		{"the key loses its scopes", func(f *bigFacade) {
+		{"the key loses its scopes", func(t *testing.T, f *bigFacade) {
 			f.cluster.changeKey(t, func(key *v1alpha1.APIKeySpec) { key.Scopes = []v1alpha1.Scope{v1alpha1.ScopeKeysRead} })
 		}, http.StatusForbidden},
-		{"its organization is deleted", func(f *bigFacade) {
+		{"its organization is deleted", func(_ *testing.T, f *bigFacade) {
 			former := builder.Organization(benchOrganization).Build()
 			former.UID, former.ResourceVersion = "uid-acme", "2"
 			f.organizations.Delete(former)
 		}, http.StatusInternalServerError},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel() // it mostly waits
 			f := newBigFacade(t, 200)
 			var begun, ended sync.WaitGroup
 			changed := make(chan struct{})
@@ -72,7 +73,7 @@ func TestWhatIsUnderWayEndsWithItsKey(t *testing.T) {
 				f.ServeHTTP(answer, f.request(http.MethodGet, "/v2/finding-export?format=sarif", ""))
 			})
 			begun.Wait()
-			test.change(f)
+			test.change(t, f)
 			harness.Eventually(t, func(g Gomega) {
 				g.Expect(answerOf(f, f.request(http.MethodGet, "/v1/findings", "")).Code).To(Equal(test.want))
 			})

@@ -106,19 +106,6 @@ func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
 	harness.Same(t, "findings in the view of the organization before", 0, before.snapshot.Load().findings.Len())
 }
 
-func TestOrganizationsAreApart(t *testing.T) {
-	m, _ := newTestModel(t)
-	feed(t, m, organizations, organization(acme, acmeNamespace, 10), organization("other", "org-other", 11))
-	show(t, m, findings, finding("f-1", 12), finding("f-2", 13, namespaced("org-other")))
-	if _, ok := m.Finding(acme, "f-2"); ok {
-		t.Error("acme sees another organization's finding")
-	}
-	page, err := m.ListFindings("other", FindingQuery{Request: first(10)})
-	if diff := cmp.Diff([]string{"f-2"}, ids(page.Items)); diff != "" || err != nil {
-		t.Errorf("other sees: %s, %v", diff, err)
-	}
-}
-
 func TestApplyShowsTheWriteAtOnce(t *testing.T) {
 	m, _ := newAcme(t)
 	show(t, m, findings, finding("f-1", 11))
@@ -378,18 +365,6 @@ func TestReadyWhenListedAndJoined(t *testing.T) {
 		t.Fatal("not ready although all is listed and joined")
 	}
 	harness.Same(t, "the name of the project, once it is ready", "The api", shown(t, m, acme, "f-1").Project.Name)
-}
-
-func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
-	m, _ := newAcme(t)
-	feed(t, m, projects, project("api", 9))
-	show(t, m, findings, finding("f-1", 11))
-	feedDeletion(t, m, findings, finding("f-1", 12))
-	feedDeletion(t, m, projects, project("api", 13))
-	settle(m)
-	harness.Same(t, "findings that are left", 0, m.partitions[acmeNamespace].indexes.findings.Len())
-	feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 14))
-	harness.Same(t, "partitions that are left", 0, len(m.partitions))
 }
 
 // If a path names no project, there are no findings below it.

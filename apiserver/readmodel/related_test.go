@@ -172,7 +172,14 @@ func TestWebhookDelivery(t *testing.T) {
 func TestNothingOfAnotherOrganizationIsShown(t *testing.T) {
 	m := newReviewModel(t)
 	feed(t, m, organizations, organization("other", "org-other", 6))
-	show(t, m, projects, project("api", 7))
+	feed(t, m, projects, project("api", 7))
+	show(t, m, findings, finding("f-1", 8), finding("f-2", 9, namespaced("org-other")))
+	if _, ok := m.Finding(acme, "f-2"); ok {
+		t.Error("a finding is shown")
+	}
+	page, err := m.ListFindings("other", FindingQuery{Request: first(10)})
+	harness.Must(t, err)
+	harness.Same(t, "the findings of the other", []string{"f-2"}, ids(page.Items))
 	if _, ok := m.Project("other", "shop", "api"); ok {
 		t.Error("a project is shown")
 	}
@@ -204,10 +211,12 @@ func TestSingleRowsComeBeforeGroups(t *testing.T) {
 	}
 }
 
-func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
+func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
 	m := newReviewModel(t)
 	feed(t, m, projects, project("api", 6))
+	feed(t, m, findings, finding("f-1", 7))
 	show(t, m, webhookDeliveries, delivery("d-1", 7))
+	feedDeletion(t, m, findings, finding("f-1", 8))
 	feedDeletion(t, m, repositories, repository("shop", 10))
 	feedDeletion(t, m, reviews, review("r-1", 11))
 	feedDeletion(t, m, reviewIssues, issue("i-1", 12))
@@ -219,8 +228,8 @@ func TestMemoryOfRelatedRowsIsGivenBack(t *testing.T) {
 	for name, n := range map[string]int{
 		"repositories": p.indexes.repositories.Len(), "projects": p.indexes.projects.Len(),
 		"reviews": p.indexes.reviews.Len(), "issues": p.indexes.issues.Len(),
-		"deliveries": p.indexes.deliveries.Len(),
-		"counts":     len(p.counts), "children": len(p.projectsOf) + len(p.reviewsOf) + len(p.issuesOf),
+		"deliveries": p.indexes.deliveries.Len(), "findings": p.indexes.findings.Len(),
+		"counts": len(p.counts), "children": len(p.projectsOf) + len(p.reviewsOf) + len(p.issuesOf),
 	} {
 		harness.Same(t, name+" that are left", 0, n)
 	}
