@@ -152,7 +152,7 @@ func TestAClientThatReadsNothingIsGivenUp(t *testing.T) {
 
 // A client that keeps reading gets everything, however much longer that takes than the server's timeouts.
 func TestAClientThatReadsSlowlyGetsAll(t *testing.T) {
-	const chunks = 4
+	const chunks = 2
 	conn, ended := pacedServer(t, chunks, time.Minute)
 	begun, ticker := time.Now(), time.NewTicker(5*time.Millisecond)
 	defer ticker.Stop()
