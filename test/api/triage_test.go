@@ -66,13 +66,11 @@ func TestADecisionIsRepeatedWhereItIsStale(t *testing.T) {
 // A decision rests on the facts that were shown when it was sent, not on what a scan has written
 // since.
 func TestADecisionRestsOnWhatWasSeen(t *testing.T) {
-	o := newOrganization(t)
-	o.create(builder.Finding("f-1").In(o.namespace).Build())
-	seen := o.stored("f-1")
-	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"details":{"severity":"high"}}}`))
-	decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}, By: "apikey/ci", Basis: findingstate.Basis(&seen.Spec)}
+	seen := newOrganization(t).changedSince(`{"spec":{"details":{"severity":"high"}}}`)
+	decision := decides(v1alpha1.UserStatusMuted)
+	decision.Basis = findingstate.Basis(&seen.Object.Spec)
 	for range 2 {
-		written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(seen), always, decision)
+		written, err := facadeClient(t).Findings.Triage(t.Context(), seen, always, decision)
 		harness.Must(t, err)
 		harness.Same(t, "stale because of", "severity low, now high", findingstate.WhyStale(written))
 	}
@@ -118,17 +116,27 @@ func asSeen(finding *v1alpha1.Finding) knownFinding {
 	return knownFinding{Object: finding, Standing: findingstate.StandingOf(finding)}
 }
 
+// changedSince creates the finding f-1, changes it, and returns it as it was before.
+func (o *organization) changedSince(patch string) knownFinding {
+	o.t.Helper()
+	o.create(builder.Finding("f-1").In(o.namespace).Build())
+	seen := asSeen(o.stored("f-1"))
+	harness.Must(o.t, o.kubectlPatch(o.t.Context(), "f-1", patch))
+	return seen
+}
+
 func always(knownFinding) error { return nil }
+
+// decides returns a key's decision for a user status.
+func decides(status v1alpha1.UserStatus) cluster.Decision {
+	return cluster.Decision{Decision: findingstate.Decision{UserStatus: &status}, By: "apikey/ci"}
+}
 
 // Whether a decision changes anything is decided by the finding's current state, including writes
 // since it was last seen.
 func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
-	o := newOrganization(t)
-	o.create(builder.Finding("f-1").In(o.namespace).Build())
-	old := o.stored("f-1")
-	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`))
-	open := v1alpha1.UserStatusOpen
-	written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(old), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &open}, By: "apikey/ci"})
+	old := newOrganization(t).changedSince(`{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`)
+	written, err := facadeClient(t).Findings.Triage(t.Context(), old, always, decides(v1alpha1.UserStatusOpen))
 	harness.Must(t, err)
 	want := v1alpha1.FindingTriage{UserStatus: "open", Comments: "theirs", By: "apikey/ci"}
 	harness.Same(t, "spec.triage", want, written.Spec.Triage)
@@ -137,10 +145,7 @@ func TestADecisionOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 // Whether a decision is possible is decided by the finding's current state too: another replica may have stored what it
 // builds on.
 func TestADecisionThatAnOldStateRefusesIsJudgedByTheNewOne(t *testing.T) {
-	o := newOrganization(t)
-	o.create(builder.Finding("f-1").In(o.namespace).Build())
-	old := o.stored("f-1")
-	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"triage":{"userStatus":"muted"}}}`))
+	old := newOrganization(t).changedSince(`{"spec":{"triage":{"userStatus":"muted"}}}`)
 	onlyMuted := func(f knownFinding) error {
 		if f.Standing.UserStatus != v1alpha1.UserStatusMuted {
 			return problem.InvalidBody("reason belongs to a decision")
@@ -148,7 +153,8 @@ func TestADecisionThatAnOldStateRefusesIsJudgedByTheNewOne(t *testing.T) {
 		return nil
 	}
 	reason := v1alpha1.DecisionFalsePositive
-	written, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(old), onlyMuted, cluster.Decision{Decision: findingstate.Decision{Reason: &reason}, By: "apikey/ci"})
+	decision := cluster.Decision{Decision: findingstate.Decision{Reason: &reason}, By: "apikey/ci"}
+	written, err := facadeClient(t).Findings.Triage(t.Context(), old, onlyMuted, decision)
 	if err != nil || written.Spec.Triage.Reason != reason {
 		t.Fatalf("got %v", err)
 	}
@@ -164,8 +170,7 @@ func TestADecisionAboutAnIssueOnAnOldStateIsMadeAgainOnTheNewOne(t *testing.T) {
 	known := cluster.Known[*v1alpha1.ReviewIssue]{Object: old, Standing: reviewstate.StandingOf(old)}
 	whatever := func(cluster.Known[*v1alpha1.ReviewIssue]) error { return nil }
 	for _, status := range []v1alpha1.UserStatus{v1alpha1.UserStatusOpen, v1alpha1.UserStatusActive} { // seen as open
-		decision := cluster.Decision{Decision: findingstate.Decision{UserStatus: &status}, By: "apikey/ci"}
-		written, err := facadeClient(t).ReviewIssues.Triage(t.Context(), known, whatever, decision)
+		written, err := facadeClient(t).ReviewIssues.Triage(t.Context(), known, whatever, decides(status))
 		harness.Must(t, err)
 		want := v1alpha1.ReviewIssueTriage{UserStatus: status, Comments: "theirs", By: "apikey/ci"}
 		harness.Same(t, fmt.Sprintf("%s: spec.triage", status), want, written.Spec.Triage)
@@ -184,8 +189,7 @@ func TestAFindingThatWasMadeAgainElsewhereIsNotTheOneThatWasMeant(t *testing.T) 
 		}
 		return nil
 	}
-	muted := v1alpha1.UserStatusMuted
-	_, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(old), inProj, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
+	_, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(old), inProj, decides(v1alpha1.UserStatusMuted))
 	if p := problem.Of(err); err == nil || p.Status != 404 {
 		t.Errorf("got %v, want a 404", err)
 	}
@@ -207,7 +211,7 @@ func TestAWriteThatRunsOutOfTimeAmongOthersMayBeTriedAgain(t *testing.T) {
 		harness.NoError(t, "patch", o.kubectlPatch(t.Context(), "f-1", patch))
 		return nil
 	}
-	_, err := facadeClient(t).Findings.Triage(ctx, asSeen(o.stored("f-1")), meddle, cluster.Decision{Decision: findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}, By: "apikey/ci"})
+	_, err := facadeClient(t).Findings.Triage(ctx, asSeen(o.stored("f-1")), meddle, decides(v1alpha1.UserStatusMuted))
 	p := problem.Of(err)
 	if err == nil || p.Status != 500 || !strings.HasSuffix(p.Detail, "same time; try again") || p.RetryAfter == 0 {
 		t.Errorf("after %d tries: %v", tries, err)
@@ -218,26 +222,25 @@ func TestAWriteThatRunsOutOfTimeAmongOthersMayBeTriedAgain(t *testing.T) {
 func TestARefusalByTheClusterSaysNothingOfIt(t *testing.T) {
 	o := newOrganization(t)
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
-	muted := v1alpha1.UserStatusMuted
 	anonymous, err := cluster.NewClient(rest.AnonymousClientConfig(env.Config))
 	harness.Must(t, err)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	for reason, write := range map[string]func() error{
-		"an author that admission refuses": func() error {
-			_, err := facadeClient(t).Findings.Triage(t.Context(), asSeen(o.stored("f-1")), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "somebody"})
-			return err
-		},
-		"no rights": func() error {
-			_, err := anonymous.Findings.Triage(t.Context(), asSeen(o.stored("f-1")), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
-			return err
-		},
-		"no answer": func() error {
-			_, err := facadeClient(t).Findings.Triage(gone, asSeen(o.stored("f-1")), always, cluster.Decision{Decision: findingstate.Decision{UserStatus: &muted}, By: "apikey/ci"})
-			return err
-		},
+	by := func(author string) cluster.Decision {
+		decision := decides(v1alpha1.UserStatusMuted)
+		decision.By = author
+		return decision
+	}
+	for reason, test := range map[string]struct {
+		ctx      context.Context
+		client   *cluster.Client
+		decision cluster.Decision
+	}{
+		"an author that admission refuses": {t.Context(), facadeClient(t), by("somebody")},
+		"no rights":                        {t.Context(), anonymous, by("apikey/ci")},
+		"no answer":                        {gone, facadeClient(t), by("apikey/ci")},
 	} {
-		err := write()
+		_, err := test.client.Findings.Triage(test.ctx, asSeen(o.stored("f-1")), always, test.decision)
 		p, is := errors.AsType[*problem.Problem](err)
 		if !is || p.Status != 500 || p.Unwrap() == nil {
 			t.Errorf("%s: got %v", reason, err)
