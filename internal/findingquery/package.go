@@ -34,8 +34,8 @@ func beginsVersion(before, rest string) bool {
 	return strings.HasPrefix(rest, "@") && !strings.HasSuffix(before, "/")
 }
 
-// PackageNameKey returns the index key of a package's name; empty if it has none. A name that looks like a package URL
-// is no key: a wanted URL means the package's URL.
+// PackageNameKey returns the index key of a package's name; empty if the name is no key. One that looks like a package
+// URL is none: a wanted URL means the package's URL.
 func PackageNameKey(name string) string {
 	key := PackageName(name)
 	if strings.HasPrefix(key, purlScheme) {
@@ -66,8 +66,7 @@ func IsPackage(p *v1alpha1.FindingPackage, wanted string) bool {
 // IsPackageOf is IsPackage for a package given by its name and package URL.
 func IsPackageOf(name, purl, wanted string) bool {
 	if !strings.HasPrefix(wanted, purlScheme) {
-		key := PackageNameKey(name)
-		return key != "" && key == PackageName(wanted)
+		return wanted != "" && PackageNameKey(name) == PackageName(wanted)
 	}
 	rest, is := strings.CutPrefix(purl, wanted)
 	return is && (rest == "" || strings.ContainsAny(rest[:1], "?#") || beginsVersion(wanted, rest))
