@@ -138,7 +138,8 @@ func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) er
 	if err != nil {
 		return fmt.Errorf("record how an attempt ended: %w", errors.Join(err, last))
 	}
-	// Last: whoever closes an attempt that could not be recorded counts it too.
+	// Only now: an attempt whose outcome is not recorded is closed, and counted, as Unknown. Another controller may have
+	// done so already.
 	if all := s.Status.Attempts; index < len(all) && all[index].Outcome != v1alpha1.WebhookAttemptUnknown {
 		attemptsMade.count(made.outcome)
 	}

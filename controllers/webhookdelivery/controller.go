@@ -1,8 +1,9 @@
 // Package webhookdelivery sends each WebhookDelivery to its endpoint and records every attempt.
 //
 // An attempt is recorded in two writes: its start, with the digests of its signatures, before the
-// request is sent, and its outcome. If the controller dies in between, the outcome is unknown, and
-// the next controller sends the event again with the same webhook-id: delivery is at least once.
+// request is sent, and its outcome. If the outcome cannot be recorded, because the controller dies or
+// the API server does not answer, it is Unknown, and the event is sent again with the same
+// webhook-id: delivery is at least once.
 package webhookdelivery
 
 import (
