@@ -29,14 +29,14 @@ func Parts(operation *v1alpha1.TriageOperation, entries []Entry) (parts []*v1alp
 }
 
 // partsUpTo is Parts for an operation that may keep that many characters, and that many bytes of previous comments.
-func partsUpTo(most, mostComments int, operation *v1alpha1.TriageOperation, entries []Entry) (
+func partsUpTo(maxLength, maxComments int, operation *v1alpha1.TriageOperation, entries []Entry) (
 	parts []*v1alpha1.TriageOperationPart, lost int32, err error) {
 	total, comments, n := 0, 0, v1alpha1.MaxPartEntries
 	for len(entries) > 0 {
 		// Start with twice the size of the last part: starting with all entries for each part would take minutes
 		// with long comments.
 		n = min(2*n, len(entries), v1alpha1.MaxPartEntries)
-		if total > most || comments > mostComments {
+		if total > maxLength || comments > maxComments {
 			n = min(len(entries), v1alpha1.MaxPartEntries)
 			lost += forget(entries[:n])
 		}
