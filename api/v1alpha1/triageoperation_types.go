@@ -263,8 +263,8 @@ type TriageOperationStatus struct {
 	// wouldChange is the number of findings that the operation changes unless somebody decides about them first.
 	// +optional
 	WouldChange int32 `json:"wouldChange"`
-	// notUndoable is the number of findings whose comments are too long to be stored: an undo leaves these as they
-	// are.
+	// notUndoable is the number of findings whose previous decision was not stored, because the previous comments of the
+	// set are too long together: an undo leaves these as they are.
 	// +optional
 	NotUndoable int32 `json:"notUndoable,omitempty"`
 	// decided lists who had decided about the findings when they were selected, the most frequent first, at most
