@@ -228,7 +228,9 @@ type unwriting struct {
 	err func() error
 }
 
-func (m unwriting) GetClient() client.Client { return uncreating[*corev1.Secret]{m.Manager.GetClient(), m.err} }
+func (m unwriting) GetClient() client.Client {
+	return uncreating[*corev1.Secret]{m.Manager.GetClient(), m.err}
+}
 
 // uncreating is a client that gets this error for each new object of the kind.
 type uncreating[O client.Object] struct {
