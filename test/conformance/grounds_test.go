@@ -70,7 +70,7 @@ func testGroundsGoWithTheirDecision(t *testing.T, c *caller, d decidable) {
 }
 
 func TestGrounds_TheEndTakesTheDecisionAway(t *testing.T) {
-	t.Parallel() // while another test waits for a window to end
+	t.Parallel()
 	o := newOrganization(t)
 	kinds := o.decidables()
 	end := time.Now().Add(8 * time.Second).UTC().Truncate(time.Second).Format(time.RFC3339)

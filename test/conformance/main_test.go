@@ -32,7 +32,10 @@ var kubeconfigPath string
 // toolsRequired means that a test must not be skipped because a tool, such as node, is missing.
 var toolsRequired bool
 
-func TestMain(m *testing.M) { harness.Main(m, start) }
+func TestMain(m *testing.M) {
+	harness.AtATime(6) // all that are parallel: they wait for times to come, or for npm
+	harness.Main(m, start)
+}
 
 func start(ctx context.Context, stops *harness.Stops) (err error) {
 	kubeconfigPath = flag.Lookup("kubeconfig").Value.String()

@@ -302,7 +302,7 @@ func TestPagination_ACursorHoldsForTheValueOfATimeHoweverItIsWritten(t *testing.
 const maxPageBytes = 8 << 20
 
 func TestPagination_APageThatWouldPass8MiBEndsEarly(t *testing.T) {
-	t.Parallel() // while another test waits for a window to end
+	t.Parallel()
 	o := newOrganization(t)
 	findings, repositories := o.heavy()
 	for _, test := range []struct {
@@ -380,7 +380,7 @@ func TestPagination_ATamperedCursorIsRefused(t *testing.T) {
 }
 
 func TestPagination_ARowThatDoesNotChangeIsReturnedOnceWhateverElseChanges(t *testing.T) {
-	t.Parallel() // while another test waits for a window to end
+	t.Parallel()
 	o := newOrganization(t)
 	stay := o.restless(12, 4)
 	done := make(chan struct{})

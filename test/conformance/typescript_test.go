@@ -22,7 +22,7 @@ const npmTimeout = 3 * time.Minute
 // A client that a third-party generator makes from the served contract lists, pages and patches, and GitHub's own
 // client uploads.
 func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
-	t.Parallel() // while another test waits for a window to end
+	t.Parallel()
 	for _, tool := range []string{"node", "npm"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			lacksTool(t, tool+" is not installed")

@@ -178,7 +178,7 @@ func sentWithBoth(t *testing.T) (o *organization, sent received, over time.Time)
 }
 
 func TestWebhooks_AnExpiredSecretGivesSecretExpired(t *testing.T) {
-	t.Parallel() // while another test waits for a window to end
+	t.Parallel()
 	o, sent, over := sentWithBoth(t)
 	both := strings.Fields(sent.signature)
 	verdictsNow := func() []string {
