@@ -100,32 +100,31 @@ func TestNoPageHasBarriersInLightOrDarkWideOrNarrow(t *testing.T) {
 	o.has(some(4)...)
 	o.has(builder.Finding("f-muted").Triage(v1alpha1.UserStatusMuted, "A fixture."))
 	o.hasOthers("The signing key is in the source")
-	p := loggedIn(t, o.key("ada", v1alpha1.Scopes()...))
-	schemes := []string{"light", "dark"}
-	for _, page := range pages {
-		p.goes(page)
-		for _, scheme := range schemes {
+	key := o.key("ada", v1alpha1.Scopes()...)
+	for _, scheme := range []string{"light", "dark"} {
+		t.Run(scheme, func(t *testing.T) {
+			t.Parallel()
+			p, q := loggedIn(t, key), newPerson(t)
 			p.prefers(scheme)
-			for _, width := range []int64{320, 1280} { // 1280 at a zoom of 400 % corresponds to 320
-				p.do(chromedp.EmulateViewport(width, 900))
-				p.barriers(fmt.Sprintf("%s, %s, %d pixels", page, scheme, width))
-				p.fits(page)
+			for _, page := range pages {
+				p.goes(page)
+				for _, width := range []int64{320, 1280} { // 1280 at a zoom of 400 % corresponds to 320
+					p.do(chromedp.EmulateViewport(width, 900))
+					p.barriers(fmt.Sprintf("%s, %d pixels", page, width))
+					p.fits(page)
+				}
 			}
-		}
-	}
-	q := newPerson(t)
-	for _, scheme := range schemes {
-		p.prefers(scheme)
-		p.goes("/console/findings")
-		p.presses("j", "x", kb.Enter)
-		p.reads("#panel", "What happened")
-		p.barriers("the panel and the selection, " + scheme)
-		p.presses(kb.Escape, "?")
-		p.sees("document.querySelector('#help').open")
-		p.barriers("the keys, " + scheme)
-		q.prefers(scheme)
-		q.goes("/console/login")
-		q.barriers("the login, " + scheme)
+			p.goes("/console/findings")
+			p.presses("j", "x", kb.Enter)
+			p.reads("#panel", "What happened")
+			p.barriers("the panel and the selection")
+			p.presses(kb.Escape, "?")
+			p.sees("document.querySelector('#help').open")
+			p.barriers("the keys")
+			q.prefers(scheme)
+			q.goes("/console/login")
+			q.barriers("the login")
+		})
 	}
 }
 
