@@ -23,16 +23,18 @@ func TestValuesOfFlagsAreCompleted(t *testing.T) {
 			}
 		}
 	})
-	for flag, want := range map[string]string{
-		"--fail-on": "high\nmedium\nnew\n", "--format": "markdown\n", "--status": "open\nclosed\nmerged\n", "-o": "json\nyaml\n",
+	for command, want := range map[string]string{
+		"review --fail-on": "high\nmedium\nnew\n", "review --format": "markdown\n", "review --status": "open\nclosed\nmerged\n",
+		"review -o": "json\nyaml\n", "list --severity": "high\nmedium\nlow\n", "key": "create\t", "policy": "test\t",
+		"policy test --fail-on": "gains\nlosses\nchanges\nfailures\nstopped\ninert\n",
 		// A flag before it is no obstacle: cobra parses it twice.
-		"-n=org-acme --pr=1 --fail-on": "high\nmedium\nnew\n",
+		"review -n=org-acme --pr=1 --fail-on": "high\nmedium\nnew\n",
 	} {
 		root, out := newRootCommand(genericiooptions.NewTestIOStreamsDiscard()), &bytes.Buffer{}
 		root.SetOut(out)
-		root.SetArgs(slices.Concat([]string{"__complete", "review"}, strings.Fields(flag), []string{""}))
+		root.SetArgs(slices.Concat([]string{"__complete"}, strings.Fields(command), []string{""}))
 		if err := root.Execute(); err != nil || !strings.HasPrefix(out.String(), want) {
-			t.Errorf("review %s is completed by %q, %v", flag, out, err)
+			t.Errorf("%s is completed by %q, %v; want %q", command, out, err, want)
 		}
 	}
 }

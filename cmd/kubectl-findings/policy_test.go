@@ -5,17 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestThePlaceOfAMistakeIsPointedAt(t *testing.T) {
@@ -34,6 +38,41 @@ func TestThePlaceOfAMistakeIsPointedAt(t *testing.T) {
 		"a line that does not exist": {"a", 2, 1, ""},
 	} {
 		harness.Same(t, reason, tc.want, pointed(tc.expression, tc.line, tc.column))
+	}
+}
+
+func TestAFileOfPoliciesThatIsWrongIsRefused(t *testing.T) {
+	file := func(match, more string) string {
+		return "apiVersion: appsec.dev/v1alpha1\nkind: TriagePolicy\nmetadata: {name: p}\nspec:\n  match: |-\n    " +
+			strings.ReplaceAll(match, "\n", "\n    ") + "\n  set: {userStatus: muted, reason: used-in-tests}\n  mode: Apply\n" + more
+	}
+	good := file("true", "")
+	noCluster := testenv.WriteKubeconfig(t, &rest.Config{Host: "https://127.0.0.1:1"}, "org-acme")
+	for reason, tc := range map[string]struct{ manifest, says string }{
+		"it does not compile": {file("finding.ruleID == 'R0' &&\n  finding.pth == ''", ""),
+			"spec.match of policy p does not compile: line 2, column 10: undefined field 'pth'\n    finding.pth == ''\n           ^"},
+		"no member":       {file("true", "  prio: 3\n"), `unknown field "spec.prio"`},
+		"of another type": {file("true", "  priority: high\n"), "policy p: spec.priority must be a whole number up to 2147483647, not a text"},
+		"too large":       {file("true", "  priority: 99999999999\n"), "policy p: spec.priority must be a whole number up to 2147483647, not 99999999999"},
+		"no expression":   {strings.Replace(good, "|-\n    true", "true", 1), "policy p: spec.match must be a text, not true or false"},
+		"no decision": {strings.Replace(good, "{userStatus: muted, reason: used-in-tests}", "muted", 1),
+			"policy p: spec.set must be an object, not a text"},
+		"no such version": {strings.Replace(good, "v1alpha1", "v1", 1),
+			"p has the apiVersion appsec.dev/v1 and the kind TriagePolicy: did you mean appsec.dev/v1alpha1 and TriagePolicy?"},
+		"no such kind": {good + "---\n" + strings.Replace(good, "TriagePolicy", "TriagePolcy", 1),
+			"p has the apiVersion appsec.dev/v1alpha1 and the kind TriagePolcy"},
+		"the plural": {good + "---\n" + strings.Replace(good, "TriagePolicy", "TriagePolicies", 1),
+			"the kind TriagePolicies: did you mean appsec.dev/v1alpha1 and TriagePolicy?"},
+		"twice":              {good + "---\n" + good, "policy p is declared twice"},
+		"no policy":          {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "the files contain no TriagePolicy"},
+		"of another":         {strings.Replace(good, "{name: p}", "{name: p, namespace: org-other}", 1), "policy p has the namespace org-other, but the flags select org-acme"},
+		"no manifest at all": {"nonsense", "unable to decode"},
+	} {
+		path := filepath.Join(t.TempDir(), "p.yaml")
+		harness.Must(t, os.WriteFile(path, []byte(tc.manifest), 0o600))
+		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
+		plugin.SetArgs([]string{"policy", "test", "-f", path, "-n", "org-acme", "--kubeconfig", noCluster})
+		harness.ErrorContains(t, reason, plugin.Execute(), tc.says)
 	}
 }
 

@@ -21,16 +21,14 @@ func TestNamesAreCompleted(t *testing.T) {
 		typed         []string
 		offers, never string
 	}{
-		"findings":       {[]string{"triage", "f-a"}, "f-aa\tlow: SQL injection", "f-b"},
-		"not twice":      {[]string{"triage", "f-aa", "f-a"}, "f-ab", "f-aa"},
-		"only one":       {[]string{"history", "f-aa", ""}, "", "f-b"},
-		"keys":           {[]string{"rotate-key", ""}, "dashboard", "f-a"},
-		"repositories":   {[]string{"list", "--repository", "p"}, "payments", "api"},
-		"projects":       {[]string{"import", "x.sarif", "--project", ""}, "api", "payments"},
-		"severities":     {[]string{"list", "--severity", ""}, "medium", "muted"},
-		"of this one":    {[]string{"triage", "--organization", o.name, "f-a"}, "f-ab", "f-b"},
-		"by namespace":   {[]string{"triage", "--organization", "elsewhere", ""}, "", "f-a"},
-		"of subcommands": {[]string{"key", ""}, "create", "triage"},
+		"findings":     {[]string{"triage", "f-a"}, "f-aa\tlow: SQL injection", "f-b"},
+		"not twice":    {[]string{"triage", "f-aa", "f-a"}, "f-ab", "f-aa"},
+		"only one":     {[]string{"history", "f-aa", ""}, "", "f-b"},
+		"keys":         {[]string{"rotate-key", ""}, "dashboard", "f-a"},
+		"repositories": {[]string{"list", "--repository", "p"}, "payments", "api"},
+		"projects":     {[]string{"import", "x.sarif", "--project", ""}, "api", "payments"},
+		"of this one":  {[]string{"triage", "--organization", o.name, "f-a"}, "f-ab", "f-b"},
+		"by namespace": {[]string{"triage", "--organization", "elsewhere", ""}, "", "f-a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &person{t, viewer.kubeconfig}
