@@ -22,7 +22,7 @@ import (
 )
 
 func TestKeyGetsATokenInItsSecret(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "issued")
 	_, claims := waitUntilIssued(t, key)
 
@@ -42,7 +42,7 @@ func TestKeyGetsATokenInItsSecret(t *testing.T) {
 
 // A user who may read keys and events, but not Secrets, must not get a token.
 func TestTokenIsNowhereButInTheSecret(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "secretive")
 	token, _ := waitUntilIssued(t, key)
 	signature := token[strings.LastIndex(token, ".")+1:]
@@ -66,7 +66,7 @@ func setMaximum(t *testing.T, organization string, maximum time.Duration) {
 }
 
 func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	namespace := env.Organization(t, "bounded")
 	setMaximum(t, "bounded", 2*time.Hour)
 	byDefault := builder.APIKey("default").In(namespace).Build()
@@ -91,7 +91,7 @@ func TestOrganizationBoundsTheLifeOfItsKeys(t *testing.T) {
 }
 
 func TestKeySaysThatTheOrganizationBoundsItsLife(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "shortened")
 	waitUntilIssued(t, key)
 	message := func() string {
@@ -135,7 +135,7 @@ func replaceToken(t *testing.T, key *v1alpha1.APIKey, claims tokens.Claims) {
 
 // The loss of the signing key must not give an expired key a new lifetime.
 func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
-	startAlone(t)
+	shared.Alone(t, env)
 	key := newKey(t, "unrevived")
 	_, claims := waitUntilIssued(t, key)
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
@@ -156,7 +156,7 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 }
 
 func TestExpiryComesAtItsTime(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "expiring")
 	testenv.AwaitReason(t, env, key, v1alpha1.ReasonReconciled)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(3 * time.Second))) })
@@ -180,7 +180,7 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 }
 
 func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	namespace := env.Organization(t, "late")
 	key := testenv.Create(t, env, builder.APIKey("late").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-time.Hour)))
@@ -192,7 +192,7 @@ func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
 }
 
 func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "disabled")
 	_, leaked := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) {
@@ -208,7 +208,7 @@ func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
 }
 
 func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "rotating")
 	_, first := waitUntilIssued(t, key)
 
@@ -236,7 +236,7 @@ func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 }
 
 func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "cut")
 	_, first := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 7} })
@@ -252,7 +252,7 @@ func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
 }
 
 func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "lost")
 	update := func(apply func(*corev1.Secret)) func(g Gomega) {
 		return func(g Gomega) {
@@ -288,7 +288,7 @@ func TestSecretThatIsLostOrSpoiltGivesANewToken(t *testing.T) {
 
 // A user who may write Secrets can change the annotations, but cannot extend a token's lifetime.
 func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "annotated")
 	_, first := waitUntilIssued(t, key)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1} })
@@ -310,7 +310,7 @@ func TestAnnotationsOfTheSecretRevokeNothingAndReviveNothing(t *testing.T) {
 }
 
 func TestSecretOfAnotherIsNotTouched(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	namespace := env.Organization(t, "taken")
 	other := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "ci-token"},
@@ -331,7 +331,7 @@ func disown(s *corev1.Secret) { s.OwnerReferences = nil }
 
 // Who may write Secrets can detach one, and attach it again with an earlier token.
 func TestConflictBringsNoTokenBack(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "reattached")
 	for reason, change := range map[string]func(*tokens.Claims){
 		"an earlier token":               func(c *tokens.Claims) { c.ID, c.IssuedAt = "revoked", c.IssuedAt.Add(-time.Hour) },
@@ -355,7 +355,7 @@ func TestConflictBringsNoTokenBack(t *testing.T) {
 }
 
 func TestConflictRevivesNoExpiredKey(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "detached")
 	_, claims := waitUntilIssued(t, key)
 	claims.ExpiresAt = claims.IssuedAt.Add(time.Second)
@@ -374,7 +374,7 @@ func TestConflictRevivesNoExpiredKey(t *testing.T) {
 
 // A Secret that a finalizer keeps is reported, not waited for in a loop.
 func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	hold := func(s *corev1.Secret) { s.Finalizers = []string{"example.com/hold"} }
 	release := func(s *corev1.Secret) { s.Finalizers = nil }
 	cases := map[string]func(t *testing.T, key *v1alpha1.APIKey) *v1alpha1.APIKey{
@@ -406,7 +406,7 @@ func TestSecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 // No user asked for another token, so clients' copies keep working.
 func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 	noSigningKey(t)
-	startAlone(t)
+	shared.Alone(t, env)
 	key := newKey(t, "frozen")
 	_, claims := waitUntilIssued(t, key)
 	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) {
@@ -433,7 +433,7 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 
 // People delete the Secret of a token that has leaked.
 func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	for name, lose := range map[string]func(secret *corev1.Secret) error{
 		"deleted": func(secret *corev1.Secret) error { return env.Client.Delete(t.Context(), secret) },
 		// It holds nothing in use, so it makes room for the new one.
@@ -476,12 +476,12 @@ func makeIrreplaceable(t *testing.T, secret *corev1.Secret) {
 
 func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
 	for name, hinder := range map[string]func(*testing.T, *corev1.Secret){"typed": makeTyped, "irreplaceable": makeIrreplaceable} {
-		stop := startAlone(t)
+		stop := shared.Alone(t, env)
 		key := newKey(t, name)
 		_, claims := waitUntilIssued(t, key)
 		stop()
 		hinder(t, testenv.Get(t, NewWithT(t), env, tokenSecret(key)))
-		stop = startAlone(t)
+		stop = shared.Alone(t, env)
 		disabled := name == "typed"
 		change(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled, s.Rotation = disabled, &v1alpha1.APIKeyRotation{Serial: 1} })
 		testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
@@ -500,7 +500,7 @@ func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
 }
 
 func TestKeyOutsideAnOrganizationGetsNoToken(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-notyet",
 		Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "lost"}}}
 	early := builder.APIKey("early").In("org-notyet").Build()
@@ -523,19 +523,19 @@ func forget(t *testing.T, key *v1alpha1.APIKey, to v1alpha1.APIKeyStatus) {
 }
 
 func TestTokenWhoseStatusWasLostIsTakenOver(t *testing.T) {
-	stop := startAlone(t)
+	stop := shared.Alone(t, env)
 	key := newKey(t, "crashed")
 	before, _ := waitUntilIssued(t, key)
 	stop()
 	forget(t, key, v1alpha1.APIKeyStatus{})
-	startAlone(t)
+	shared.Alone(t, env)
 	if after, _ := waitUntilIssued(t, key); after != before {
 		t.Error("the client's token was replaced")
 	}
 }
 
 func TestARotationWhoseStatusWasLostIsTakenOverBeforeTheNextOne(t *testing.T) {
-	stop := startAlone(t)
+	stop := shared.Alone(t, env)
 	key := newKey(t, "crashed-rotation")
 	_, first := waitUntilIssued(t, key)
 	unrotated, overlap := *key.Status.DeepCopy(), &metav1.Duration{Duration: time.Hour}
@@ -543,19 +543,19 @@ func TestARotationWhoseStatusWasLostIsTakenOverBeforeTheNextOne(t *testing.T) {
 	before, second := waitUntilIssued(t, key, rotated(key, 1, first.ID))
 	stop()
 	forget(t, key, unrotated)
-	stop = startAlone(t)
+	stop = shared.Alone(t, env)
 	if after, _ := waitUntilIssued(t, key, rotated(key, 1, first.ID)); after != before {
 		t.Error("the rotation was done twice")
 	}
 	stop()
 	forget(t, key, unrotated)
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Rotation.Serial = 2 })
-	startAlone(t)
+	shared.Alone(t, env)
 	waitUntilIssued(t, key, rotated(key, 2, second.ID))
 }
 
 func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "again")
 	before, _ := waitUntilIssued(t, key)
 	// No garbage collector runs here, so that the Secret stays.
@@ -568,14 +568,14 @@ func TestSecretOfAnEarlierKeyIsReplaced(t *testing.T) {
 }
 
 func TestReconciledKeyIsNotWritten(t *testing.T) {
-	stop := startAlone(t)
+	stop := shared.Alone(t, env)
 	key := newKey(t, "calm")
 	waitUntilIssued(t, key)
 	objects := []client.Object{key, tokenSecret(key), signingSecret(), signingConfigMap()}
 	before := env.Versions(t, objects...)
 	stop()
 	// A start reconciles everything; the new key shows when that is done.
-	startAlone(t)
+	shared.Alone(t, env)
 	marker := testenv.Create(t, env, builder.APIKey("marker").In(key.Namespace).Build())
 	waitUntilIssued(t, marker)
 	harness.Same(t, "what is stored", before, env.Versions(t, objects...))
@@ -583,7 +583,7 @@ func TestReconciledKeyIsNotWritten(t *testing.T) {
 
 // The facade writes lastUsedAt, and the controller must not revert it.
 func TestLastUseSurvivesAReconcile(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	key := newKey(t, "used")
 	waitUntilIssued(t, key)
 	used := v1alpha1.NewTime(time.Now())
@@ -598,7 +598,7 @@ func TestLastUseSurvivesAReconcile(t *testing.T) {
 }
 
 func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
-	startAlone(t)
+	shared.Alone(t, env)
 	key := newKey(t, "published")
 	before, _ := waitUntilIssued(t, key)
 	private := testenv.Get(t, NewWithT(t), env, signingSecret())
@@ -621,7 +621,7 @@ func TestLostPublicKeyIsPublishedAgain(t *testing.T) {
 
 // Removing the signing key is the response to a leak.
 func TestRemovedSigningKeyEndsEveryToken(t *testing.T) {
-	startAlone(t)
+	shared.Alone(t, env)
 	namespace := env.Organization(t, "resigned")
 	keys := []*v1alpha1.APIKey{builder.APIKey("a").In(namespace).Build(), builder.APIKey("b").In(namespace).Build()}
 	before := map[string]string{}

@@ -488,7 +488,7 @@ func TestAClockThatIsAheadWithdrawsNoSigningKey(t *testing.T) {
 	secret := signingSecret()
 	secret.Data = data
 	env.Create(t, secret)
-	stop := startAlone(t)
+	stop := shared.Alone(t, env)
 	harness.Eventually(t, func(g Gomega) {
 		from := holding{secret: testenv.Get(t, g, env, signingSecret())}.time(overlapAnnotation)
 		g.Expect(from).To(BeTemporally("~", server, 10*time.Minute), "the overlap is counted")

@@ -25,18 +25,6 @@ var (
 
 func TestMain(m *testing.M) { controllertest.Main(m, &env) }
 
-// start runs the controller. The test is parallel to others.
-func start(t *testing.T) {
-	t.Helper()
-	shared.Start(t, env)
-}
-
-// startAlone is start for a test that changes the signing key, which all keys share, or that stops the controller.
-func startAlone(t *testing.T) (stop func()) {
-	t.Helper()
-	return controllertest.Start(t, env, settings.SetupWithManager)
-}
-
 // change applies a change to the current key, and retries on conflicts.
 func change(t *testing.T, key *v1alpha1.APIKey, apply func(*v1alpha1.APIKeySpec)) {
 	t.Helper()

@@ -13,7 +13,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -118,7 +117,8 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 }
 
 func TestStatusSurvivesARestart(t *testing.T) {
-	ns, stop := started(t, Settings{}.SetupWithManager)
+	stop := storing.Alone(t, env)
+	ns := places(t)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	testenv.AwaitObserved(t, env, finding)
 	stop()
@@ -128,7 +128,7 @@ func TestStatusSurvivesARestart(t *testing.T) {
 	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"active","comments":"real"}}}`)
 	written := newestWrite(finding)
 	clockPasses(t, written)
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	storing.Alone(t, env)
 	testenv.AwaitObserved(t, env, finding)
 	g := NewWithT(t)
 	g.Expect(finding.Status.UpdatedAt.UTC()).To(Equal(written.UTC()), "the time is that of the write, not that of the reconcile")

@@ -100,8 +100,7 @@ func deleteDeliveries(t *testing.T, ns string) {
 // The delivery is the record that a creation was sent. It is sent once, over restarts and whatever happens next, and an
 // endpoint that has it needs no status even if it asks for something else now.
 func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
-	left := NewImplied()
-	stop := controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	stop := implying.Alone(t, env)
 	finding := leftTold(t, left)
 	ns, g := finding.Namespace, NewWithT(t)
 	stop()
@@ -109,8 +108,7 @@ func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
 	endpoint.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.triaged"}
 	harness.Must(t, env.Client.Update(t.Context(), endpoint))
 
-	left = NewImplied()
-	controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	implying.Alone(t, env)
 	harness.Eventually(t, func(g Gomega) { g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue()) })
 	g.Expect(finding.Status.UpdatedAt).To(BeNil())
 	triage(t, finding, "x")
@@ -138,7 +136,7 @@ func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
 	g.Expect(finding.Status.EmittedSeq).To(BeZero())
 	stop()
 
-	controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+	implying.Alone(t, env)
 	caughtUp(t, finding, 1)
 	for _, endpoint := range []string{"a", "b"} {
 		g.Expect(sentTo(t, g, ns, endpoint, "f-1")).To(ConsistOf("finding.created 1"))
@@ -148,8 +146,7 @@ func TestACreationThatAnEndpointHasNotGotIsStored(t *testing.T) {
 // A creation that an endpoint gets only after its backlog is sent then, once, over a restart too, and needs no status
 // until the finding changes.
 func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
-	left := NewImplied()
-	stop := controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	stop := implying.Alone(t, env)
 	ns, busy := overloaded(t)
 	receive(t, ns, "well", nil)
 	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
@@ -166,8 +163,7 @@ func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
 	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(ConsistOf("finding.created 1"))
 	stop()
 
-	left = NewImplied()
-	controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+	implying.Alone(t, env)
 	owes(left, true)
 	controllertest.AwaitLastRequeue(t)
 	controllertest.SetBacklogged(t, env, busy, "")
@@ -234,8 +230,7 @@ func TestAnOwedCreationIsStoredIfTheEndpointBeginsToBatch(t *testing.T) {
 func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 	for reason, deleted := range map[string]bool{"retention requests it": false, "somebody deletes it": true} {
 		t.Run(reason, func(t *testing.T) {
-			left := NewImplied()
-			stop := controllertest.Start(t, env, Settings{Implied: left}.SetupWithManager)
+			stop := implying.Alone(t, env)
 			finding := leftTold(t, left)
 			ns, g := finding.Namespace, NewWithT(t)
 			if deleted {
@@ -249,7 +244,7 @@ func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 				deleteDeliveries(t, ns)
 			}
 
-			controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+			implying.Alone(t, env)
 			triage(t, finding, "x")
 			caughtUp(t, finding, 2)
 			g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.triaged 2"), "it was made again")
@@ -284,12 +279,12 @@ func TestARescanThatChangesNoFactsSendsNothingOfAFindingWithoutAStatus(t *testin
 // Without the flag again, each finding gets the status that it would have had, and records its creation once, also if it
 // changes meanwhile.
 func TestStatusesAreStoredOnceTheyAreNoLongerImplied(t *testing.T) {
-	stop := controllertest.Start(t, env, Settings{Implied: NewImplied()}.SetupWithManager)
+	stop := implying.Alone(t, env)
 	left, seen := leftWithoutStatus(t, env.Namespace(t))
 	changed, _ := leftWithoutStatus(t, env.Namespace(t))
 	stop()
 	env.Patch(t, changed, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	storing.Alone(t, env)
 	testenv.AwaitReady(t, env, left)
 	g := NewWithT(t)
 	g.Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))

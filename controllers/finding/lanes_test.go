@@ -47,7 +47,8 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 // The decided findings came first, and a decision is otherwise ahead of a new finding.
 func TestDecisionsOfANamespaceDelayNoOther(t *testing.T) {
 	const backlog = 800
-	busy, stop := started(t, Settings{}.SetupWithManager)
+	stop := storing.Alone(t, env)
+	busy := places(t)
 	other := places(t)
 	t.Cleanup(func() { // later tests would reconcile the leftovers
 		harness.Must(t, env.Client.DeleteAllOf(context.Background(), &v1alpha1.Finding{}, client.InNamespace(busy)))

@@ -249,7 +249,8 @@ func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 }
 
 func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
-	ns, stop := started(t, Settings{}.SetupWithManager)
+	stop := storing.Alone(t, env)
+	ns := places(t)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	caughtUp(t, finding, 1)
 	stop()
@@ -260,7 +261,7 @@ func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
 	triage(t, finding, "before")
 	clockPasses(t, newestWrite(finding))
 	receive(t, ns, "late", nil)
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	storing.Alone(t, env)
 	caughtUp(t, finding, 2)
 	makeMarker(t, ns, "late")
 	g := NewWithT(t)
@@ -379,7 +380,7 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 			})
 			stop()
 
-			stop = controllertest.Start(t, env, Settings{}.SetupWithManager)
+			stop = storing.Alone(t, env)
 			caughtUp(t, finding, 2)
 			g := NewWithT(t)
 			for _, endpoint := range []string{"a", "b"} {
@@ -389,7 +390,7 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 
 			g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
 			version := testenv.Get(t, g, env, finding).ResourceVersion
-			controllertest.Start(t, env, Settings{}.SetupWithManager)
+			storing.Alone(t, env)
 			makeMarker(t, ns, "a")
 			for _, endpoint := range []string{"a", "b"} {
 				g.Expect(sentTo(t, g, ns, endpoint, "f-1")).To(BeEmpty(), "a retired delivery was made again")
@@ -411,7 +412,7 @@ func TestACreationIsNotDoubledThoughItIsStoredAfterItsDeliveries(t *testing.T) {
 	stop()
 	triage(t, finding, "meanwhile")
 
-	controllertest.Start(t, env, Settings{}.SetupWithManager)
+	storing.Alone(t, env)
 	caughtUp(t, finding, 2)
 	g := NewWithT(t)
 	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
@@ -474,7 +475,7 @@ func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 				stop()
 			}
 			old := finding.DeepCopy()
-			stop := controllertest.Start(t, env, Settings{}.SetupWithManager)
+			stop := storing.Alone(t, env)
 			caughtUp(t, finding, 1)
 			stop()
 			g := NewWithT(t)

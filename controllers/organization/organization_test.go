@@ -36,7 +36,7 @@ func scannerAccount(namespace string) *corev1.ServiceAccount {
 }
 
 func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "granted")
 
 	g := NewWithT(t)
@@ -65,7 +65,7 @@ func TestOrganizationGetsItsNamespaceAndRoles(t *testing.T) {
 }
 
 func TestNamespaceIsLabelledAsThePoliciesNeedIt(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "labels")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-labels"}}
 	labelled := func(reason, imports string) {
@@ -105,7 +105,7 @@ func TestNamespaceIsCreatedWithItsLabels(t *testing.T) {
 }
 
 func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	cases := map[string]struct {
 		reason      string
 		annotations map[string]string
@@ -137,7 +137,7 @@ func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {
 }
 
 func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	namespace := newNamespace(t, "org-settled", nil)
 	organization := newOrganization(t, "settled")
 	harness.Eventually(t, func(g Gomega) {
@@ -151,7 +151,7 @@ func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
 
 // To delete the namespace would delete all decisions of the backup.
 func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	namespace := newNamespace(t, "org-restored", map[string]string{v1alpha1.OrganizationUIDAnnotation: "earlier"})
 	finding := builder.Finding("f").In(namespace.Name).Triage(v1alpha1.UserStatusMuted, "why").Build()
 	env.Create(t, finding)
@@ -171,7 +171,7 @@ func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
 
 // Removing the annotation makes the organization's data unavailable in the REST API.
 func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "robbed")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-robbed"}}
 	testenv.Get(t, NewWithT(t), env, namespace)
@@ -185,7 +185,7 @@ func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
 }
 
 func TestAccessIsKeptAsItShouldBe(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	readyOrganization(t, "kept")
 	const namespace = "org-kept"
 	intruder := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}
@@ -242,7 +242,7 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 
 // Without its finalizer a deleted organization would leave its namespace behind.
 func TestLostFinalizerComesBack(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "unfinalized")
 	testenv.Change(t, env, organization, func(o *v1alpha1.Organization) { o.Finalizers = nil })
 	harness.Eventually(t, func(g Gomega) {
@@ -257,13 +257,13 @@ func TestForgedRoleReferenceIsReplacedAtTheStart(t *testing.T) {
 	forged := binding("org-forged", viewerRole)
 	forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 	env.Create(t, forged)
-	startAlone(t)
+	shared.Alone(t, env)
 	testenv.AwaitReady(t, env, organization)
 	harness.Same(t, "the role that the binding grants", viewerRole, testenv.Get(t, NewWithT(t), env, binding("org-forged", viewerRole)).RoleRef.Name)
 }
 
 func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "counted")
 	const namespace = "org-counted"
 	statuses := env.AsController(t)
@@ -287,7 +287,7 @@ func TestCountsFollowWhatTheOrganizationHas(t *testing.T) {
 }
 
 func TestARefusalIsShownAndStopsNoCount(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "refused")
 	const namespace = "org-refused"
 	probe := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}}
@@ -334,7 +334,7 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 }
 
 func TestReconciledOrganizationIsNotWritten(t *testing.T) {
-	stop := startAlone(t)
+	stop := shared.Alone(t, env)
 	organization := testenv.CreateReady(t, env, builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(10))}
 	}).Build())
@@ -343,14 +343,14 @@ func TestReconciledOrganizationIsNotWritten(t *testing.T) {
 	before := env.Versions(t, objects...)
 	stop()
 	// A start reconciles everything; the new organization shows when that is done.
-	startAlone(t)
+	shared.Alone(t, env)
 	readyOrganization(t, "calm-marker")
 	harness.Same(t, "what is stored", before, env.Versions(t, objects...))
 }
 
 func TestTwoControllersMakeOneNamespace(t *testing.T) {
-	startAlone(t)
-	startAlone(t)
+	shared.Alone(t, env)
+	shared.Alone(t, env)
 	for i := range 10 {
 		organization := readyOrganization(t, fmt.Sprintf("raced-%d", i))
 		namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: organization.Status.Namespace}})
@@ -362,7 +362,7 @@ func TestTwoControllersMakeOneNamespace(t *testing.T) {
 
 func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	env.StartControllerManager(t, "namespace-controller")
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "full")
 	repository := testenv.Create(t, env, builder.Repository("repo").In("org-full").Build())
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
@@ -379,7 +379,7 @@ func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 
 func TestRemovalRemovesTheContentsWhenAsked(t *testing.T) {
 	env.StartControllerManager(t, "namespace-controller")
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "forced")
 	repository := testenv.Create(t, env, builder.Repository("repo").In("org-forced").Build())
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
@@ -392,7 +392,7 @@ func TestRemovalRemovesTheContentsWhenAsked(t *testing.T) {
 
 func TestNamespaceThatWasDeletedIsMadeAnew(t *testing.T) {
 	env.StartControllerManager(t, "namespace-controller")
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "rebuilt")
 	namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-rebuilt"}})
 	first := namespace.UID

@@ -33,7 +33,7 @@ func changeSpec(t *testing.T, organization *v1alpha1.Organization, apply func(*v
 }
 
 func TestQuotasBecomeAResourceQuota(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "bounded")
 	if !env.Gone(t, quotaIn("org-bounded")) {
 		t.Fatal("a quota is there that nobody asked for")
@@ -79,7 +79,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 }
 
 func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	organization := readyOrganization(t, "cluster-bounded")
 	other := quotaIn("org-cluster-bounded")
 	other.Name = "pods"
@@ -98,7 +98,7 @@ func TestQuotaOfAnotherNameIsNotOurs(t *testing.T) {
 // With Kubernetes' own quota controller, which counts, and the API server, which refuses.
 func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 	env.StartControllerManager(t, "resourcequota-controller")
-	startAlone(t)
+	shared.Alone(t, env)
 	organization := testenv.CreateReady(t, env, builder.Organization("used-up").Mutate(func(o *v1alpha1.Organization) {
 		o.Spec.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(2)), Projects: new(int64(100))}
 	}).Build())

@@ -18,17 +18,6 @@ var shared = controllertest.Share(SetupWithManager)
 
 func TestMain(m *testing.M) { controllertest.Main(m, &env) }
 
-// start runs the controller. The test is parallel to others.
-func start(t *testing.T) {
-	t.Helper()
-	shared.Start(t, env)
-}
-
-func startAlone(t *testing.T) (stop func()) {
-	t.Helper()
-	return controllertest.Start(t, env, SetupWithManager)
-}
-
 func newOrganization(t *testing.T, name string) *v1alpha1.Organization {
 	t.Helper()
 	return testenv.Create(t, env, builder.Organization(name).Build())

@@ -137,7 +137,8 @@ func indexPages(ctx context.Context, mgr ctrl.Manager, _ controller.Options) err
 
 // The findings' controller may lag far behind the import.
 func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
-	ns, scan, stop := started(t, both...)
+	stop := shared.Alone(t, env)
+	ns, scan := places(t)
 	g := NewWithT(t)
 	batched(t, ns)
 	other := testenv.Create(t, env, builder.Scan("s-2", time.Now()).In(ns).Build())
@@ -166,7 +167,7 @@ func TestAPageWaitsForWhatIsStillToBeRecorded(t *testing.T) {
 	}, ledger.PageDelay).Should(Succeed())
 
 	stop()
-	controllertest.Start(t, env, both...)
+	shared.Alone(t, env)
 	recorded(t, ns, len(all)+1)
 	controllertest.AwaitAllEmitted(t, env, ns)
 	pages, entries := controllertest.Pages(t, env, g, ns)
@@ -192,7 +193,7 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	stop()
 
 	env.Create(t, scanned(ns, "a-late"))
-	stop = controllertest.Start(t, env, both...)
+	stop = shared.Alone(t, env)
 	recorded(t, ns, len(all)+1)
 	controllertest.AwaitAllEmitted(t, env, ns)
 	g := NewWithT(t)
@@ -201,7 +202,7 @@ func TestAControllerThatDiesBetweenPagesDoublesNothing(t *testing.T) {
 	stop()
 
 	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(ns))).To(Succeed())
-	controllertest.Start(t, env, both...)
+	shared.Alone(t, env)
 	env.Create(t, scanned(ns, "z-marker"))
 	recorded(t, ns, len(all)+2)
 	controllertest.AwaitAllEmitted(t, env, ns)
@@ -281,7 +282,8 @@ func TestAFullStatusDoesNotWaitForItsPage(t *testing.T) {
 // An endpoint that changes to pages gets none for the single deliveries it already has, though the
 // finding still owes them to another endpoint.
 func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
-	ns, scan, stop := started(t, both...)
+	stop := shared.Alone(t, env)
+	ns, scan := places(t)
 	paged, busy := builder.WebhookEndpoint("paged").In(ns).Build(), builder.WebhookEndpoint("busy").In(ns).Build()
 	env.Create(t, paged, busy)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonTooManyPending)
@@ -292,7 +294,7 @@ func TestWhatAnEndpointHasByItselfIsInNoPage(t *testing.T) {
 	// Controllers that run might observe the next finding before the endpoint's change.
 	stop()
 	env.Patch(t, paged, `{"spec":{"batch":"PerScan"}}`)
-	controllertest.Start(t, env, both...)
+	shared.Alone(t, env)
 	env.Create(t, scanned(ns, "f-2"))
 	recorded(t, ns, 2)
 	finish(t, scan)

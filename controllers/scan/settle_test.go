@@ -51,7 +51,7 @@ func TestAScanIsSettledOnceEachStatusHasFollowed(t *testing.T) {
 	g.Expect(pending.Reason).To(Equal(v1alpha1.ReasonStatusesPending))
 	stop()
 
-	controllertest.Start(t, env, both...)
+	shared.Alone(t, env)
 	done := isSettled(t, scan, metav1.ConditionTrue)
 	g.Expect(done.Reason).To(Equal(v1alpha1.ReasonStatusesRecorded))
 	g.Expect(testenv.Get(t, g, env, last).Status.ObservedGeneration).To(Equal(last.Generation))

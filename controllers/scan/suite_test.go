@@ -10,9 +10,7 @@ import (
 
 var env *testenv.Environment
 
-// both are the controllers of scans and of findings.
-var both = []controllertest.Setup{Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager}
-
-var shared = controllertest.Share(both...)
+// shared are the controllers of scans and of findings.
+var shared = controllertest.Share(Settings{}.SetupWithManager, finding.Settings{}.SetupWithManager)
 
 func TestMain(m *testing.M) { controllertest.Main(m, &env) }

@@ -280,7 +280,7 @@ func TestAnOperationThatCannotBeDoneSaysWhy(t *testing.T) {
 
 func TestAClockThatIsAheadEndsNoDecisionForAnOperation(t *testing.T) {
 	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
-	controllertest.Start(t, env, both...)
+	shared.Alone(t, env)
 	r, g := newRoom(t), NewWithT(t)
 	end := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour)) // only by the local clock it has come
 	r.finds("G1", "f-1")
@@ -364,7 +364,7 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 			done[overruled] = r.finding(overruled).Generation
 		}
 		stop()
-		stop = controllertest.Start(t, env, both...)
+		stop = shared.Alone(t, env)
 		o := r.awaits(name, v1alpha1.OperationCompleted)
 		g.Expect(counts(o)).To(Equal(fmt.Sprintf("%d %d; %d 0 0 0", all, all, all)), name)
 		env.AwaitFindings(r.t, r.namespace)

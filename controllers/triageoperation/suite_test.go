@@ -11,8 +11,8 @@ import (
 var (
 	env *testenv.Environment
 
-	both   = []controllertest.Setup{finding.Settings{}.SetupWithManager, SetupWithManager}
-	shared = controllertest.Share(both...)
+	// shared are the controllers of findings and of operations.
+	shared = controllertest.Share(finding.Settings{}.SetupWithManager, SetupWithManager)
 )
 
 func TestMain(m *testing.M) { controllertest.Main(m, &env) }

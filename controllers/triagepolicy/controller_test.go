@@ -13,11 +13,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -339,7 +337,7 @@ func TestPoliciesDecideInTheirOwnNamespaceAlone(t *testing.T) {
 }
 
 func TestARestartKeepsVerdictsAndWritesNothing(t *testing.T) {
-	stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
+	stop := shared.Alone(t, env)
 	r := newRoom(t)
 	f := r.finds("f-1", "G1")
 	policy, other := r.declares("mute", "finding.ruleID == 'G1'", nil), r.declares("other", "finding.ruleID == 'G2'", nil)
@@ -351,7 +349,7 @@ func TestARestartKeepsVerdictsAndWritesNothing(t *testing.T) {
 	g.Expect(other.Status.LastMatchedAt).To(BeNil())
 	stop()
 	before := env.Versions(t, f, policy)
-	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
+	shared.Alone(t, env)
 	arrived := r.finds("f-2", "G2")
 	r.is(arrived, v1alpha1.FindingStateOpenMuted, "other")
 	g.Expect(happened(arrived)).To(Equal([]string{"created  open_muted scanner/", "judged open muted other"}), "it was open before")
@@ -402,7 +400,7 @@ func TestAPolicyBeginsAndEndsAtItsSecond(t *testing.T) {
 
 func TestAClockThatIsAheadNeitherBeginsNorEndsAPolicy(t *testing.T) {
 	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
-	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
+	shared.Alone(t, env)
 	r := newRoom(t)
 	passed := v1alpha1.NewTime(time.Now().Add(-24 * time.Hour)) // only by the local clock
 	f := r.finds("f-1", "G1")

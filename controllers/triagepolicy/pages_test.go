@@ -101,14 +101,14 @@ func TestAControllerThatDiesBetweenThePagesOfADeletedPolicyLosesAndDoublesNothin
 	})
 	stop()
 
-	stop = controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
+	stop = shared.Alone(t, env)
 	controllertest.AwaitAllEmitted(t, env, r.namespace)
 	_, entries := r.pages(g)
 	g.Expect(entries).To(Equal(eachOf(many, 3)))
 	stop()
 
 	g.Expect(env.Client.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace(r.namespace))).To(Succeed())
-	controllertest.Start(t, env, finding.Settings{}.SetupWithManager, SetupWithManager)
+	shared.Alone(t, env)
 	r.declares("mute", "finding.ruleID == 'G2'", nil)
 	marker := r.finds("marker", "G2")
 	r.is(marker, v1alpha1.FindingStateOpenMuted, "mute")

@@ -16,8 +16,10 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/webhookendpoint"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -210,7 +212,7 @@ func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 	started(t, once, 1, time.Now().Add(-time.Minute))
 	started(t, twice, 2, time.Now().Add(-time.Minute))
 
-	startAlone(t, loopback)
+	shared.Alone(t, env)
 	waitFor(t, once, v1alpha1.WebhookDeliveryDelivered, 2)
 	waitFor(t, twice, v1alpha1.WebhookDeliveryPending, 2)
 	// The attempt may be closed before the endpoint's secret is known: the next one is planned after both.
@@ -228,7 +230,7 @@ func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 // A controller that is stopped waits for the responses to its requests, and the next one does not
 // repeat them.
 func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
-	stop := startAlone(t, loopback)
+	stop := shared.Alone(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	r, d, release := deliveryInFlight(t, ns)
 	// The answer comes after the stop has begun.
@@ -236,14 +238,14 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	stop()
 	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
 
-	startAlone(t, loopback)
+	shared.Alone(t, env)
 	marker := testenv.Create(t, env, delivery(ns, "d-2", "absent"))
 	testenv.AwaitReason(t, env, marker, v1alpha1.ReasonEndpointNotFound)
 	g.Expect(r.got()).To(HaveLen(1))
 }
 
 func TestASlowEndpointDelaysNoOther(t *testing.T) {
-	startAlone(t, loopback)
+	shared.Alone(t, env)
 	ns, g := namespace(t), NewWithT(t)
 	release := make(chan struct{})
 	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
@@ -389,7 +391,7 @@ func TestDeadEndpointsDelayNoOther(t *testing.T) {
 	few := loopback
 	few.limits = limits{overall: 16, failing: 8, slow: 16, perEndpoint: endpointLimit, slowAfter: time.Hour, grace: stopGrace}
 	few.Timeout = time.Hour // none of them ends meanwhile
-	startAlone(t, few)
+	controllertest.Start(t, env, few.SetupWithManager, webhookendpoint.Settings{}.SetupWithManager)
 	ns, g := namespace(t), NewWithT(t)
 	release := make(chan struct{})
 	defer close(release)

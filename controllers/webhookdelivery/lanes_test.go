@@ -27,7 +27,7 @@ func tells(d *v1alpha1.WebhookDelivery, event, by string) *v1alpha1.WebhookDeliv
 // The receiver is slow, so the deliveries of an import wait; the decision's is created after them.
 func TestADecisionIsSentBeforeTheBacklogOfAnImport(t *testing.T) {
 	const backlog = 20
-	startAlone(t, loopback)
+	shared.Alone(t, env)
 	ns, release := namespace(t), make(chan struct{})
 	r := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
 	endpointWithoutPing(t, ns, "team", r.URL)
@@ -52,7 +52,7 @@ func TestADecisionIsSentBeforeTheBacklogOfAnImport(t *testing.T) {
 
 // An import leaves thousands of deliveries waiting, and each write of one costs as much as sending it.
 func TestADeliveryThatWaitsForItsTurnIsPendingWithoutAWrite(t *testing.T) {
-	startAlone(t, loopback)
+	shared.Alone(t, env)
 	ns, release := namespace(t), make(chan struct{})
 	defer close(release)
 	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })

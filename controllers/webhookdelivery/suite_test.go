@@ -27,13 +27,8 @@ func TestMain(m *testing.M) { controllertest.Main(m, &env) }
 // loopback allows sending to the tests' receivers.
 var loopback = Settings{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
 
+// shared are the controllers of endpoints and deliveries. Tests that measure what waits for what run them alone.
 var shared = controllertest.Share(loopback.SetupWithManager, webhookendpoint.Settings{}.SetupWithManager)
-
-// startAlone runs both webhook controllers for a test that measures what waits for what, or stops them.
-func startAlone(t *testing.T, settings Settings) (stop func()) {
-	t.Helper()
-	return controllertest.Start(t, env, settings.SetupWithManager, webhookendpoint.Settings{}.SetupWithManager)
-}
 
 // namespace creates a namespace whose contents are deleted at the end of the test: all tests share
 // a control plane, and a later test's controller would send the leftovers.

@@ -141,7 +141,7 @@ func TestBacklogsAreAddedUp(t *testing.T) {
 
 // The condition is set above the bound and removed below half of it, with one write each.
 func TestTooManyDeliveriesThatWait(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)

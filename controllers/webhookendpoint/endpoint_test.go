@@ -34,7 +34,7 @@ import (
 )
 
 func TestAnEndpointGetsASecretOfItsOwn(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 
@@ -49,7 +49,7 @@ func TestAnEndpointGetsASecretOfItsOwn(t *testing.T) {
 }
 
 func TestADeletedSecretIsReplacedByAFreshOne(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	former := endpoint.Status.Secrets[0].ID
@@ -66,7 +66,7 @@ func TestADeletedSecretIsReplacedByAFreshOne(t *testing.T) {
 }
 
 func TestASecretThatIsNotTheEndpointsIsNotTouched(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	_, text := signatures.NewSecret()
 	foreign := testenv.Create(t, env, secretNamed(ns, "team-webhook", map[string]string{v1alpha1.WebhookSecretKey: text}))
@@ -94,14 +94,14 @@ func TestTheSecretOfAnEarlierEndpointOfTheNameIsNotTakenOver(t *testing.T) {
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: "WebhookEndpoint", Name: "team", UID: "earlier", Controller: &controls,
 	}}
 	env.Create(t, left)
-	start(t)
+	shared.Start(t, env)
 	newEndpoint(t, ns)
 	g.Expect(string(testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])).NotTo(Equal(text))
 }
 
 // An immutable Secret with a finalizer can neither be written nor replaced.
 func TestASecretThatCannotBeReplacedIsAConflict(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	secret := testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil))
@@ -118,7 +118,7 @@ func TestASecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 }
 
 func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Secret("given").Build())
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotFound)
@@ -142,7 +142,7 @@ func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
 }
 
 func TestAnEndpointWithoutAUsableSecretIsGivenUpAfterFiveDays(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Secret("given").Build())
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotFound)
@@ -200,7 +200,7 @@ func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 
 // People delete the Secret of a signing secret that has leaked.
 func TestALostSecretEndsThoughNoNewOneCanBeWritten(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	quota := env.UseUp(t, "count/secrets", secretNamed(ns, "probe", nil))
@@ -286,7 +286,7 @@ func TestARefusedSecretIsTriedAgainSoon(t *testing.T) {
 
 // A Secret of this type must hold more than a signing secret.
 func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
-	stop := startAlone(t)
+	stop := shared.Alone(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	stop()
@@ -295,7 +295,7 @@ func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
 	typed.ResourceVersion, typed.Type = "", corev1.SecretTypeSSHAuth
 	typed.Data[corev1.SSHAuthPrivateKey] = []byte("a key")
 	env.Create(t, typed)
-	startAlone(t)
+	shared.Alone(t, env)
 	testenv.Change(t, env, endpoint, rotate(1, 0))
 	ready := testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotWritten)
 	g.Expect(ready.Message).To(ContainSubstring("stays in use"))
@@ -305,7 +305,7 @@ func TestASecretStaysInUseWhileItCannotBeWritten(t *testing.T) {
 }
 
 func TestAnEndpointBeyondThoseServedSaysSoUntilThereIsRoom(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns := env.Namespace(t)
 	oldest := testenv.Create(t, env, builder.WebhookEndpoint("a").In(ns).Secret("absent").Build())
 	for i := range webhooks.MaxServed - 1 {
@@ -324,7 +324,7 @@ func TestAnEndpointBeyondThoseServedSaysSoUntilThereIsRoom(t *testing.T) {
 }
 
 func TestThePingIsMadeOnce(t *testing.T) {
-	stop := startAlone(t)
+	stop := shared.Alone(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	pings := deliveries(t, g, ns)
@@ -338,7 +338,7 @@ func TestThePingIsMadeOnce(t *testing.T) {
 	// After the ping is retired it is not made again, neither now nor after a restart.
 	g.Expect(env.Client.Delete(t.Context(), &pings[0])).To(Succeed())
 	stop()
-	startAlone(t)
+	shared.Alone(t, env)
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Events = []v1alpha1.WebhookEventPattern{"*"} })
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(deliveries(t, g, ns)).To(BeEmpty())
@@ -351,14 +351,14 @@ func TestAPingThatIsThereAlreadyIsTakenForMade(t *testing.T) {
 	d, err := webhooks.NewDelivery(webhooks.Ping(endpoint, time.Now()), endpoint)
 	g.Expect(err).NotTo(HaveOccurred())
 	env.Create(t, d)
-	startAlone(t)
+	shared.Alone(t, env)
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	g.Expect(endpoint.Status.PingedAt).NotTo(BeNil())
 	g.Expect(deliveries(t, g, ns)).To(HaveLen(1))
 }
 
 func TestADisabledEndpointIsPingedWhenItIsEnabled(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Mutate(func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true }).Build())
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonEndpointDisabled)
@@ -370,7 +370,7 @@ func TestADisabledEndpointIsPingedWhenItIsEnabled(t *testing.T) {
 }
 
 func TestFailuresShowInTheCondition(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	report := func(body string) {
@@ -386,7 +386,7 @@ func TestFailuresShowInTheCondition(t *testing.T) {
 
 // The sender's reason for disabling the endpoint applies until the spec changes.
 func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	for _, reason := range []string{v1alpha1.ReasonGone, v1alpha1.ReasonFailingTooLong} {
@@ -412,7 +412,7 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 
 // Creating an endpoint causes one status write, and no more.
 func TestOneWriteForANewEndpoint(t *testing.T) {
-	startAlone(t)
+	shared.Alone(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
 	endpoint := newEndpoint(t, ns)

@@ -37,7 +37,7 @@ func rotatedTo(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, serial int64) *
 }
 
 func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
-	stop := startAlone(t)
+	stop := shared.Alone(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	older := string(testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil)).Data[v1alpha1.WebhookSecretKey])
@@ -57,7 +57,7 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 	// Neither another reconcile, nor a restart, nor a rewritten Secret rotates again.
 	version := secret.ResourceVersion
 	stop()
-	startAlone(t)
+	shared.Alone(t, env)
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Batch = v1alpha1.WebhookBatchPerScan })
 	g.Expect(rotatedTo(t, endpoint, 1).ResourceVersion).To(Equal(version))
 	testenv.Change(t, env, secret, func(s *corev1.Secret) { s.Annotations = nil })
@@ -79,7 +79,7 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 
 // A crash after the Secret was written leaves a rotation that the status does not record.
 func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
-	stop := startAlone(t)
+	stop := shared.Alone(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	stop()
@@ -89,19 +89,19 @@ func TestARotationIsCarriedOutOnceOverACrash(t *testing.T) {
 		s.Data = rotated(s.Data, endpoint.Spec.Rotation, time.Now())
 		ownsecret.SetSerial(s, 3)
 	})
-	startAlone(t)
+	shared.Alone(t, env)
 	g.Expect(rotatedTo(t, endpoint, 3).Data).To(Equal(secret.Data))
 }
 
 func TestAFreshSecretNeedsNoRotation(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Mutate(rotate(5, time.Hour)).Build())
 	g.Expect(rotatedTo(t, endpoint, 5).Data).To(HaveLen(1))
 }
 
 func TestAFrozenSecretIsRotatedAllTheSame(t *testing.T) {
-	start(t)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	endpoint := newEndpoint(t, ns)
 	frozen := true

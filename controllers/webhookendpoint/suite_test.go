@@ -24,17 +24,6 @@ var (
 
 func TestMain(m *testing.M) { controllertest.Main(m, &env) }
 
-// start runs the controller. The test is parallel to others.
-func start(t *testing.T) {
-	t.Helper()
-	shared.Start(t, env)
-}
-
-func startAlone(t *testing.T) (stop func()) {
-	t.Helper()
-	return controllertest.Start(t, env, settings.SetupWithManager)
-}
-
 // newEndpoint creates the endpoint "team" and waits until it is reconciled.
 func newEndpoint(t *testing.T, namespace string) *v1alpha1.WebhookEndpoint {
 	t.Helper()

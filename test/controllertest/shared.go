@@ -14,8 +14,8 @@ import (
 // atATime is how many tests that share controllers run at a time: they mostly wait for what the controllers delay.
 const atATime = "8"
 
-// Main is testenv.Main for a package whose tests share controllers. The flag -parallel overrides how many of them run at
-// a time.
+// Main is testenv.Main for a package whose tests share controllers. The flag -parallel overrides how many of them run
+// at a time.
 func Main(m *testing.M, env **testenv.Environment) {
 	if err := flag.Set("test.parallel", atATime); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,9 +40,15 @@ var (
 // Share returns controllers that tests can use at the same time.
 func Share(setups ...Setup) *Shared { return &Shared{setups: setups} }
 
-// Start makes the test parallel, and runs the controllers until the last test that uses them has ended. Tests that start
-// controllers of their own are not parallel, and end before. A test that uses one of several Shared has no parallel
-// subtests: tests that wait for other controllers could take all their places.
+// Alone runs the controllers for a test that stops them, or prepares something before they start.
+func (s *Shared) Alone(t *testing.T, env *testenv.Environment) (stop func()) {
+	t.Helper()
+	return Start(t, env, s.setups...)
+}
+
+// Start makes the test parallel, and runs the controllers until the last test that uses them has ended. Tests that
+// start controllers of their own are not parallel, and end before. Where a package has several Shared, the tests that
+// use one have no parallel subtests: tests that wait for other controllers could take all their places.
 func (s *Shared) Start(t *testing.T, env *testenv.Environment) {
 	t.Helper()
 	t.Parallel()
