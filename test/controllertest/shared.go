@@ -11,13 +11,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// atATime is how many tests that share controllers run at a time: they mostly wait for what the controllers delay.
-const atATime = "8"
+// atATime is how many tests use shared controllers at a time: they mostly wait for what the controllers delay.
+const atATime = 8
 
-// Main is testenv.Main for a package whose tests share controllers. The flag -parallel overrides how many of them run
-// at a time.
+// Main is testenv.Main for a package whose tests share controllers. By default, go test runs no more tests at a time
+// than there are processors; those that wait for their turn count.
 func Main(m *testing.M, env **testenv.Environment) {
-	if err := flag.Set("test.parallel", atATime); err != nil {
+	if err := flag.Set("test.parallel", "1000"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -31,7 +31,8 @@ type Shared struct {
 	stop   func() error
 }
 
-// turn guards inUse, the controllers that run: others would reconcile the same objects.
+// turn guards what follows, and is signalled when a test no longer uses shared controllers. inUse are those that run:
+// others would reconcile the same objects.
 var (
 	turn  = sync.NewCond(&sync.Mutex{})
 	inUse *Shared
@@ -47,14 +48,13 @@ func (s *Shared) Alone(t *testing.T, env *testenv.Environment) (stop func()) {
 }
 
 // Start makes the test parallel, and runs the controllers until the last test that uses them has ended. Tests that
-// start controllers of their own are not parallel, and end before. Where a package has several Shared, the tests that
-// use one have no parallel subtests: tests that wait for other controllers could take all their places.
+// start controllers of their own are not parallel, and end before.
 func (s *Shared) Start(t *testing.T, env *testenv.Environment) {
 	t.Helper()
 	t.Parallel()
 	turn.L.Lock()
 	defer turn.L.Unlock()
-	for inUse != nil && inUse != s {
+	for inUse != nil && inUse != s || s.users == atATime {
 		turn.Wait()
 	}
 	if inUse == nil {
@@ -69,11 +69,11 @@ func (s *Shared) Start(t *testing.T, env *testenv.Environment) {
 func (s *Shared) leave(t *testing.T) {
 	turn.L.Lock()
 	defer turn.L.Unlock()
+	turn.Broadcast()
 	if s.users--; s.users > 0 {
 		return
 	}
 	inUse = nil
-	turn.Broadcast()
 	if err := s.stop(); err != nil {
 		t.Errorf("the manager stopped with %v", err)
 	}
