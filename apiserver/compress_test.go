@@ -82,3 +82,30 @@ func TestABodyIsSentPlainWhileNoCompressorIsFree(t *testing.T) {
 		}
 	}
 }
+
+func TestLongAnswersAreCompressedForWhoTakesIt(t *testing.T) {
+	f := facadeOf(t, 2000)
+	plain := f.body(t, "/v1/findings")
+	for accepted, compressed := range map[string]bool{
+		"gzip": true, "br, gzip;q=0.5": true, "*": true, "GZIP": true,
+		"identity": false, "": false, "gzip;q=0": false, "br": false, "gzip;q=0, *": false, "gzip;q=x": false, "*;q=0": false,
+	} {
+		request := f.request(http.MethodGet, "/v1/findings", "")
+		request.Header.Set("Accept-Encoding", accepted)
+		answer := answerOf(f, request)
+		harness.Same(t, "Vary", "Accept-Encoding", answer.Header().Get("Vary"))
+		var body io.Reader = answer.Body
+		if got := answer.Header().Get("Content-Encoding") == "gzip"; got != compressed {
+			t.Errorf("Accept-Encoding %q: compressed is %t", accepted, got)
+		} else if compressed {
+			unpacked, err := gzip.NewReader(answer.Body)
+			harness.Must(t, err)
+			body = unpacked
+		}
+		if content, err := io.ReadAll(body); err != nil || !bytes.Equal(content, plain) {
+			t.Errorf("Accept-Encoding %q: %v, %d bytes instead of %d", accepted, err, len(content), len(plain))
+		}
+	}
+	short := answerOf(f, f.request(http.MethodGet, "/v1/findings?repo_id=none", ""))
+	harness.Same(t, "a short answer varies by", "", short.Header().Get("Vary"))
+}

@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"testing"
 
-	. "github.com/onsi/gomega"
-
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -16,47 +14,6 @@ func (a answer) number(name string) int {
 		a.t.Errorf("the header %s: %v", name, err)
 	}
 	return n
-}
-
-// limited returns a caller whose key may send that many requests per minute, once the facade has
-// observed the limit.
-func limited(o *organization, requestsPerMinute int) *caller {
-	o.t.Helper()
-	c := o.key("ci")
-	o.limit(requestsPerMinute)
-	harness.Eventually(o.t, func(g Gomega) {
-		g.Expect(c.get("/v1/findings").header.Get("X-Ratelimit-Limit")).To(Equal(strconv.Itoa(requestsPerMinute)))
-	})
-	return c
-}
-
-// Every request counts and reports the remaining quota, whatever its answer.
-func TestEveryRequestOfAKeyIsCounted(t *testing.T) {
-	o := newOrganization(t)
-	c := limited(o, 50_000)
-	before := c.get("/v1/findings").number("X-Ratelimit-Remaining")
-	for _, r := range []struct {
-		method, path string
-		status       int
-	}{
-		{"GET", "/v2/repos", 200},
-		{"HEAD", "/v1/findings", 200},
-		{"OPTIONS", "/v1/findings", 204},
-		{"GET", "/v1/findings?size=0", 400},
-		{"GET", "/nowhere", 404},
-		{"DELETE", "/v1/findings", 405},
-		{"GET", "/openapi.json", 200},
-		{"GET", "/docs", 200},
-	} {
-		a := c.do(r.method, r.path, "").wants(r.status, r.method+" "+r.path)
-		before--
-		if got := a.number("X-Ratelimit-Remaining"); got != before {
-			t.Errorf("%s %s: %d requests are left, want %d", r.method, r.path, got, before)
-		}
-		if reset := a.number("X-Ratelimit-Reset"); reset < 1 || reset > 60 {
-			t.Errorf("%s %s: the reset is in %d s", r.method, r.path, reset)
-		}
-	}
 }
 
 // Callers without a valid key are counted by address, as reported by the trusted proxy.

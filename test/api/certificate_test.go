@@ -1,8 +1,6 @@
 package api_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -10,14 +8,11 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,68 +21,6 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
-
-func TestLongAnswersAreCompressedForWhoTakesIt(t *testing.T) {
-	o := newOrganization(t)
-	c := o.key("ci")
-	o.findings(c, 3)
-	const path = "/v1/findings"
-	plain := c.get(path, header("Accept-Encoding", "identity"))
-	if plain.header.Get("Content-Encoding") != "" || plain.header.Get("Vary") != "Accept-Encoding" {
-		t.Errorf("plain: %v", plain.header)
-	}
-	// Set explicitly, so that the client does not decompress the body.
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, facade.url(path), http.NoBody)
-	harness.Must(t, err)
-	request.Header.Set("Authorization", "Bearer "+c.token)
-	for accepted, compressed := range map[string]bool{
-		"gzip": true, "br, gzip;q=0.5": true, "*": true, "GZIP": true,
-		"gzip;q=0": false, "br": false, "gzip;q=0, *": false, "gzip;q=x": false, "*;q=0": false,
-	} {
-		request.Header.Set("Accept-Encoding", accepted)
-		response, err := http.DefaultClient.Do(request)
-		harness.Must(t, err)
-		var body io.Reader = response.Body
-		if got := response.Header.Get("Content-Encoding") == "gzip"; got != compressed {
-			t.Errorf("Accept-Encoding %q: compressed is %t", accepted, got)
-		} else if compressed {
-			if body, err = gzip.NewReader(body); err != nil {
-				t.Fatal(err)
-			}
-		}
-		content, err := io.ReadAll(body)
-		response.Body.Close() //nolint:errcheck,gosec // only read from
-		if err != nil || !bytes.Equal(content, plain.body) {
-			t.Errorf("Accept-Encoding %q: %v, %d bytes instead of %d", accepted, err, len(content), len(plain.body))
-		}
-	}
-	harness.Same(t, "a short answer varies by", "", c.get("/v1/findings?repo_id=none").header.Get("Vary"))
-}
-
-func TestTheDocumentationNeedsNoOtherHost(t *testing.T) {
-	c := newCaller(t, facade, "")
-	page := c.get("/docs").wants(200, "the page")
-	harness.Same(t, "the page's media type", "text/html; charset=utf-8", page.header.Get("Content-Type"))
-	policy := page.header.Get("Content-Security-Policy")
-	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "http") {
-		t.Errorf("the policy is %q", policy)
-	}
-	if bytes.Contains(page.body, []byte("//")) {
-		t.Errorf("the page names another host:\n%s", page.body)
-	}
-	mediaTypes := map[string]string{
-		".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".png": "image/png",
-	}
-	for _, match := range regexp.MustCompile(`(?:href|src)="([^"]+)"`).FindAllSubmatch(page.body, -1) {
-		asset := c.get("/"+string(match[1])).wants(200, string(match[1]))
-		harness.Same(t, string(match[1]), mediaTypes[filepath.Ext(string(match[1]))], asset.header.Get("Content-Type"))
-	}
-	script := c.get("/docs/start.js")
-	if !bytes.Contains(script.body, []byte(`url: "openapi.json"`)) || !bytes.Contains(script.body, []byte("validatorUrl: null")) {
-		t.Errorf("the script is\n%s", script.body)
-	}
-	c.get("/docs/").wants(401, "a path that there is not needs a key")
-}
 
 // certificate replaces the files with a new certificate for 127.0.0.1, and returns its pool.
 func certificate(t *testing.T, certFile, keyFile string) (serial string, roots *x509.CertPool) {
