@@ -45,7 +45,7 @@ func TestKeySaysWhoSends(t *testing.T) {
 
 // A key that was copied to another organization's namespace, or that names another organization, gives no
 // access there.
-func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
+func TestAKeyIsValidInItsOwnOrganizationAlone(t *testing.T) {
 	a := start(t)
 	namespace := env.Organization(t, "home")
 	env.Organization(t, "abroad")
@@ -65,7 +65,7 @@ func TestKeyHoldsForItsOwnOrganizationAlone(t *testing.T) {
 	waitUntilRefused(t, a, good, ReasonOrganization)
 }
 
-func TestWithdrawnSigningKeyEndsItsTokensThoughTheyAreRemembered(t *testing.T) {
+func TestAWithdrawnSigningKeyEndsItsTokensThoughTheyAreRemembered(t *testing.T) {
 	a := start(t)
 	_, header := acceptedKey(t, a, "withdrawn")
 	ours, _ := signer()

@@ -29,7 +29,7 @@ func encode(t harness.T, c *Codec, list List, position Position) string {
 	return token
 }
 
-func TestRoundTrip(t *testing.T) {
+func TestACursorIsReadAsItWasMade(t *testing.T) {
 	c := NewRandom()
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 300, 1500)
@@ -52,7 +52,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-func TestPositionThatIsTooLong(t *testing.T) {
+func TestAPositionThatIsTooLongHasNoCursor(t *testing.T) {
 	if _, err := NewRandom().Encode(list, Position{Value: strings.Repeat("x", maxText), ID: "y"}); err == nil {
 		t.Error("no error")
 	}
@@ -142,7 +142,7 @@ func writeKey(t *testing.T, folder, name string, fill byte) {
 	harness.Must(t, os.WriteFile(filepath.Join(folder, name), bytes.Repeat([]byte{fill}, minKeySize), 0o600))
 }
 
-func TestRotation(t *testing.T) {
+func TestTheTwoNewestKeysVerifyAndTheNewestSigns(t *testing.T) {
 	folder := t.TempDir()
 	writeKey(t, folder, "2026-01", 1)
 	replica, err := Load(folder)
@@ -194,7 +194,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-func TestRunReadsNewKeys(t *testing.T) {
+func TestANewKeyIsReadWithoutARestart(t *testing.T) {
 	g := gomega.NewWithT(t)
 	folder := t.TempDir()
 	writeKey(t, folder, "1", 1)
@@ -214,7 +214,7 @@ func TestRunReadsNewKeys(t *testing.T) {
 }
 
 // A mounted Secret is a folder of links into a hidden folder that is replaced as a whole.
-func TestMountedSecret(t *testing.T) {
+func TestTheKeysOfAMountedSecretAreRead(t *testing.T) {
 	folder := t.TempDir()
 	harness.Must(t, os.Mkdir(filepath.Join(folder, "..2026"), 0o700))
 	writeKey(t, filepath.Join(folder, "..2026"), "key", 1)
@@ -227,7 +227,7 @@ func TestMountedSecret(t *testing.T) {
 	}
 }
 
-func TestLoadRefuses(t *testing.T) {
+func TestAFolderWithoutAGoodKeyIsRefused(t *testing.T) {
 	cases := []struct {
 		reason string
 		files  map[string]int

@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestConditions(t *testing.T) {
+func TestWhichTagsAConditionNames(t *testing.T) {
 	for _, test := range []struct {
 		reason          string
 		values          []string

@@ -27,7 +27,7 @@ func operations(t testing.TB) (*openapi3.T, map[string]*openapi.Operation) {
 	return spec, all
 }
 
-func TestParseQuery(t *testing.T) {
+func TestWhichQueriesAreTaken(t *testing.T) {
 	_, all := operations(t)
 	long := strings.Repeat("a", openapi.MaxIDBytes)
 	for _, test := range []struct {
@@ -99,7 +99,7 @@ func TestAStrictOperationRefusesParametersThatItDoesNotHave(t *testing.T) {
 	}
 }
 
-func TestParseQueryPutsInTheContractsDefaults(t *testing.T) {
+func TestAQueryHasTheContractsDefaults(t *testing.T) {
 	_, all := operations(t)
 	for _, id := range []string{"listFindingsV1", "listFindingsV2"} {
 		query, err := all[id].ParseQuery("")
@@ -213,7 +213,7 @@ func TestTimesOfAQueryHaveTheGrammarOfResources(t *testing.T) {
 	}
 }
 
-func TestParsePath(t *testing.T) {
+func TestWhichIDsOfAPathAreTaken(t *testing.T) {
 	_, all := operations(t)
 	for _, test := range []struct {
 		reason, segment, want string
@@ -236,7 +236,7 @@ func TestParsePath(t *testing.T) {
 	}
 }
 
-func TestParseBody(t *testing.T) {
+func TestWhichBodiesAreTaken(t *testing.T) {
 	_, all := operations(t)
 	for _, test := range []struct {
 		reason, id, body string
@@ -277,7 +277,7 @@ func TestParseBody(t *testing.T) {
 }
 
 // The table accepts and rejects the same bodies as a general validator that reads the document itself.
-func TestParseBodyAgreesWithTheContract(t *testing.T) {
+func TestBodiesAreTakenAsTheContractDescribesThem(t *testing.T) {
 	spec, all := operations(t)
 	value := rapid.OneOf(
 		rapid.Just[any]("open"), rapid.Just[any]("muted"), rapid.Just[any]("closed"), rapid.Just[any](""),
@@ -347,7 +347,7 @@ func TestTheBodyOfAnUploadIsReadAsGitHubReadsIt(t *testing.T) {
 	}
 }
 
-func TestCheckContentType(t *testing.T) {
+func TestOnlyJSONInUTF8IsTaken(t *testing.T) {
 	_, all := operations(t)
 	for header, refused := range map[string]bool{
 		"application/json":                   false,

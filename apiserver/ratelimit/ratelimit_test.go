@@ -201,7 +201,7 @@ func TestNoLimitDeclaredIsTheDefault(t *testing.T) {
 	}
 }
 
-func TestSecondsLeft(t *testing.T) {
+func TestNobodyIsToldToWaitForLessThanASecondOrMoreThanAWindow(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		left   time.Duration
@@ -220,7 +220,7 @@ func TestSecondsLeft(t *testing.T) {
 	}
 }
 
-func TestSetHeaders(t *testing.T) {
+func TestADecisionIsToldInHeaders(t *testing.T) {
 	header := http.Header{}
 	Decision{Allowed: true, Limit: 600, Remaining: 599, Reset: 60}.SetHeaders(header)
 	want := http.Header{"X-Ratelimit-Limit": {"600"}, "X-Ratelimit-Remaining": {"599"}, "X-Ratelimit-Reset": {"60"}}

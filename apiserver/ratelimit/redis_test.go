@@ -260,7 +260,7 @@ func TestAClientThatHangsUpIsCountedAndNoSignOfADeadRedis(t *testing.T) {
 	}, patience, interval).Should(BeZero(), "clients that hung up were taken for failures of Redis")
 }
 
-func TestRedisFrozen(t *testing.T) {
+func TestARedisThatFreezesDelaysNobody(t *testing.T) {
 	var log harness.Buffer
 	server, l := sharing(t, Options{Logger: logTo(&log)})
 	harness.Must(t, server.process.Freeze())
@@ -270,7 +270,7 @@ func TestRedisFrozen(t *testing.T) {
 	checkLog(t, &log)
 }
 
-func TestRedisDeadAtStart(t *testing.T) {
+func TestARedisThatIsDeadAtTheStartDelaysNobody(t *testing.T) {
 	server := newRedis(t)
 	var log harness.Buffer
 	l := server.limiter(Options{Logger: logTo(&log)})
@@ -281,7 +281,7 @@ func TestRedisDeadAtStart(t *testing.T) {
 }
 
 // A host that accepts connections but never answers is like a Redis that froze before its first answer.
-func TestRedisMuteAtStart(t *testing.T) {
+func TestARedisThatIsMuteAtTheStartDelaysNobody(t *testing.T) {
 	server := newRedis(t)
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", server.address)
 	harness.Must(t, err)
@@ -292,7 +292,7 @@ func TestRedisMuteAtStart(t *testing.T) {
 	untilShared(t, l)
 }
 
-func TestRedisGoneAndBack(t *testing.T) {
+func TestARedisThatGoesAndComesBackDelaysNobody(t *testing.T) {
 	var log harness.Buffer
 	server, l := sharing(t, Options{Logger: logTo(&log)})
 	server.process.Kill()

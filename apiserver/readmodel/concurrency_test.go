@@ -13,7 +13,7 @@ import (
 )
 
 // An organization that is created and deleted is visible completely or not at all.
-func TestOrganizationComesAndGoes(t *testing.T) {
+func TestAnOrganizationIsVisibleWholeOrNotAtAll(t *testing.T) {
 	g := gomega.NewWithT(t)
 	m, err := New(Options{Source: byHand, Log: logr.Discard()})
 	g.Expect(err).NotTo(gomega.HaveOccurred())

@@ -427,7 +427,7 @@ func drawReviewFilter(t *rapid.T) ReviewFilter {
 	return f
 }
 
-func TestTimeBounds(t *testing.T) {
+func TestABoundIsTheFirstWholeSecondNotBeforeIt(t *testing.T) {
 	parse := func(text string) *time.Time {
 		at, err := time.Parse(time.RFC3339, text)
 		harness.Must(t, err)

@@ -76,7 +76,7 @@ func TestAnOrganizationIsShownOnceAllOfItsRowsAre(t *testing.T) {
 	}
 }
 
-func TestNamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
+func TestANamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, findings, finding("f-1", 10))
 	show(t, m, organizations, organization(acme, acmeNamespace, 11), organization("thief", acmeNamespace, 12))
@@ -93,7 +93,7 @@ func TestNamespaceOfTwoOrganizationsIsShownToNeither(t *testing.T) {
 }
 
 // A reader may load a view just before its namespace changes its owner.
-func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
+func TestAReadersViewNeverShowsAnotherOrganizationsFindings(t *testing.T) {
 	m, _ := newAcme(t)
 	settle(m)
 	before := (*m.visible.Load())[acme]
@@ -106,7 +106,7 @@ func TestViewNeverShowsAnotherOrganizations(t *testing.T) {
 	harness.Same(t, "findings in the view of the organization before", 0, before.snapshot.Load().findings.Len())
 }
 
-func TestApplyShowsTheWriteAtOnce(t *testing.T) {
+func TestAPatchedFindingIsShownAtOnce(t *testing.T) {
 	m, _ := newAcme(t)
 	show(t, m, findings, finding("f-1", 11))
 
@@ -120,7 +120,7 @@ func TestApplyShowsTheWriteAtOnce(t *testing.T) {
 	harness.Same(t, "user status after a watch event of before the patch", openapi.UserStatusMuted, shown(t, m, acme, "f-1").UserStatus)
 }
 
-func TestApplyOfAnOldAnswer(t *testing.T) {
+func TestALateResultOfAPatchOfAFinding(t *testing.T) {
 	m, _ := newAcme(t)
 	show(t, m, findings, finding("f-1", 20))
 	item, err := m.Apply(finding("f-1", 15, muted))
@@ -137,14 +137,14 @@ func TestApplyOfAnOldAnswer(t *testing.T) {
 	}
 }
 
-func TestApplyOutsideOfOrganizations(t *testing.T) {
+func TestAResultOutsideOfOrganizationsIsRefused(t *testing.T) {
 	m, _ := newTestModel(t)
 	if _, err := m.Apply(finding("f-1", 15)); !errors.Is(err, ErrNoOrganization) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestRecreatedFindingReplaces(t *testing.T) {
+func TestAFindingThatIsCreatedAgainReplacesTheDeletedOne(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 11))
 	feed(t, m, findings, finding("f-1", 13, muted, func(f *v1alpha1.Finding) { f.UID = "second" }))
@@ -155,7 +155,7 @@ func TestRecreatedFindingReplaces(t *testing.T) {
 	}
 }
 
-func TestRelistKeepsWhatIsNewer(t *testing.T) {
+func TestAnotherListKeepsWhatIsNewer(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, findings, finding("gone", 11), finding("changed", 12), finding("late", 30))
 	_, err := m.Apply(finding("changed", 31, muted))
@@ -170,7 +170,7 @@ func TestRelistKeepsWhatIsNewer(t *testing.T) {
 }
 
 // After a restore, say: a decision that was lost must not be shown.
-func TestRelistTakesBackWhatWasLost(t *testing.T) {
+func TestAnotherListTakesBackWhatWasLost(t *testing.T) {
 	m, _ := newAcme(t)
 	feed(t, m, findings, finding("f-1", 11), finding("f-1", 30, muted))
 	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-1", 11)}, "40"))
@@ -178,7 +178,7 @@ func TestRelistTakesBackWhatWasLost(t *testing.T) {
 	harness.Same(t, "what the API server has", openapi.UserStatusOpen, shown(t, m, acme, "f-1").UserStatus)
 }
 
-func TestJoin(t *testing.T) {
+func TestAFindingShowsTheNamesOfItsRepositoryAndProject(t *testing.T) {
 	m, _ := newAcme(t)
 	show(t, m, findings, finding("f-1", 11))
 	got := shown(t, m, acme, "f-1")
@@ -224,7 +224,7 @@ func TestNothingIsRenderedAnewForWhatFindingsDoNotShow(t *testing.T) {
 	}
 }
 
-func TestWriteDuringAJoinWins(t *testing.T) {
+func TestAWriteDuringAJoinWins(t *testing.T) {
 	m, _ := newAcme(t)
 	show(t, m, findings, finding("f-1", 11))
 	feed(t, m, projects, project("api", 6))
@@ -243,7 +243,7 @@ func TestWriteDuringAJoinWins(t *testing.T) {
 	}
 }
 
-func TestUpdatedAt(t *testing.T) {
+func TestTheLastChangeOfAFindingIsWhatItsStatusAndFieldsTell(t *testing.T) {
 	m, clock := newTestModel(t)
 	observed := func(generation int64, second int) func(*v1alpha1.Finding) {
 		return func(f *v1alpha1.Finding) {
@@ -306,7 +306,7 @@ func TestHeldObjectsAreTrimmed(t *testing.T) {
 }
 
 // An organization's user can change a repository once per second, or let a script do it.
-func TestReadyAlthoughARepositoryKeepsChanging(t *testing.T) {
+func TestAModelGetsReadyAlthoughARepositoryKeepsChanging(t *testing.T) {
 	m, _ := newTestModel(t)
 	lists := map[kind][]metav1.Object{
 		organizations: {organization(acme, acmeNamespace, 1)}, repositories: {repository("shop", 9)},
@@ -343,7 +343,7 @@ func movedRepository(name string, version int) *v1alpha1.Repository {
 	return r
 }
 
-func TestReadyWhenListedAndJoined(t *testing.T) {
+func TestAModelIsReadyOnceAllIsListedAndJoined(t *testing.T) {
 	m, _ := newTestModel(t)
 	lists := map[kind][]metav1.Object{
 		organizations: {organization(acme, acmeNamespace, 10)}, projects: {project("api", 9)}, findings: {finding("f-1", 11)},

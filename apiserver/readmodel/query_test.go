@@ -306,7 +306,7 @@ func drawWrite(t *rapid.T, m *Model, held map[string]*v1alpha1.Finding, rv int) 
 }
 
 // Whatever is written between the pages, unchanged rows are returned exactly once, and in order.
-func TestWalkRepeatsAndHidesNothing(t *testing.T) {
+func TestAListRepeatsNothingAndHidesNothingThatStays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m, _ := newAcme(t)
 		rv := 10
@@ -360,7 +360,7 @@ func TestAbsentValueComesBeforeAll(t *testing.T) {
 	}
 }
 
-func TestDefaults(t *testing.T) {
+func TestByDefaultTheNewestFindingComesFirst(t *testing.T) {
 	page := listFindings(findingIndex(
 		testItem("old", "2026-03-01T12:00:00Z", "2026-03-01T12:00:02Z", ""),
 		testItem("new", "2026-03-01T12:00:01Z", "2026-03-01T12:00:01Z", ""),

@@ -116,7 +116,7 @@ func TestAnIssueIsShownBeforeTheWatchReportsIt(t *testing.T) {
 }
 
 // A counter that the controller records advances updated_at, although the generation stays.
-func TestUpdatedAtOfAReview(t *testing.T) {
+func TestACountThatIsRecordedIsAChangeOfItsReview(t *testing.T) {
 	m := newReviewModel(t)
 	recorded := review("r-1", 6)
 	at := v1alpha1.NewTime(epoch.Add(time.Hour))
@@ -144,7 +144,7 @@ func delivery(name string, rv int) *v1alpha1.WebhookDelivery {
 	}
 }
 
-func TestWebhookDelivery(t *testing.T) {
+func TestADeliveryIsHeldInItsNewestState(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, webhookDeliveries, delivery("d-1", 5))
 	show(t, m, organizations, organization(acme, acmeNamespace, 6), organization("other", "org-other", 7))
@@ -238,7 +238,7 @@ func TestMemoryOfWhatIsGoneIsGivenBack(t *testing.T) {
 }
 
 // Rows rendered for one organization are not shown to the next owner of its namespace.
-func TestNamespaceThatChangesHandsDuringAJoin(t *testing.T) {
+func TestRowsOfAJoinAreNotShownToTheNextOwnerOfTheirNamespace(t *testing.T) {
 	m := newReviewModel(t)
 	show(t, m, findings, finding("f-1", 6))
 	feed(t, m, projects, project("api", 7))

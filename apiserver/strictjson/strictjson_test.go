@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-func TestObject(t *testing.T) {
+func TestOnlyOneObjectWithoutRepeatedNamesIsRead(t *testing.T) {
 	for _, test := range []struct {
 		reason  string
 		content string

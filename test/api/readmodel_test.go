@@ -41,7 +41,7 @@ func runModel(t *testing.T, f *faults) *readmodel.Model {
 
 // While findings are created, changed, deleted and recreated, connections break, watches expire and lists fail.
 // Afterwards the model holds the same objects as the API server, in the same versions.
-func TestModelConverges(t *testing.T) {
+func TestTheReadModelConvergesThroughFaults(t *testing.T) {
 	t.Parallel() // it mostly waits
 	g := NewWithT(t)
 	namespace := env.Organization(t, "converges")
