@@ -167,7 +167,7 @@ func TestAnAddressWithoutAPageLeadsOn(t *testing.T) {
 	}
 	// A form that is shown again has the address to which it was sent.
 	for path, page := range map[string]string{
-		"/console/reviews/rv-1/issues/i-1?severity=high": "/console/reviews/rv-1?severity=high#i-1",
+		"/console/reviews/rv-1/issues/i-1?severity=high": "/console/reviews/rv-1?severity=high#issue-i-1",
 		"/console/operations/_new?severity=high":         "/console/findings?severity=high",
 	} {
 		harness.Same(t, path+" leads to", page, v.asks(path, nil).Header.Get("Location"))

@@ -151,7 +151,7 @@ func TestGroupsHaveTheirCountsAndAreOpenedOnDemand(t *testing.T) {
 	p.presses("j", "m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"))
 	p.presses(kb.Enter)
-	p.reads("#f-low .state", "muted")
+	p.reads("#finding-f-low .state", "muted")
 	p.clicks(".groups li:nth-child(3) summary")
 	p.presses("x") // about no row that nobody sees
 	p.sees("!document.querySelector('.row :checked')")
@@ -182,7 +182,9 @@ func TestTheListScrollsThroughAllRowsWithNoneTwice(t *testing.T) {
 	o := newOrganization(t)
 	p := loggedIn(t, o.key("ada"))
 	p.goes("/console/findings")
-	o.has(some(n)...)
+	findings := some(n)
+	findings[0].Mutate(func(f *v1alpha1.Finding) { f.Name = "main" }) // like a part of the page
+	o.has(findings...)
 	p.reads(".news", "100 or more new findings, show")
 	p.loads("/console/findings", 150_000)
 	p.scrollsThrough(n)
@@ -212,7 +214,7 @@ func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
 	t.Parallel()
 	o := newOrganization(t)
 	o.has(some(3)...)
-	o.has(builder.Finding("f-decided").Title("Decided already").DetectedAt(found.Add(24*time.Hour)).
+	o.has(builder.Finding("decision").Title("Decided already").DetectedAt(found.Add(24*time.Hour)).
 		Triage(v1alpha1.UserStatusActive, "Looked at it."))
 	p := loggedIn(t, o.key("ada"))
 	p.goes("/console/findings")
@@ -226,20 +228,20 @@ func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
 	p.barriers("a decision that lacks its reason")
 	p.do(chromedp.SetValue("#one-reason", "used-in-tests"), chromedp.SendKeys("#one-comments", "A fixture."))
 	p.presses(kb.Enter)
-	p.reads("#f-decided .state", "muted", "apikey/ada")
-	if got := o.finding("f-decided").Spec.Triage; got.Reason != v1alpha1.DecisionUsedInTests || got.Comments != "A fixture." || got.By != "apikey/ada" {
+	p.reads("#finding-decision .state", "muted", "apikey/ada")
+	if got := o.finding("decision").Spec.Triage; got.Reason != v1alpha1.DecisionUsedInTests || got.Comments != "A fixture." || got.By != "apikey/ada" {
 		t.Errorf("the decision is %+v", got)
 	}
 	p.presses("u")
 	p.reads("#messages", "Undone")
-	p.reads("#f-decided .state", "confirmed")
-	if got := o.finding("f-decided").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "Looked at it." || got.Reason != "" {
+	p.reads("#finding-decision .state", "confirmed")
+	if got := o.finding("decision").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "Looked at it." || got.Reason != "" {
 		t.Errorf("undone, the decision is %+v", got)
 	}
 	p.presses("j", "c")
-	p.reads("#f-0002 .state", "confirmed")
+	p.reads("#finding-f-0002 .state", "confirmed")
 	p.presses("o")
-	p.reads("#f-0002 .state", "open")
+	p.reads("#finding-f-0002 .state", "open")
 }
 
 // requiresReasons makes the organization require a reason for muting, and waits until the person's list
@@ -261,7 +263,7 @@ func TestADecisionTakesNothingFromTheOneAboutAnotherFinding(t *testing.T) {
 	o, p := withFindings(t, some(3)...)
 	p.goes("/console/findings")
 	p.presses("c")
-	p.sees("document.activeElement.closest('.row')?.id === 'f-0002'")
+	p.sees("document.activeElement.closest('.row')?.id === 'finding-f-0002'")
 	p.presses("m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"), chromedp.SetValue("#one-until", "2099-05-04"), chromedp.SendKeys("#one-comments", "Of another."))
 	p.do(chromedp.SetValue("#one-until", "2001-05-04"))
@@ -272,20 +274,20 @@ func TestADecisionTakesNothingFromTheOneAboutAnotherFinding(t *testing.T) {
 	p.presses("j", "m", "m")
 	p.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === ''")
 	p.presses(kb.Enter)
-	p.reads("#f-0001 .state", "muted")
+	p.reads("#finding-f-0001 .state", "muted")
 	p.presses("k", "c", "u")
 	p.reads("#messages", "Undone")
-	p.reads("#f-0002 .state", "open")
+	p.reads("#finding-f-0002 .state", "open")
 	for name, want := range map[string]v1alpha1.UserStatus{"f-0000": v1alpha1.UserStatusOpen, "f-0001": v1alpha1.UserStatusMuted, "f-0002": v1alpha1.UserStatusOpen} {
 		if got := o.finding(name).Spec.Triage; got.UserStatus != want || got.Reason != "" || got.ExpiresAt != nil || got.Comments != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	p.do(chromedp.Focus("#f-0001 input"))
+	p.do(chromedp.Focus("#finding-f-0001 input"))
 	p.presses("m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"), chromedp.SetValue("#one-until", "2099-05-04"))
 	p.presses(kb.Enter)
-	p.sees("document.querySelector('#f-0001').dataset.reason === 'duplicate'")
+	p.sees("document.querySelector('#finding-f-0001').dataset.reason === 'duplicate'")
 	p.presses("m")
 	p.do(chromedp.SendKeys("#one-comments", "Still."))
 	p.presses(kb.Enter)
@@ -311,12 +313,12 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p.clicks("#panel .decide button")
 	p.reads("#panel", "Muted by apikey/ada")
 	p.presses("u", "u")
-	p.reads("#f-0001 .state", "open")
+	p.reads("#finding-f-0001 .state", "open")
 	p.reads("#panel", "Undecided: no person has decided")
 	p.sees("!document.querySelector('#panel .news-of')") // one's own decisions are not shown as news
 	p.holdsThose(`at.endsWith("/f-0000")`)
 	p.presses("c", "j")
-	p.reads("#f-0001 .state", "confirmed", "apikey/ada") // the answer comes before the page of the next finding
+	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada") // the answer comes before the page of the next finding
 	p.sees("document.querySelector('#panel').ariaBusy === 'true'")
 	p.evaluates("release()", nil)
 	p.reads("#panel h1", "Finding number 0")
@@ -371,10 +373,10 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	beside.clicks("#panel .decide summary")
 	beside.do(chromedp.SetValue("#this-status", "muted"), chromedp.SetValue("#this-comments", "Typed."))
 	faster.presses("j", "c")
-	faster.reads("#f-0000 .state", "confirmed", "apikey/bob")
+	faster.reads("#finding-f-0000 .state", "confirmed", "apikey/bob")
 	p.presses("j", "o")
 	p.reads("#messages", "apikey/bob was faster")
-	p.reads("#f-0000 .state", "confirmed", "apikey/bob")
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/bob")
 	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.By != "apikey/bob" {
 		t.Errorf("the decision is %+v", got)
 	}
@@ -519,7 +521,7 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 	p.sees("!" + mayLeave)
 	p.evaluates("release()", nil)
 	p.sees("answered === 2 && " + mayLeave)
-	p.reads("#f-0001 .state", "muted", "apikey/bob")
+	p.reads("#finding-f-0001 .state", "muted", "apikey/bob")
 	p.reads("#messages .wrong", "Finding number 1", "apikey/bob was faster")
 	if got := o.finding("f-0001").Spec.Triage; got.UserStatus != v1alpha1.UserStatusMuted || got.By != "apikey/bob" {
 		t.Errorf("the decision is %+v", got)
@@ -531,26 +533,26 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 	p.sees("answered === 1 && " + mayLeave)
 	p.presses(kb.Enter)
 	p.sees("answered === 2 && " + mayLeave)
-	p.reads("#f-0000 .state", "muted", "apikey/ada")
-	p.clicks("#f-0000 .what a")
+	p.reads("#finding-f-0000 .state", "muted", "apikey/ada")
+	p.clicks("#finding-f-0000 .what a")
 	p.clicks("#panel .decide summary")
 	p.holds()
 	p.presses("c") // the panel's form shows the decision before
 	p.clicks("#panel .decide button")
 	p.evaluates("release()", nil)
 	p.sees("answered === 2 && " + mayLeave)
-	p.reads("#f-0000 .state", "muted", "apikey/ada")
+	p.reads("#finding-f-0000 .state", "muted", "apikey/ada")
 	p.presses(kb.Escape)
 	p.holds()
 	p.evaluates("void (AbortSignal.timeout = () => AbortSignal.abort(new DOMException('', 'TimeoutError')))", nil)
 	p.presses("c", "m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"))
 	p.presses(kb.Enter)
-	p.reads("#f-0000 .state", "muted")
+	p.reads("#finding-f-0000 .state", "muted")
 	p.evaluates("release()", nil)
 	p.sees("answered === 2 && " + mayLeave)
 	p.reads("#messages .wrong:last-child", "Finding number 0", "The service did not answer. Load the page again")
-	p.reads("#f-0000 .state .is-muted", "muted")
+	p.reads("#finding-f-0000 .state .is-muted", "muted")
 	p.goes("/console/findings")
 	p.evaluates(`((send) => {
 		window.lost = 0;
@@ -569,12 +571,12 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 	p.sees("window.lost === 1 && " + mayLeave) // who leaves loses no decision: it is only looked up
 	p.reads("#messages .wrong", "Finding number 0", "The service did not answer. Load the page again")
 	p.evaluates("release()", nil)
-	p.reads("#f-0000 .state", "confirmed", "apikey/ada") // it is stored all the same
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada") // it is stored all the same
 	p.evaluates("document.querySelector('#messages .wrong').remove()", nil)
 	p.presses("o")
 	p.sees("window.lost === 2")
 	p.reads("#messages .wrong", "Finding number 0", "The service did not answer. Load the page again")
-	p.reads("#f-0000 .state", "open") // a proxy has answered
+	p.reads("#finding-f-0000 .state", "open") // a proxy has answered
 }
 
 func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {
@@ -583,37 +585,37 @@ func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {
 	faster := newVisitor(t)
 	p.goes("/console/findings")
 	p.presses("j", "c", "j", "c")
-	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
 	faster.logsIn(o.key("bob"))
 	faster.asks("/console/findings/f-0000", mute(faster.token()))
 	p.presses("u")
 	p.reads("#messages .wrong", "Finding number 0", "apikey/bob was faster")
 	p.presses("u")
 	p.reads("#messages", "Undone: Finding number 1.")
-	p.reads("#f-0001 .state", "open")
-	p.reads("#f-0000 .state", "muted", "apikey/bob")
+	p.reads("#finding-f-0001 .state", "open")
+	p.reads("#finding-f-0000 .state", "muted", "apikey/bob")
 	p.presses("k", "c", "j", "c")
-	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
 	o.requiresReasons(loggedIn(t, o.key("eve")))
 	p.presses("u") // it was muted without a reason
 	p.reads("#messages .wrong:last-child", "Finding number 0", "reason")
 	p.presses("u")
-	p.reads("#f-0001 .state", "open")
-	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0001 .state", "open")
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
 	p.presses("k", "c", "j", "c", "u")
 	p.reads("#messages", "Nothing was undone: Finding number 0. It was decided so already.")
-	p.reads("#f-0001 .state", "confirmed", "apikey/ada") // it was not the last one
+	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada") // it was not the last one
 	faster.asks("/console/findings/f-0000", url.Values{"token": {faster.token()}, "user_status": {"open"}})
 	p.presses("o", "u")
 	p.reads("#messages", "Nothing was undone: Finding number 0. The decision was not stored.")
-	p.reads("#f-0001 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada")
 	p.presses("k", "o")
 	p.sees(`(window.undoes = document.querySelector("#messages .message:last-child button"))?.textContent === "Undo (u)"`)
 	p.presses("j", "c")
-	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
 	p.evaluates("undoes.click()", nil) // of the message about the other
 	p.reads("#messages", "Undone: Finding number 1.")
-	p.reads("#f-0001 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada")
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
@@ -638,8 +640,8 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	p.logsIn(o.key("ada", v1alpha1.Scopes()...))
 	p.reads("#panel", "SQL injection")
 	p.sees("location.search === '?severity=low' && location.hash === '#f-shown'")
-	p.sees("document.querySelector('.row.at')?.id === 'f-shown'") // keys are about what one sees
-	p.do(chromedp.Focus("#f-like input"))
+	p.sees("document.querySelector('.row.at')?.id === 'finding-f-shown'") // keys are about what one sees
+	p.do(chromedp.Focus("#finding-f-like input"))
 	p.presses("c")
 	p.reads("#messages .wrong", "Nothing was decided", "the finding beside the list is another one")
 	p.goes("/console/findings")
@@ -663,7 +665,7 @@ func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
 	p.goes("/console/findings#f-shown")
 	p.reads("#panel", "SQL injection")
 	p.evaluates(`document.querySelector('.facet a[href*="severity=low"]').click()`, nil)
-	p.sees("location.search === '?severity=low' && location.hash === '#f-shown' && document.querySelector('.row.at')?.id === 'f-shown'")
+	p.sees("location.search === '?severity=low' && location.hash === '#f-shown' && document.querySelector('.row.at')?.id === 'finding-f-shown'")
 	p.evaluates(`((send) => {
 		window.fetch = (at, request) => { window.asked ||= at.endsWith("/main"); return send(at, request); };
 		window.addEventListener("hashchange", () => { window.skipped = true; });
@@ -767,7 +769,7 @@ func TestASelectionStaysWithTheRowsThatAreStillListed(t *testing.T) {
 	p.clicks(`.facet a[href*="tool=gosec"]`)
 	p.reads("#messages", "1 selected finding is not shown any more and no longer selected.")
 	p.reads("#selected", "1 selected")
-	p.sees("document.querySelector('#f-0000 input').checked && document.querySelector('#many-comments').value === 'typed'")
+	p.sees("document.querySelector('#finding-f-0000 input').checked && document.querySelector('#many-comments').value === 'typed'")
 	p.clicks(`input[name="all"]`)
 	p.clicks(`.facet a[href*="severity=medium"]`)
 	p.reads("#messages", "What matched before is no longer selected.")

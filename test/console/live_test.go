@@ -36,24 +36,24 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	var before, after []string
 	p.evaluates(places, &before)
 	o.decides(bob, "f-0001", `{"user_status":"muted"}`)
-	p.reads("#f-0001.changed .age", "changed")
-	p.reads("#f-0001 .state", "open")
+	p.reads("#finding-f-0001.changed .age", "changed")
+	p.reads("#finding-f-0001 .state", "open")
 	p.evaluates(places, &after)
 	if !slices.Equal(before, after) {
 		t.Errorf("rows moved from %q to %q", before, after)
 	}
 	p.barriers("the list with a mark")
-	p.clicks("#f-0001 .news-of")
-	p.reads("#f-0001 .state", "muted", "apikey/bob")
-	p.sees("document.activeElement.closest('.row')?.id === 'f-0001'")
+	p.clicks("#finding-f-0001 .news-of")
+	p.reads("#finding-f-0001 .state", "muted", "apikey/bob")
+	p.sees("document.activeElement.closest('.row')?.id === 'finding-f-0001'")
 	// A person's own decisions, and what the service writes because of them, are not shown as news; other people's
 	// are, even afterwards.
 	p.presses("j", "c")
-	p.reads("#f-0000 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
 	o.decides(bob, "f-0002", `{"comments":"Look at this."}`)
-	p.sees("document.querySelector('#f-0002.changed')")
-	p.sees("!document.querySelector('#f-0000.changed, #f-0001.changed')")
-	p.clicks("#f-0001 .what a")
+	p.sees("document.querySelector('#finding-f-0002.changed')")
+	p.sees("!document.querySelector('#finding-f-0000.changed, #finding-f-0001.changed')")
+	p.clicks("#finding-f-0001 .what a")
 	p.clicks("#panel .decide summary")
 	p.do(chromedp.SendKeys("#this-comments", "Half a thought"))
 	o.decides(bob, "f-0001", `{"user_status":"active"}`)
@@ -83,9 +83,9 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	o.has(builder.Finding("f-new").Title("The newest").DetectedAt(found.Add(24 * time.Hour)))
 	p.reads(".news", "2 new findings, show")
 	p.reads(".total", "6 findings")
-	p.sees("document.querySelector('.row').id === 'f-0003'")
+	p.sees("document.querySelector('.row').id === 'finding-f-0003'")
 	p.clicks(".news a")
-	p.sees("document.querySelector('.row').id === 'f-new' && !document.querySelector('.news')")
+	p.sees("document.querySelector('.row').id === 'finding-f-new' && !document.querySelector('.news')")
 	q := loggedIn(t, bob)
 	q.goes("/console/findings?group=severity&tool=gosec")
 	q.reads(".total", "2 findings")
@@ -103,12 +103,12 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	next.reads(".news", "2 new findings, show") // although they are not on this page
 	next.clicks(".news a")
 	next.reads(".total", "8 findings")
-	p.clicks("#f-0003 input[name=id]")
+	p.clicks("#finding-f-0003 input[name=id]")
 	p.reads("#selected", "1 selected")
 	harness.Must(t, env.Client.Delete(t.Context(), o.finding("f-0003")))
-	p.reads("#f-0003 .age", "removed")
-	p.clicks("#f-0003 .news-of")
-	p.sees("!document.getElementById('f-0003') && !document.querySelector('.selection.used')")
+	p.reads("#finding-f-0003 .age", "removed")
+	p.clicks("#finding-f-0003 .news-of")
+	p.sees("!document.getElementById('finding-f-0003') && !document.querySelector('.selection.used')")
 	p.reads(".total", "7 findings")
 }
 
@@ -149,9 +149,9 @@ func TestOnlySomeOfTheRowsThatARescanChangesAreLookedAt(t *testing.T) {
 			};
 			for (let i = 0; i < 99; i++) {
 				const copy = row.cloneNode(true);
-				copy.id = "f-copy-" + i;
+				copy.id = "finding-f-copy-" + i;
 				row.after(copy);
-				const data = JSON.stringify({ change: "updated", id: copy.id, status: "open", user_status: "open", updated_at: "" });
+				const data = JSON.stringify({ change: "updated", id: "f-copy-" + i, status: "open", user_status: "open", updated_at: "" });
 				stream.dispatchEvent(new MessageEvent("finding", { data }));
 			}
 			const data = JSON.stringify({ change: "created", id: "f-none" });
@@ -194,10 +194,10 @@ func TestWhatMayHaveChangedInAGapIsMarked(t *testing.T) {
 	p.reads("#panel h1", "Finding number 0")
 	p.evaluates(`((row, another) => {
 		const further = row.cloneNode(true);
-		further.id = "f-further";
+		further.id = "finding-f-further";
 		row.after(further);
 		another.textContent = "What a rescan has worded anew";
-	})(document.querySelector(".row"), document.querySelector("#f-0001 .what a"))`, nil)
+	})(document.querySelector(".row"), document.querySelector("#finding-f-0001 .what a"))`, nil)
 	p.evaluates(`((send) => {
 		window.fetch = (at, request) => {
 			if (at === "/console/findings/f-0000" && !window.refused) {
@@ -210,14 +210,14 @@ func TestWhatMayHaveChangedInAGapIsMarked(t *testing.T) {
 	})(window.fetch)`, nil)
 	o.decides(bob, "f-0000", `{"user_status":"muted"}`)
 	p.evaluates("void stream.dispatchEvent(new MessageEvent('reset'))", nil)
-	p.reads("#f-0000.changed .age", "changed")
-	p.reads("#f-0001.changed .age", "changed")
+	p.reads("#finding-f-0000.changed .age", "changed")
+	p.reads("#finding-f-0001.changed .age", "changed")
 	p.reads(".news", "Some rows may have changed, show")
 	p.sees("window.refused")
 	p.tells("created", "f-none")
 	p.reads("#panel .news-of", "changed")
 	p.clicks(".news a")
-	p.sees("!document.querySelector('.news, #f-further')")
+	p.sees("!document.querySelector('.news, #finding-f-further')")
 }
 
 // tells dispatches a change of a finding in the stream that the test holds.
@@ -235,7 +235,7 @@ func TestRowsThatComeAfterAGapAreNotInDoubt(t *testing.T) {
 	p.evaluates(`((row) => {
 		stream.dispatchEvent(new MessageEvent("reset"));
 		const next = row.cloneNode(true);
-		next.id = "f-next";
+		next.id = "finding-f-next";
 		row.after(next);
 	})(document.querySelector(".row"))`, nil)
 	o.has(builder.Finding("f-new").DetectedAt(found.Add(24 * time.Hour)))
@@ -260,7 +260,7 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 			await released;
 			return new Response(text);
 		};
-		const { dataset } = document.querySelector("#f-0000"); // as another replica has shown it
+		const { dataset } = document.querySelector("#finding-f-0000"); // as another replica has shown it
 		dataset.seen = "what is not known here";
 		dataset.updated = "9999-01-01T00:00:00Z";
 	})(window.fetch)`, nil)
@@ -268,24 +268,24 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 	p.tells("created", "f-none")
 	p.sees("window.asked")
 	p.presses("j", "j", "c")
-	p.reads("#f-0001 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada")
 	p.evaluates("release()", nil)
-	p.reads("#f-0002 .age", "changed")
-	p.sees("!document.querySelector('#f-0000.changed, #f-0001.changed')")
+	p.reads("#finding-f-0002 .age", "changed")
+	p.sees("!document.querySelector('#finding-f-0000.changed, #finding-f-0001.changed')")
 
 	p.holdsThose(posts)
 	p.presses("o")
 	p.clicks(".facet a[href*='tool=semgrep']")
-	p.sees("!document.querySelector('#f-0000')")
-	p.reads("#f-0001 .state", "confirmed")
+	p.sees("!document.querySelector('#finding-f-0000')")
+	p.reads("#finding-f-0001 .state", "confirmed")
 	p.evaluates("release()", nil)
 	p.reads("#messages", "Decided: Finding number 1.")
-	p.reads("#f-0001 .state", "open")
+	p.reads("#finding-f-0001 .state", "open")
 
 	// The answer of a replica that has not observed a change yet proves nothing about it.
 	p.evaluates(`void stream.dispatchEvent(new MessageEvent("finding", { data: JSON.stringify(
 		{ change: "updated", id: "f-0001", status: "open", user_status: "open", updated_at: "9999-01-01T00:00:00Z" }) }))`, nil)
-	p.reads("#f-0001 .age", "changed")
+	p.reads("#finding-f-0001 .age", "changed")
 }
 
 // An event about a change and the check after a gap may find it at the same time.
@@ -316,7 +316,7 @@ func TestTheFindingInThePanelIsMarkedOnce(t *testing.T) {
 	o.has(builder.Finding("f-new").DetectedAt(found.Add(24 * time.Hour)))
 	p.tells("created", "f-new")
 	p.tells("removed", "f-0001")
-	p.reads("#f-0001 .age", "removed")
+	p.reads("#finding-f-0001 .age", "removed")
 	p.reads(".news", "1 new finding")
 	p.sees("document.querySelectorAll('#panel .news-of').length === 1")
 }
@@ -354,7 +354,7 @@ func TestAPageSaysWhyThereIsNoAnswer(t *testing.T) {
 		{"Promise.reject(new TypeError('Failed to fetch'))", "The service cannot be reached. What is shown is as it was; try again."},
 	} {
 		p.evaluates("void (window.fetch = (at, request) => "+row.fetched+")", nil)
-		p.clicks("#f-0000 .what a")
+		p.clicks("#finding-f-0000 .what a")
 		p.reads("#messages .wrong:last-child", row.words)
 	}
 	p.sees(`document.querySelector("#data-age").checkVisibility()`)

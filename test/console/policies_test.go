@@ -81,8 +81,8 @@ func TestAListBecomesARuleThatIsPreviewedAppliedAndStopped(t *testing.T) {
 	p.sees(`!!document.querySelector(".facet") && !document.querySelector('[aria-labelledby="facet-policy"]')`)
 
 	p.goes("/console/findings")
-	p.clicks(`#f-0001 input[name="id"]`)
-	p.clicks(`#f-0003 input[name="id"]`)
+	p.clicks(`#finding-f-0001 input[name="id"]`)
+	p.clicks(`#finding-f-0003 input[name="id"]`)
 	p.clicks(`button[formaction="/console/policies/_new"]`)
 	p.sees(`document.querySelector("#match")?.value.includes("finding.tool == 'semgrep'") && !document.querySelector("#match").value.includes("severity")`)
 	p.sees(`((form) => [1, 2].map(() => form.dispatchEvent(new SubmitEvent("submit", { cancelable: true }))).join() === "true,false")(document.querySelector(".draft"))`)

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/reviews"
 	"github.com/appsec-dev/findings-operator/client"
 )
 
@@ -114,7 +114,7 @@ func readSubject(ctx context.Context, v *page.Visit, d client.WebhookDelivery) (
 	}
 	s.Title = cmp.Or(found.title(), s.Title)
 	if d.SubjectKind == "ReviewIssue" && found.ReviewID != "" {
-		s.Page = page.Of(kinds["Review"].page, found.ReviewID) + "#" + url.PathEscape(d.SubjectId)
+		s.Page = page.Of(kinds["Review"].page, found.ReviewID) + "#" + reviews.Anchor(d.SubjectId)
 	}
 	return s, err
 }

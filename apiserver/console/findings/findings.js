@@ -3,7 +3,7 @@ import { ask, edits, fill, fragment, message, offer, report, say, submitted, typ
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { beginListing } from "./live.js";
 import { about, follow, open, openAgain, openRow, panel, shut, makeShownCurrent } from "./panel.js";
-import { more, results, rowOf, makeCurrent, currentRow, titleOf, walk, watchEnd } from "./rows.js";
+import { idOf, more, results, rowOf, makeCurrent, currentRow, titleOf, walk, watchEnd } from "./rows.js";
 
 /** @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
 function find(selector, type) {
@@ -156,12 +156,12 @@ function decideBy(status) {
     return;
   }
   const row = currentRow();
-  if (about() && about() !== row?.id) {
+  if (about() && about() !== (row && idOf(row))) {
     const why = "keys decide about a row, and the finding beside the list is another one";
     message(`Nothing was decided: ${why}. Close it, or decide in its form.`, { wrong: true });
   } else if (!row) walk(1);
   else if (status === "muted") askWhy(row);
-  else decide(row.id, new URLSearchParams({ user_status: status }), basisOf(row.id, row.dataset.seen));
+  else decide(idOf(row), new URLSearchParams({ user_status: status }), basisOf(idOf(row), row.dataset.seen));
 }
 
 /** Asks for the reason, the end and the comment. The form begins with those in force, and with what was typed before a
@@ -172,17 +172,17 @@ function askWhy(row) {
   const form = dialog?.querySelector("form");
   if (!dialog || !form) return;
   form.querySelector(".missing")?.replaceChildren();
-  const basis = basisOf(row.id, row.dataset.seen);
+  const basis = basisOf(idOf(row), row.dataset.seen);
   const { reason = "", until = "" } = row.dataset;
-  find("#decision-title", HTMLHeadingElement)?.replaceChildren(`Decide: ${titleOf(row)?.textContent ?? row.id}`);
+  find("#decision-title", HTMLHeadingElement)?.replaceChildren(`Decide: ${titleOf(row)?.textContent ?? idOf(row)}`);
   offer(form, new URLSearchParams({ user_status: "muted", reason, until, comments: "" }));
-  fill(form, refused(row.id) ?? new URLSearchParams());
+  fill(form, refused(idOf(row)) ?? new URLSearchParams());
   dialog.returnValue = "";
   dialog.onclose = () => {
     if (dialog.returnValue !== "decide") return;
     const fields = submitted(form);
     if (!fields.get("comments")) fields.delete("comments");
-    decide(row.id, fields, basis, { typed: typedIn(form), again: (now) => askWhy(now ?? row) });
+    decide(idOf(row), fields, basis, { typed: typedIn(form), again: (now) => askWhy(now ?? row) });
   };
   dialog.showModal();
   // Not the reason: pressing the same key again would choose one by its first letter.
@@ -223,7 +223,7 @@ function showSelection() {
  * message says what is no longer selected.
  * @param {() => void} change */
 function keepSelection(change) {
-  const chosen = [...results.querySelectorAll('.row input[name="id"]:checked')].map((box) => box.closest(".row")?.id ?? "");
+  const chosen = [...results.querySelectorAll('.row:has(input[name="id"]:checked)')].map(idOf);
   const all = results.querySelector('input[name="all"]:checked') !== null;
   const form = find("#selection", HTMLFormElement);
   const typed = form && edits(form);

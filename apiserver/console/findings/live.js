@@ -3,7 +3,7 @@
 import { answered, live, throttled } from "../ui/live.js";
 import { askFragment, button, Refusal, report, say, scarceFor } from "../ui/ui.js";
 import { markShown, shownId } from "./panel.js";
-import { freshRow, isOlder, replaceRow, results, rowOf, titleOf } from "./rows.js";
+import { freshRow, idOf, isOlder, replaceRow, results, rowOf, titleOf } from "./rows.js";
 
 /** @typedef {import("../ui/live.js").Change} Change */
 
@@ -76,8 +76,8 @@ function takeAway(row) {
 /** @param {HTMLElement} row */
 async function reload(row) {
   try {
-    replaceRow(row, await freshRow(row.id));
-    const now = rowOf(row.id);
+    replaceRow(row, await freshRow(idOf(row)));
+    const now = rowOf(idOf(row));
     if (now) titleOf(now)?.focus({ preventScroll: true });
   } catch (error) {
     if (error instanceof Refusal && error.status === 404) takeAway(row);
@@ -123,7 +123,7 @@ async function isUpToDate(row, change) {
   compared++;
   setTimeout(() => compared--, 60_000);
   try {
-    const now = await freshRow(row.id);
+    const now = await freshRow(idOf(row));
     if ((now.dataset.updated ?? "") < (change.updated_at ?? "")) return false;
     if (now.dataset.seen !== row.dataset.seen || words(now) !== words(row)) return false;
     row.dataset.updated = now.dataset.updated;
@@ -187,12 +187,12 @@ async function countNew(at, now, createdBefore) {
   const page = isHere ? now : await newest(at);
   if (addressOfList() !== at) return;
   const rows = [...page.querySelectorAll(".row")];
-  const ids = new Set(rows.map((row) => row.id));
+  const ids = new Set(rows.map(idOf));
   const missing = createdBefore.filter((id) => !ids.has(id));
   if (missing.some((id) => !missed.has(id))) countSoon(); // the replica that answered may lag
   for (const id of missing) if (missed.has(id)) created.delete(id);
   missed = new Set(missing);
-  const n = rows.filter((row) => created.has(row.id) && !rowOf(row.id)).length;
+  const n = rows.filter((row) => created.has(idOf(row)) && !rowOf(idOf(row))).length;
   showNews(n, n > 0 && n === rows.length && page.querySelector("[data-next]") !== null, mayBeOutdated());
 }
 
@@ -220,7 +220,7 @@ async function newest(at) {
  * @param {HTMLElement} now @param {Set<Element>} rowsBefore The rows that were shown when it was requested.
  * @param {boolean} current Whether no changes were missed since the request. */
 function compare(now, rowsBefore, current) {
-  const row = rowOf(now.id);
+  const row = rowOf(idOf(now));
   if (!row || !rowsBefore.has(row) || isOlder(now, row)) return;
   const doubted = unsure.has(row);
   if (current) unsure.delete(row);

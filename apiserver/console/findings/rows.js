@@ -21,11 +21,14 @@ export function makeCurrent(row) {
 /** @param {Element} row @returns {HTMLElement | null} */
 export const titleOf = (row) => row.querySelector("[data-panel]");
 
+/** What comes before a finding's id in that of its row. Without it, a finding could be named like a part of the page. */
+const rowPrefix = "finding-";
+
 /** @param {string} id The id of a finding. @returns {HTMLElement | null} */
-export function rowOf(id) {
-  const row = document.getElementById(id);
-  return row?.classList.contains("row") ? row : null;
-}
+export const rowOf = (id) => document.getElementById(rowPrefix + id);
+
+/** @param {Element} row @returns The id of its finding. */
+export const idOf = (row) => row.id.slice(rowPrefix.length);
 
 /** Moves to the next or previous row, or to the first one if there is no current row. Reports whether there is one.
  * @param {1 | -1} step */

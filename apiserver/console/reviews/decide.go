@@ -39,8 +39,11 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 // address; a reload or a login requests it with GET.
 func showIssue(_ context.Context, v *page.Visit) (page.Response, error) {
 	view, err := viewOf(v)
-	return page.SeeOther(page.Address(v.Resource(listPath), view) + "#" + url.PathEscape(v.Path("issue"))), err
+	return page.SeeOther(page.Address(v.Resource(listPath), view) + "#" + Anchor(v.Path("issue"))), err
 }
+
+// Anchor returns where an issue is on the page of its review.
+func Anchor(issue string) string { return "issue-" + url.PathEscape(issue) }
 
 // conflictElsewhere reports whether the page does not have the issue about which a decision was not stored: it is on
 // another page of the lists, or has another severity by now.
