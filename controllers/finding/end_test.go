@@ -12,9 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
-	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -54,6 +52,7 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 	g.Expect(last.Type).To(Equal(v1alpha1.TransitionExpired))
 	g.Expect([]string{last.From, last.To, last.By, string(last.Reason)}).To(Equal([]string{"muted", "open", declared.By, "accepted-risk"}))
 	g.Expect(last.At.Time).To(BeTemporally("==", end))
+	g.Expect(last.ExpiresAt.Time).To(BeTemporally("==", end))
 
 	version = finding.ResourceVersion
 	g.Expect(at(end.Add(time.Hour))).To(BeZero())
@@ -70,25 +69,4 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 	g.Expect(at(again)).To(BeZero())
 	g.Expect(finding.Status.UserStatus).To(Equal(v1alpha1.UserStatusActive), "another decision")
 	g.Expect(finding.Spec.Triage.ExpiresAt).To(BeNil())
-}
-
-func TestTheEndOfADecisionIsAnEvent(t *testing.T) {
-	ns := beside(t, storing)
-	receive(t, ns, "all", nil)
-	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	testenv.AwaitObserved(t, env, finding)
-	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
-	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted","reason":"used-in-tests","expiresAt":"`+end+`"}}}`)
-	by := finding.Spec.Triage.By
-	harness.Eventually(t, func(g Gomega) {
-		var payload string
-		list := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(ns))
-		for _, delivery := range list.Items {
-			if delivery.Spec.Event.Type == webhooks.FindingEvent(v1alpha1.TransitionExpired) {
-				payload = delivery.Spec.Payload
-			}
-		}
-		g.Expect(payload).To(HaveSuffix(`"by":"` + by + `","reason":"used-in-tests","expires_at":"` + end +
-			`","user_status":{"from":"muted","to":"open"}}}`))
-	})
 }

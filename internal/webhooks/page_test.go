@@ -66,7 +66,7 @@ func TestTheDataOfAFinding(t *testing.T) {
 	}
 	const who = `{"finding_id":"f-1","uid":"uid of f-1","seq":4,"repository_id":"shop","project_id":"api","scan_id":"s-1","severity":"high","by":"ann",`
 	expired := transition(v1alpha1.TransitionExpired, "muted", "open")
-	expired.ExpiresAt = endElsewhere()
+	expired.ExpiresAt, expired.Reason = endElsewhere(), v1alpha1.DecisionUsedInTests
 	cases := []struct {
 		reason     string
 		transition v1alpha1.Transition
@@ -76,7 +76,7 @@ func TestTheDataOfAFinding(t *testing.T) {
 		{"a state", transition(v1alpha1.TransitionClosed, "open", "closed"), `"state":{"from":"open","to":"closed"}}`},
 		{"a suppression, and not its justification", transition(v1alpha1.TransitionSuppressed, "open", "open_muted"), `"state":{"from":"open","to":"open_muted"}}`},
 		{"a decision that is stale, and not why", transition(v1alpha1.TransitionStale, "muted", "muted"), `"user_status":{"from":"muted","to":"muted"}}`},
-		{"the end of a decision, in UTC with whole seconds", expired, `"expires_at":"2026-12-31T00:00:00Z","user_status":{"from":"muted","to":"open"}}`},
+		{"the end of a decision, in UTC with whole seconds", expired, `"reason":"used-in-tests","expires_at":"2026-12-31T00:00:00Z","user_status":{"from":"muted","to":"open"}}`},
 		{"a decision, and not the comment", transition(v1alpha1.TransitionTriaged, "open", "muted"), `"user_status":{"from":"open","to":"muted"}}`},
 	}
 	for _, c := range cases {
