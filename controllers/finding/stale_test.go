@@ -8,7 +8,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
-	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -35,22 +34,4 @@ func TestAStaleDecisionIsKeptAndMarkedUntilItIsRepeated(t *testing.T) {
 	last := finding.Status.Transitions[len(finding.Status.Transitions)-1]
 	g.Expect(strings.Join([]string{string(last.Type), last.From, last.To}, " ")).To(Equal("triaged muted muted"))
 	g.Expect(last.By).To(Equal(finding.Spec.Triage.By), "it is signed")
-}
-
-func TestASuppressionIsAnEventOfTheFinding(t *testing.T) {
-	ns := beside(t, storing)
-	receive(t, ns, "all", nil)
-	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
-	testenv.AwaitObserved(t, env, finding)
-	env.Patch(t, finding, `{"spec":{"suppression":{"kind":"inSource","justification":"a constant"}}}`)
-	testenv.AwaitObserved(t, env, finding)
-	g := NewWithT(t)
-	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
-	g.Expect(finding.Status.Transitions[1].Comment).To(Equal("inSource: a constant"))
-	env.Patch(t, finding, `{"spec":{"suppression":null}}`)
-	testenv.AwaitObserved(t, env, finding)
-	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpen))
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.suppressed 2", "finding.unsuppressed 3"))
-	})
 }

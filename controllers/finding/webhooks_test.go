@@ -214,12 +214,17 @@ func TestEachTransitionGoesToEachThatAsksForIt(t *testing.T) {
 	caughtUp(t, finding, 1)
 	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted","comments":"the password is 1234"}}}`)
 	caughtUp(t, finding, 2)
-	env.Patch(t, finding, `{"spec":{"closed":{"at":"2026-03-01T12:00:00Z","scanID":"s-2"}}}`)
+	env.Patch(t, finding, `{"spec":{"suppression":{"kind":"inSource","justification":"a constant"}}}`)
 	caughtUp(t, finding, 3)
+	env.Patch(t, finding, `{"spec":{"suppression":null}}`)
+	caughtUp(t, finding, 4)
+	env.Patch(t, finding, `{"spec":{"closed":{"at":"2026-03-01T12:00:00Z","scanID":"s-2"}}}`)
+	caughtUp(t, finding, 5)
 
 	g := NewWithT(t)
-	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2", "finding.closed 3"))
-	g.Expect(sentTo(t, g, ns, "closed", "f-1")).To(ConsistOf("finding.closed 3"))
+	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2",
+		"finding.suppressed 3", "finding.unsuppressed 4", "finding.closed 5"))
+	g.Expect(sentTo(t, g, ns, "closed", "f-1")).To(ConsistOf("finding.closed 5"))
 	g.Expect(sentTo(t, g, ns, "off", "f-1")).To(BeEmpty())
 	g.Expect(sentTo(t, g, other, "elsewhere", "f-1")).To(BeEmpty())
 
@@ -246,29 +251,6 @@ func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(sentTo(t, g, ns, "e-00", "f-1")).To(ConsistOf("finding.created 1"))
 	g.Expect(sentTo(t, g, ns, "z", "f-1")).To(BeEmpty())
-}
-
-func TestNothingOlderThanTheEndpointIsSent(t *testing.T) {
-	stop := storing.Alone(t, env)
-	ns := places(t)
-	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	caughtUp(t, finding, 1)
-	stop()
-
-	// Written while no controller runs. The earlier event, this write and the endpoint's creation
-	// are in different seconds.
-	clockPasses(t, finding.Status.UpdatedAt.Time)
-	triage(t, finding, "before")
-	clockPasses(t, newestWrite(finding))
-	receive(t, ns, "late", nil)
-	storing.Alone(t, env)
-	caughtUp(t, finding, 2)
-	makeMarker(t, ns, "late")
-	g := NewWithT(t)
-	g.Expect(sentTo(t, g, ns, "late", "f-1")).To(BeEmpty())
-	triage(t, finding, "after")
-	caughtUp(t, finding, 3)
-	g.Expect(sentTo(t, g, ns, "late", "f-1")).To(ConsistOf("finding.triaged 3"))
 }
 
 func TestTwoWritesOnlyOfAChangeThatSomebodyAsksFor(t *testing.T) {
