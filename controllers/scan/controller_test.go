@@ -29,10 +29,13 @@ func phase(t *testing.T, scan *v1alpha1.Scan, phase v1alpha1.ScanPhase, reason s
 func TestPhaseFollowsTheImporter(t *testing.T) {
 	shared.Start(t, env)
 	ns := env.Namespace(t)
-	scan := builder.Scan("s-1", time.Now()).In(ns).Build()
+	scan := builder.Scan("s-1", time.Now()).In(ns).Mutate(func(s *v1alpha1.Scan) {
+		s.Spec.Progress = &v1alpha1.ScanProgress{Done: 1200, Total: 5000}
+	}).Build()
 	failed := builder.Scan("s-2", time.Now()).In(ns).Ended(time.Now(), v1alpha1.ScanFailed).Build()
 	env.Create(t, scan, failed)
 	phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
+	harness.Same(t, "progress", "1200/5000", scan.Status.Progress)
 	phase(t, failed, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonScanFailed)
 
 	env.Patch(t, scan, `{"spec":{"completedAt":"2026-03-01T12:00:00Z","outcome":"Succeeded","counts":{"created":3}}}`)

@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,13 +41,14 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 		checkIn time.Duration
 	}
 	const me = "runner-1"
+	silent := `The import has died: it no longer renews its Lease "import-1". Run the same import again to finish it.`
 	for _, c := range []struct {
 		reason string
 		looks  []look
 	}{
 		{"the first look judges nothing, whatever the Lease's own times say", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}}},
 		{"unchanged for less than its duration", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "1", 15), 15 * time.Second, "", time.Second}}},
-		{"unchanged for longer", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "1", 15), 16 * time.Second, "no longer renews", 0}}},
+		{"unchanged for longer", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "1", 15), 16 * time.Second, silent, 0}}},
 		{"renewed in time, again and again", []look{
 			{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {leaseOf(me, "2", 15), 16 * time.Second, "", 16 * time.Second},
 			{leaseOf(me, "3", 15), 32 * time.Second, "", 16 * time.Second},
@@ -57,10 +57,10 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 		{"a Lease of no duration has the usual one", []look{{leaseOf(me, "1", 0), 0, "", 16 * time.Second}}},
 		{"a shorter duration counts as the usual one", []look{
 			{leaseOf(me, "1", 1), 0, "", 16 * time.Second}, {leaseOf(me, "1", 1), 15 * time.Second, "", time.Second},
-			{leaseOf(me, "2", 1), 16 * time.Second, "", 16 * time.Second}, {leaseOf(me, "2", 1), 32 * time.Second, "no longer renews", 0},
+			{leaseOf(me, "2", 1), 16 * time.Second, "", 16 * time.Second}, {leaseOf(me, "2", 1), 32 * time.Second, silent, 0},
 		}},
 		{"a longer duration counts", []look{{leaseOf(me, "1", 30), 0, "", 31 * time.Second}}},
-		{"held by another", []look{{leaseOf("runner-2", "1", 15), 0, `"runner-2" holds`, 0}}},
+		{"held by another", []look{{leaseOf("runner-2", "1", 15), 0, `"runner-2" holds its Lease`, 0}}},
 		{"held by what is too long for a message", []look{{leaseOf(strings.Repeat("\x00", 1000), "1", 15), 0, "holds its Lease", 0}}},
 		{"held by nobody", []look{{leaseOf("", "1", 15), 0, "released its Lease", 0}}},
 		{"gone", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {nil, time.Second, "does not exist", 0}}},
@@ -86,47 +86,9 @@ func importing(t *testing.T) (*v1alpha1.Scan, *coordinationv1.Lease) {
 	lease.Namespace = ns
 	scan := builder.Scan("s-1", time.Now().Add(-9*time.Hour)).In(ns).Mutate(func(scan *v1alpha1.Scan) {
 		scan.Spec.Lease = &v1alpha1.ScanLease{Name: lease.Name, Holder: "runner-1"}
-		scan.Spec.Progress = &v1alpha1.ScanProgress{Done: 1200, Total: 5000}
 	}).Build()
 	env.Create(t, lease, scan)
 	return scan, lease
-}
-
-func TestAScanWhoseImportIsSilentIsAbandonedWithinAMinute(t *testing.T) {
-	shared.Start(t, env)
-	scan, _ := importing(t)
-	phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
-	g := NewWithT(t)
-	message := v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady).Message
-	g.Expect(message).To(Equal(`The import has died: it no longer renews its Lease "import-1". Run the same import again to finish it.`))
-	g.Expect(v1alpha1.IsConditionTrue(scan.Status.Conditions, v1alpha1.ConditionStalled)).To(BeTrue())
-	g.Expect(scan.Status.Progress).To(Equal("1200/5000"))
-}
-
-func TestAScanWhoseImportLostItsLeaseIsAbandoned(t *testing.T) {
-	shared.Start(t, env)
-	for name, c := range map[string]struct {
-		lose func(*coordinationv1.Lease) error
-		says string
-	}{
-		"to another": {func(lease *coordinationv1.Lease) error {
-			lease.Spec.HolderIdentity = new("runner-2")
-			return env.Client.Update(t.Context(), lease)
-		}, `"runner-2" holds its Lease`},
-		"with its deletion": {func(lease *coordinationv1.Lease) error { return env.Client.Delete(t.Context(), lease) }, "does not exist"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel() // each waits for the Lease's duration
-			scan, lease := importing(t)
-			phase(t, scan, v1alpha1.ScanPhaseRunning, v1alpha1.ReasonScanRunning)
-			harness.Must(t, c.lose(lease))
-			phase(t, scan, v1alpha1.ScanPhaseFailed, v1alpha1.ReasonAbandoned)
-			message := v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady).Message
-			if !strings.Contains(message, c.says) {
-				t.Errorf("it says %q, want %q", message, c.says)
-			}
-		})
-	}
 }
 
 // An import records its end before it releases its Lease, but a cache may show the release first.
