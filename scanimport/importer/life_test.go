@@ -86,7 +86,7 @@ func TestFindingsOfAnEarlierVersionKeepNamesAndDecisions(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".sarif"), func(t *testing.T) {
 			batches := batchesOf(t, path)
 			for _, moved := range []int32{0, 7} {
-				m := &memory{t: t, findings: map[string]v1alpha1.Finding{}}
+				m := newMemory(t)
 				for _, b := range batches(0) {
 					m.importEarlier(b)
 				}
@@ -132,7 +132,7 @@ type life struct {
 }
 
 func newLife(t *testing.T) *life {
-	return &life{memory: memory{t: t, findings: map[string]v1alpha1.Finding{}}, T: t}
+	return &life{memory: *newMemory(t), T: t}
 }
 
 // scans imports a scan and returns the names of the results' findings, in their order.
@@ -153,15 +153,19 @@ func (l *life) want(reason string, got []string, want ...string) {
 
 func (l *life) wantOpen(reason string, n int) {
 	l.Helper()
-	open := 0
-	for _, f := range l.findings {
-		if f.Spec.Closed == nil {
-			open++
-		}
-	}
-	if open != n {
+	if open := l.open(); open != n {
 		l.Errorf("%s: %d findings are open, want %d", reason, open, n)
 	}
+}
+
+// open returns how many findings are open.
+func (l *life) open() (n int) {
+	for _, f := range l.findings {
+		if f.Spec.Closed == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // A finding keeps its name when its file is renamed. A new result at its old place is another finding, with the same

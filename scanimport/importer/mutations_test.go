@@ -46,6 +46,8 @@ type memory struct {
 	lost func(i int) bool
 }
 
+func newMemory(t *testing.T) *memory { return &memory{t: t, findings: map[string]v1alpha1.Finding{}} }
+
 // imports imports a document and returns the names of the findings of its results, by their origin; newcomers have an
 // empty origin.
 func (m *memory) imports(doc object) map[string][]string {
@@ -165,7 +167,7 @@ type outcome struct {
 // of the findings by the origin of their results.
 func decidedAbout(t *testing.T, doc object) (*memory, map[string][]string) {
 	t.Helper()
-	m := &memory{t: t, findings: map[string]v1alpha1.Finding{}}
+	m := newMemory(t)
 	names := m.imports(doc)
 	m.mute()
 	return m, names

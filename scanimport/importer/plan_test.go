@@ -1,9 +1,8 @@
 package importer
 
 import (
-	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -176,24 +175,19 @@ func TestEveryHistoryConverges(t *testing.T) {
 		}
 		return r
 	}), 0, 6)
-	rapid.Check(t, func(t *rapid.T) {
-		cluster := map[string]v1alpha1.Finding{}
-		for n, scan := range rapid.SliceOfN(results, 1, 5).Draw(t, "scans") {
-			c := testContext(v1alpha1.CategoryCode)
-			c.scanID = fmt.Sprintf("s-%d", n)
-			first := importInto(cluster, c, scan)
-			open := 0
-			for _, f := range cluster {
-				if f.Spec.Closed == nil {
-					open++
-				}
+	rapid.Check(t, func(r *rapid.T) {
+		l := newLife(t)
+		for n, results := range rapid.SliceOfN(results, 1, 5).Draw(r, "scans") {
+			batch := func() *Batch {
+				return &Batch{Tool: "lint", Category: v1alpha1.CategoryCode, Results: slices.Clone(results)}
 			}
-			reported, duplicates, _ := report(t.Context(), c, &Batch{Results: scan})
-			if open != len(reported) || len(reported)+len(duplicates) != len(scan) {
-				t.Fatalf("scan %d: %d open findings, %d results of which %d twice", n, open, len(scan), len(duplicates))
+			first := l.scan(batch(), func(int, string) {})
+			reported, duplicates, _ := report(t.Context(), testContext(v1alpha1.CategoryCode), batch())
+			if open := l.open(); open != len(reported) || len(reported)+len(duplicates) != len(results) {
+				r.Fatalf("scan %d: %d open findings, %d results of which %d twice", n, open, len(results), len(duplicates))
 			}
-			if again := importInto(cluster, c, scan); len(again.changes) != 0 {
-				t.Fatalf("scan %d: a second import writes %v (the first %v)", n, actions(again), actions(first))
+			if again := l.scan(batch(), func(int, string) {}); len(again) != 0 {
+				r.Fatalf("scan %d: a second import writes %v (the first %v)", n, actions(again), actions(first))
 			}
 		}
 	})
@@ -214,6 +208,14 @@ func TestEachFindingIsEncodedOnce(t *testing.T) {
 	if n := testing.AllocsPerRun(10, func() { ofResult(0); ofKnown(0); ofKnown(1) }); n > 0 {
 		t.Errorf("a second comparison allocates %v times", n)
 	}
+}
+
+func actions(changes []change) []string {
+	var out []string
+	for _, ch := range changes {
+		out = append(out, string(ch.action)+" "+ch.name)
+	}
+	return out
 }
 
 // Two jobs may report two names of one tool: neither renames what belongs to the other.
@@ -239,7 +241,7 @@ func TestTwoNamesOfAToolInTwoAnalysesConverge(t *testing.T) {
 		for _, ch := range p.changes {
 			cluster[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
 		}
-		return actions(p)
+		return actions(p.changes)
 	}
 	imports("semgrep", "", result("gone")) // before analyses were told apart
 	for i := range 4 {
@@ -248,28 +250,6 @@ func TestTwoNamesOfAToolInTwoAnalysesConverge(t *testing.T) {
 			t.Errorf("round %d changes %v and %v", i, oss, pro)
 		}
 	}
-}
-
-func importInto(cluster map[string]v1alpha1.Finding, c *scanContext, results []sarif.Result) plan {
-	var there []v1alpha1.Finding
-	for _, f := range cluster {
-		there = append(there, f)
-	}
-	batch := &Batch{Results: results}
-	reported, _, _ := report(context.Background(), c, batch)
-	p := diff(c, batch, reported, &known{findings: there}, true)
-	for _, ch := range p.changes {
-		cluster[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec}
-	}
-	return p
-}
-
-func actions(p plan) []string {
-	var out []string
-	for _, ch := range p.changes {
-		out = append(out, string(ch.action)+" "+ch.name)
-	}
-	return out
 }
 
 // The triage is never sent, even for a change of a finding that has one.

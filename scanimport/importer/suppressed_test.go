@@ -77,7 +77,7 @@ func TestSuppressedResults(t *testing.T) {
 		"and the same once more without":    {"the same in everything: what is not suppressed counts", suppressing(found(5, "x", false)), suppressing(found(5, "x", true), found(5, "x", false)), 1, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &memory{t: t, findings: map[string]v1alpha1.Finding{}}
+			m := newMemory(t)
 			m.scan(tc.first, func(int, string) {})
 			m.scan(tc.second, func(int, string) {})
 			if again := m.scan(tc.second, func(int, string) {}); len(again) > 0 {
@@ -110,7 +110,7 @@ func TestADryRunSaysWhatIsSuppressed(t *testing.T) {
 		r.Suppression.Justification = text
 		return r
 	}
-	m := &memory{t: t, findings: map[string]v1alpha1.Finding{}}
+	m := newMemory(t)
 	m.scan(suppressing(found(5, "x", false)), func(int, string) {})
 	for _, step := range []struct {
 		result sarif.Result

@@ -108,7 +108,7 @@ func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 			[]string{"10 eval:eval(b)", "30 eval:eval(a)"}, -time.Hour,
 			[]string{"13 eval:eval(b)", "28 eval:eval(b)"}, 1, 0, 1},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c0", results(tc.first...), nil)
 		im := New(c.serve(t, results(tc.base...), start.Add(tc.detected)), pr, Options{DryRun: true})
 		s, err := im.Import(t.Context(), &Commit{SHA: tc.commit, ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", tc.results...)})
@@ -122,7 +122,7 @@ func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 
 // Until the tool's own file for the commit comes, the commit does not show its issues.
 func TestADoubtfulMatchInTheBaseHidesNoIssueOfTheCommitBefore(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.importsResults(t, "c0", results("20 eval:eval(b)"), nil)
 	c.importsResults(t, "c1", resultsOf("gosec", "5 x"), nil)
 	im := New(c.serve(t, results("10 eval:eval(a)"), start.Add(-time.Hour)), pr, Options{DryRun: true})
@@ -132,7 +132,7 @@ func TestADoubtfulMatchInTheBaseHidesNoIssueOfTheCommitBefore(t *testing.T) {
 }
 
 func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.importsResults(t, "c0", results("25 eval"), nil)
 	im := New(c.serve(t, results("10 eval"), start.Add(-time.Hour)), pr, Options{DryRun: true})
 	s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", "12 eval")})
@@ -151,7 +151,8 @@ func TestAFileOfAnotherFolderThanTheFirstProjectFixesNothing(t *testing.T) {
 		{"imports create projects for folders", true, "", 0},
 		{"an import created the project for its folder", false, "services/*", 0},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}, patterns: tc.patterns}
+		c := newCluster()
+		c.patterns = tc.patterns
 		c.importsResults(t, "c0", nil, nil)
 		im := New(c.serve(t, results("10 eval"), start.Add(-time.Hour)), pr, Options{DryRun: true, Growing: tc.growing})
 		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint")})

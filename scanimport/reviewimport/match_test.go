@@ -41,7 +41,7 @@ func TestADecisionStaysWithItsProblem(t *testing.T) {
 		"all come back at other lines":        {[][]string{{"10 eval", "50 call"}, nil, {"13 eval", "53 call"}}, []string{"10 resolved muted", "13 open c2", "53 open c0"}},
 		"an earlier commit once more":         {[][]string{{"10 eval", "50 call"}, {"13 eval", "53 call"}, nil}, []string{"13 resolved muted", "53 resolved c0"}},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		for i, places := range tc.commits {
 			c.importsResults(t, fmt.Sprintf("c%d", i), results(places...), nil)
 			if i == 0 {
@@ -59,7 +59,7 @@ func TestADecisionStaysWithItsProblem(t *testing.T) {
 
 // Each tool may send a file of its own for a commit. Until ESLint's comes, its issues are not shown by the commit.
 func TestADecisionStaysIfAnotherFileForTheCommitComesFirst(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.importsResults(t, "c0", results("10 eval", "50 call"), nil)
 	c.mute(10)
 	c.importsResults(t, "c1", resultsOf("gosec", "5 x"), nil)
@@ -75,7 +75,7 @@ func TestADecisionStaysIfAnotherFileForTheCommitComesFirst(t *testing.T) {
 
 // The base is compared tool by tool: the others' results are no part of it.
 func TestOnlyTheToolsOwnResultsAreLookedFor(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	both := slices.Concat(resultsOf("gosec", "5 x"), results("20 eval"))
 	c.importsResults(t, "c0", both, nil)
 	for i := range both {
@@ -100,7 +100,8 @@ func TestADecisionStaysWithItsProblemUnderAnotherNameOfTheTool(t *testing.T) {
 		{"the name is given", "lint", "ESLint", map[string]string{"lint": "ESLint"}, []string{"10 open muted"}},
 		{"another tool", "lint", "ESLint", nil, []string{"10 open c1", "10 resolved muted"}},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}, renamed: tc.renamed}
+		c := newCluster()
+		c.renamed = tc.renamed
 		c.importsResults(t, "c0", resultsOf(tc.first, "10 eval:f(x)"), nil)
 		c.mute(10)
 		c.importsResults(t, "c1", resultsOf(tc.second, "10 eval:f(x)"), nil)
@@ -112,7 +113,7 @@ func TestADecisionStaysWithItsProblemUnderAnotherNameOfTheTool(t *testing.T) {
 func TestADecisionStaysIfOneOfTwoNamesOfTheToolIsLeft(t *testing.T) {
 	first, second := resultsOf("Semgrep OSS", "10 eval:f(x)"), resultsOf("Semgrep PRO", "10 eval:f(x)")
 	for _, decided := range []string{first[0].Name, second[0].Name} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c0", slices.Concat(first, second), nil)
 		issue := c.issues[decided]
 		issue.Triage.UserStatus = v1alpha1.UserStatusMuted
@@ -124,7 +125,7 @@ func TestADecisionStaysIfOneOfTwoNamesOfTheToolIsLeft(t *testing.T) {
 
 // Several issues of one commit may have the same evidence, if decisions about the earlier ones do not cover the later.
 func TestAResultIsTheIssueWhoseDecisionCoversIt(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	for _, file := range [][]found{
 		rated("low", "", "1", ""), rated("medium", "5.0", "1", ""), rated("high", "7.0", "1", ""), rated("high", "9.0", "1", ""),
 		rated("high", "9.1", "1", ""), rated("high", "8.0", "1", ""), rated("medium", "6.0", "1", ""), rated("low", "2.0", "1", ""),
@@ -145,7 +146,7 @@ func TestAResultIsLookedForAFewTimesAmongIssuesThatAreAlike(t *testing.T) {
 	for i := range batch.Results {
 		batch.Results[i].Location.Column, batch.Results[i].Severity = int32(i+1), v1alpha1.LevelLow
 	}
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.importsResults(t, "c0", describedBy(batch), nil)
 	c.mute(10)
 	batch.Results = batch.Results[:1]
@@ -171,7 +172,7 @@ func TestADecisionAboutTheWorseOfManyAlikeStaysWithItsIssue(t *testing.T) {
 		batch.Results[i].Severity = v1alpha1.LevelLow
 		batch.Results[i].Related = []sarif.Location{{Path: "c.js", Line: int32(i + 1)}}
 	}
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.importsResults(t, "c0", describedBy(batch), nil)
 	c.mute(10)
 	batch.Results = batch.Results[:1]
@@ -198,7 +199,7 @@ func TestADecisionDoesNotPassToAProblemElsewhereThatGotWorse(t *testing.T) {
 		{"another may be either of two", []string{"10 eval:f(x)", "30 eval:f(x)", "50 eval:f(x)"}, []string{"10 eval:f(x)", "45 eval:f(x)"},
 			[]string{"10 open c1", "10 resolved muted", "30 resolved muted", "45 open c1", "50 resolved muted"}},
 	} {
-		c, first := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}, results(tc.first...)
+		c, first := newCluster(), results(tc.first...)
 		for i := range first {
 			if first[i].Facts.Details.Location.LineNumber == 10 {
 				first[i].Facts.Details.Severity = v1alpha1.LevelLow
@@ -231,7 +232,7 @@ func secretsIn(commits ...string) []found {
 // The same decision about both secrets covers the one that is left.
 func TestADecisionAboutAllSecretsAtAPlaceStays(t *testing.T) {
 	for reason, left := range map[string]string{"the commit is still there": "bbbbbbb", "the commits are squashed": "ccccccc"} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c1", secretsIn("aaaaaaa", "bbbbbbb"), nil)
 		c.mute(10)
 		c.importsResults(t, "c2", secretsIn(left), nil)
@@ -242,7 +243,7 @@ func TestADecisionAboutAllSecretsAtAPlaceStays(t *testing.T) {
 // The decision about the first secret, which is gone, does not cover the other.
 func TestADecisionDoesNotPassToAnotherSecretAtItsPlace(t *testing.T) {
 	for reason, left := range map[string]string{"the commit is still there": "bbbbbbb", "the commits are squashed": "ccccccc"} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c1", secretsIn("aaaaaaa"), nil)
 		first := secretsIn("aaaaaaa")[0].Name
 		c.mute(10)
@@ -267,7 +268,7 @@ func TestOfTwoAnalysesTheMoreSevereResultIsShown(t *testing.T) {
 		"the lower first": slices.Concat(low, high), "the higher first": slices.Concat(high, low),
 		"the lower first, of another version": slices.Concat(otherVersion, high), "the higher first, of another version": slices.Concat(high, otherVersion),
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c0", both, nil)
 		for _, issue := range c.issues {
 			harness.Same(t, reason, v1alpha1.LevelHigh, issue.Severity)
@@ -291,7 +292,7 @@ func TestAResultInDoubtGetsAFreeName(t *testing.T) {
 		{"the second cannot be read", v1alpha1.UserStatusMuted, []string{second}, third},
 		{"others cannot be read", v1alpha1.UserStatusMuted, []string{"i-x", third}, second},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c0", results("10 eval"), nil)
 		issue := c.issues[name]
 		issue.Triage.UserStatus = tc.decision
@@ -315,7 +316,7 @@ func TestTheResultOfAnIssueThatCannotBeReadGetsNoDecision(t *testing.T) {
 		{"it may be the first", "13 eval:f(x)", []string{"200 resolved muted"}},
 		{"it is at the line of the second", "200 eval:f(x)", []string{"200 open muted"}},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		both := results("10 eval:f(x)", "200 eval:f(x)")
 		c.importsResults(t, "c0", both, nil)
 		c.mute(200)
@@ -335,7 +336,7 @@ func TestTheResultOfAnIssueThatCannotBeReadGetsNoDecision(t *testing.T) {
 func TestAnIssueThatCannotBeReadResolvesNoOther(t *testing.T) {
 	name := results("10 eval")[0].Name
 	second := fingerprints.Next(name, 1)
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.importsResults(t, "c0", results("10 eval"), nil)
 	c.mute(10)
 	c.importsResults(t, "c1", results("200 eval"), nil)
@@ -357,7 +358,7 @@ func TestADecisionOfAnEarlierVersionStaysWithItsProblem(t *testing.T) {
 		{"10 eval:f(x)", "200 eval:f(x)", "200 open muted"},
 		{"10 eval:f(x)", "200 eval:g(x)", "10 resolved muted"},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c0", results(tc.first), nil)
 		name := results(tc.first)[0].Name
 		issue := c.issues[name]

@@ -52,6 +52,8 @@ type cluster struct {
 	known []found
 }
 
+func newCluster() *cluster { return &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}} }
+
 func (c *cluster) clone() *cluster {
 	out := &cluster{review: c.review.DeepCopy(), issues: map[string]v1alpha1.ReviewIssueSpec{}}
 	for name, spec := range c.issues {
@@ -151,7 +153,7 @@ const problems = 5
 
 // long returns a review with almost as many commits as a review keeps.
 func long(t *testing.T) (*cluster, history) {
-	c, h := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}, history{}
+	c, h := newCluster(), history{}
 	for i := range v1alpha1.MaxReviewedCommits - 3 {
 		var shows []int
 		for k := range problems {
@@ -171,7 +173,7 @@ func long(t *testing.T) (*cluster, history) {
 func TestStatesAreThoseOfTheHistory(t *testing.T) {
 	longCluster, longHistory := long(t)
 	rapid.Check(t, func(t *rapid.T) {
-		c, h := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}, history{}
+		c, h := newCluster(), history{}
 		if rapid.Bool().Draw(t, "long") {
 			c, h = longCluster.clone(), slices.Clone(longHistory)
 		}
@@ -298,7 +300,7 @@ func TestADecisionDoesNotFollowItsProblemToWorseFacts(t *testing.T) {
 		{"another version", rated("high", "", "1", ""), rated("high", "", "2", ""), another},
 		{"no version any more", rated("high", "", "1", ""), rated("high", "", "", ""), kept},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c0", tc.first, nil)
 		c.mute(10)
 		c.importsResults(t, "c1", tc.now, nil)
@@ -335,7 +337,7 @@ func TestADecisionStaysWithAProblemThatIsRatedAnew(t *testing.T) {
 		{"a confirmed one, down", "active", []file{{"c0", high}, {"c1", low}}, "low", ""},
 		{"a confirmed one, another version", "active", []file{{"c0", low}, {"c1", rated("low", "", "2", "a")}}, "low", ""},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		for _, f := range tc.files {
 			if f.commit != "c0" {
 				c.decide(10, tc.decision)
@@ -356,7 +358,7 @@ func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
 		f[0].Facts.Details.Severity, f[0].result.Analysis = severity, analysis
 		return f
 	}
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	other := rated("low", "a", "12 eval:f(x)")
 	other[0].Facts.Tool, other[0].result.Tool = "another", "another"
 	c.renamed = map[string]string{"another": "ESLint"}
@@ -418,7 +420,7 @@ func originOf(spec *v1alpha1.ReviewIssueSpec) string {
 }
 
 func TestTheOldestCommitsMakeRoomAndTheirIssuesStayResolved(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.imports(t, "first", []int{0, 1}, nil)
 	for i := range v1alpha1.MaxReviewedCommits + 5 {
 		c.imports(t, fmt.Sprintf("c%d", i), []int{1}, nil)
@@ -439,7 +441,7 @@ func TestTheOldestCommitsMakeRoomAndTheirIssuesStayResolved(t *testing.T) {
 
 // An import that was cut off left an issue, which the base has by now.
 func TestAForgottenIssueStaysResolvedWhenItsFirstCommitIsReviewedAgain(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.imports(t, "a", []int{0}, nil)
 	c.imports(t, "b", []int{0, 1}, func(name string) bool { return name == "i-1" })
 	c.imports(t, "c", []int{0}, nil)

@@ -54,7 +54,7 @@ func TestTheScansOfAReviewEndByTheAPIServersClock(t *testing.T) {
 
 func TestACommitIsNotReviewedInTheFutureOfTheAPIServer(t *testing.T) {
 	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour)) // the local clock is ahead
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.importsResults(t, "c0", nil, nil)
 	im := New(c.serve(t, nil, start), pr, Options{DryRun: true})
 	_, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: time.Now()}, []*importer.Batch{batchOf("ESLint")})

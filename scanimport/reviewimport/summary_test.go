@@ -28,7 +28,7 @@ func TestAnEarlierCommitIsJudgedByItsOwnSeverity(t *testing.T) {
 		{"a muted one, rated up since", "muted", medium, high, "high", "high"},
 		{"rated up since by another analysis", "", low, rated("high", "", "1", "b"), "high", "high"},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c0", tc.earlier, nil)
 		c.importsResults(t, "c1", tc.later, nil)
 		c.decide(10, tc.decision)
@@ -58,7 +58,7 @@ func TestAnIssueThatTheBaseHasByNowIsNotCounted(t *testing.T) {
 		{"another file of the commit, with the same code elsewhere", nil, []string{"90 eval:f(x)"}, 3, 0},
 		{"another file of the commit", nil, nil, 3, 0},
 	} {
-		c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+		c := newCluster()
 		c.importsResults(t, "c0", results("10 eval:f(x)", "20 call", "30 eval:g(x)"), nil)
 		c.mute(10)
 		before := c.clone()
@@ -74,7 +74,7 @@ func TestAnIssueThatTheBaseHasByNowIsNotCounted(t *testing.T) {
 
 // The line of an issue is that of the last commit.
 func TestAnIssueThatTheBaseHasByNowIsNotCountedInAnEarlierCommit(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.importsResults(t, "c0", results("10 eval:f(x)"), nil)
 	c.importsResults(t, "c1", results("14 eval:f(x)"), nil)
 	c.known = results("10 eval:f(x)")
@@ -112,7 +112,7 @@ func TestWarningsOfTheFilesAreShownOnce(t *testing.T) {
 
 // Another file of the commit may have shown it.
 func TestAnIssueThatCannotBeReadFailsTheGateOfACommitThatWasReviewedBefore(t *testing.T) {
-	c := &cluster{issues: map[string]v1alpha1.ReviewIssueSpec{}}
+	c := newCluster()
 	c.importsResults(t, "c0", nil, nil)
 	c.unreadable = []string{"i-x"}
 	for _, commit := range []string{"c0", "c1"} {
