@@ -154,15 +154,7 @@ func TestScoreAndTheToolsOwnWord(t *testing.T) {
 		"a sentence in a label": {"it is no word", `"help":{"text":"Severity: ` + strings.Repeat("long ", 20) + `"}`, `"level":"note"`, "", "note"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rule := `{"id":"R"}`
-			if tc.rule != "" {
-				rule = `{"id":"R",` + tc.rule + `}`
-			}
-			result := `{"ruleId":"R"}`
-			if tc.result != "" {
-				result = `{"ruleId":"R",` + tc.result + `}`
-			}
-			got := parseResult(t, file(`"tool":{"driver":{"name":"t","rules":[`+rule+`]}},"results":[`+result+`]`))
+			got := parseRuled(t, "t", tc.rule, tc.result)
 			if got.Score != tc.score || got.ToolSeverity != tc.word {
 				t.Errorf("score %q and word %q, want %q and %q: %s", got.Score, got.ToolSeverity, tc.score, tc.word, tc.reason)
 			}
@@ -189,15 +181,7 @@ func TestSeverityIsTheToolsOwn(t *testing.T) {
 		"a word without use":  {"CodeQL's is about quality", "CodeQL", `"properties":{"problem.severity":"recommendation"}`, `"level":"note"`, "low"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rule, result := `{"id":"R"`, `{"ruleId":"R"`
-			if tc.rule != "" {
-				rule += "," + tc.rule
-			}
-			if tc.result != "" {
-				result += "," + tc.result
-			}
-			got := parseResult(t, file(`"tool":{"driver":{"name":"`+tc.tool+`","rules":[`+rule+`}]}},"results":[`+result+`}]`))
-			harness.Same(t, tc.reason, tc.want, got.Severity)
+			harness.Same(t, tc.reason, tc.want, parseRuled(t, tc.tool, tc.rule, tc.result).Severity)
 		})
 	}
 }

@@ -48,6 +48,19 @@ func parseResult(t *testing.T, document string) Result {
 	return run.Results[0]
 }
 
+// parseRuled parses a file with one result of a rule of the tool; rule and result are further members of these objects.
+func parseRuled(t *testing.T, tool, rule, result string) Result {
+	t.Helper()
+	with := func(id, more string) string {
+		if more != "" {
+			id += ","
+		}
+		return "{" + id + more + "}"
+	}
+	return parseResult(t, file(`"tool":{"driver":{"name":"`+tool+`","rules":[`+with(`"id":"R"`, rule)+`]}},`+
+		`"results":[`+with(`"ruleId":"R"`, result)+`]`))
+}
+
 func TestFilesThatAreRefused(t *testing.T) {
 	small := Limits{Bytes: 4096, Depth: 32, Results: 3, Runs: 2}
 	for name, tc := range map[string]struct {
@@ -240,15 +253,7 @@ func TestSeverity(t *testing.T) {
 		"open without level": {"SARIF: none where the kind is not fail", `"defaultConfiguration":{"level":"error"}`, `"kind":"open"`, low},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := `{"ruleId":"R"`
-			if tc.result != "" {
-				result += "," + tc.result
-			}
-			rule := `{"id":"R"`
-			if tc.rule != "" {
-				rule += "," + tc.rule
-			}
-			got := parseResult(t, file(`"tool":{"driver":{"name":"lint","rules":[`+rule+`}]}},"results":[`+result+`}]`))
+			got := parseRuled(t, "lint", tc.rule, tc.result)
 			if got.Severity != tc.want {
 				t.Errorf("severity %s (level %s), want %s: %s", got.Severity, got.Level, tc.want, tc.reason)
 			}
@@ -353,12 +358,7 @@ func TestCWEs(t *testing.T) {
 		"none":            {"a word that looks like it is none", `"properties":{"tags":["security","cwe","acwe-7"]}`, ``, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			result := `{"ruleId":"R"`
-			if tc.result != "" {
-				result += "," + tc.result
-			}
-			got := parseResult(t, file(`"tool":{"driver":{"name":"lint","rules":[{"id":"R",`+tc.rule+`}]}},"results":[`+result+`}]`))
-			harness.Same(t, tc.reason, tc.want, got.CWEs)
+			harness.Same(t, tc.reason, tc.want, parseRuled(t, "lint", tc.rule, tc.result).CWEs)
 		})
 	}
 }
