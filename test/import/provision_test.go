@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -180,65 +181,90 @@ func TestARepositoryComesByItself(t *testing.T) {
 	if err == nil || !strings.Contains(out, "--branch is main, but") || !strings.Contains(out, "branch trunk") || !strings.Contains(out, "set spec.scanBranch") {
 		t.Errorf("another branch: %v\n%s", err, out)
 	}
-	// A misspelt repository or project creates nothing.
-	for want, arguments := range map[string][]string{
-		"spec.relativePath": {"--repository", "acme/late", "--project", "late", "--project-path", strings.Repeat("x", 2000)},
-		"project payments belongs to repository " + there[0].Name:                                     {"--repository", "acme/paymnts", "--project", "payments"},
-		`there is no project "Shop" in namespace "` + tn.namespace + `", and none can have that name`: {"--repository", "acme/shop", "--project", "Shop"},
-		"and each part between dots must begin and end with a letter or a digit":                      {"--repository", "acme/shop", "--project", "shop..web"},
-	} {
-		out, err = tn.kubectl(file, arguments...)
-		if err == nil || !strings.Contains(out, want) || len(tn.repositories()) != 1 {
-			t.Errorf("%v: %v; there are %d repositories\n%s", arguments, err, len(tn.repositories()), out)
-		}
-	}
-	// A project that does not exist is also an error, unless its folder is given.
-	out, err = tn.kubectl(file, "--repository", "acme/payments", "--project", "paymants")
-	if err == nil || !strings.Contains(out, `there is no project "paymants"`) || !strings.Contains(out, "has others, for example payments: to add one, give its folder with --project-path (kubectl findings only), create") {
-		t.Errorf("another project: %v\n%s", err, out)
-	}
-	out, err = tn.kubectl(document(numbered(3)...), "--repository", "paymants", "--project", "paymants")
-	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, "name it OWNER/NAME with --repository") {
-		t.Errorf("a name that nothing tells of: %v\n%s", err, out)
-	}
-	out, err = tn.kubectl(document(), "--repository", "acme/payments", "--project", "payments-web", "--project-path", "web", "--tool", "other")
+}
+
+// payments returns a tenant in which an import has created the repository acme/payments and its project payments.
+func payments(t *testing.T, name string) (tn *tenant, repository string) {
+	t.Helper()
+	tn = newTenant(t, name)
+	tn.letsImportsCreate()
+	place := importer.Place{Namespace: tn.namespace, Repository: "acme/payments", Project: "payments"}
+	found, err := importer.Provision(t.Context(), tn.scanner, place, collect(t, importer.Choices{}, document(numbered(1)...)))
+	harness.Must(t, err)
+	return tn, found.Repository.Name
+}
+
+// Another name than that of what exists is a mistake, unless the folder of a further project is given.
+func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
+	tn, repository := payments(t, "misspelt")
+	out, err := tn.kubectl(document(), "--repository", "acme/payments", "--project", "payments-web", "--project-path", "web", "--tool", "other")
 	if err != nil || !strings.Contains(out, "created project payments-web (web)") {
 		t.Errorf("another project by its folder: %v\n%s", err, out)
 	}
-	leaving := builder.Project("leaving").In(tn.namespace).Repository(there[0].Name).Mutate(func(p *v1alpha1.Project) {
+	leaving := builder.Project("leaving").In(tn.namespace).Repository(repository).Mutate(func(p *v1alpha1.Project) {
 		p.Spec.RelativePath, p.Finalizers = "old", []string{"test.example/kept"}
 	}).Build()
 	harness.Must(t, env.Client.Create(t.Context(), leaving))
 	harness.Must(t, env.Client.Delete(t.Context(), leaving))
-	for _, misspelt := range []struct{ project, folder, want string }{
-		{"payments-wep", "/web/", "the folder web is that of the project payments-web: name that one"},
-		{"paymants", ".", "has others, for example payments"},
-		{"successor", "old", "has the project leaving, which is being deleted: wait until it is gone"},
+	projects := tn.projects()
+	from := provenance(document(numbered(1)...), "https://github.com/acme/payments.git", "main")
+	for _, tc := range []struct {
+		repository, project, folder string
+		want                        []string
+	}{
+		{"acme/late", "late", strings.Repeat("x", 2000), []string{"spec.relativePath"}},
+		{"acme/paymnts", "payments", "", []string{"project payments belongs to repository " + repository}},
+		{"acme/shop", "Shop", "", []string{`there is no project "Shop" in namespace "` + tn.namespace + `", and none can have that name`}},
+		{"acme/shop", "shop..web", "", []string{"and each part between dots must begin and end with a letter or a digit"}},
+		{"acme/payments", "paymants", "", []string{`there is no project "paymants"`,
+			"has others, for example payments: to add one, give its folder with --project-path (kubectl findings only), create"}},
+		{"acme/payments", "paymants", ".", []string{"has others, for example payments"}},
+		{"acme/payments", "payments-wep", "/web/", []string{"the folder web is that of the project payments-web: name that one"}},
+		{"acme/payments", "successor", "old", []string{"has the project leaving, which is being deleted: wait until it is gone"}},
+		{"paymants", "paymants", "", []string{`there is no repository "paymants"`, "name it OWNER/NAME with --repository"}},
 	} {
-		out, err = tn.kubectl(document(), "--repository", "acme/payments", "--project", misspelt.project, "--project-path", misspelt.folder)
-		if err == nil || !strings.Contains(out, misspelt.want) {
-			t.Errorf("a misspelt project with a folder: %v\n%s", err, out)
+		arguments := []string{"--repository", tc.repository, "--project", tc.project}
+		if tc.folder != "" {
+			arguments = append(arguments, "--project-path", tc.folder)
+		}
+		file := from
+		if tc.repository == "paymants" { // nothing tells of another name
+			file = document(numbered(1)...)
+		}
+		out, err := tn.kubectl(file, arguments...)
+		for _, want := range tc.want {
+			if err == nil || !strings.Contains(out, want) {
+				t.Errorf("%.100q: %v, want %q\n%s", arguments, err, want, out)
+			}
 		}
 	}
-	// Another name for an existing repository is a mistake.
-	out, err = tn.kubectl(file, "--repository", "paymants", "--project", "payments")
-	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, there[0].Name) {
-		t.Errorf("another name: %v\n%s", err, out)
+	// The file tells of the repository that the name was to be.
+	out, err = tn.kubectl(from, "--repository", "paymants", "--project", "payments")
+	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, repository) {
+		t.Errorf("another name of what exists: %v\n%s", err, out)
 	}
-	// A repository that cannot be read may be the one that was scanned: it gets no second one beside it.
-	odd := builder.Repository("odd").In(tn.namespace).Build()
-	harness.Must(t, env.PutIntoEtcd(t.Context(), "repositories", tn.namespace, odd.Name, []byte(`{"apiVersion":"appsec.dev/v1alpha1",`+
-		`"kind":"Repository","metadata":{"name":"odd","namespace":"`+tn.namespace+`","uid":"odd"},"spec":{"fullName":"acme/odd","url":7}}`)))
-	out, err = tn.kubectl(file, "--repository", "acme/odd", "--project", "odd")
+	harness.Same(t, "repositories", 1, len(tn.repositories()))
+	harness.Same(t, "folders of the projects", projects, tn.projects())
+}
+
+// What cannot be read may be the repository that was scanned, or the project whose name is misspelt: nothing is created
+// beside it.
+func TestNothingIsCreatedBesideWhatCannotBeRead(t *testing.T) {
+	tn := newTenant(t, "unreadable")
+	tn.letsImportsCreate()
+	stores := func(kind, spec string) {
+		t.Helper()
+		harness.Must(t, env.PutIntoEtcd(t.Context(), kube.Resource(kind), tn.namespace, "odd", []byte(`{"apiVersion":"appsec.dev/v1alpha1",`+
+			`"kind":"`+kind+`","metadata":{"name":"odd","namespace":"`+tn.namespace+`","uid":"odd"},"spec":`+spec+`}`)))
+	}
+	stores("Repository", `{"fullName":"acme/odd","url":7}`)
+	out, err := tn.kubectl(document(numbered(1)...), "--repository", "acme/odd", "--project", "odd")
 	if err == nil || !strings.Contains(out, "repository odd cannot be read") {
 		t.Errorf("a repository that cannot be read: %v\n%s", err, out)
 	}
-	harness.Must(t, env.Client.Delete(t.Context(), odd))
-	// Nor does a project that cannot be read, which may be the one whose name is misspelt.
-	ofOdd := builder.Project("odd").In(tn.namespace).Repository("bare").Build()
-	harness.Must(t, env.PutIntoEtcd(t.Context(), "projects", tn.namespace, ofOdd.Name, []byte(`{"apiVersion":"appsec.dev/v1alpha1",`+
-		`"kind":"Project","metadata":{"name":"odd","namespace":"`+tn.namespace+`","uid":"odd"},`+
-		`"spec":{"repositoryRef":{"name":"bare"},"relativePath":7}}`)))
+	harness.Must(t, env.Client.Delete(t.Context(), builder.Repository("odd").In(tn.namespace).Build()))
+
+	stores("Project", `{"repositoryRef":{"name":"bare"},"relativePath":7}`)
 	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("bare").In(tn.namespace).Build()))
 	batches := collect(t, importer.Choices{}, document(numbered(1)...))
 	for _, place := range []importer.Place{{Project: "old"}, {Project: "old", Folder: "src"}, {Patterns: provision.Patterns{"src"}}} {
@@ -248,10 +274,14 @@ func TestARepositoryComesByItself(t *testing.T) {
 			t.Errorf("beside a project that cannot be read, %+v created %v: %v", place, found.Provisioned, err)
 		}
 	}
-	// Of what was created before a failure the user is told, once.
+}
+
+func TestWhatWasCreatedBeforeAFailureIsToldOnce(t *testing.T) {
+	tn := newTenant(t, "used-up")
+	tn.letsImportsCreate()
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(tn.namespace).Build())
 	for project, format := range map[string]string{"quiet": "--quiet", "text": "--quiet=false", "json": "-o=json"} {
-		out, err = tn.kubectl(document(), "--repository", "acme/"+project, "--project", project, format)
+		out, err := tn.kubectl(document(), "--repository", "acme/"+project, "--project", project, format)
 		if err == nil || strings.Count(out, "acme-"+project+"-") != 1 {
 			t.Errorf("%s: %v\n%s", format, err, out)
 		}
