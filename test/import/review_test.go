@@ -225,16 +225,23 @@ func TestTheCommitIsTheLastThingWritten(t *testing.T) {
 	}
 }
 
-// What is stored must not be reported as failed.
-func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
-	p := newPull(t)
-	p.reviews(commitA, builder.SARIF("lint", goes))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+// stopped is a pull request whose imports are stopped while the API server answers a write: what is stored must not be
+// reported as failed.
+type stopped struct {
+	*pull
+	client *importer.Client
+	// The write has the member in its body and is of an object at the path; its answer is lost.
+	path, member string
+	lost         bool
+	stop         context.CancelFunc
+}
+
+func newStopped(t *testing.T) *stopped {
+	t.Helper()
+	s := &stopped{pull: newPull(t)}
 	config := rest.CopyConfig(scanner)
-	path, member, lost := "/reviews/", "reviewedCommits", false
 	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, path) {
+		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, s.path) {
 			return next.RoundTrip(r)
 		}
 		sent, err := bodyOf(r)
@@ -242,10 +249,10 @@ func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
 			return nil, err
 		}
 		response, err := next.RoundTrip(r)
-		if bytes.Contains(sent, []byte(member)) {
-			cancel()
-			if lost {
-				lost = false
+		if bytes.Contains(sent, []byte(s.member)) {
+			s.stop()
+			if s.lost {
+				s.lost = false
 				return nil, errors.New("the answer is lost")
 			}
 			if r.Context().Err() != nil { // the answer is under way
@@ -254,65 +261,81 @@ func TestAWriteDuringWhichAnImportIsStoppedCounts(t *testing.T) {
 		}
 		return response, err
 	})
-	c, err := importer.NewClient(config)
+	var err error
+	s.client, err = importer.NewClient(config)
 	harness.Must(t, err)
-	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 1}, Project: p.Project}
-	_, err = reviewimport.New(c, p.PullRequest, reviewimport.Options{Record: record}).
-		Import(ctx, &reviewimport.Commit{SHA: commitB}, collect(t, importer.Choices{Commit: commitB, Analysis: new(string)}, builder.SARIF("lint")))
-	harness.NoError(t, "the review", err)
-	harness.Same(t, "the issue", "resolved "+commitB, p.states()["goes"])
-	ctx, cancel = context.WithCancel(t.Context())
-	defer cancel()
-	lost = true
-	_, err = reviewimport.New(c, p.PullRequest, reviewimport.Options{}).Import(ctx, &reviewimport.Commit{SHA: commitC}, nil)
-	if err == nil || !strings.Contains(err.Error(), "it is not known whether its commit was recorded: review again") {
-		t.Errorf("a review whose last answer is lost: error %v", err)
-	}
+	return s
+}
 
-	path, member = "/scans/", "completedAt"
-	for _, loses := range []bool{false, true} {
-		lost = loses
-		ctx, cancel = context.WithCancel(t.Context())
-		defer cancel()
-		_, err = importer.New(c, p.base().target(), importer.Options{}).Import(ctx, collect(t, importer.Choices{}, document()))
-		harness.NoError(t, fmt.Sprintf("the import, whose last answer is lost: %t", loses), err)
+// during returns a context that ends during the write.
+func (s *stopped) during(path, member string, lost bool) context.Context {
+	ctx, stop := context.WithCancel(s.Context())
+	s.Cleanup(stop)
+	s.path, s.member, s.lost, s.stop = path, member, lost, stop
+	return ctx
+}
+
+func (s *stopped) imports(ctx context.Context, options importer.Options, results ...builder.Result) ([]*importer.Summary, error) {
+	return importer.New(s.client, s.base().target(), options).Import(ctx, collect(s, importer.Choices{}, document(results...)))
+}
+
+// reviews reviews a commit that shows nothing, and records its Scan.
+func (s *stopped) reviews(ctx context.Context, sha string) error {
+	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + s.Project, Scans: 1}, Project: s.Project}
+	_, err := reviewimport.New(s.client, s.PullRequest, reviewimport.Options{Record: record}).
+		Import(ctx, &reviewimport.Commit{SHA: sha}, collect(s, importer.Choices{Commit: sha, Analysis: new(string)}, document()))
+	return err
+}
+
+func TestAReviewThatIsStoppedDuringItsLastWriteCounts(t *testing.T) {
+	s := newStopped(t)
+	s.pull.reviews(commitA, document(goes))
+	harness.NoError(t, "the review", s.reviews(s.during("/reviews/", "reviewedCommits", false), commitB))
+	harness.Same(t, "the issue", "resolved "+commitB, s.states()["goes"])
+	scans := s.base().scans()
+	harness.Same(t, "scans", 1, len(scans))
+	harness.Same(t, "the outcome of scan "+scans[0].Name, v1alpha1.ScanSucceeded, scans[0].Spec.Outcome)
+	_, err := reviewimport.New(s.client, s.PullRequest, reviewimport.Options{}).
+		Import(s.during("/reviews/", "reviewedCommits", true), &reviewimport.Commit{SHA: commitC}, nil)
+	harness.ErrorContains(t, "a review whose last answer is lost", err,
+		"it is not known whether its commit was recorded: review again")
+}
+
+func TestAnImportThatIsStoppedDuringAWriteCountsIt(t *testing.T) {
+	s := newStopped(t)
+	for _, lost := range []bool{false, true} {
+		_, err := s.imports(s.during("/scans/", "completedAt", lost), importer.Options{})
+		harness.NoError(t, fmt.Sprintf("the import, whose last answer is lost: %t", lost), err)
 	}
-	scans := p.base().scans()
-	harness.Same(t, "scans", 3, len(scans))
+	scans := s.base().scans()
+	harness.Same(t, "scans", 2, len(scans))
 	for _, scan := range scans {
 		harness.Same(t, "the outcome of scan "+scan.Name, v1alpha1.ScanSucceeded, scan.Spec.Outcome)
 	}
-
-	ctx, cancel = context.WithCancel(t.Context())
-	defer cancel()
-	path, member = "/findings/", "ruleID"
-	summaries, err := importer.New(c, p.base().target(), importer.Options{Concurrency: 1}).
-		Import(ctx, collect(t, importer.Choices{}, document(numbered(3)...)))
+	ctx := s.during("/findings/", "ruleID", false)
+	summaries, err := s.imports(ctx, importer.Options{Concurrency: 1}, numbered(3)...)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("an import that is stopped during its first finding: error %v", err)
 	}
-	harness.Same(t, "its findings, and how many it counted", []int{1, 1}, []int{len(p.base().findings()), summaries[0].Created})
+	harness.Same(t, "its findings, and how many it counted", []int{1, 1}, []int{len(s.base().findings()), summaries[0].Created})
+}
 
-	path, member = "/scans/", "startedAt"
+func TestAScanThatIsCreatedWhileItsImportIsStoppedGetsAnEnd(t *testing.T) {
+	s := newStopped(t)
 	for reason, imports := range map[string]func(context.Context) error{
 		"an import": func(ctx context.Context) error {
-			_, err := importer.New(c, p.base().target(), importer.Options{}).Import(ctx, collect(t, importer.Choices{}, document()))
+			_, err := s.imports(ctx, importer.Options{})
 			return err
 		},
-		"a review": func(ctx context.Context) error {
-			_, err := reviewimport.New(c, p.PullRequest, reviewimport.Options{Record: record}).
-				Import(ctx, &reviewimport.Commit{SHA: commitC}, collect(t, importer.Choices{}, builder.SARIF("lint")))
-			return err
-		},
+		"a review": func(ctx context.Context) error { return s.reviews(ctx, commitC) },
 	} {
-		ctx, cancel = context.WithCancel(t.Context())
-		defer cancel()
-		before := len(p.base().scans())
-		if err := imports(ctx); !errors.Is(err, context.Canceled) {
+		before := len(s.base().scans())
+		if err := imports(s.during("/scans/", "startedAt", false)); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s that is stopped while its Scan is created: error %v", reason, err)
 		}
-		running := slices.DeleteFunc(p.base().scans(), func(s v1alpha1.Scan) bool { return s.Spec.Outcome != "" })
-		harness.Same(t, reason+": its Scans, and how many of all stay without an end", []int{1, 0}, []int{len(p.base().scans()) - before, len(running)})
+		scans := s.base().scans()
+		running := slices.DeleteFunc(slices.Clone(scans), func(s v1alpha1.Scan) bool { return s.Spec.Outcome != "" })
+		harness.Same(t, reason+": its Scans, and how many of all stay without an end", []int{1, 0}, []int{len(scans) - before, len(running)})
 	}
 }
 
