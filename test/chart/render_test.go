@@ -464,6 +464,18 @@ func containers(object *unstructured.Unstructured) []map[string]any {
 	return out
 }
 
+// eachContainer calls check with each container of every set of values.
+func eachContainer(t *testing.T, check func(where string, container map[string]any)) {
+	t.Helper()
+	for name, file := range valueSets(t) {
+		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
+			for _, container := range containers(object) {
+				check(name+": "+object.GetName(), container)
+			}
+		}
+	}
+}
+
 func podOf(object *unstructured.Unstructured) map[string]any {
 	switch object.GetKind() {
 	case "Pod":
@@ -486,32 +498,25 @@ func TestEveryFlagIsOneOfTheBinary(t *testing.T) {
 		}
 		help[command] = string(out)
 	}
-	for name, file := range valueSets(t) {
-		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
-			for _, container := range containers(object) {
-				arguments := container["args"].([]any)
-				for _, argument := range arguments[1:] {
-					flag, _, _ := strings.Cut(argument.(string), "=")
-					if strings.HasPrefix(flag, "--") && !regexp.MustCompile(`(?m)`+flag+`\b`).MatchString(help[arguments[0].(string)]) {
-						t.Errorf("%s: %s has the flag %s, which `findings-operator %s` has not", name, object.GetName(), flag, arguments[0])
-					}
-				}
+	eachContainer(t, func(where string, container map[string]any) {
+		arguments := container["args"].([]any)
+		for _, argument := range arguments[1:] {
+			flag, _, _ := strings.Cut(argument.(string), "=")
+			if strings.HasPrefix(flag, "--") && !regexp.MustCompile(`(?m)`+flag+`\b`).MatchString(help[arguments[0].(string)]) {
+				t.Errorf("%s has the flag %s, which `findings-operator %s` has not", where, flag, arguments[0])
 			}
 		}
-	}
+	})
 }
 
 // Secrets are mounted as files: kubectl describe shows arguments and environments.
 func TestNoSecretIsInAnArgumentOrTheEnvironment(t *testing.T) {
-	for name, file := range valueSets(t) {
-		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
-			for _, container := range containers(object) {
-				if text := fmt.Sprint(container["env"], container["envFrom"], container["args"]); strings.Contains(text, "secretKeyRef") || strings.Contains(text, "secretRef") {
-					t.Errorf("%s: %s: %s", name, object.GetName(), text)
-				}
-			}
+	eachContainer(t, func(where string, container map[string]any) {
+		text := fmt.Sprint(container["env"], container["envFrom"], container["args"])
+		if strings.Contains(text, "secretKeyRef") || strings.Contains(text, "secretRef") {
+			t.Errorf("%s: %s", where, text)
 		}
-	}
+	})
 }
 
 // A release under another name and in another namespace contains none of the default names; the

@@ -117,27 +117,23 @@ func TestTheTestPodIsLetIn(t *testing.T) {
 // Every folder that a pod mounts under /etc/findings is read by a flag, or by Go as SSL_CERT_DIR, and every one that is
 // read is mounted.
 func TestEveryMountedFileIsRead(t *testing.T) {
-	for name, file := range valueSets(t) {
-		for _, object := range Render(t, "findings", "findings-system", "--values", file) {
-			for _, container := range containers(object) {
-				arguments := fmt.Sprint(container["args"], container["env"])
-				mounts, _ := container["volumeMounts"].([]any) //nolint:errcheck // none is fine
-				mounted := map[string]bool{}
-				for _, mount := range mounts {
-					path := mount.(map[string]any)["mountPath"].(string)
-					mounted[path] = true
-					if !slices.Contains(pathsIn(arguments), path) {
-						t.Errorf("%s: %s mounts %s, which nothing reads: %s", name, object.GetName(), path, arguments)
-					}
-				}
-				for _, path := range pathsIn(arguments) {
-					if !mounted[path] {
-						t.Errorf("%s: %s reads %s, which is not mounted", name, object.GetName(), path)
-					}
-				}
+	eachContainer(t, func(where string, container map[string]any) {
+		arguments := fmt.Sprint(container["args"], container["env"])
+		mounts, _ := container["volumeMounts"].([]any) //nolint:errcheck // none is fine
+		mounted := map[string]bool{}
+		for _, mount := range mounts {
+			path := mount.(map[string]any)["mountPath"].(string)
+			mounted[path] = true
+			if !slices.Contains(pathsIn(arguments), path) {
+				t.Errorf("%s mounts %s, which nothing reads: %s", where, path, arguments)
 			}
 		}
-	}
+		for _, path := range pathsIn(arguments) {
+			if !mounted[path] {
+				t.Errorf("%s reads %s, which is not mounted", where, path)
+			}
+		}
+	})
 }
 
 var mountPath = regexp.MustCompile(`(?:=|SSL_CERT_DIR value:)(/etc/findings/[a-z-]+)`)
