@@ -145,8 +145,8 @@ func TestOnlyTheOwnerChangesAPartOfASpec(t *testing.T) {
 	}
 }
 
-// everyoneTries has every requester request the change of a row in every form, and checks each answer and what is stored
-// afterwards. A refused request leaves the object as it is for the next one.
+// everyoneTries has every requester request the change of a row in every form, and checks each answer and what is
+// stored afterwards. A refused request leaves the object as it is for the next one.
 func (c *cast) everyoneTries(t *testing.T, row change, next func() string, at string, allowed func(who, form) bool) {
 	t.Helper()
 	var before *unstructured.Unstructured

@@ -55,8 +55,8 @@ func manyResults(tool string, n int) string {
 	return builder.SARIF(tool, results...)
 }
 
-// killUpload kills the facade once, while it works on an upload that has already written something, and returns what the
-// upload had recorded then.
+// killUpload kills the facade once, while it works on an upload that has already written something, and returns what
+// the upload had recorded then.
 func killUpload(t *testing.T, r *run, rest *restClient) v1alpha1.Scan {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
