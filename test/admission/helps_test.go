@@ -3,7 +3,6 @@ package admission_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
@@ -25,8 +24,7 @@ const (
 func bind(t *testing.T, c *cast, name who, allowed client.Object, config *rest.Config, err error) {
 	t.Helper()
 	c.add(t, name, config, err)
-	NewWithT(t).Eventually(func() error { return c.as(name).Create(t.Context(), allowed) }).
-		WithTimeout(30 * time.Second).WithPolling(50 * time.Millisecond).Should(Succeed())
+	harness.Eventually(t, func(g Gomega) { g.Expect(c.as(name).Create(t.Context(), allowed)).To(Succeed()) })
 }
 
 func TestARefusalOfAFactNamesWhatHelps(t *testing.T) {
@@ -49,15 +47,13 @@ func TestARefusalOfAFactNamesWhatHelps(t *testing.T) {
 		t.Run(resource, func(t *testing.T) {
 			create := func(as who) error { return c.as(as).Create(t.Context(), object.DeepCopyObject().(client.Object)) }
 			refusal := create(editor)
-			if !isRefusal(refusal) || !strings.Contains(refusal.Error(), "needs the verb report on "+resource+".appsec.dev") {
-				t.Fatalf("got %v, want a refusal that names the verb", refusal)
+			if wantRefusal(t, "an editor", refusal, "needs the verb report on "+resource+".appsec.dev"); t.Failed() {
+				return
 			}
 			helps := helped
 			if strings.Contains(refusal.Error(), "(ClusterRole "+string(testenv.Admin)+")") {
 				helps = organizationAdmin
-				if err := create(helped); !isRefusal(err) {
-					t.Errorf("findings-scanner does help, other than the refusal says: %v", err)
-				}
+				wantRefusal(t, "with findings-scanner, which the refusal does not name", create(helped))
 			} else if !strings.Contains(refusal.Error(), "(ClusterRole "+string(testenv.Scanner)+")") {
 				t.Errorf("the refusal names no role: %v", refusal)
 			}

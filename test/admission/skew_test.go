@@ -4,7 +4,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,9 +68,9 @@ func TestAnImporterOfADistantReleaseIsWarned(t *testing.T) {
 		}
 		return said.take()
 	}
-	NewWithT(t).Eventually(func() string { return warned("kubectl-findings/0.1.9") }).
-		WithTimeout(30 * time.Second).WithPolling(50 * time.Millisecond).Should(ContainSubstring(
-		"kubectl-findings/0.1.9 imports into findings-operator/0.4.1"))
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(warned("kubectl-findings/0.1.9")).To(ContainSubstring("kubectl-findings/0.1.9 imports into findings-operator/0.4.1"))
+	})
 	for importer, want := range map[string]bool{
 		"": false, "kubectl-findings/devel": false, "x": false, "kubectl-findings/99999.0.0": false,
 		"kubectl-findings/0.3.0": false, "kubectl-findings/0.4.9-rc.1": false, "kubectl-findings/0.5.0": false,
