@@ -21,6 +21,7 @@ const emptySARIF = `{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"scanne
 
 // A body that comes slowly, and an export that is read slowly, end with their key.
 func TestWhatIsUnderWayEndsWithItsKey(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, test := range []struct {
 		reason string
 		change func(*testing.T, *bigFacade)

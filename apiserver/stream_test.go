@@ -19,6 +19,7 @@ import (
 
 // A body that keeps arriving in single bytes does not occupy a slot forever.
 func TestABodyThatTricklesEndsAtItsTime(t *testing.T) {
+	t.Parallel() // it mostly waits
 	ended := make(chan error, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body := &pacedBody{body: r.Body, control: http.NewResponseController(w), end: time.Now().Add(200 * time.Millisecond)}

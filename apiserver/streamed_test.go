@@ -152,6 +152,7 @@ func TestAClientThatReadsNothingIsGivenUp(t *testing.T) {
 
 // A client that keeps reading gets everything, however much longer that takes than the server's timeouts.
 func TestAClientThatReadsSlowlyGetsAll(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const chunks = 2
 	conn, ended := pacedServer(t, chunks, time.Minute)
 	begun, ticker := time.Now(), time.NewTicker(5*time.Millisecond)
