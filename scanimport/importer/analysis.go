@@ -98,7 +98,8 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 }
 
 // guardAnalysis refuses a scan whose analysis is most likely a new name of a known one. Its findings would be
-// created a second time, without the triage of the first ones, and nothing would close the first ones any more.
+// created a second time, without the triage of the first ones, and nothing would close the first ones any more. Results
+// that have no finding do not count, because no analysis can know them.
 func guardAnalysis(b *Batch, h history, p *plan, results int) error {
 	if b.ChosenAnalysis {
 		return nil
@@ -107,6 +108,7 @@ func guardAnalysis(b *Batch, h history, p *plan, results int) error {
 		return &RefusedError{fmt.Sprintf("automationDetails.id names the analysis %q, which is new, and %q is known: it seems to change with each run, and then each scan would leave the findings of the last one open. "+
 			"Use --analysis %q (over REST analysis) in every import; if this is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", b.Analysis, known, known, b.Analysis)}
 	}
+	results -= len(p.unseen) + len(p.unreadable)
 	for _, known := range slices.Sorted(maps.Keys(p.elsewhere)) {
 		if h.runsBeside(b.series(), series{b.Category, known}) {
 			continue

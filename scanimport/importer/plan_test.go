@@ -90,7 +90,9 @@ func TestGuardAnalysis(t *testing.T) {
 		{"as many alike count as are new", in("other", v1alpha1.UserStatusMuted, "R1", "R1"), false},
 	} {
 		p.knownElsewhere("frontend", tc.others)
-		if err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, past, &p, 3); (err != nil) != tc.refused {
+		// Results without a finding are known in no analysis.
+		p.unseen, p.unreadable = make([]*sarif.Result, 4), make([]*sarif.Result, 1)
+		if err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, past, &p, 8); (err != nil) != tc.refused {
 			t.Errorf("%s: %v, want refused %t", tc.reason, err, tc.refused)
 		}
 	}
