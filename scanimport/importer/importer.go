@@ -268,7 +268,11 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	if im.options.Force {
 		return nil
 	}
-	if err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results)); err != nil || !complete {
+	warning, err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results))
+	if warning != "" {
+		j.summary.Warnings = append(j.summary.Warnings, warning)
+	}
+	if err != nil || !complete {
 		return j.explain(err)
 	}
 	return j.explain(guardClosing(j.plan.open, j.plan.toClose))

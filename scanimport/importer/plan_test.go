@@ -56,7 +56,7 @@ func TestGuardAnalysis(t *testing.T) {
 		"a failure": {"what failed was not imported", history{"s-1": at("backend", 1), "s-2": {series: series{v1alpha1.CategoryCode, "frontend"}, startedAt: time.Unix(2, 0)}}, true},
 	} {
 		p := &plan{elsewhere: map[string]overlap{"backend": {1, true}}}
-		err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, tc.past, p, 1)
+		_, err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, tc.past, p, 1)
 		if (err != nil) != tc.refused {
 			t.Errorf("%s: %v, want refused %t: %s", name, err, tc.refused, tc.reason)
 		}
@@ -82,20 +82,31 @@ func TestGuardAnalysis(t *testing.T) {
 		reason  string
 		others  []v1alpha1.Finding
 		refused bool
+		// warned if it is not refused, or chosen by the user.
+		warned bool
 	}{
-		{"the decision is in the analysis beside", append(in("beside", v1alpha1.UserStatusMuted, "R1"), in("other", "", "R2", "R3")...), false},
-		{"the decision is in the other", append(in("beside", "", "R1"), in("other", v1alpha1.UserStatusMuted, "R2", "R3")...), true},
-		{"both have them, the one beside first", append(in("beside", "", "R1", "R2"), in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3")...), true},
-		{"both have them, the other first", append(in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), in("beside", "", "R1", "R2")...), true},
-		{"as many alike count as are new", in("other", v1alpha1.UserStatusMuted, "R1", "R1"), false},
+		{"the decision is in the analysis beside", append(in("beside", v1alpha1.UserStatusMuted, "R1"), in("other", "", "R2", "R3")...), false, true},
+		{"the decision is in the other", append(in("beside", "", "R1"), in("other", v1alpha1.UserStatusMuted, "R2", "R3")...), true, true},
+		{"both have them, the one beside first", append(in("beside", "", "R1", "R2"), in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3")...), true, false},
+		{"both have them, the other first", append(in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), in("beside", "", "R1", "R2")...), true, false},
+		{"as many alike count as are new", in("other", v1alpha1.UserStatusMuted, "R1", "R1"), false, false},
+		{"the one beside has them", in("beside", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), false, false},
 	} {
 		p.knownElsewhere("frontend", tc.others)
 		// Results without a finding are known in no analysis.
 		p.unseen, p.unreadable = make([]*sarif.Result, 4), make([]*sarif.Result, 1)
-		if err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, past, &p, 8); (err != nil) != tc.refused {
-			t.Errorf("%s: %v, want refused %t", tc.reason, err, tc.refused)
+		for _, chosen := range []bool{false, true} {
+			b := &Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend", ChosenAnalysis: chosen}
+			refused := tc.refused && !chosen
+			warning, err := guardAnalysis(b, past, &p, 8)
+			if (err != nil) != refused || strings.Contains(warning, `--analysis "other"`) != (tc.warned && !refused) {
+				t.Errorf("%s, chosen %t: %v, %q; want refused %t, warned %t", tc.reason, chosen, err, warning, refused, tc.warned)
+			}
 		}
 	}
+	p.elsewhere, p.unchanged = map[string]overlap{"other": {3, true}}, 1
+	warning, _ := guardAnalysis(&Batch{Analysis: "frontend", ChosenAnalysis: true}, past, &p, 9)
+	harness.Same(t, "the warning if one result is a finding of this analysis", "", warning)
 }
 
 func TestGuardRefusals(t *testing.T) {
