@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -12,10 +13,11 @@ import (
 // lockRunDir creates the folder and locks it for this process. The kernel releases the lock when the process ends,
 // however it ends.
 func lockRunDir(o options) (io.Closer, error) {
-	for _, folder := range []string{"", "logs", "pids", "pki", "kubeconfigs", "cursor-keys", "etcd"} {
-		if err := os.MkdirAll(o.state(folder), 0o700); err != nil {
-			return nil, fmt.Errorf("make the run folder: %w", err)
-		}
+	if err := os.MkdirAll(o.runDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the run folder: %w", err)
+	}
+	if err := refuseOtherFiles(o); err != nil {
+		return nil, err
 	}
 	file, err := os.OpenFile(o.state("lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -35,5 +37,24 @@ func lockRunDir(o options) (io.Closer, error) {
 	if _, err := fmt.Fprintln(file, os.Getpid()); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
+	for _, folder := range []string{"logs", "pids", "pki", "kubeconfigs", "cursor-keys", "etcd"} {
+		if err := os.MkdirAll(o.state(folder), 0o700); err != nil {
+			return nil, errors.Join(fmt.Errorf("make the run folder: %w", err), file.Close())
+		}
+	}
 	return file, nil
+}
+
+// refuseOtherFiles returns an error if the folder contains something and is not that of an earlier run: a run replaces
+// and removes files by their names.
+func refuseOtherFiles(o options) error {
+	entries, err := os.ReadDir(o.runDir)
+	if err != nil {
+		return fmt.Errorf("read the run folder: %w", err)
+	}
+	isLock := func(entry os.DirEntry) bool { return entry.Name() == "lock" }
+	if len(entries) > 0 && !slices.ContainsFunc(entries, isLock) {
+		return fmt.Errorf("%s contains other files: set RUN_DIR to a new folder", o.runDir)
+	}
+	return nil
 }

@@ -96,6 +96,16 @@ func TestAFolderIsRunByOneProcessAtATime(t *testing.T) {
 	g.Expect(err).To(MatchError(And(ContainSubstring(strconv.Itoa(os.Getpid())), ContainSubstring("RUN_DIR="))))
 }
 
+func TestAFolderWithOtherFilesIsRefused(t *testing.T) {
+	o := options{runDir: t.TempDir()}
+	harness.Must(t, os.WriteFile(o.state("env"), nil, 0o600))
+	_, err := lockRunDir(o)
+	harness.ErrorContains(t, "a folder with a file", err, "set RUN_DIR to a new folder")
+	left, err := os.ReadDir(o.runDir)
+	harness.Must(t, err)
+	harness.Same(t, "its files", 1, len(left))
+}
+
 func readPID(g Gomega, o options, name string) int {
 	content, err := os.ReadFile(o.state("pids", name))
 	g.Expect(err).NotTo(HaveOccurred())
