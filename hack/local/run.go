@@ -34,7 +34,7 @@ func run(outer context.Context, o options, out io.Writer) (err error) {
 	children := &supervisor{options: o, say: say, giveUp: giveUp}
 	var made *samples
 	defer func() {
-		say("stopping ...")
+		say("stopping (up to a minute under load; Ctrl-C again ends at once) ...")
 		err = errors.Join(err, removeEnvironment(o), children.stopAll(), made.stop(), removePIDs(o.state("pids")))
 		say("stopped; the data is kept in %s", o.runDir)
 	}()
@@ -62,8 +62,8 @@ func whyStopped(outer, ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// bringUp starts and installs everything. It returns the address of the REST API and the samples, or nil if they are
-// disabled.
+// bringUp starts and installs everything. It returns the address of the REST API and the samples: without SAMPLES those of
+// an earlier run, or nil if there are none.
 func bringUp(ctx context.Context, o options, keys *pki, children *supervisor, say reporter) (string, *samples, error) {
 	say("starting etcd and kube-apiserver (data: %s) ...", o.state("etcd"))
 	p, err := startPlane(ctx, o, keys, children)
@@ -82,8 +82,12 @@ func bringUp(ctx context.Context, o options, keys *pki, children *supervisor, sa
 	if err != nil {
 		return "", nil, err
 	}
-	if err := op.waitReady(ctx); err != nil || !o.samples {
-		return op.url, nil, err
+	if err := op.waitReady(ctx); err != nil {
+		return "", nil, err
+	}
+	if !o.samples {
+		made, err := earlierSamples(ctx, p.client)
+		return op.url, made, err
 	}
 	say("making the sample organization and scanning the sample service with gosec (the first time gosec is built, about 2 minutes) ...")
 	made, err := makeSamples(ctx, o, p)
@@ -116,6 +120,14 @@ In another terminal:
   curl -H "Authorization: Bearer $FINDINGS_API_KEY" "$FINDINGS_URL/v1/reviews?size=2"
   export PATH="$PWD/bin:$PWD/bin/k8s:$PATH"
 `, key, url, url, env)
+	case made != nil && made.unready != "":
+		text += fmt.Sprintf(` The sample's API key is not ready: %s
+In another terminal:
+
+  source %s
+  export PATH="$PWD/bin:$PWD/bin/k8s:$PATH"
+  kubectl describe apikey sample --namespace "$FINDINGS_NAMESPACE"
+`, made.unready, env)
 	case made != nil:
 		text += fmt.Sprintf(` The sample's API key is disabled.
 In another terminal, to enable it for the next start:
@@ -126,7 +138,7 @@ In another terminal, to enable it for the next start:
 `, env)
 	default:
 		// FINDINGS_NAMESPACE is the namespace of the organization that the first manifest creates.
-		text += fmt.Sprintf(` There is no sample organization.
+		text += fmt.Sprintf(` There is no sample organization with an API key.
 In another terminal, to make one with an API key:
 
   source %s

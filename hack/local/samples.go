@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,8 +28,10 @@ const (
 
 // samples holds the sample organization's data.
 type samples struct {
-	// token of the sample API key; "" if the key is disabled.
+	// token of the sample API key; "" if the key is disabled or not ready.
 	token string
+	// unready is why the key of an earlier run is not ready, if it is not.
+	unready string
 	// summary of the imports.
 	summary  string
 	receiver *receiver
@@ -44,7 +47,7 @@ func (s *samples) key() string {
 
 // stop ends the processes of the samples, if there are any.
 func (s *samples) stop() error {
-	if s == nil {
+	if s == nil || s.receiver == nil {
 		return nil
 	}
 	return s.receiver.stop()
@@ -83,6 +86,31 @@ func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err erro
 		return nil, err
 	}
 	return made, nil
+}
+
+// earlierSamples returns the samples of an earlier run as they are, or nil if there is no sample API key. Nothing
+// receives their webhooks.
+func earlierSamples(ctx context.Context, c client.Reader) (*samples, error) {
+	key := &v1alpha1.APIKey{}
+	err := c.Get(ctx, client.ObjectKey{Namespace: sampleNamespace, Name: sampleAPIKey}, key)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the sample API key: %w", err)
+	}
+	if key.Spec.Disabled {
+		return &samples{}, nil
+	}
+	if ready, err := isReady(key, key.Status.Conditions); !ready || err != nil {
+		unready := "Its controller has not observed it yet."
+		if condition := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); condition != nil {
+			unready = condition.Message
+		}
+		return &samples{unready: unready}, nil
+	}
+	token, err := sampleToken(ctx, c, key)
+	return &samples{token: token}, err
 }
 
 // applySamples creates the sample organization from manifests, and returns its API key's token; "" if a person has

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -84,13 +87,44 @@ func TestAWaitInVainEndsWithWhatTheObjectWaitsFor(t *testing.T) {
 	harness.ErrorContains(t, "the wait", err, "A quota is in the way.")
 }
 
+func TestTheSamplesOfAnEarlierRunAreUsedAsTheyAre(t *testing.T) {
+	key := func(disabled bool, ready metav1.ConditionStatus) *v1alpha1.APIKey {
+		return &v1alpha1.APIKey{
+			ObjectMeta: metav1.ObjectMeta{Namespace: sampleNamespace, Name: sampleAPIKey},
+			Spec:       v1alpha1.APIKeySpec{Disabled: disabled},
+			Status: v1alpha1.APIKeyStatus{
+				Conditions: []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Message: "It has expired."}},
+				SecretRef:  &v1alpha1.SecretReference{Name: "token"},
+			},
+		}
+	}
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: sampleNamespace, Name: "token"},
+		Data:       map[string][]byte{v1alpha1.APIKeyTokenKey: []byte("token")},
+	}
+	for reason, c := range map[string]struct {
+		stored []client.Object
+		want   *samples
+	}{
+		"no key":                  {},
+		"a key that works":        {[]client.Object{key(false, metav1.ConditionTrue), secret}, &samples{token: "token"}},
+		"a key that is not ready": {[]client.Object{key(false, metav1.ConditionFalse), secret}, &samples{unready: "It has expired."}},
+		"a key that is disabled":  {[]client.Object{key(true, metav1.ConditionFalse), secret}, &samples{}},
+	} {
+		got, err := earlierSamples(t.Context(), fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(c.stored...).Build())
+		harness.Must(t, err)
+		harness.Same(t, reason, fmt.Sprintf("%+v", c.want), fmt.Sprintf("%+v", got))
+	}
+}
+
 func TestADisabledKeyIsSaidToBeAndHowToEnableIt(t *testing.T) {
 	o := newRunFolder(t)
 	for _, c := range []struct {
 		made *samples
 		want string
 	}{
-		{nil, "There is no sample organization."},
+		{nil, "There is no sample organization with an API key."},
+		{&samples{unready: "It has expired."}, "The sample's API key is not ready: It has expired."},
 		{&samples{}, `kubectl patch apikey sample --namespace "$FINDINGS_NAMESPACE"`},
 		{&samples{token: "secret"}, "Authorization: Bearer secret"},
 	} {
