@@ -251,6 +251,9 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	name := p.place.Repository
 	if p.place.byFullName() {
 		name = provision.RepositoryName(facts.Site(), facts.FullName)
+		if found, err := p.getDescribed(ctx, name, facts); err != nil || found {
+			return err
+		}
 	} else if err := p.mayBeNew(ctx, facts); err != nil {
 		return err
 	}
@@ -274,20 +277,32 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		return err
 	}
 	if !created { // another client created it at the same time
-		if found, err := p.get(ctx, name); err != nil {
-			return err
-		} else if !found {
-			return noSuch("repository", p.key(name))
+		found, err := p.getDescribed(ctx, name, facts)
+		if err == nil && !found {
+			err = noSuch("repository", p.key(name))
 		}
-		same, err := provision.Find([]v1alpha1.Repository{*p.found.Repository}, facts)
-		if p.place.byFullName() && (same == nil || err != nil) {
-			return &RefusedError{fmt.Sprintf("the Repository %s, which was to be created for %s, exists and belongs to another repository: give the name of the right one", name, facts.FullName)}
-		}
-		return nil
+		return err
 	}
 	p.found.Repository = repository
 	p.found.Provisioned = append(p.found.Provisioned, Provisioned{"Repository", name, facts.FullName, facts.Branch})
 	return nil
+}
+
+// getDescribed gets the repository by its name. If the import derived that name from a full name, it refuses a
+// repository that the facts do not describe: its spec.fullName or spec.url was changed.
+func (p *provisioner) getDescribed(ctx context.Context, name string, facts provision.Facts) (found bool, err error) {
+	found, err = p.get(ctx, name)
+	if err != nil || !found || !p.place.byFullName() {
+		return found, err
+	}
+	there := p.found.Repository
+	if same, err := provision.Find([]v1alpha1.Repository{*there}, facts); same != nil || err != nil {
+		return true, err
+	}
+	return true, &RefusedError{fmt.Sprintf("the Repository %s has the name that an import would give to %s, but its "+
+		"spec.fullName is %q and its spec.url %q: name that one if it is the same repository, renamed, or else create a "+
+		"Repository with another name and spec.fullName %s",
+		name, facts.FullName, there.Spec.FullName, there.Spec.URL, facts.FullName)}
 }
 
 // rehearse tries by a dry run of each whether the repository and its projects can be created: else none is. It cannot

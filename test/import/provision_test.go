@@ -243,6 +243,21 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, repository) {
 		t.Errorf("another name of what exists: %v\n%s", err, out)
 	}
+	// The old name of a repository that was renamed is not taken for that of a new one.
+	renamed := tn.repositories()[0]
+	before := renamed.DeepCopy()
+	renamed.Spec.FullName = "acme/billing"
+	harness.Must(t, env.Client.Patch(t.Context(), &renamed, client.MergeFrom(before)))
+	want := `but its spec.fullName is "acme/billing" and its spec.url ""`
+	for command, arguments := range map[string][]string{
+		"import": {"--project", "new"},
+		"review": {"--pr", "4", "--commit", commitA, "--dry-run"},
+	} {
+		out, err = tn.plugin(command, document(numbered(1)...), append(arguments, "--repository", "acme/payments")...)
+		if err == nil || !strings.Contains(out, "the Repository "+renamed.Name+" has the name") || !strings.Contains(out, want) {
+			t.Errorf("%s under the old name: %v\n%s", command, err, out)
+		}
+	}
 	harness.Same(t, "repositories", 1, len(tn.repositories()))
 	harness.Same(t, "folders of the projects", projects, tn.projects())
 }
