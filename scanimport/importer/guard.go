@@ -14,12 +14,17 @@ type RefusedError struct{ Reason string }
 func (e *RefusedError) Error() string { return e.Reason }
 
 // guardClosing refuses to close more than half of many open findings: a misconfigured or partial scan is more likely
-// than that many repairs.
-func guardClosing(open, toClose int) error {
+// than that many repairs. A dry run lists them itself, over REST only for a key that may read them.
+func guardClosing(open, toClose int, dryRun bool) error {
 	if open < guardFrom || toClose*2 <= open {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: use --dry-run (over REST dry_run=true, with a key that has findings:read) to see which ones, check that the scanner covered everything, then use --force (over REST force=true)", toClose, open)}
+	which := "use --dry-run (over REST dry_run=true, with a key that has findings:read) to see which ones, check"
+	if dryRun {
+		which = "check which ones (over REST with a key that has findings:read), and"
+	}
+	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: %s that the "+
+		"scanner covered everything, then use --force (over REST force=true)", toClose, open, which)}
 }
 
 // guardAge refuses a scan that is older than the last completed one: it would reopen findings that were repaired since

@@ -275,7 +275,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	if err != nil || !complete {
 		return j.explain(err)
 	}
-	return j.explain(guardClosing(j.plan.open, j.plan.toClose))
+	return j.explain(guardClosing(j.plan.open, j.plan.toClose, im.options.DryRun))
 }
 
 // outcome returns the scanner's outcome for a completed import: an incomplete scan counts as failed, since it

@@ -32,7 +32,7 @@ func TestGuardClosing(t *testing.T) {
 		"none":            {"nothing to lose", 0, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := guardClosing(tc.open, tc.toClose); (err != nil) != tc.refused {
+			if err := guardClosing(tc.open, tc.toClose, false); (err != nil) != tc.refused {
 				t.Errorf("guardClosing(%d, %d) = %v, want refused %v: %s", tc.open, tc.toClose, err, tc.refused, tc.reason)
 			} else if err != nil {
 				harness.ErrorContains(t, "the parameter of an upload", err, "use --force (over REST force=true)")

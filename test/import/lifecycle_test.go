@@ -184,6 +184,8 @@ func TestClosingMostFindingsIsRefused(t *testing.T) {
 	p.wantRefused(err, "11 of 20", "--force", "--dry-run")
 	harness.Same(t, "versions of the findings after a refused import", before, p.versions())
 	wantOneFailed(t, p.scans(), "more than half")
+	_, err = p.tryImport(importer.Options{DryRun: true}, few)
+	p.wantRefused(err, "more than half: check which ones")
 
 	p.did("with force", p.importsAll(importer.Options{Force: true}, few)[0], counts{Unchanged: 9, Closed: 11})
 }
