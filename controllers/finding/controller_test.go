@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -118,7 +119,7 @@ func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
 
 func TestStatusSurvivesARestart(t *testing.T) {
 	stop := storing.Alone(t, env)
-	ns := places(t)
+	ns := controllertest.Places(t, env)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	testenv.AwaitObserved(t, env, finding)
 	stop()

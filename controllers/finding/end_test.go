@@ -13,11 +13,12 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
-	g, ns := NewWithT(t), env.Namespace(t)
+	g, ns := NewWithT(t), controllertest.Places(t, env)
 	begin := time.Now().Truncate(time.Second)
 	end := begin.Add(90 * time.Minute)
 	finding := builder.Finding("f-1").In(ns).Mutate(func(f *v1alpha1.Finding) {
@@ -25,7 +26,7 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 			UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionAcceptedRisk, ExpiresAt: new(v1alpha1.NewTime(end)),
 		}
 	}).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), finding)
+	env.Create(t, finding)
 	clock, c := clocktesting.NewFakePassiveClock(begin), env.AsController(t)
 	r := &Reconciler{Base: reconcile.Base{Client: c, Live: c, Clock: clock}, policies: policies.NewBook(c)}
 	at := func(now time.Time) (again time.Duration) {

@@ -61,7 +61,7 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	for _, endpoint := range []*builder.WebhookEndpointBuilder{
 		builder.WebhookEndpoint("e").Events("finding.closed"), builder.WebhookEndpoint("e").Batched(),
 	} {
-		ns := places(t)
+		ns := controllertest.Places(t, env)
 		asked := builder.Finding("f-1").In(ns).Scan("s-1").Build()
 		env.Create(t, builder.Scan("s-1", time.Now()).In(ns).Build(), endpoint.In(ns).Build(),
 			builder.WebhookEndpoint("all").In(ns).Build(), asked)
@@ -79,7 +79,7 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 // it.
 func leftTold(t *testing.T, left *implied.Statuses) *v1alpha1.Finding {
 	t.Helper()
-	ns := places(t)
+	ns := controllertest.Places(t, env)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	created := finding.ResourceVersion
@@ -280,8 +280,8 @@ func TestARescanThatChangesNoFactsSendsNothingOfAFindingWithoutAStatus(t *testin
 // changes meanwhile.
 func TestStatusesAreStoredOnceTheyAreNoLongerImplied(t *testing.T) {
 	stop := implying.Alone(t, env)
-	left, seen := leftWithoutStatus(t, env.Namespace(t))
-	changed, _ := leftWithoutStatus(t, env.Namespace(t))
+	left, seen := leftWithoutStatus(t)
+	changed, _ := leftWithoutStatus(t)
 	stop()
 	env.Patch(t, changed, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
 	storing.Alone(t, env)
@@ -323,8 +323,7 @@ func createdAt(t *testing.T, ns, name string, at time.Time) *v1alpha1.Finding {
 // A status that says that the project is missing stays, and says so when the project is back.
 func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
 	implying.Start(t, env)
-	ns := env.Namespace(t)
-	left, _ := leftWithoutStatus(t, ns)
+	left, _ := leftWithoutStatus(t)
 	ready := func(status metav1.ConditionStatus) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {
@@ -332,9 +331,9 @@ func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
 			g.Expect(ready.Status).To(Equal(status))
 		})
 	}
-	harness.Must(t, env.Client.Delete(t.Context(), builder.Project("proj").In(ns).Build()))
+	harness.Must(t, env.Client.Delete(t.Context(), builder.Project("proj").In(left.Namespace).Build()))
 	ready(metav1.ConditionFalse)
-	env.Create(t, builder.Project("proj").In(ns).Build())
+	env.Create(t, builder.Project("proj").In(left.Namespace).Build())
 	ready(metav1.ConditionTrue)
 	NewWithT(t).Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))
 }
@@ -342,8 +341,8 @@ func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
 // An endpoint receives nothing from before its creation: of a finding without a status neither.
 func TestALaterEndpointReceivesNoCreationThatWasImplied(t *testing.T) {
 	implying.Start(t, env)
-	ns := env.Namespace(t)
-	left, seen := leftWithoutStatus(t, ns)
+	left, seen := leftWithoutStatus(t)
+	ns := left.Namespace
 	harness.Eventually(t, func(g Gomega) { // times are whole seconds
 		g.Expect(time.Now().Unix()).To(BeNumerically(">", seen.CreationTimestamp.Unix()))
 	})
@@ -373,10 +372,10 @@ func TestALaterEndpointReceivesNoCreationThatWasImplied(t *testing.T) {
 }
 
 // leftWithoutStatus creates a finding, and waits until its controller has come past it.
-func leftWithoutStatus(t *testing.T, ns string) (left, created *v1alpha1.Finding) {
+func leftWithoutStatus(t *testing.T) (left, created *v1alpha1.Finding) {
 	t.Helper()
-	left = builder.Finding("f-1").In(ns).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(), left)
+	ns := controllertest.Places(t, env)
+	left = testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	created = left.DeepCopy()
 	later := testenv.Create(t, env, builder.Finding("f-2").In(ns).Triage(v1alpha1.UserStatusMuted, "").Build())
 	testenv.AwaitObserved(t, env, later)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -48,8 +49,8 @@ func TestADecisionIsRecordedBeforeTheBacklogOfAnImport(t *testing.T) {
 func TestDecisionsOfANamespaceDelayNoOther(t *testing.T) {
 	const backlog = 800
 	stop := storing.Alone(t, env)
-	busy := places(t)
-	other := places(t)
+	busy := controllertest.Places(t, env)
+	other := controllertest.Places(t, env)
 	t.Cleanup(func() { // later tests would reconcile the leftovers
 		harness.Must(t, env.Client.DeleteAllOf(context.Background(), &v1alpha1.Finding{}, client.InNamespace(busy)))
 	})

@@ -47,10 +47,8 @@ func beside(t *testing.T) (namespace string, scan *v1alpha1.Scan) {
 // places makes a namespace with a scan and the objects that it and its findings refer to.
 func places(t *testing.T) (namespace string, scan *v1alpha1.Scan) {
 	t.Helper()
-	namespace = env.Namespace(t)
-	scan = builder.Scan("s-1", time.Now()).In(namespace).Build()
-	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build(), scan)
-	return namespace, scan
+	namespace = controllertest.Places(t, env)
+	return namespace, testenv.Create(t, env, builder.Scan("s-1", time.Now()).In(namespace).Build())
 }
 
 func scanned(namespace, name string) *v1alpha1.Finding {

@@ -42,9 +42,8 @@ type room struct {
 
 func newRoom(t *testing.T) room {
 	t.Helper()
-	r := room{t, env.Namespace(t)}
+	r := room{t, controllertest.Places(t, env)}
 	harness.Must(t, env.LetOperate(t.Context(), r.namespace))
-	env.Create(t, builder.Repository("repo").In(r.namespace).Build(), builder.Project("proj").In(r.namespace).Build())
 	return r
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -28,9 +29,7 @@ type room struct {
 
 func newRoom(t *testing.T) room {
 	t.Helper()
-	r := room{t, env.Namespace(t)}
-	env.Create(t, builder.Repository("repo").In(r.namespace).Build(), builder.Project("proj").In(r.namespace).Build())
-	return r
+	return room{t, controllertest.Places(t, env)}
 }
 
 // running returns a room in which all controllers run. The test is parallel to others.

@@ -25,7 +25,7 @@ import (
 )
 
 // many findings need two pages.
-const many = webhooks.MaxPageEntries + 22
+const many = webhooks.MaxPageEntries + 1
 
 // batches creates an endpoint that gets these events, in pages where possible.
 func (r room) batches(events ...v1alpha1.WebhookEventPattern) *v1alpha1.WebhookEndpoint {

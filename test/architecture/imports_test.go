@@ -30,7 +30,7 @@ var rooms = map[string]struct {
 	"test/builder":        {[]string{"api", "internal"}, "every package's tests import it"},
 	"test/needs":          {nil, "every package's tests import it"},
 	"test/handlertest":    {[]string{"test/harness"}, "the tests of every event handler import it"},
-	"test/controllertest": {[]string{"controllers", "internal", "test/harness", "test/testenv", "api"}, "every controller's tests import it"},
+	"test/controllertest": {[]string{"api", "internal", "controllers", "test/harness", "test/testenv", "test/builder"}, "every controller's tests import it"},
 }
 
 // testHelpers are the packages that the test files of any package may also import.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -37,6 +38,14 @@ func Start(t testing.TB, env *testenv.Environment, setups ...Setup) (stop func()
 	})
 	t.Cleanup(stop)
 	return stop
+}
+
+// Places makes a namespace with the repository and the project of the builder's findings.
+func Places(t *testing.T, env *testenv.Environment) (namespace string) {
+	t.Helper()
+	namespace = env.Namespace(t)
+	env.Create(t, builder.Repository("repo").In(namespace).Build(), builder.Project("proj").In(namespace).Build())
+	return namespace
 }
 
 // Run is Start outside of a test: the manager runs until stop is called.
