@@ -2,10 +2,10 @@ package controllertest
 
 import (
 	"flag"
-	"fmt"
-	"os"
 	"sync"
 	"testing"
+
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -17,10 +17,7 @@ const atATime = 8
 // Main is testenv.Main for a package whose tests share controllers. By default, go test runs no more tests at a time
 // than there are processors; those that wait for their turn count.
 func Main(m *testing.M, env **testenv.Environment) {
-	if err := flag.Set("test.parallel", "1000"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	utilruntime.Must(flag.Set("test.parallel", "1000"))
 	testenv.Main(m, env)
 }
 
