@@ -137,7 +137,8 @@ func TestAFactThatTheCRDsDoNotHaveIsRefused(t *testing.T) {
 	})
 	c, err := importer.NewClient(config)
 	harness.Must(p, err)
-	_, err = importer.New(c, p.target(), importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, document(numbered(1)...)))
+	batches := collect(t, importer.Choices{}, document(numbered(1)...))
+	_, err = importer.New(c, p.target(), importer.Options{}).Import(t.Context(), batches)
 	harness.ErrorContains(t, "the import", err, "fieldOfTomorrow")
 	if kube.IsTemporary(err) {
 		t.Errorf("%v is tried again, though it does not go away by itself", err)

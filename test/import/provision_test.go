@@ -189,7 +189,8 @@ func payments(t *testing.T, name string) (tn *tenant, repository string) {
 	tn = newTenant(t, name)
 	tn.letsImportsCreate()
 	place := importer.Place{Namespace: tn.namespace, Repository: "acme/payments", Project: "payments"}
-	found, err := importer.Provision(t.Context(), tn.scanner, place, collect(t, importer.Choices{}, document(numbered(1)...)))
+	batches := collect(t, importer.Choices{}, document(numbered(1)...))
+	found, err := importer.Provision(t.Context(), tn.scanner, place, batches)
 	harness.Must(t, err)
 	return tn, found.Repository.Name
 }

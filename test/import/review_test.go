@@ -275,8 +275,10 @@ func (s *stopped) during(path, member string, lost bool) context.Context {
 	return ctx
 }
 
-func (s *stopped) imports(ctx context.Context, options importer.Options, results ...builder.Result) ([]*importer.Summary, error) {
-	return importer.New(s.client, s.base().target(), options).Import(ctx, collect(s, importer.Choices{}, document(results...)))
+func (s *stopped) imports(ctx context.Context, options importer.Options,
+	results ...builder.Result) ([]*importer.Summary, error) {
+	batches := collect(s, importer.Choices{}, document(results...))
+	return importer.New(s.client, s.base().target(), options).Import(ctx, batches)
 }
 
 // reviews reviews a commit that shows nothing, and records its Scan.

@@ -104,8 +104,8 @@ func (o *organization) versionsOf(t *testing.T, project string) map[string]strin
 	return out
 }
 
-// importsTwice imports a file at two commits: the second import must find everything unchanged. It returns the summaries
-// of the first.
+// importsTwice imports a file at two commits: the second import must find everything unchanged. It returns the
+// summaries of the first.
 func (o *organization) importsTwice(t *testing.T, as *rest.Config, project, content string) []*importer.Summary {
 	t.Helper()
 	at := func(commit string) []*importer.Summary {

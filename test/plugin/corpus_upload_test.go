@@ -179,7 +179,8 @@ var refused = map[string]string{
 
 // Each file yields the same findings, under the same names, and the same counts through all ways of importing, and
 // nothing is written the second time. A malformed file is refused by all with the same words; of an unusual one each
-// entry that is not a finding is counted. As a pull request, a file has no new findings compared with itself as the base.
+// entry that is not a finding is counted. As a pull request, a file has no new findings compared with itself as the
+// base.
 func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
 	files := append(needs.SARIF(t, ""), needs.SARIF(t, "bad")...)
 	issueKeys(t)
