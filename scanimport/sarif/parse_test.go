@@ -159,6 +159,22 @@ func TestEntriesThatAreNoFindings(t *testing.T) {
 	}
 }
 
+func TestWhichRunsAreIncomplete(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		run        string
+		incomplete bool
+	}{
+		"an empty list says that nothing was found":          {`"results":[]`, false},
+		"without a list the tool did not get to its results": {`"columnKind":"utf16CodeUnits"`, true},
+		"null is not an empty list":                          {`"results":null`, true},
+		"what cannot be read may be a known result":          {`"results":[null]`, true},
+		"what a failed tool did not report may be there":     {`"results":[],"invocations":[{"executionSuccessful":false}]`, true},
+	} {
+		run := parseOne(t, file(tc.run), Options{})
+		harness.Same(t, reason, tc.incomplete, run.Incomplete != "")
+	}
+}
+
 func TestSuppressions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, suppressions string

@@ -192,6 +192,12 @@ func TestTheFormsOfAList(t *testing.T) {
 	}
 	a = viewer.findings("list", "--severity", "high", "-o", "jsonpath={.items[*].metadata.name}").wants()
 	harness.Same(t, "jsonpath", "f-high f-muted", a.stdout)
+	for _, format := range []string{
+		"table", "jsonpath-as-json={.items[*].metadata.name}",
+		"go-template={{range .items}}{{.metadata.name}}{{end}}", "template={{range .items}}{{.metadata.name}}{{end}}",
+	} {
+		viewer.findings("list", "-o", format).wants("f-high")
+	}
 }
 
 // Control characters in a scanner's output must not affect a reader's terminal.
