@@ -31,6 +31,9 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 		batches := []*Batch{{Tool: "lint", Category: v1alpha1.CategoryCode}}
 		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, batches, nil, tc.past, tc.findings))
 		harness.Same(t, tc.reason, []int{tc.unscanned, tc.warned}, []int{len(out.Unscanned), len(out.Warnings)})
+		for _, unscanned := range out.Unscanned {
+			harness.Same(t, tc.reason, "lint (Code)", unscanned)
+		}
 		for _, warning := range out.Warnings {
 			if !strings.Contains(warning, "No scan of the base with lint (Code) has succeeded yet") {
 				t.Errorf("%s: %s", tc.reason, warning)
@@ -85,6 +88,11 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	}
 	another := &Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: replaced}
 	harness.Same(t, "other packages in another file: known", 0, known(another, l.there()...))
+
+	for analysis, fixed := range map[string]int{"a": 2, "b": 0} {
+		clean := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{analysis}}, l.there()...)
+		harness.Same(t, "a clean review of the analysis "+analysis+": fixed of a", fixed, clean.Fixed)
+	}
 
 	// The scanned projects do not include that of the findings, but a result belongs to none.
 	base.Scanned = func([]*Batch) (map[string]bool, bool) { return map[string]bool{"api": true}, true }

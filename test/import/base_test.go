@@ -77,15 +77,6 @@ func TestWhatTheBaseClosedAfterThePullRequestBeganIsNoIssueOfIt(t *testing.T) {
 	}
 }
 
-func TestAnAnalysisThatIsNotReviewedIsNotFixed(t *testing.T) {
-	p := newPull(t)
-	ruby, python := inAnalysis("/language:ruby/", document(stays)), inAnalysis("/language:python/", document(goes))
-	p.base().importsAll(importer.Options{}, collect(t, importer.Choices{}, ruby, python))
-	if s := p.reviews(commitA, inAnalysis("/language:ruby/", document())); s.Base.Fixed != 1 || s.Base.FixedExamples[0].Title != "stays" {
-		t.Errorf("base %+v, want what was Ruby's fixed", *s.Base)
-	}
-}
-
 // A new service has the problems of another one, whose analysis the files do not contain.
 func TestAFindingOfAnotherAnalysisIsNotTheNewServices(t *testing.T) {
 	p := newPull(t)
@@ -118,15 +109,6 @@ func TestAProblemOfTwoAnalysesIsNotFixed(t *testing.T) {
 	less := document(stays, goes)
 	if s := p.reviews(commitB, inAnalysis("linux/", less), inAnalysis("windows/", less)); s.Base.Fixed != 2 {
 		t.Errorf("base %+v, want one of two alike fixed, in both analyses", *s.Base)
-	}
-}
-
-func TestABaseThatWasNeverScannedIsNamed(t *testing.T) {
-	p := newPull(t)
-	p.base().imports(document(), commitA)
-	s := p.reviews(commitB, document(), builder.SARIF("other", stays))
-	if got := strings.Join(s.Base.Unscanned, ", "); got != "other (Code)" || s.Open != 1 {
-		t.Errorf("never scanned with %q, %d open; want other (Code) and 1", got, s.Open)
 	}
 }
 
