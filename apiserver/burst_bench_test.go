@@ -57,7 +57,7 @@ func burstOf(findings, changes int) (all []*v1alpha1.Finding) {
 	for range changes {
 		burstVersion++
 		finding := benchFinding(burstVersion % findings)
-		finding.Namespace, finding.UID, finding.Generation = benchNamespace, types.UID("uid-"+finding.Name), 1
+		finding.Namespace, finding.UID, finding.Generation = acmeNamespace, types.UID("uid-"+finding.Name), 1
 		finding.ResourceVersion = fmt.Sprint(burstVersion)
 		all = append(all, finding)
 	}

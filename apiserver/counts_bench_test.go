@@ -64,10 +64,10 @@ func (f *bigFacade) count(b *testing.B, target string, clients int, before func(
 // change changes one finding, and waits until readers see it.
 func (f *bigFacade) change(b *testing.B, findings int) {
 	changed := burstOf(findings, 1)[0]
-	before, _ := f.model.Finding(benchOrganization, changed.Name)
+	before, _ := f.model.Finding(acme, changed.Name)
 	f.news.Modify(changed)
 	if err := wait.PollUntilContextTimeout(b.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		now, _ := f.model.Finding(benchOrganization, changed.Name)
+		now, _ := f.model.Finding(acme, changed.Name)
 		return now != before, nil
 	}); err != nil {
 		b.Fatal(err)

@@ -16,18 +16,16 @@ import (
 // A client learns from the contract which reads may be conditional.
 func TestTheContractDescribesTheTagOfEachReadThatHasOne(t *testing.T) {
 	at := time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
-	organization := builder.Organization(fuzzOrganization).Build()
-	organization.Status.Namespace = fuzzNamespace
-	scan := builder.Scan("scan", at).Project("repo", "proj").In(fuzzNamespace).Build()
+	scan := builder.Scan("scan", at).Project("repo", "proj").In(acmeNamespace).Build()
 	scan.Spec.Upload = &v1alpha1.ScanUpload{ID: "upload", Scans: 1}
-	routes := fuzzRoutes(t, fuzzBackend(t, fuzzModelOf(t, organization, scan,
-		builder.Repository("repo").In(fuzzNamespace).Build(),
-		builder.Project("proj").In(fuzzNamespace).Build(),
-		builder.Finding("finding").In(fuzzNamespace).Project("repo", "proj").Build(),
-		builder.Review("review").In(fuzzNamespace).PullRequest("repo", 1).Reviewed("sha-1", at).Build(),
-		builder.ReviewIssue("issue").In(fuzzNamespace).Review("review").SeenIn("sha-1").Build(),
-		builder.WebhookDelivery("delivery", at).In(fuzzNamespace).Build(),
-	), nothingStored{}))
+	routes := serverOf(t, nothingStored{}, scan,
+		builder.Repository("repo").In(acmeNamespace).Build(),
+		builder.Project("proj").In(acmeNamespace).Build(),
+		builder.Finding("finding").In(acmeNamespace).Project("repo", "proj").Build(),
+		builder.Review("review").In(acmeNamespace).PullRequest("repo", 1).Reviewed("sha-1", at).Build(),
+		builder.ReviewIssue("issue").In(acmeNamespace).Review("review").SeenIn("sha-1").Build(),
+		builder.WebhookDelivery("delivery", at).In(acmeNamespace).Build(),
+	)
 	ids := strings.NewReplacer("{repo_id}", "repo", "{project_id}", "proj", "{finding_id}", "finding", "{sarif_id}", "upload",
 		"/findings/{id}", "/findings/finding", "/repos/{id}", "/repos/repo", "/uploads/{id}", "/uploads/upload",
 		"/scans/{id}", "/scans/scan", "issues/{id}", "issues/issue", "/reviews/{id}", "/reviews/review",

@@ -31,7 +31,7 @@ import (
 
 // tells makes the watch report a new finding.
 func (f *bigFacade) tells(name string, version int) {
-	finding := builder.Finding(name).In(benchNamespace).Project("repo-0", "project-0").Build()
+	finding := builder.Finding(name).In(acmeNamespace).Project("repo-0", "project-0").Build()
 	finding.UID, finding.ResourceVersion, finding.Generation = "uid-of-it", fmt.Sprint(version), 1
 	f.news.Add(client.Object(finding))
 }

@@ -1,12 +1,9 @@
 package apiserver
 
 import (
-	"context"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,40 +14,21 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/gin-gonic/gin"
-	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/apiserver/auth"
-	"github.com/appsec-dev/findings-operator/apiserver/cluster"
-	"github.com/appsec-dev/findings-operator/apiserver/cursor"
-	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
-	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Fuzzing goes through the real routes, checks and operations, behind a key that may do
-// everything, over a read model in memory. The API server holds nothing: it
-// answers each read and write with 404.
-const (
-	fuzzOrganization = "acme"
-	fuzzNamespace    = "org-acme"
-	fuzzPayload      = `{"type":"webhook.ping"}`
-)
+const fuzzPayload = `{"type":"webhook.ping"}`
 
-// fuzzServer answers requests of acme's key.
+// fuzzServer answers requests of acme's key. Fuzzing goes through the real routes, checks and operations. The API server
+// holds nothing: it answers each read and write with 404.
 type fuzzServer struct {
 	http.Handler
 	// signature is what the delivery "d-1" was sent with.
@@ -68,124 +46,23 @@ func newFuzzServer(f *testing.F) fuzzServer {
 		Signatures: []v1alpha1.WebhookSignature{{Digest: signed[0].Digest(), SecretID: secret.ID()}},
 	}}
 	return fuzzServer{
-		Handler:   fuzzRoutes(f, fuzzBackend(f, fuzzModel(f, delivery), nothingStored{})),
+		Handler:   routesOf(f, backendOf(f, fuzzModel(f, delivery), nothingStored{})),
 		signature: signatures.Header(signed),
 	}
-}
-
-func fuzzBackend(f testing.TB, model *readmodel.Model, stored http.RoundTripper) *handlers.Backend {
-	f.Helper()
-	client, err := cluster.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: stored})
-	harness.Must(f, err)
-	return &handlers.Backend{Model: model, Cursors: cursor.NewRandom(), Cluster: client, Exports: handlers.NewExports(), Streams: handlers.NewStreams()}
-}
-
-// fuzzRoutes are all operations, without the parts of the chain that need a cluster.
-func fuzzRoutes(f testing.TB, backend *handlers.Backend) http.Handler {
-	f.Helper()
-	spec, err := openapi.Load()
-	harness.Must(f, err)
-	described, err := openapi.Operations(spec)
-	harness.Must(f, err)
-	r := &router{dataStaleness: DefaultDataStaleness, model: backend.Model, metrics: newMetrics(prometheus.NewRegistry()), log: slog.New(slog.DiscardHandler), templates: map[string]string{}}
-	engine := newEngine()
-	engine.Use(r.observe, func(c *gin.Context) {
-		identity := &stateOf(c).identity
-		identity.Organization, identity.Namespace, identity.KeyName = fuzzOrganization, fuzzNamespace, "fuzz"
-		identity.Scopes = v1alpha1.Scopes()
-		stateOf(c).authenticate = func() (auth.Identity, error) { return *identity, nil }
-	})
-	harness.Must(f, r.addOperations(engine.Group(""), described, handlers.Operations(backend)))
-	return engine
 }
 
 // fuzzModel has five rows of each list, most of them with something in common, and these operations.
 func fuzzModel(f testing.TB, delivery *v1alpha1.WebhookDelivery, operations ...client.Object) *readmodel.Model {
 	f.Helper()
 	at := time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
-	organization := builder.Organization(fuzzOrganization).Build()
-	organization.Status.Namespace = fuzzNamespace
-	project := builder.Project("proj").In(fuzzNamespace).Build()
-	objects := slices.Concat(operations, []client.Object{organization, project, delivery})
+	project := builder.Project("proj").In(acmeNamespace).Build()
+	objects := slices.Concat(operations, []client.Object{project, delivery})
 	for i := range 5 {
 		objects = append(objects, builder.Repository(fmt.Sprintf("repo-%d", i)).Build(),
 			builder.Review(fmt.Sprintf("rv-%d", i)).PullRequest("repo", int32(i+1)).Reviewed("sha-1", at).Build(),
 			builder.Finding(fmt.Sprintf("f-%d", i)).DetectedAt(at.Add(time.Duration(i/2)*time.Minute)).Build())
 	}
-	return fuzzModelOf(f, objects...)
-}
-
-// fuzzModelOf is a read model of these objects, until the test ends.
-func fuzzModelOf(f testing.TB, objects ...client.Object) *readmodel.Model {
-	f.Helper()
-	model, err := readmodel.New(readmodel.Options{Source: held(nil, objects...)})
-	harness.Must(f, err)
-	harness.Background(f, model.Run)
-	if err := wait.PollUntilContextTimeout(f.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		return model.Ready(), nil
-	}); err != nil {
-		f.Fatal("wait for the read model: ", err)
-	}
-	return model
-}
-
-// held returns sources that list these objects, each with its kind, and have news of these resources.
-func held(news map[string]watch.Interface, objects ...client.Object) func(kube.Kind) kube.Source {
-	of := map[string][]client.Object{}
-	for _, object := range objects {
-		if _, wide := object.(*v1alpha1.Organization); !wide {
-			object.SetNamespace(fuzzNamespace)
-		}
-		object.SetUID(types.UID("uid-" + object.GetName()))
-		object.SetResourceVersion("1")
-		object.SetGeneration(1)
-		object.SetCreationTimestamp(metav1.NewTime(time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)))
-		kind, _ := kube.KindOf(object)
-		of[kind.Resource] = append(of[kind.Resource], object)
-	}
-	return func(kind kube.Kind) kube.Source {
-		source := &heldSource{objects: of[kind.Resource], news: news[kind.Resource]}
-		if source.news == nil {
-			source.news = watch.NewFake()
-		}
-		return source
-	}
-}
-
-// heldSource lists its objects in one page.
-type heldSource struct {
-	objects []client.Object
-	news    watch.Interface
-}
-
-func (h *heldSource) List(_ context.Context, _ metav1.ListOptions, each func(runtime.Object) error) (metav1.ListMeta, error) {
-	for _, object := range h.objects {
-		if err := each(object); err != nil {
-			return metav1.ListMeta{}, err
-		}
-	}
-	return metav1.ListMeta{ResourceVersion: "1"}, nil
-}
-
-func (h *heldSource) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	return h.news, nil
-}
-
-// nothingStored answers like an API server that has nothing. A patch must be JSON all the same.
-type nothingStored struct{}
-
-func (nothingStored) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Body != nil {
-		content, err := io.ReadAll(request.Body)
-		if err != nil || !json.Valid(content) || !utf8.Valid(content) {
-			panic(fmt.Sprintf("a patch that is no JSON: %q, %v", content, err))
-		}
-	}
-	answer := httptest.NewRecorder()
-	answer.Header().Set("Content-Type", "application/json")
-	answer.WriteHeader(http.StatusNotFound)
-	fmt.Fprint(answer, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`) //nolint:errcheck // a recorder takes all
-	return answer.Result(), nil
+	return modelOf(f, objects...)
 }
 
 // call sends a request and checks what must be true of every answer. A panic is
@@ -408,7 +285,7 @@ func (o *operationStored) RoundTrip(request *http.Request) (*http.Response, erro
 // Whatever the body, the operation made from it has every condition of the body, so it selects no more findings.
 func FuzzOperationBodies(f *testing.F) {
 	stored := &operationStored{}
-	s := fuzzServer{Handler: fuzzRoutes(f, fuzzBackend(f, fuzzModel(f, builder.WebhookDelivery("d-1", time.Now()).Build()), stored))}
+	s := fuzzServer{Handler: routesOf(f, backendOf(f, fuzzModel(f, builder.WebhookDelivery("d-1", time.Now()).Build()), stored))}
 	for _, seed := range []string{
 		`{"filters":{"severity":"low","tool":"gosec"},"set":{"user_status":"muted"}}`, `{"filters":{},"set":{"user_status":"muted"}}`,
 		`{"filters":{"tool":"","text":" "},"set":{"user_status":"muted","reason":"duplicate"}}`, `{"ids":["f-1","f-2"],"set":{"user_status":"open"}}`,

@@ -45,14 +45,6 @@ func (s *storedFinding) RoundTrip(request *http.Request) (*http.Response, error)
 	return answer.Result(), err
 }
 
-// serverThatShows serves a read model of these findings over another store.
-func serverThatShows(t *testing.T, stored http.RoundTripper, findings ...client.Object) http.Handler {
-	t.Helper()
-	organization := builder.Organization(fuzzOrganization).Build()
-	organization.Status.Namespace = fuzzNamespace
-	return fuzzRoutes(t, fuzzBackend(t, fuzzModelOf(t, append(findings, organization)...), stored))
-}
-
 // A client may have read at one replica what another has yet to hear of: its decision is about what it has read.
 func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 	finding := func(severity v1alpha1.Level) *v1alpha1.Finding {
@@ -60,7 +52,7 @@ func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 	}
 	tagOf := func(severity v1alpha1.Level) string {
 		read := httptest.NewRequest(http.MethodGet, "/v2/findings/f-1", http.NoBody)
-		return answerOf(serverThatShows(t, nothingStored{}, finding(severity)), read).Header().Get("ETag")
+		return answerOf(serverOf(t, nothingStored{}, finding(severity)), read).Header().Get("ETag")
 	}
 	tag := tagOf("high")
 	for reason, test := range map[string]struct {
@@ -87,7 +79,7 @@ func TestADecisionAtAReplicaThatIsBehind(t *testing.T) {
 			request := httptest.NewRequest(http.MethodPatch, "/v2/findings/"+test.id, strings.NewReader(`{"user_status":"muted"}`))
 			request.Header.Set("Content-Type", "application/json")
 			request.Header.Set("If-Match", test.ifMatch)
-			answer := answerOf(serverThatShows(t, cluster, test.shown...), request)
+			answer := answerOf(serverOf(t, cluster, test.shown...), request)
 			if answer.Code != test.status {
 				t.Errorf("got %d %s, want %d", answer.Code, answer.Body, test.status)
 			}

@@ -29,7 +29,7 @@ func TestNoOperationIsMadeWhileFarMoreExistThanMayBeKept(t *testing.T) {
 		body := strings.NewReader(`{"ids":["f-1"],"set":{"user_status":"active"}}`)
 		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v2/triage-operations", body)
 		request.Header.Set("Content-Type", "application/json")
-		answer := answerOf(fuzzRoutes(t, fuzzBackend(t, model, nothingStored{})), request)
+		answer := answerOf(routesOf(t, backendOf(t, model, nothingStored{})), request)
 		harness.Same(t, fmt.Sprintf("the status with %d operations: %s", exist, answer.Body), want, answer.Code)
 	}
 }

@@ -34,7 +34,7 @@ func TestWhatIsUnderWayEndsWithItsKey(t *testing.T) {
 			f.cluster.changeKey(t, func(key *v1alpha1.APIKeySpec) { key.Scopes = []v1alpha1.Scope{v1alpha1.ScopeKeysRead} })
 		}, http.StatusForbidden},
 		{"its organization is deleted", func(_ *testing.T, f *bigFacade) {
-			former := builder.Organization(benchOrganization).Build()
+			former := builder.Organization(acme).Build()
 			former.UID, former.ResourceVersion = "uid-acme", "2"
 			f.organizations.Delete(former)
 		}, http.StatusInternalServerError},

@@ -38,13 +38,6 @@ func engineOf(r *router, handler gin.HandlerFunc) http.Handler {
 	return engine
 }
 
-// answerOf returns what the handler answers.
-func answerOf(handler http.Handler, request *http.Request) *httptest.ResponseRecorder {
-	answer := httptest.NewRecorder()
-	handler.ServeHTTP(answer, request)
-	return answer
-}
-
 func TestAPanicIsAnInternalErrorAndItsCauseIsForTheLog(t *testing.T) {
 	var log bytes.Buffer
 	answer := answerOf(routerWith(&log, func(*gin.Context) { panic("the cause") }), httptest.NewRequest(http.MethodGet, "/", http.NoBody))
