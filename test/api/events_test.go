@@ -189,11 +189,6 @@ func (c *caller) onceShown(s *server) *caller {
 	return other
 }
 
-func (o *organization) edit(object client.Object, patch string) {
-	o.t.Helper()
-	env.Patch(o.t, object, patch)
-}
-
 func (o *organization) remove(object client.Object) {
 	o.t.Helper()
 	harness.Must(o.t, env.Client.Delete(o.t.Context(), object))
@@ -324,14 +319,14 @@ func TestAKeyIsToldOfWhatItsScopesLetItRead(t *testing.T) {
 func TestAStreamEndsAtOnceWithItsKey(t *testing.T) {
 	o := newOrganization(t)
 	for reason, end := range map[string]func(key *v1alpha1.APIKey){
-		"disabled": func(key *v1alpha1.APIKey) { o.edit(key, `{"spec":{"disabled":true}}`) },
+		"disabled": func(key *v1alpha1.APIKey) { env.Patch(t, key, `{"spec":{"disabled":true}}`) },
 		"deleted":  func(key *v1alpha1.APIKey) { o.remove(key) },
-		"expired":  func(key *v1alpha1.APIKey) { o.edit(key, `{"spec":{"expiresAt":"2026-01-01T00:00:00Z"}}`) },
+		"expired":  func(key *v1alpha1.APIKey) { env.Patch(t, key, `{"spec":{"expiresAt":"2026-01-01T00:00:00Z"}}`) },
 		"rotated": func(key *v1alpha1.APIKey) {
 			patch := testenv.MergePatch(`{"status":{"keyID":"another"}}`)
 			harness.Must(t, controller.Status().Patch(t.Context(), key, patch))
 		},
-		"with fewer scopes": func(key *v1alpha1.APIKey) { o.edit(key, `{"spec":{"scopes":["reviews:read"]}}`) },
+		"with fewer scopes": func(key *v1alpha1.APIKey) { env.Patch(t, key, `{"spec":{"scopes":["reviews:read"]}}`) },
 	} {
 		name := "key-" + strings.ReplaceAll(reason, " ", "-")
 		s := o.key(name).follows(t, "", "").begins()

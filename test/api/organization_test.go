@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -16,7 +15,6 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var organizations atomic.Int64
@@ -62,9 +60,7 @@ func (o *organization) limit(requestsPerMinute int) {
 
 func (o *organization) create(object client.Object) {
 	o.t.Helper()
-	if err := env.Client.Create(o.t.Context(), object); err != nil {
-		o.t.Fatalf("create %T %s: %v", object, object.GetName(), err)
-	}
+	env.Create(o.t, object)
 }
 
 // key creates an API key as its controller would, and returns a caller with it once the facade has
@@ -109,21 +105,6 @@ func (o *organization) finding(c *caller, b *builder.FindingBuilder) *v1alpha1.F
 	return finding
 }
 
-// findings creates n findings with ascending detectedAt and waits until the facade shows them.
-func (o *organization) findings(c *caller, n int) []string {
-	o.t.Helper()
-	ids := make([]string, n)
-	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	for i := range ids {
-		ids[i] = fmt.Sprintf("f-%03d", i)
-		o.create(builder.Finding(ids[i]).In(o.namespace).DetectedAt(start.Add(time.Duration(i) * time.Minute)).Build())
-	}
-	harness.Eventually(o.t, func(g Gomega) {
-		g.Expect(decoded[listOf[shown]](c.get("/v1/findings?size=1")).Total).To(Equal(n))
-	})
-	return ids
-}
-
 func (o *organization) shows(c *caller, finding *v1alpha1.Finding) {
 	o.t.Helper()
 	harness.Eventually(o.t, func(g Gomega) {
@@ -147,9 +128,9 @@ func (o *organization) stored(name string) *v1alpha1.Finding {
 }
 
 // kubectlPatch patches a finding as an administrator does.
-func (o *organization) kubectlPatch(ctx context.Context, name, patch string) error {
-	finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name}}
-	return env.Client.Patch(ctx, finding, testenv.MergePatch(patch), client.FieldOwner("kubectl-patch"))
+func (o *organization) kubectlPatch(name, patch string) {
+	o.t.Helper()
+	env.Patch(o.t, builder.Finding(name).In(o.namespace).Build(), patch)
 }
 
 // pathOf returns the v2 path of a finding.

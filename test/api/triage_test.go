@@ -44,7 +44,7 @@ func TestADecisionIsRepeatedWhereItIsStale(t *testing.T) {
 	if got := o.stored("f-1"); got.ResourceVersion != decided.ResourceVersion {
 		t.Errorf("that wrote %+v", got.Spec.Triage)
 	}
-	harness.Must(t, o.kubectlPatch(t.Context(), "f-1", `{"spec":{"details":{"severity":"high"}}}`))
+	o.kubectlPatch("f-1", `{"spec":{"details":{"severity":"high"}}}`)
 	o.lists(second, "/v2/findings?severity=high", "f-1")
 	if stale := o.stored("f-1"); !findingstate.Stale(stale) {
 		t.Errorf("other facts make it stale: %+v", stale.Spec.Triage)
@@ -121,7 +121,7 @@ func (o *organization) changedSince(patch string) knownFinding {
 	o.t.Helper()
 	o.create(builder.Finding("f-1").In(o.namespace).Build())
 	seen := asSeen(o.stored("f-1"))
-	harness.Must(o.t, o.kubectlPatch(o.t.Context(), "f-1", patch))
+	o.kubectlPatch("f-1", patch)
 	return seen
 }
 
@@ -208,7 +208,7 @@ func TestAWriteThatRunsOutOfTimeAmongOthersMayBeTriedAgain(t *testing.T) {
 			timeOver()
 		}
 		patch := fmt.Sprintf(`{"spec":{"triage":{"comments":"%d"}}}`, tries)
-		harness.NoError(t, "patch", o.kubectlPatch(t.Context(), "f-1", patch))
+		o.kubectlPatch("f-1", patch)
 		return nil
 	}
 	_, err := facadeClient(t).Findings.Triage(ctx, asSeen(o.stored("f-1")), meddle, decides(v1alpha1.UserStatusMuted))
