@@ -138,16 +138,24 @@ func find(ctx context.Context, c client.Client, kind string, key client.ObjectKe
 }
 
 // noSuch returns the error for a required object that does not exist, which the ClusterRole of scanners cannot create.
-func noSuch(kind string, key client.ObjectKey) *RefusedError {
+func noSuch(kind string, key client.ObjectKey) *RefusedError { return required(kind, missing(kind, key)) }
+
+// required adds to the text that an object does not exist how it can be created.
+func required(kind, missing string) *RefusedError {
 	return &RefusedError{fmt.Sprintf("%s; it must exist before the import; "+
 		"creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it",
-		missing(kind, key), kube.Resource(kindName(kind)))}
+		missing, kube.Resource(kindName(kind)))}
 }
 
 // missing says that an object does not exist, and how to find those that do.
 func missing(kind string, key client.ObjectKey) string {
-	return fmt.Sprintf("there is no %s %q in namespace %q: list them with `kubectl get %s -n %s`", kind, key.Name,
-		key.Namespace, kind, key.Namespace)
+	return noneOf(kind, fmt.Sprintf("%q", key.Name), key.Namespace)
+}
+
+// noneOf says that no object has the description, and how to find those that exist.
+func noneOf(kind, description, namespace string) string {
+	return fmt.Sprintf("there is no %s %s in namespace %q: list them with `kubectl get %s -n %s`", kind, description,
+		namespace, kind, namespace)
 }
 
 // kindName returns a kind as its manifests name it.

@@ -364,10 +364,25 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	case kube.IsQuotaExceeded(err):
 		return false, ExplainQuota(err, kindName(kind))
 	case apierrors.IsForbidden(err):
-		return false, withReason(noSuch(kind, client.ObjectKeyFromObject(object)), err)
+		return false, withReason(p.noSuch(kind, object), err)
 	default:
 		return false, fmt.Errorf("create %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
 	}
+}
+
+// noSuch returns the error for an object that does not exist and cannot be created. A repository that was given by its
+// full name is named by it: nobody knows the name that an import derives.
+func (p *provisioner) noSuch(kind string, object client.Object) *RefusedError {
+	key := client.ObjectKeyFromObject(object)
+	repository, is := object.(*v1alpha1.Repository)
+	if !is || !p.place.byFullName() {
+		return noSuch(kind, key)
+	}
+	described := fmt.Sprintf("with spec.fullName %q", repository.Spec.FullName)
+	if repository.Spec.URL != "" {
+		described += fmt.Sprintf(" and spec.url %q", repository.Spec.URL)
+	}
+	return required(kind, noneOf(kind, described, key.Namespace))
 }
 
 // notCreated joins the missing object and the reason why it was not created.

@@ -108,7 +108,8 @@ func TestARepositoryComesByItself(t *testing.T) {
 	place := []string{"--repository", "acme/payments", "--project", "payments"}
 
 	out, err := tn.kubectl(file, place...)
-	if err == nil || !strings.Contains(out, "there is no repository") || !strings.Contains(out, "spec.imports.create of the Organization is not true") {
+	if err == nil || !strings.Contains(out, `there is no repository with spec.fullName "acme/payments" and spec.url "https://`) ||
+		!strings.Contains(out, "spec.imports.create of the Organization is not true") {
 		t.Fatalf("where the organization does not want it: %v\n%s", err, out)
 	}
 	tn.letsImportsCreate()
