@@ -188,9 +188,14 @@ func (s *sarifWriter) ruleIndex(id string) *int {
 
 var levels = map[openapi.Severity]string{"high": "error", "medium": "warning", "low": "note"}
 
+// message returns the title and the description; only the description if its first line or sentence is the title.
 func message(d *openapi.Details) string {
 	if d.Description == "" {
 		return d.Title
+	}
+	rest, repeats := strings.CutPrefix(d.Description, d.Title)
+	if repeats && (rest == "" || rest[0] == '\n' || rest[0] == ' ' && strings.HasSuffix(d.Title, ".")) {
+		return d.Description
 	}
 	return d.Title + "\n\n" + d.Description
 }

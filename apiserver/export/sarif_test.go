@@ -202,6 +202,21 @@ func TestSARIFOfNothingIsALogWithoutRuns(t *testing.T) {
 	}
 }
 
+// Imports often take the title from the description.
+func TestSARIFRepeatsNoText(t *testing.T) {
+	for description, want := range map[string]string{
+		"":                            "Hard-coded key.",
+		"Hard-coded key.":             "Hard-coded key.",
+		"Hard-coded key. Rotate it.":  "Hard-coded key. Rotate it.",
+		"Hard-coded key.\n\nLong.":    "Hard-coded key.\n\nLong.",
+		"Hard-coded key.pem is read.": "Hard-coded key.\n\nHard-coded key.pem is read.",
+		"Another text.":               "Hard-coded key.\n\nAnother text.",
+	} {
+		harness.Same(t, description, want, message(&openapi.Details{Title: "Hard-coded key.", Description: description}))
+	}
+	harness.Same(t, "a title that is no sentence", "Key\n\nKey of a user", message(&openapi.Details{Title: "Key", Description: "Key of a user"}))
+}
+
 // The number of described rules is bounded.
 func TestSARIFDescribesABoundedNumberOfRules(t *testing.T) {
 	var findings []*openapi.FindingFull
