@@ -41,13 +41,16 @@ type verdict struct{ findingstate.Standing }
 
 func verdictOf(f *v1alpha1.Finding) verdict { return verdict{findingstate.StandingOf(f)} }
 
+// openEnded is the verdict of a finding whose decision has ended.
+const openEnded = "open, ended"
+
 // String returns the verdict in words for people.
 func (v verdict) String() string {
 	switch {
 	case v.Stale:
 		return string(v.UserStatus) + ", stale"
 	case v.UserStatus == v1alpha1.UserStatusOpen && v.Triage.ExpiresAt != nil:
-		return "open, ended"
+		return openEnded
 	}
 	return string(v.UserStatus)
 }

@@ -352,13 +352,16 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 		if w.undo = undo; undo != "" {
 			w.operation.Spec = v1alpha1.TriageOperationSpec{Undo: v1alpha1.ResourceName(undo)}
 			for i := range entries {
-				entries[i].Set = &v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted}
+				entries[i].Set = &v1alpha1.FindingTriage{
+					UserStatus: v1alpha1.UserStatusMuted, ExpiresAt: new(v1alpha1.NewTime(time.Now().Add(-time.Hour))),
+				}
 			}
 		}
 		parts, _, err := rules.Parts(w.operation, entries)
 		harness.Must(t, err)
 		var says bytes.Buffer
 		w.streams.ErrOut, w.session.errOut, w.summary, w.operation.Status.Parts = &says, &says, &bulkSummary{}, 1
+		w.quiet = false
 		w.filter.selection.Rule = "G1"
 		w.session.client = fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(parts[0]).WithInterceptorFuncs(interceptor.Funcs{
 			List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, _ ...client.ListOption) error {
@@ -376,7 +379,11 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 		}).Build()
 		harness.Must(t, w.preview(t.Context()))
 		harness.Same(t, "summary", &bulkSummary{Done: []string{"f-good"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
-		for _, want := range []string{"Finding f-odd cannot be read", "1 of the operation's findings cannot be read"} {
+		wants := []string{"Finding f-odd cannot be read", "1 of the operation's findings cannot be read"}
+		if undo != "" {
+			wants = append(wants, "open, ended") // the restored decision
+		}
+		for _, want := range wants {
 			if !strings.Contains(says.String(), want) {
 				t.Errorf("undo %q: it says\n%swant %q", undo, says.String(), want)
 			}

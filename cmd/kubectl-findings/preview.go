@@ -117,8 +117,11 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 func (w *operating) previewRow(entry *rules.Entry, f *v1alpha1.Finding) row {
 	is := verdictOf(f)
 	becomes := w.decision.becomes(is)
-	if entry.Set != nil {
-		if becomes = string(entry.Set.UserStatus); entry.Set.UserStatus == is.Triage.UserStatus {
+	if set := entry.Set; set != nil {
+		switch becomes = string(set.UserStatus); {
+		case set.ExpiresAt != nil && !set.ExpiresAt.After(apitime.Clock{}.Now()):
+			becomes = openEnded // the end of what is restored has passed
+		case set.UserStatus == is.Triage.UserStatus:
 			becomes += ", otherwise"
 		}
 	}
