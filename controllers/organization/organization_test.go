@@ -360,9 +360,16 @@ func TestTwoControllersMakeOneNamespace(t *testing.T) {
 	}
 }
 
-func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
-	env.StartControllerManager(t, "namespace-controller")
+// With Kubernetes' own namespace controller, which removes what a deleted namespace contains.
+func TestNamespacesAreDeleted(t *testing.T) {
 	shared.Start(t, env)
+	env.StartControllerManager(t, "namespace-controller")
+	t.Run("removal waits until the organization is empty", removalWaitsUntilTheOrganizationIsEmpty)
+	t.Run("removal removes the contents when asked", removalRemovesTheContentsWhenAsked)
+	t.Run("a namespace that was deleted is made anew", aNamespaceThatWasDeletedIsMadeAnew)
+}
+
+func removalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	organization := readyOrganization(t, "full")
 	repository := testenv.Create(t, env, builder.Repository("repo").In("org-full").Build())
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
@@ -377,9 +384,7 @@ func TestRemovalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	env.AwaitGone(t, namespace, organization)
 }
 
-func TestRemovalRemovesTheContentsWhenAsked(t *testing.T) {
-	env.StartControllerManager(t, "namespace-controller")
-	shared.Start(t, env)
+func removalRemovesTheContentsWhenAsked(t *testing.T) {
 	organization := readyOrganization(t, "forced")
 	repository := testenv.Create(t, env, builder.Repository("repo").In("org-forced").Build())
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
@@ -390,9 +395,7 @@ func TestRemovalRemovesTheContentsWhenAsked(t *testing.T) {
 	readyOrganization(t, "forced")
 }
 
-func TestNamespaceThatWasDeletedIsMadeAnew(t *testing.T) {
-	env.StartControllerManager(t, "namespace-controller")
-	shared.Start(t, env)
+func aNamespaceThatWasDeletedIsMadeAnew(t *testing.T) {
 	organization := readyOrganization(t, "rebuilt")
 	namespace := testenv.Get(t, NewWithT(t), env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-rebuilt"}})
 	first := namespace.UID
