@@ -412,7 +412,7 @@ func TestAnEndpointThatTheSenderHasDisabled(t *testing.T) {
 
 // Creating an endpoint causes one status write, and no more.
 func TestOneWriteForANewEndpoint(t *testing.T) {
-	shared.Alone(t, env)
+	shared.Start(t, env)
 	ns, g := env.Namespace(t), NewWithT(t)
 	writes := testenv.Writes[*v1alpha1.WebhookEndpoint](t, env, &v1alpha1.WebhookEndpointList{}, ns)
 	endpoint := newEndpoint(t, ns)
