@@ -154,7 +154,7 @@ func TestTooManyDeliveriesThatWait(t *testing.T) {
 		g.Expect(v1alpha1.IsConditionTrue(conditions, v1alpha1.ConditionBacklogged)).To(BeTrue())
 		g.Expect(v1alpha1.IsConditionTrue(conditions, v1alpha1.ConditionReady)).To(BeTrue(), "what waits is sent all the same")
 	})
-	for i, d := range waiting[:5] {
+	for i, d := range waiting[:len(waiting)-1] { // the last and the ping are left
 		if i == 0 {
 			g.Expect(env.Client.Delete(t.Context(), d)).To(Succeed())
 			continue

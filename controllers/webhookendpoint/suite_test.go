@@ -18,6 +18,7 @@ import (
 var env *testenv.Environment
 
 var (
+	// settings have a MaxPending that is small for TestTooManyDeliveriesThatWait.
 	settings = Settings{SecretPoll: time.Second, MaxPending: 6}
 	shared   = controllertest.Share(settings.SetupWithManager)
 )
