@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -55,7 +56,7 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 	infos, err := resource.NewLocalBuilder().Unstructured().Local().ContinueOnError().
 		FilenameParam(false, &options).Flatten().Do().Infos()
 	if err != nil {
-		return nil, err
+		return nil, withoutContents(err)
 	}
 	var policies []*filedPolicy
 	var errs []error
@@ -83,6 +84,20 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 		return nil, errors.New("the files contain no TriagePolicy")
 	}
 	return policies, checkNamedOnce(policies)
+}
+
+// withoutContents shortens the errors of files that are no manifests: they quote the whole file.
+func withoutContents(err error) error {
+	errs := []error{err}
+	if several, are := errors.AsType[utilerrors.Aggregate](err); are {
+		errs = utilerrors.Flatten(several).Errors()
+	}
+	for i, err := range errs {
+		if before, _, quotes := strings.Cut(err.Error(), " is missing in '"); quotes {
+			errs[i] = fmt.Errorf("%s is missing: it is no manifest, so name the policies' files with -f", before)
+		}
+	}
+	return errors.Join(errs...)
 }
 
 var policyKind = v1alpha1.GroupVersion.WithKind("TriagePolicy")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -67,13 +68,20 @@ func TestAFileOfPoliciesThatIsWrongIsRefused(t *testing.T) {
 		"no policy":          {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "the files contain no TriagePolicy"},
 		"of another":         {strings.Replace(good, "{name: p}", "{name: p, namespace: org-other}", 1), "policy p has the namespace org-other, but the flags select org-acme"},
 		"no manifest at all": {"nonsense", "unable to decode"},
+		"neither is this":    {"{token: secret}", "Object 'Kind' is missing: it is no manifest, so name the policies' files"},
 	} {
 		path := filepath.Join(t.TempDir(), "p.yaml")
 		harness.Must(t, os.WriteFile(path, []byte(tc.manifest), 0o600))
 		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 		plugin.SetArgs([]string{"policy", "test", "-f", path, "-n", "org-acme", "--kubeconfig", noCluster})
-		harness.ErrorContains(t, reason, plugin.Execute(), tc.says)
+		err := plugin.Execute()
+		harness.ErrorContains(t, reason, err, tc.says)
+		if strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: it quotes the file: %v", reason, err)
+		}
 	}
+	several := utilerrors.NewAggregate([]error{errors.New("a is missing in '{}'"), errors.New("b")})
+	harness.ErrorContains(t, "several files", withoutContents(several), "policies' files with -f\nb")
 }
 
 // The library that reads them has no time limit and knows no context.
