@@ -31,7 +31,8 @@ it already recognises it. Name the deliveries, or select them with filters: --fa
 with no attempts left. The selection is shown first, and nothing is sent until you confirm or pass
 --yes.
 
-With --wait the command ends when every delivery was delivered or has failed again.`
+With --wait the command ends when every delivery was delivered, has failed again, or is not sent
+because its endpoint is disabled.`
 
 const redeliverExample = `  # One delivery, waiting for the result
   kubectl findings redeliver d-6c2ogq5d4kq2ztyinkx7m5ya2e --wait
@@ -302,7 +303,7 @@ func readDelivery(ctx context.Context, s *session, name, value string) error {
 	}
 	ended, err := isRedelivered(d, value)
 	if !ended && err == nil {
-		return errStillPending
+		return stillPending(d, value)
 	}
 	return err
 }
@@ -315,16 +316,33 @@ func awaitDelivery(ctx context.Context, s *session, name, value string) error {
 	case ctx.Err() != nil && d.ResourceVersion == "": // the last read failed
 		return errNotRead
 	case ctx.Err() != nil:
-		return errStillPending
+		return stillPending(d, value)
 	case err != nil && isTemporary(err):
 		return fmt.Errorf("%w: %w", errStillPending, err)
 	}
 	return err
 }
 
-// isRedelivered reports whether the redelivery requested with that value has ended; it returns an error if it failed.
+// stillPending returns errStillPending with the reason, if the redelivery requested with that value has begun.
+func stillPending(d *v1alpha1.WebhookDelivery, value string) error {
+	switch {
+	case !hasBegun(d, value):
+		return errStillPending
+	case d.Status.Redelivery.Attempts == 0:
+		return fmt.Errorf("%w: %s", errStillPending, whyNotSent(d))
+	}
+	return fmt.Errorf("%w; the last attempt: %s", errStillPending, lastAttempt(d))
+}
+
+// hasBegun reports whether the controllers have begun the redelivery requested with that value.
+func hasBegun(d *v1alpha1.WebhookDelivery, value string) bool {
+	return d.Status.Redelivery != nil && d.Status.Redelivery.Value == value
+}
+
+// isRedelivered reports whether the redelivery requested with that value has ended. It returns an error if it failed,
+// or if nothing is sent until somebody enables the endpoint.
 func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
-	begun := d.Status.Redelivery != nil && d.Status.Redelivery.Value == value
+	begun := hasBegun(d, value)
 	if begun {
 		switch d.Status.Phase {
 		case v1alpha1.WebhookDeliveryDelivered:
@@ -334,6 +352,11 @@ func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
 				return false, fmt.Errorf("it was not sent again: %s", whyNotSent(d))
 			}
 			return false, fmt.Errorf("it failed again: %s", lastAttempt(d))
+		case v1alpha1.WebhookDeliveryPending:
+			ready := v1alpha1.FindCondition(d.Status.Conditions, v1alpha1.ConditionReady)
+			if ready != nil && ready.Reason == v1alpha1.ReasonEndpointDisabled {
+				return false, fmt.Errorf("requested, but not sent: %s", ready.Message)
+			}
 		}
 	}
 	switch asked := d.Annotations[v1alpha1.RedeliverAnnotation]; {

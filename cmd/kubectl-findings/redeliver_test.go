@@ -70,6 +70,12 @@ func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
 			t.Errorf("after %d attempts: %v, want %q", attempts, err, want)
 		}
 	}
+	d.Status.Phase, d.Status.Redelivery.Attempts = v1alpha1.WebhookDeliveryPending, 0
+	err := stillPending(d, "mine")
+	harness.Same(t, "while it waits", errStillPending.Error()+": The endpoint was deleted.", err.Error())
+	d.Status.Conditions[0].Reason, d.Status.Conditions[0].Message = v1alpha1.ReasonEndpointDisabled, "It is disabled."
+	_, err = isRedelivered(d, "mine")
+	harness.ErrorContains(t, "a disabled endpoint", err, "requested, but not sent: It is disabled.")
 }
 
 func TestAfterTheTimeoutEachRemainingDeliveryIsReadOnce(t *testing.T) {
@@ -83,6 +89,7 @@ func TestAfterTheTimeoutEachRemainingDeliveryIsReadOnce(t *testing.T) {
 				d := o.(*v1alpha1.WebhookDelivery)
 				d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "mine"}
 				d.Status.Phase, d.Status.Redelivery = phases[key.Name], &v1alpha1.WebhookRedelivery{Value: "mine", Attempts: 1}
+				d.Status.Attempts = []v1alpha1.WebhookAttempt{{Message: "connection refused"}}
 				return nil
 			},
 			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
@@ -93,7 +100,8 @@ func TestAfterTheTimeoutEachRemainingDeliveryIsReadOnce(t *testing.T) {
 		o := &redeliverOptions{concurrency: 1, timeout: time.Minute}
 		o.await(t.Context(), &session{client: c, namespace: "org-acme"},
 			[]string{"pending", "delivered", "waiting", "failed", "interrupted"}, outcomes, "mine")
-		for i, want := range []string{errStillPending.Error(), "", errStillPending.Error(), "it failed again: no attempt was made", ""} {
+		pending := errStillPending.Error() + "; the last attempt: connection refused"
+		for i, want := range []string{pending, "", pending, "it failed again: connection refused", ""} {
 			if got := outcomes[i].err; (got != nil || want != "") && (got == nil || got.Error() != want) {
 				t.Errorf("number %d: %v, want %q", i, got, want)
 			}
