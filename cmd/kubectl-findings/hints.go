@@ -98,17 +98,20 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 	if missing := s.checkPlace(ctx); missing != nil {
 		return missing
 	}
-	if hint := ofOtherKind(n); hint != "" {
+	if hint := s.ofOtherKind(n); hint != "" {
 		return fmt.Errorf("%w\n%s", err, hint)
 	}
 	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization", err,
 		s.namespace)
 }
 
-// ofOtherKind says which command works on an object whose name looks like that of an issue in place of a finding, or
+// ofOtherKind returns which command works on an object whose name looks like that of an issue in place of a finding, or
 // the other way round; "" for other names. Imports name both, but people may create findings with other names.
-func ofOtherKind(n need) string {
+func (s *session) ofOtherKind(n need) string {
 	switch {
+	case n.kind == "Finding" && strings.HasPrefix(n.name, "i-") && n.role == roleViewer: // triage-issue shows nothing
+		return fmt.Sprintf("%s looks like the name of an issue of a pull request: see its status.transitions with "+
+			"kubectl get reviewissue %s -n %s -o yaml", n.name, n.name, s.namespace)
 	case n.kind == "Finding" && strings.HasPrefix(n.name, "i-"):
 		return n.name + " looks like the name of an issue of a pull request: see kubectl findings triage-issue"
 	case n.kind == "ReviewIssue" && strings.HasPrefix(n.name, "f-"):

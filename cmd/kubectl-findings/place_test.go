@@ -48,6 +48,9 @@ func TestTheNameOfAnIssueInPlaceOfAFinding(t *testing.T) {
 		err := (&session{client: c, namespace: namespace}).notFound(t.Context(), none, need{kind: "Finding", name: "i-abcd"})
 		harness.ErrorContains(t, namespace, err, want)
 	}
+	s := &session{client: c, namespace: "org-sample"}
+	err := s.notFound(t.Context(), none, need{kind: "Finding", name: "i-abcd", role: roleViewer})
+	harness.ErrorContains(t, "its history", err, "with kubectl get reviewissue i-abcd -n org-sample -o yaml")
 }
 
 func TestAnOrganizationIsSuggestedForTheNameOfItsNamespace(t *testing.T) {
