@@ -101,6 +101,10 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 	if hint := s.ofOtherKind(n); hint != "" {
 		return fmt.Errorf("%w\n%s", err, hint)
 	}
+	if n.kind == kindOperation {
+		err = fmt.Errorf("%w\nA finished operation is removed after the time in spec.retention.finishedOperations of its "+
+			"Organization, and can no longer be undone", err)
+	}
 	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization", err,
 		s.namespace)
 }
