@@ -332,13 +332,15 @@ func (c cut) GetConfig() *rest.Config {
 
 func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 	const all = 12
+	const overruledAt = maxAtOnce - 1 // where a user also decides before the next controller starts
 	r, g := newRoom(t), NewWithT(t)
 	stop := controllertest.Start(t, env, finding.Settings{}.SetupWithManager)
 	names := controllertest.Names(all)
 	r.finds("G1", names...)
 	stop()
 	status := []v1alpha1.UserStatus{v1alpha1.UserStatusMuted, v1alpha1.UserStatusActive}
-	for i, moment := range []int{1, maxAtOnce - 1, maxAtOnce, all - 2} {
+	// The first write, one of those that are under way together, the last of these, and a later one.
+	for i, moment := range []int{1, overruledAt, maxAtOnce, all - 2} {
 		name := fmt.Sprintf("mute-%d", moment)
 		env.Create(t, r.sets(name, status[i%2]))
 		left := &atomic.Int32{}
@@ -357,7 +359,7 @@ func TestAnOperationThatIsKilledDoesNothingTwice(t *testing.T) {
 			}
 		}
 		g.Expect(len(done)).To(BeNumerically(">=", moment))
-		if moment == maxAtOnce-1 { // a user decides before the next controller starts
+		if moment == overruledAt {
 			overruled := slices.Sorted(maps.Keys(done))[0]
 			r.decides(overruled, `{"userStatus":"open"}`)
 			done[overruled] = r.finding(overruled).Generation
