@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -77,14 +76,14 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 
 // leftTold creates an endpoint "all" and a finding, and returns once the delivery of the creation is all that records
 // it.
-func leftTold(t *testing.T, left *implied.Statuses) *v1alpha1.Finding {
+func leftTold(t *testing.T) *v1alpha1.Finding {
 	t.Helper()
 	ns := controllertest.Places(t, env)
 	receive(t, ns, "all", nil)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	created := finding.ResourceVersion
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
+		g.Expect(impliedStatuses.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
 		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
 	})
 	NewWithT(t).Expect(finding.ResourceVersion).To(Equal(created), "somebody wrote it")
@@ -101,7 +100,7 @@ func deleteDeliveries(t *testing.T, ns string) {
 // endpoint that has it needs no status even if it asks for something else now.
 func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
 	stop := implying.Alone(t, env)
-	finding := leftTold(t, left)
+	finding := leftTold(t)
 	ns, g := finding.Namespace, NewWithT(t)
 	stop()
 	endpoint := testenv.Get(t, g, env, builder.WebhookEndpoint("all").In(ns).Build())
@@ -109,7 +108,9 @@ func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
 	harness.Must(t, env.Client.Update(t.Context(), endpoint))
 
 	implying.Alone(t, env)
-	harness.Eventually(t, func(g Gomega) { g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue()) })
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(impliedStatuses.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
+	})
 	g.Expect(finding.Status.UpdatedAt).To(BeNil())
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
@@ -151,23 +152,23 @@ func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
 	receive(t, ns, "well", nil)
 	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
 	g, created := NewWithT(t), f.ResourceVersion
-	owes := func(left *implied.Statuses, want bool) {
+	owes := func(want bool) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(left.Suffice(testenv.Get(t, g, env, f))).To(BeTrue())
-			g.Expect(left.Owes(f)).To(Equal(want))
+			g.Expect(impliedStatuses.Suffice(testenv.Get(t, g, env, f))).To(BeTrue())
+			g.Expect(impliedStatuses.Owes(f)).To(Equal(want))
 		})
 		g.Expect(f.ResourceVersion).To(Equal(created), "somebody wrote it")
 	}
-	owes(left, true)
+	owes(true)
 	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(ConsistOf("finding.created 1"))
 	stop()
 
 	implying.Alone(t, env)
-	owes(left, true)
+	owes(true)
 	controllertest.AwaitLastRequeue(t)
 	controllertest.SetBacklogged(t, env, busy, "")
-	owes(left, false)
+	owes(false)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1"))
 	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(ConsistOf("finding.created 1"))
 
@@ -182,7 +183,7 @@ func owedTo(t *testing.T) (*v1alpha1.Finding, *v1alpha1.WebhookEndpoint) {
 	implying.Start(t, env)
 	ns, busy := overloaded(t)
 	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	harness.Eventually(t, func(g Gomega) { g.Expect(left.Owes(finding)).To(BeTrue()) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(impliedStatuses.Owes(finding)).To(BeTrue()) })
 	controllertest.AwaitLastRequeue(t)
 	return finding, testenv.Get(t, NewWithT(t), env, busy)
 }
@@ -192,8 +193,8 @@ func TestACreationIsNoLongerOwedOnceTheEndpointGoes(t *testing.T) {
 	created := finding.ResourceVersion
 	harness.Must(t, env.Client.Delete(t.Context(), busy))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
-		g.Expect(left.Owes(finding)).To(BeFalse())
+		g.Expect(impliedStatuses.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
+		g.Expect(impliedStatuses.Owes(finding)).To(BeFalse())
 	})
 	NewWithT(t).Expect(finding.ResourceVersion).To(Equal(created), "somebody wrote it")
 }
@@ -222,7 +223,7 @@ func TestAnOwedCreationIsStoredIfTheEndpointBeginsToBatch(t *testing.T) {
 	NewWithT(t).Expect(finding.Status.EmittedSeq).To(BeZero())
 	controllertest.SetBacklogged(t, env, busy, "")
 	caughtUp(t, finding, 1)
-	NewWithT(t).Expect(left.Owes(finding)).To(BeFalse())
+	NewWithT(t).Expect(impliedStatuses.Owes(finding)).To(BeFalse())
 }
 
 // Before the delivery that records a creation goes, the status takes over, as retention requests. So it does when
@@ -231,12 +232,12 @@ func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 	for reason, deleted := range map[string]bool{"retention requests it": false, "somebody deletes it": true} {
 		t.Run(reason, func(t *testing.T) {
 			stop := implying.Alone(t, env)
-			finding := leftTold(t, left)
+			finding := leftTold(t)
 			ns, g := finding.Namespace, NewWithT(t)
 			if deleted {
 				deleteDeliveries(t, ns)
 			} else {
-				left.Request(finding)
+				impliedStatuses.Request(finding)
 			}
 			caughtUp(t, finding, 1)
 			stop()
@@ -255,20 +256,20 @@ func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 // A change that comes before the status does not bring back a delivery that was deleted.
 func TestALostDeliveryIsNotMadeAgainByAChange(t *testing.T) {
 	implying.Start(t, env)
-	finding := leftTold(t, left)
+	finding := leftTold(t)
 	g := NewWithT(t)
 	deleteDeliveries(t, finding.Namespace)
-	harness.Eventually(t, func(g Gomega) { g.Expect(left.IsRequested(finding)).To(BeTrue()) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(impliedStatuses.IsRequested(finding)).To(BeTrue()) })
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, finding.Namespace, "all", "f-1")).To(ConsistOf("finding.triaged 2"))
-	g.Expect(left.IsRequested(finding)).To(BeFalse())
+	g.Expect(impliedStatuses.IsRequested(finding)).To(BeFalse())
 }
 
 // A rescan that adds only evidence is no change of the facts, of a finding without a status neither.
 func TestARescanThatChangesNoFactsSendsNothingOfAFindingWithoutAStatus(t *testing.T) {
 	implying.Start(t, env)
-	finding := leftTold(t, left)
+	finding := leftTold(t)
 	g := NewWithT(t)
 	env.Patch(t, finding, `{"spec":{"evidence":"{}"}}`)
 	caughtUp(t, finding, 1)
@@ -301,8 +302,8 @@ func TestAnEndpointGetsAFindingThatWasLeftBeforeTheCacheShowedIt(t *testing.T) {
 	g := NewWithT(t)
 	before, later := createdAt(t, ns, "f-before", time.Now().Add(-time.Hour)), createdAt(t, ns, "f-later", time.Now().Add(time.Hour))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(left.Suffice(testenv.Get(t, g, env, before))).To(BeTrue())
-		g.Expect(left.Suffice(testenv.Get(t, g, env, later))).To(BeTrue())
+		g.Expect(impliedStatuses.Suffice(testenv.Get(t, g, env, before))).To(BeTrue())
+		g.Expect(impliedStatuses.Suffice(testenv.Get(t, g, env, later))).To(BeTrue())
 	})
 	receive(t, ns, "all", nil)
 	harness.Eventually(t, func(g Gomega) {

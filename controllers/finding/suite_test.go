@@ -16,14 +16,16 @@ import (
 var (
 	env *testenv.Environment
 
-	// storing stores all statuses, and implying only those that do not follow from the creation of a finding: left
-	// holds the findings without.
+	// storing stores all statuses, and implying only those that do not follow from the creation of a finding.
 	storing  = controllertest.Share(Settings{}.SetupWithManager, reviewissue.SetupWithManager)
 	implying = controllertest.Share(func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		left = NewImplied()
-		return Settings{Implied: left}.SetupWithManager(ctx, mgr, options)
+		impliedStatuses = NewImplied()
+		return Settings{Implied: impliedStatuses}.SetupWithManager(ctx, mgr, options)
 	})
-	left *implied.Statuses
+
+	// impliedStatuses holds the findings that the running implying controllers left without a status. Only tests that
+	// started these may read it.
+	impliedStatuses *implied.Statuses
 )
 
 func TestMain(m *testing.M) { controllertest.Main(m, &env) }
