@@ -26,9 +26,10 @@ import (
 type Setup func(context.Context, ctrl.Manager, controller.Options) error
 
 // Start runs a manager with those controllers, with the service account and the cache that they
-// have in a cluster, until the test ends or stop is called.
+// have in a cluster, until the test ends or stop is called. It fails while tests share controllers.
 func Start(t testing.TB, env *testenv.Environment, setups ...Setup) (stop func()) {
 	t.Helper()
+	failWhileShared(t)
 	end, err := Run(env, setups...)
 	harness.Must(t, err)
 	stop = sync.OnceFunc(func() {

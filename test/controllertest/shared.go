@@ -63,6 +63,17 @@ func (s *Shared) Start(t *testing.T, env *testenv.Environment) {
 	t.Cleanup(func() { s.leave(t) })
 }
 
+// failWhileShared fails a test that would start controllers of its own beside shared ones: both would reconcile the
+// objects of all tests.
+func failWhileShared(t testing.TB) {
+	t.Helper()
+	turn.L.Lock()
+	defer turn.L.Unlock()
+	if inUse != nil {
+		t.Fatal("shared controllers are running: only a test that is not parallel and does not use them may start its own")
+	}
+}
+
 func (s *Shared) leave(t *testing.T) {
 	turn.L.Lock()
 	defer turn.L.Unlock()
