@@ -3,10 +3,13 @@ package cluster
 import (
 	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -35,4 +38,28 @@ func TestAClockThatIsAheadTakesNothingFromADecisionInForce(t *testing.T) {
 		func(Known[*v1alpha1.Finding]) error { return nil }, Decision{Decision: findingstate.Decision{UserStatus: &muted}})
 	harness.Must(t, err)
 	harness.Same(t, "the patch", `{"metadata":{"resourceVersion":"7"}}`, sent)
+}
+
+// No request takes any time here, so the time of the write runs out while it waits after a conflict.
+func TestAWriteThatRunsOutOfTimeAsItWaitsMayBeTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := 0
+		client := answering(t, func(request *http.Request) string {
+			if request.Method == http.MethodGet {
+				return `{"kind":"Finding","apiVersion":"appsec.dev/v1alpha1","metadata":{"name":"f"}}`
+			}
+			tries++
+			return `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
+		})
+		client.Findings.pace.set(longestTry)
+		known := Known[*v1alpha1.Finding]{Object: builder.Finding("f").In("org-acme").Build()}
+		always := func(Known[*v1alpha1.Finding]) error { return nil }
+		decision := Decision{Decision: findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}}
+		begun := time.Now()
+		_, err := client.Findings.Triage(t.Context(), known, always, decision)
+		p, took := problem.Of(err), time.Since(begun)
+		if tries < 2 || took != Patience || !strings.HasSuffix(p.Detail, "same time; try again") || p.RetryAfter == 0 {
+			t.Errorf("after %d tries in %s: %v", tries, took, err)
+		}
+	})
 }
