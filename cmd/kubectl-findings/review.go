@@ -245,6 +245,7 @@ func (o *reviewOptions) text(s *reviewimport.Summary) []byte {
 			review = "new review"
 		}
 		fmt.Fprintf(&b, "%s: %s %s\n", head, review, s.Review)
+		warn(&b, s.Warnings)
 		return b.Bytes()
 	}
 	known := 0

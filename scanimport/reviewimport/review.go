@@ -34,6 +34,12 @@ type PullRequest struct {
 	OpenedAt time.Time
 }
 
+// takeBack returns how to remove what was recorded of a pull request: a merged one stays merged.
+func takeBack(pr PullRequest) string {
+	return fmt.Sprintf("have a cluster administrator delete the review: kubectl delete review %s -n %s",
+		Name(pr.Repository, pr.Number), pr.Namespace)
+}
+
 // Commit that was reviewed.
 type Commit struct {
 	SHA string
@@ -78,7 +84,7 @@ func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alph
 	next.PRAuthor = cmp.Or(importer.OneLine(pr.Author, maxAuthor), next.PRAuthor)
 	next.Provider = cmp.Or(importer.OneLine(pr.Provider, maxProvider), next.Provider)
 	if next.PRStatus == v1alpha1.PullRequestMerged && pr.Status != "" && pr.Status != next.PRStatus {
-		return next, &importer.RefusedError{Reason: fmt.Sprintf("pull request %d of %s is merged, and a merged pull request stays merged: leave out --status (over REST pr_status)", pr.Number, pr.Repository)}
+		return next, &importer.RefusedError{Reason: fmt.Sprintf("pull request %d of %s is merged, and a merged pull request stays merged: leave out --status (over REST pr_status). If the status was recorded by mistake, %s", pr.Number, pr.Repository, takeBack(pr))}
 	}
 	next.PRStatus = cmp.Or(pr.Status, next.PRStatus)
 	if commit == nil || contains(next.ReviewedCommits, commit.SHA) {

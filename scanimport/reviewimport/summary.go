@@ -105,6 +105,15 @@ func (s *Summary) passOver(p *plan) {
 	}
 }
 
+// warnOfNumber warns that a pull request which has ended was not recorded before: its number may be mistyped.
+func (s *Summary) warnOfNumber(pr PullRequest, dryRun bool) {
+	warning := fmt.Sprintf("pull request %d was not recorded before: check its number", pr.Number)
+	if !dryRun {
+		warning += "; if it is wrong, " + takeBack(pr)
+	}
+	s.Warnings = append(s.Warnings, warning)
+}
+
 // read counts what a batch holds besides findings, in the summary and in the batch's share.
 func (s *Summary) read(b *importer.Batch) {
 	share := &importer.Summary{SkippedBecause: map[string]int{}}
