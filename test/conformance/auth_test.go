@@ -166,39 +166,36 @@ func (c *caller) refusedSoon(reason string) {
 func TestAuth_ADisabledKeyIsRefusedAtOnceAndMayComeBack(t *testing.T) {
 	o := sampleOrganization(t)
 	c := o.key("disabled")
-	key := builder.APIKey("disabled").In(o.namespace).Build()
-	o.patchResource(key, `{"spec":{"disabled":true}}`)
+	o.patchResource(c.apiKey, `{"spec":{"disabled":true}}`)
 	c.refusedSoon("disabled")
-	o.patchResource(key, `{"spec":{"disabled":false}}`)
+	o.patchResource(c.apiKey, `{"spec":{"disabled":false}}`)
 	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings?size=1").Status).To(Equal(200)) })
 }
 
 func TestAuth_ADeletedKeyIsRefusedAtOnce(t *testing.T) {
 	o := sampleOrganization(t)
 	c := o.key("deleted")
-	harness.Must(t, theDeployment.cluster.Client.Delete(t.Context(), builder.APIKey("deleted").In(o.namespace).Build()))
+	harness.Must(t, theDeployment.cluster.Client.Delete(t.Context(), c.apiKey))
 	c.refusedSoon("deleted")
 }
 
 func TestAuth_AnExpiredKeyIsRefusedAtOnce(t *testing.T) {
 	o := sampleOrganization(t)
 	c := o.key("expired")
-	key := builder.APIKey("expired").In(o.namespace).Build()
-	o.patchResource(key, `{"spec":{"expiresAt":"`+shownTime(time.Now().Add(-time.Minute))+`"}}`)
+	o.patchResource(c.apiKey, `{"spec":{"expiresAt":"`+shownTime(time.Now().Add(-time.Minute))+`"}}`)
 	c.refusedSoon("expired")
 }
 
 func TestAuth_ARotatedKeysOldTokenIsRefused(t *testing.T) {
 	o := sampleOrganization(t)
 	c := o.key("rotated")
-	key := builder.APIKey("rotated").In(o.namespace).Build()
-	o.patchResource(key, `{"spec":{"rotation":{"serial":1}}}`)
+	o.patchResource(c.apiKey, `{"spec":{"rotation":{"serial":1}}}`)
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Get(t, g, theDeployment.cluster, key).Status.RotationSerial).To(BeEquivalentTo(1))
+		g.Expect(testenv.Get(t, g, theDeployment.cluster, c.apiKey).Status.RotationSerial).To(BeEquivalentTo(1))
 	})
 	c.refusedSoon("rotated")
 	var err error
-	c.Token, err = testenv.Token(t.Context(), theDeployment.cluster.Client, key)
+	c.Token, err = testenv.Token(t.Context(), theDeployment.cluster.Client, c.apiKey)
 	harness.Must(t, err)
 	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings?size=1").Status).To(Equal(200)) })
 }
@@ -225,7 +222,7 @@ func TestAuth_AKeyCanAskWhatItMayDo(t *testing.T) {
 	c := o.key("triage", v1alpha1.ScopeFindingsTriage)
 	who := c.get("/v2/whoami").wants(200, "any key").object()
 	wantsShape(t, "the key", who, whoAmIShape)
-	wantsMembers(t, "the key", record{"organization_id": o.name, "key": "triage", "scopes": []any{"findings:triage"}}, who)
+	wantsMembers(t, "the key", record{"organization_id": o.name, "key": c.apiKey.Name, "scopes": []any{"findings:triage"}}, who)
 	if all := o.key("unlimited").get("/v2/whoami").wants(200, "no scope listed").object().list("scopes"); len(all) != 5 {
 		t.Errorf("a key that lists no scope has %v", all)
 	}

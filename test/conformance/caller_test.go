@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 )
 
@@ -25,6 +26,8 @@ const (
 type caller struct {
 	t *testing.T
 	apiclient.Client
+	// apiKey is the caller's key as it was created; nil if the test has not created it.
+	apiKey *v1alpha1.APIKey
 	// waits is set if the suite has not set the limit: when other tests or clients have used it up,
 	// the request is sent again in the next window.
 	waits bool

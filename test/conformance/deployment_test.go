@@ -38,7 +38,8 @@ type deployment struct {
 	fixtures fixtures
 
 	// run distinguishes this run's organizations from those of other runs.
-	run  string
+	run string
+	// made counts the created organizations and keys, for their names.
 	made atomic.Int64
 	// organizations are the created ones, to be removed at the end.
 	organizations []string
@@ -163,7 +164,7 @@ func emptyOrganization(t *testing.T, requestsPerMinute int32) *organization {
 		g.Expect(made.Status.Namespace).NotTo(BeEmpty(), "are the deployment's controllers running?")
 		o.namespace = made.Status.Namespace
 	})
-	o.caller = o.key("conformance", v1alpha1.Scopes()...)
+	o.caller = o.callerWith(builder.APIKey("conformance").Scopes(v1alpha1.Scopes()...))
 	return o
 }
 
@@ -172,16 +173,26 @@ func (o *organization) create(objects ...client.Object) {
 	theDeployment.cluster.Create(o.t, objects...)
 }
 
-// key creates an API key and returns a caller with it, once the deployment has observed the key.
+// key creates an API key whose name begins with that name, and returns a caller with it, once the deployment has
+// observed the key.
 func (o *organization) key(name string, scopes ...v1alpha1.Scope) *caller {
 	o.t.Helper()
 	return o.keyOf(builder.APIKey(name).Scopes(scopes...))
 }
 
+// keyOf makes the key's name unique: in an organization that tests share, keys outlive their tests.
 func (o *organization) keyOf(b *builder.APIKeyBuilder) *caller {
 	o.t.Helper()
-	token := theDeployment.cluster.Key(o.t, b.In(o.namespace).Build())
-	c := &caller{t: o.t, Client: apiclient.Client{Base: *baseURL, Token: token}}
+	return o.callerWith(b.Mutate(func(k *v1alpha1.APIKey) {
+		k.Name = fmt.Sprintf("%s-%d", k.Name, theDeployment.made.Add(1))
+	}))
+}
+
+func (o *organization) callerWith(b *builder.APIKeyBuilder) *caller {
+	o.t.Helper()
+	key := b.In(o.namespace).Build()
+	token := theDeployment.cluster.Key(o.t, key)
+	c := &caller{t: o.t, Client: apiclient.Client{Base: *baseURL, Token: token}, apiKey: key}
 	// The path belongs to no operation, so the key's scopes do not matter. Poll slowly, because
 	// requests with an unknown key count against this machine's address. Only the successful
 	// request counts against the key.

@@ -61,7 +61,7 @@ func (c *caller) refused(e endpoint, most int) answer {
 
 func TestRateLimit_IsInEveryAnswer(t *testing.T) {
 	o := sampleOrganization(t)
-	reader := o.key("limited-reader", v1alpha1.ScopeReposRead)
+	reader := o.key("reader", v1alpha1.ScopeReposRead)
 	for _, a := range []answer{
 		o.get("/v1/findings"), o.get("/v1/findings?size=0"), o.get("/nowhere"), o.do("DELETE", "/v1/findings", ""),
 		o.patch("/v1/findings/f-none", `{"user_status":"open"}`), o.patch("/v1/findings/f-none", `x`), reader.get("/v1/findings"),
@@ -90,7 +90,7 @@ func TestRateLimit_IsTheOrganizationsUnlessTheKeyHasItsOwn(t *testing.T) {
 func TestRateLimit_AChangedLimitHoldsForRunningKeys(t *testing.T) {
 	o := sampleOrganization(t)
 	c := o.keyWithLimit("changed", 50)
-	o.patchResource(builder.APIKey("changed").In(o.namespace).Build(), `{"spec":{"rateLimit":{"requestsPerMinute":500}}}`)
+	o.patchResource(c.apiKey, `{"spec":{"rateLimit":{"requestsPerMinute":500}}}`)
 	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v1/findings").Header.Get("X-Ratelimit-Limit")).To(Equal("500")) })
 }
 
@@ -100,7 +100,7 @@ func TestRateLimit_RemainingCountsDown(t *testing.T) {
 	const tries = 5
 	o := sampleOrganization(t)
 	for try := range tries {
-		wrong := countsDown(o.keyWithLimit(fmt.Sprintf("counted-%d", try), 1000))
+		wrong := countsDown(o.keyWithLimit("counted", 1000))
 		if wrong == "" {
 			return
 		}

@@ -67,14 +67,14 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 	wantsShape(t, "what it decides", preview.object("set"), triagePolicySetShape)
 	wantsShapes(t, "its conditions", preview.records("conditions"), conditionShape)
 	wantsMembers(t, "the preview", record{
-		"mode": "preview", "in_force": false, "matched": 1.0, "would_apply": 1.0, "author": "apikey/ci", "max_findings": 5.0,
+		"mode": "preview", "in_force": false, "matched": 1.0, "would_apply": 1.0, "author": "apikey/" + c.apiKey.Name, "max_findings": 5.0,
 	}, preview)
 	wantsMembers(t, "the preview's condition InForce", record{"reason": "Preview"}, condition(preview, "InForce"))
 	o.shows("f-test", "open", "a preview decides nothing")
 	c.post(policiesPath, given).wantsError(409, "Conflict", "the name is taken")
 
 	again := c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "the mode that it has").object()
-	harness.Same(t, "the author after a change that changes nothing", "apikey/ci", again["author"])
+	harness.Same(t, "the author after a change that changes nothing", "apikey/"+c.apiKey.Name, again["author"])
 	c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":7}`).wantsError(412, "Precondition failed", "another was looked at")
 	c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":1,"uid":"of-one-before"}`).wantsError(412, "Precondition failed", "another was made")
 	applied := o.awaitPolicy(c.patch(policiesPath+"/mute-one", fmt.Sprintf(`{"mode":"apply","generation":1,"uid":%q}`, preview.text("uid"))).wants(200, "apply").object())
@@ -184,7 +184,7 @@ func TestAPIKeys_ShowEndsScopesAndUseAndNoSecret(t *testing.T) {
 	for _, key := range items {
 		wantsShape(t, "a key", key, apiKeyShape)
 		wantsShapes(t, "its conditions", key.records("conditions"), conditionShape)
-		if key["id"] == "reader" && (len(key.list("scopes")) != 1 || key["expires_at"] == nil || key["issued_at"] == nil || key["disabled"] != false) {
+		if key["id"] == reader.apiKey.Name && (len(key.list("scopes")) != 1 || key["expires_at"] == nil || key["issued_at"] == nil || key["disabled"] != false) {
 			t.Errorf("the key is %v", key)
 		}
 	}
@@ -193,7 +193,7 @@ func TestAPIKeys_ShowEndsScopesAndUseAndNoSecret(t *testing.T) {
 	} else if rest := reader.get("/v2/api-keys?size=1&cursor=" + first.NextCursor).page(); rest.Items[0]["id"] == first.Items[0]["id"] {
 		t.Errorf("the second page has %v again", rest.Items[0]["id"])
 	}
-	stored := testenv.Get(t, NewWithT(t), theDeployment.cluster, builder.APIKey("reader").In(o.namespace).Build())
+	stored := testenv.Get(t, NewWithT(t), theDeployment.cluster, reader.apiKey)
 	for _, secret := range []string{reader.Token, strings.Split(reader.Token, ".")[2], stored.Status.KeyID, string(stored.UID), "secret"} {
 		if strings.Contains(string(a.Body), secret) {
 			t.Errorf("the answer has %q: %s", secret, a.Body)
