@@ -362,7 +362,8 @@ func TestUnknownFiltersInAnAddressAreRefused(t *testing.T) {
 func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T) {
 	t.Parallel()
 	o, p := withFindings(t, some(1)...)
-	faster := loggedIn(t, o.key("bob"))
+	bob := o.key("bob")
+	faster := loggedIn(t, bob)
 	p.goes("/console/findings")
 	faster.goes("/console/findings")
 	slow := loggedIn(t, o.key("eve"))
@@ -404,7 +405,12 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	slow.clicks("#panel .decide button")
 	slow.reads("#panel", "Muted by apikey/ann")
 	slow.sees(strings.Replace(typed, "Typed.", "Typed later.", 1) +
-		" && document.querySelector('#this-status').value === 'active' && document.querySelector('#this-reason').value === 'duplicate'")
+		" && document.querySelector('#this-status').value === 'muted' && document.querySelector('#this-reason').value === 'duplicate'")
+	slow.do(chromedp.SetValue("#this-status", "active"))
+	o.decides(bob, "f-0000", `{"user_status":"muted","reason":"used-in-tests"}`)
+	slow.clicks("#panel .decide button")
+	slow.reads("#panel", "Muted by apikey/bob")
+	slow.sees("document.querySelector('#this-status').value === 'active' && document.querySelector('#this-reason').value === 'duplicate'")
 }
 
 func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {

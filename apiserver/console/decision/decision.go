@@ -204,31 +204,36 @@ const offered = "offered."
 // field is a field of a form.
 type field struct{ name, value string }
 
-// offers returns the fields of a form that is filled with the decision, except the choice.
+// offers returns the fields of a form that is filled with the decision.
 func (d Decision) offers() []field {
 	d = d.Offered()
-	return []field{{"reason", ptr.Deref(d.Reason, "")}, {"until", d.Until()}, {"comments", d.Comments}}
+	return []field{
+		{"user_status", d.UserStatus}, {"reason", ptr.Deref(d.Reason, "")}, {"until", d.Until()}, {"comments", d.Comments},
+	}
 }
 
 // identify returns a short form of a field's value, whatever its line ends.
 func identify(value string) string { return digest(page.Lines(value)) }
 
-// Typed returns what another form is filled with after one was refused: its choice, the values that the person changed,
-// and for the others those of the current decision, so that no value is restored that somebody else has replaced.
+// Typed returns what another form is filled with after one was refused: the values that the person changed, and for the
+// others those of the current decision, so that no value is restored that somebody else has replaced. A new choice keeps
+// its own reason and end, also if they are empty.
 func Typed(form url.Values, now Decision) Decision {
 	typed := func(name string) bool { return form.Get(offered+name) != identify(form.Get(name)) }
-	d := now.Offered()
-	d.UserStatus = form.Get("user_status")
+	d, chosen := now.Offered(), typed("user_status")
+	if chosen {
+		d.UserStatus = form.Get("user_status")
+	}
 	if typed("comments") {
 		d.Comments = form.Get("comments")
 	}
-	if typed("reason") {
+	if chosen || typed("reason") {
 		d.Reason = nil
 		if reason := form.Get("reason"); reason != "" {
 			d.Reason = &reason
 		}
 	}
-	if typed("until") {
+	if chosen || typed("until") {
 		d.ExpiresAt = nil
 		if end, err := time.Parse(time.DateOnly, form.Get("until")); err == nil {
 			d.ExpiresAt = &end

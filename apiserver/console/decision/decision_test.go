@@ -170,14 +170,17 @@ func TestAFormThatWasRefusedRestoresOnlyWhatWasTyped(t *testing.T) {
 		before      Decision
 		typed, want Decision
 	}{
-		{"nothing", before, before, Decision{"muted", now.Reason, now.ExpiresAt, now.Comments}},
+		{"nothing", before, before, now},
+		{"the comment", before, Decision{"muted", before.Reason, &end, "One and two."},
+			Decision{"active", now.Reason, now.ExpiresAt, "One and two."}},
 		{"a reason", before, Decision{"muted", ptr.To("false-positive"), &end, before.Comments},
-			Decision{"muted", ptr.To("false-positive"), now.ExpiresAt, now.Comments}},
-		{"everything removed", before, Decision{UserStatus: "muted"}, Decision{UserStatus: "muted"}},
-		{"a comment on no decision", Decision{UserStatus: Open}, Decision{UserStatus: "muted", Comments: "Ada's."},
-			Decision{"muted", now.Reason, now.ExpiresAt, "Ada's."}},
-		{"no comment on one that has ended", Decision{Open, ptr.To("duplicate"), &end, "a"}, Decision{UserStatus: "muted", Comments: "a"},
-			Decision{"muted", now.Reason, now.ExpiresAt, now.Comments}},
+			Decision{"active", ptr.To("false-positive"), now.ExpiresAt, now.Comments}},
+		{"all but the status removed", before, Decision{UserStatus: "muted"}, Decision{UserStatus: "active"}},
+		{"another status", before, Decision{Open, before.Reason, &end, before.Comments}, Decision{Open, before.Reason, &end, now.Comments}},
+		{"a status and a comment on no decision", Decision{UserStatus: Open}, Decision{UserStatus: "muted", Comments: "Ada's."},
+			Decision{UserStatus: "muted", Comments: "Ada's."}},
+		{"a status after one that has ended", Decision{Open, ptr.To("duplicate"), &end, "a"}, Decision{UserStatus: "muted", Comments: "a"},
+			Decision{UserStatus: "muted", Comments: now.Comments}},
 	} {
 		var basis strings.Builder
 		harness.Must(t, Basis(Standing{Decision: c.before}).Render(t.Context(), &basis))

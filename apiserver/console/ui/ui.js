@@ -218,13 +218,19 @@ export function offer(form, values) {
   }
 }
 
-/** What a person has put into the form of a decision, to fill another form with: the fields that were changed, and the
- * choice even if it was not. The others may have been changed by somebody else.
+/** What a person has put into the form of a decision, to fill another form with: the fields that were changed. The others
+ * may have been changed by somebody else. A new choice has its own reason and end, also if they are empty.
  * @param {HTMLFormElement} form */
 export function typedIn(form) {
   const typed = edits(form);
   const choice = form.elements.namedItem("user_status");
-  if (choice instanceof HTMLSelectElement) typed.set(choice.name, choice.value);
+  if (!(choice instanceof HTMLSelectElement)) return typed;
+  // Where nothing was decided, the choice that the browser has made is the person's as soon as the form is sent.
+  const undecided = ![...choice.options].some((option) => option.defaultSelected);
+  if (undecided || typed.has(choice.name)) {
+    const values = submitted(form);
+    for (const name of [choice.name, "reason", "until"]) typed.set(name, values.get(name) ?? "");
+  }
   return typed;
 }
 
