@@ -112,7 +112,8 @@ func (d draft) whole() bool {
 func (d draft) page(status int) (page.Response, error) {
 	p, err := d.policy()
 	if failure, refused := api.Refused(err); refused {
-		d.wrong, status = ui.Describe(failure.Body), failure.Status
+		d.wrong = strings.TrimSpace(d.wrong + " " + ui.Sentence(ui.Describe(failure.Body)))
+		status = failure.Status
 	} else if d.yaml, err = yamlOf(p, d.organization); err != nil {
 		return page.Response{}, err
 	}
@@ -158,14 +159,12 @@ func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error)
 // create creates a preview of the policy, or shows the form again: with the policy as a manifest, or with the errors.
 func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	d := draftOf(v, v.Form, "")
-	if v.Form.Get("do") == "yaml" {
+	p, err := d.policy()
+	if err != nil || v.Form.Get("do") == "yaml" {
 		return d.page(http.StatusOK)
 	}
-	request, err := d.request()
 	var made client.TriagePolicy
-	if err == nil {
-		err = v.API.Send(ctx, http.MethodPost, apiPath, "", request, &made)
-	}
+	err = v.API.Send(ctx, http.MethodPost, apiPath, "", d.request(int(p.MaxFindings)), &made)
 	failure, refused := api.Refused(err)
 	switch {
 	case refused && failure.Status == http.StatusConflict && d.isCreated(ctx, v):
@@ -194,16 +193,15 @@ func (d draft) isCreated(ctx context.Context, v *page.Visit) bool {
 	return err == nil && errStored == nil && wanted == is && stored.Author == decision.Author(v)
 }
 
-// request returns the request to the REST API.
-func (d draft) request() (client.TriagePolicyRequest, error) {
-	most, err := d.most()
+// request returns the request to the REST API for a policy that matches at most so many findings.
+func (d draft) request(most int) client.TriagePolicyRequest {
 	return client.TriagePolicyRequest{
 		Name: optional(d.Name), Match: d.Match, MaxFindings: &most, ValidUntil: optional(page.EndOf(d.Until)),
 		Set: client.GivenPolicyDecision{
 			UserStatus: client.GivenPolicyDecisionUserStatus(d.UserStatus),
 			Reason:     optional(client.GivenPolicyDecisionReason(d.Reason)), Comment: optional(d.Comment),
 		},
-	}, err
+	}
 }
 
 // optional returns the value of a field that may be empty; nil if it is.
@@ -218,7 +216,7 @@ func optional[T ~string](value T) *T {
 func (d draft) most() (int, error) {
 	most, err := strconv.Atoi(d.MaxFindings)
 	if err != nil || most < 1 || most > maxFindings {
-		const detail = "the highest number of findings must be a whole number from 1 to %d"
+		const detail = `"Matches at most" must be a whole number from 1 to %d`
 		return 0, api.Failed(http.StatusBadRequest, fmt.Sprintf(detail, maxFindings))
 	}
 	return most, nil

@@ -77,7 +77,7 @@ func TestAPolicyWithoutADecisionIsRefusedAndAsksForIt(t *testing.T) {
 func TestAPolicyWithABoundThatIsNoneIsNotShownAsYAML(t *testing.T) {
 	for _, c := range []struct{ field, value, wrong string }{
 		{"max_findings", "50", ""}, {"until", "2099-05-04", ""},
-		{"max_findings", "1e2", "The highest number of findings must be"}, {"max_findings", "0", "The highest number of findings must be"},
+		{"max_findings", "1e2", "Matches at most&#34; must be a whole number from 1 to 100000"}, {"max_findings", "0", "Matches at most&#34; must be a whole number from 1 to 100000"},
 		{"until", "4 May", "The end must be a date"},
 	} {
 		form := url.Values{"match": {"true"}, "user_status": {"active"}, "do": {"yaml"}, c.field: {c.value}}
@@ -171,11 +171,15 @@ func TestALongCommentIsCutForARuleAndTheFormSaysSo(t *testing.T) {
 		}
 		at, err := url.Parse(there.Location)
 		harness.Must(t, err)
-		form, err := draftPage(t.Context(), &page.Visit{Query: at.Query()})
-		harness.Must(t, err)
-		shown, err := page.Text(t.Context(), form.Body)
-		if err != nil || !strings.Contains(shown, ">"+c.want+"</textarea>") || strings.Contains(shown, "The comment was cut") != c.cut {
-			t.Errorf("%d characters: %v\n%s", len(c.comment), err, shown)
+		for _, until := range []string{"2099-05-04", "4 May"} {
+			query := at.Query()
+			query.Set("set.until", until)
+			form, err := draftPage(t.Context(), &page.Visit{Query: query})
+			harness.Must(t, err)
+			shown, err := page.Text(t.Context(), form.Body)
+			if err != nil || !strings.Contains(shown, ">"+c.want+"</textarea>") || strings.Contains(shown, "The comment was cut") != c.cut {
+				t.Errorf("%d characters, until %s: %v\n%s", len(c.comment), until, err, shown)
+			}
 		}
 	}
 }
