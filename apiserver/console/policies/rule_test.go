@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -68,16 +69,22 @@ func TestSelectedFindingsLeadToWhatTheyHaveInCommon(t *testing.T) {
 		if rule == "gone" {
 			w.WriteHeader(http.StatusNotFound)
 		}
-		fmt.Fprintf(w, `{"facts":{"tool":"gosec","rule_id":%q},"details":{"location":{"file_path":%q}},"repo":{"id":"shop"}}`, rule, file)
+		// As the service names the members: a filter that is lost makes the rule wider.
+		var f client.FindingFull
+		f.Facts.Tool, f.Facts.RuleId, f.Facts.Class, f.Facts.Vulnerability.Id = "gosec", rule, "CWE-89", "CVE-1"
+		f.Facts.Package.Name, f.Details.Location.FilePath, f.Details.Severity = "openssl", file, "high"
+		f.Repo.Id, f.Project.Id = "shop", "web"
+		harness.Must(t, json.NewEncoder(w).Encode(f))
 	})
+	const alike = "class=CWE-89&%spackage=openssl&project_id=web&repo_id=shop&rule=G1&severity=high&tool=gosec&vulnerability=CVE-1"
 	v := &page.Visit{API: api.New(service, "", "")}
 	for _, c := range []struct {
 		reason   string
 		selected []string
 		want     string
 	}{
-		{"one", []string{"G1-a.go"}, "file=a.go&repo_id=shop&rule=G1&tool=gosec"},
-		{"two", []string{"G1-a.go", "G1-b.go"}, "repo_id=shop&rule=G1&tool=gosec"},
+		{"one", []string{"G1-a.go"}, fmt.Sprintf(alike, "file=a.go&")},
+		{"two", []string{"G1-a.go", "G1-b.go"}, fmt.Sprintf(alike, "")},
 		{"one that does not exist any more", []string{"G1-a.go", "gone"}, ""},
 	} {
 		common, err := commonFilters(t.Context(), v, c.selected)
