@@ -56,7 +56,8 @@ func (v *Visit) Samples(ctx context.Context, ids []string) (samples []Finding, e
 const MaxSelected = 400
 
 // EachFinding reads at most MaxSelected findings by their ids, each once, and passes each to use before it reads the
-// next: a finding can be large.
+// next: a finding can be large. The rate limit counts all the reads as the one request for the page: a key can cause up
+// to MaxSelected reads with each of its requests.
 func (v *Visit) EachFinding(ctx context.Context, ids []string, use func(Finding)) error {
 	if len(ids) > MaxSelected {
 		const detail = "At most %d findings can be selected. Narrow the list with filters, and choose all that match."
