@@ -608,20 +608,33 @@ func TestARefusedUndoGivesWayToTheOneBefore(t *testing.T) {
 	p.presses("u")
 	p.reads("#finding-f-0001 .state", "open")
 	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
-	p.presses("k", "c", "j", "c", "u")
-	p.reads("#messages", "Nothing was undone: Finding number 0. It was decided so already.")
+}
+
+func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
+	t.Parallel()
+	o, p := withFindings(t, some(2)...)
+	p.goes("/console/findings")
+	p.presses("j", "c", "j", "c")
+	p.reads("#messages", "Decided: Finding number 0.")
+	p.presses("k", "c", "u")
+	p.reads("#messages", "Nothing was undone: Finding number 1. It was decided so already.")
 	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada") // it was not the last one
+	faster := newVisitor(t)
+	faster.logsIn(o.key("bob"))
 	faster.asks("/console/findings/f-0000", url.Values{"token": {faster.token()}, "user_status": {"open"}})
-	p.presses("o", "u")
+	p.presses("j", "o", "u")
 	p.reads("#messages", "Nothing was undone: Finding number 0. The decision was not stored.")
 	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada")
+	const undoes = "#messages .message:last-child:not(.wrong) button"
 	p.presses("k", "o")
-	p.sees(`(window.undoes = document.querySelector("#messages .message:last-child button"))?.textContent === "Undo (u)"`)
+	p.reads(undoes, "Undo (u)")
+	p.holdsThose(posts)
 	p.presses("j", "c")
-	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
-	p.evaluates("undoes.click()", nil) // of the message about the other
+	p.clicks(undoes) // of the message about the other
+	p.evaluates("release()", nil)
 	p.reads("#messages", "Undone: Finding number 1.")
 	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {
