@@ -635,6 +635,18 @@ func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
 	p.reads("#messages", "Undone: Finding number 1.")
 	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada")
 	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
+	p.presses("o")
+	p.reads(undoes, "Undo (u)")
+	p.holdsThose(posts)
+	p.presses("c")
+	p.clicks(undoes) // an older one about the same finding
+	p.evaluates("release()", nil)
+	p.reads("#messages", "Nothing was undone: Finding number 0. You have decided about it again since: undo that first.")
+	p.presses("u")
+	p.reads("#finding-f-0000 .state", "open")
+	p.presses("u")
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
+	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada")
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {

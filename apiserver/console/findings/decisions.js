@@ -105,6 +105,12 @@ export function undo(decision = decisions.findLast((made) => !made.undone)) {
       message(`Nothing was undone: ${title}. ${why}`);
       return;
     }
+    const later = decisions.slice(decisions.indexOf(decision) + 1);
+    if (later.some((d) => d.id === id && d.change && !d.undone)) {
+      decision.undone = false;
+      message(`Nothing was undone: ${title}. You have decided about it again since: undo that first.`);
+      return;
+    }
     const form = new URLSearchParams({ user_status: change.user_status, comments: change.comments, seen, exactly: "" });
     if (change.reason !== undefined) form.set("reason", change.reason);
     if (change.expires_at !== undefined) form.set("until", change.expires_at);
