@@ -647,6 +647,28 @@ func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
 	p.presses("u")
 	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
 	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada")
+	p.presses("o")
+	p.reads(undoes, "Undo (u)")
+	p.answersOnce(`new Response("{}", { status: 429 })`)
+	p.clicks(undoes)
+	p.reads("#messages .wrong:last-child", "Finding number 0", "429")
+	p.presses("k", "o")
+	p.reads("#finding-f-0001 .state", "open")
+	p.clicks("#messages .wrong:nth-last-child(2) button")
+	p.reads("#messages", "Undone: Finding number 0.")
+	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
+}
+
+// answersOnce replaces the answer to the page's next form by the expression.
+func (p *person) answersOnce(expression string) {
+	p.Helper()
+	p.evaluates(fmt.Sprintf(`((send) => {
+		window.fetch = (at, request) => {
+			if (!(%s)) return send(at, request);
+			window.fetch = send;
+			return Promise.resolve(%s);
+		};
+	})(window.fetch)`, posts, expression), nil)
 }
 
 func TestAFindingIsShownBesideTheListAndOnItsOwnPage(t *testing.T) {

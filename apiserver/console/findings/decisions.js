@@ -120,7 +120,7 @@ export function undo(decision = decisions.findLast((made) => !made.undone)) {
     } catch (error) {
       // It cannot be undone: others have decided since, the finding is gone, or the old decision is no longer allowed.
       decision.undone = error instanceof Refusal && [400, 404, 409].includes(error.status);
-      reportAbout(title, error);
+      reportAbout(title, error, decision.undone ? undefined : { action: "Undo again", run: () => undo(decision) });
     }
   });
 }
