@@ -657,6 +657,9 @@ func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
 	p.clicks("#messages .wrong:nth-last-child(2) button")
 	p.reads("#messages", "Undone: Finding number 0.")
 	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
+	p.answersOnce(`send(at, request).then((answer) => answer.json()).then(({ undo, ...rest }) => Response.json(rest))`)
+	p.presses("c", "u") // as if it had been in doubt
+	p.reads("#messages", "Nothing was undone: Finding number 1. The same decision stood before.")
 }
 
 // answersOnce replaces the answer to the page's next form by the expression.

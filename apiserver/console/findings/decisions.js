@@ -59,7 +59,9 @@ export function decide(id, form, basis, { typed, inPanel, again } = {}) {
     if (known) form.set("seen", known);
     try {
       const answer = await send(id, form, inPanel);
-      Object.assign(decision, { change: answer.undo, seen: answer.seen, why: "It was decided so already." });
+      // One in doubt that is repeated is changed, too, but there is nothing to restore.
+      const why = answer.changed ? "The same decision stood before." : "It was decided so already.";
+      Object.assign(decision, { change: answer.undo, seen: answer.seen, why });
       refusals.get(id)?.shown?.remove();
       refusals.delete(id);
       message(`${answer.changed ? "Decided" : "It was decided so already"}: ${title}.`, answer.undo && { action: "Undo (u)", run: () => undo(decision) });
