@@ -99,30 +99,28 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 
 // guardAnalysis refuses a scan whose analysis is most likely a new name of a known one. Its findings would be
 // created a second time, without the triage of the first ones, and nothing would close the first ones any more. If the
-// user chose the analysis, or little is lost, it returns a warning instead. Results that have no finding do not count,
-// because no analysis can know them.
+// user chose the analysis, or little is lost, it returns a warning instead, which names the one that knows most of the
+// results. Results that have no finding do not count, because no analysis can know them.
 func guardAnalysis(b *Batch, h history, p *plan, results int) (warning string, err error) {
 	if known := alikeAnalysis(h, b.series()); known != "" && !b.ChosenAnalysis {
 		return "", &RefusedError{fmt.Sprintf("automationDetails.id names the analysis %q, which is new, and %q is known: it seems to change with each run, and then each scan would leave the findings of the last one open. "+
 			"Use --analysis %q (over REST analysis) in every import; if this is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", b.Analysis, known, known, b.Analysis)}
 	}
 	results -= len(p.unseen) + len(p.unreadable)
-	most := slices.DeleteFunc(slices.Sorted(maps.Keys(p.elsewhere)), func(known string) bool {
-		return p.elsewhere[known].n*2 <= results
-	})
-	for _, known := range most {
-		if h.runsBeside(b.series(), series{b.Category, known}) {
+	most := 0
+	for _, known := range slices.Sorted(maps.Keys(p.elsewhere)) {
+		of := p.elsewhere[known]
+		if of.n*2 <= results || h.runsBeside(b.series(), series{b.Category, known}) {
 			continue
 		}
-		of := p.elsewhere[known]
 		found := fmt.Sprintf("%d of %d results are new in %s and are open findings in %s", of.n, results,
 			analysisName(b.Analysis), analysisName(known))
 		if !b.ChosenAnalysis && (of.decided || of.n >= guardFrom) {
 			return "", &RefusedError{fmt.Sprintf("%s: it seems to be another name of the same scan. "+
 				"Use --analysis %q (over REST analysis) in every import; if it is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", found, known, b.Analysis)}
 		}
-		// Jobs for several platforms share their results, and all of these are known in several analyses.
-		if len(most) == 1 && p.creates() == results {
+		if of.n > most && p.creates() == results {
+			most = of.n
 			warning = fmt.Sprintf("%s: if it is another name of the same scan, use --analysis %q (over REST analysis) "+
 				"in every import", found, known)
 		}

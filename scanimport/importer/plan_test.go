@@ -87,8 +87,9 @@ func TestGuardAnalysis(t *testing.T) {
 	}{
 		{"the decision is in the analysis beside", append(in("beside", v1alpha1.UserStatusMuted, "R1"), in("other", "", "R2", "R3")...), false, true},
 		{"the decision is in the other", append(in("beside", "", "R1"), in("other", v1alpha1.UserStatusMuted, "R2", "R3")...), true, true},
-		{"both have them, the one beside first", append(in("beside", "", "R1", "R2"), in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3")...), true, false},
-		{"both have them, the other first", append(in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), in("beside", "", "R1", "R2")...), true, false},
+		{"both have them, the one beside first", append(in("beside", "", "R1", "R2"), in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3")...), true, true},
+		{"both have them, the other first", append(in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), in("beside", "", "R1", "R2")...), true, true},
+		{"earlier wrong names have some, too", slices.Concat(in("another", "", "R1", "R2"), in("other", "", "R1", "R2", "R3"), in("third", "", "R1", "R2")), false, true},
 		{"as many alike count as are new", in("other", v1alpha1.UserStatusMuted, "R1", "R1"), false, false},
 		{"the one beside has them", in("beside", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), false, false},
 	} {
@@ -104,7 +105,7 @@ func TestGuardAnalysis(t *testing.T) {
 			}
 		}
 	}
-	p.elsewhere, p.unchanged = map[string]overlap{"other": {3, true}}, 1
+	p.elsewhere = map[string]overlap{"other": {3, true}}
 	warning, _ := guardAnalysis(&Batch{Analysis: "frontend", ChosenAnalysis: true}, past, &p, 9)
 	harness.Same(t, "the warning if one result is a finding of this analysis", "", warning)
 }
