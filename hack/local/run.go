@@ -62,8 +62,8 @@ func whyStopped(outer, ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// bringUp starts and installs everything. It returns the address of the REST API and the samples: without SAMPLES those of
-// an earlier run, or nil if there are none.
+// bringUp starts and installs everything. It returns the address of the REST API and the samples: without SAMPLES
+// those of an earlier run, or nil if there are none.
 func bringUp(ctx context.Context, o options, keys *pki, children *supervisor, say reporter) (string, *samples, error) {
 	say("starting etcd and kube-apiserver (data: %s) ...", o.state("etcd"))
 	p, err := startPlane(ctx, o, keys, children)
