@@ -52,6 +52,13 @@ without() {
 # port_is_free PORT, on the loopback address
 port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
+# first_file FOLDER prints the name of a file in the folder, hidden ones too; nothing if it is empty.
+first_file() (
+  shopt -s dotglob nullglob
+  files=("$1"/*)
+  [ ${#files[@]} -eq 0 ] || echo "${files[0]##*/}"
+)
+
 need golang go
 need git git
 
@@ -69,8 +76,12 @@ case "$target" in
       1 | [tT] | true | True | TRUE | 0 | [fF] | false | False | FALSE) ;;
       *) problems+=("SAMPLES is \"$SAMPLES\": give true or false") ;;
     esac
-    if [ -e "${RUN_DIR:-.run}" ] && ! [ -d "${RUN_DIR:-.run}" ]; then
-      problems+=("RUN_DIR is \"${RUN_DIR:-.run}\", which is a file: give a folder")
+    folder=${RUN_DIR:-.run}
+    if [ -e "$folder" ] && ! [ -d "$folder" ]; then
+      problems+=("RUN_DIR is \"$folder\", which is a file: give a folder")
+    elif file=$(first_file "$folder") && [ -n "$file" ] && ! [ -e "$folder/lock" ]; then
+      # As refuseOtherFiles in hack/local/lock.go.
+      problems+=("RUN_DIR is \"$folder\", which contains $file: give a new or empty folder, or that of an earlier run")
     fi
     ;;
   test)

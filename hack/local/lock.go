@@ -54,7 +54,8 @@ func refuseOtherFiles(o options) error {
 	}
 	isLock := func(entry os.DirEntry) bool { return entry.Name() == "lock" }
 	if len(entries) > 0 && !slices.ContainsFunc(entries, isLock) {
-		return fmt.Errorf("%s contains other files: set RUN_DIR to a new folder", o.runDir)
+		return fmt.Errorf("%s contains %s: set RUN_DIR to a new or empty folder, or to that of an earlier run",
+			o.runDir, entries[0].Name())
 	}
 	return nil
 }

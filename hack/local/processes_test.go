@@ -100,7 +100,7 @@ func TestAFolderWithOtherFilesIsRefused(t *testing.T) {
 	o := options{runDir: t.TempDir()}
 	harness.Must(t, os.WriteFile(o.state("env"), nil, 0o600))
 	_, err := lockRunDir(o)
-	harness.ErrorContains(t, "a folder with a file", err, "set RUN_DIR to a new folder")
+	harness.ErrorContains(t, "a folder with a file", err, "contains env: set RUN_DIR to a new or empty folder")
 	left, err := os.ReadDir(o.runDir)
 	harness.Must(t, err)
 	harness.Same(t, "its files", 1, len(left))

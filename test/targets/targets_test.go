@@ -158,7 +158,7 @@ func TestNothingIsBuiltBeforeTheCheck(t *testing.T) {
 }
 
 func TestMakeRunNamesASettingThatCannotBe(t *testing.T) {
-	for _, setting := range []string{"PORT=none", "PORT=0", "PORT=65536", "SAMPLES=no", "RUN_DIR=README.md"} {
+	for _, setting := range []string{"PORT=none", "PORT=0", "PORT=65536", "SAMPLES=no", "RUN_DIR=README.md", "RUN_DIR=docs"} {
 		name, _, _ := strings.Cut(setting, "=")
 		if out, code := run(t, []string{"PATH=" + os.Getenv("PATH"), setting}, "hack/check.sh", "run"); code == 0 || !strings.Contains(out, name+" is ") {
 			t.Errorf("%s: exit status %d:\n%s", setting, code, out)
