@@ -57,8 +57,8 @@ func (s *Service) start(j *job, release func()) bool {
 	}
 	end := s.metrics.begin()
 	s.jobs.Go(func() {
-		defer release()
 		defer close(j.done)
+		defer release() // first: whoever has the answer may send the next upload
 		defer end(j)
 		j.err = safely.Func(func() error { return s.run(j) })()
 		if stack := safely.Stack(j.err); stack != "" {

@@ -2,12 +2,14 @@ package uploads
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -63,4 +65,24 @@ func TestAnImportThatFailsAfterItWasRecordedIsAnsweredWithItsError(t *testing.T)
 		harness.Must(t, err)
 		harness.Same(t, "the status", new(openapi.ScanStatusFailed), upload.Status)
 	})
+}
+
+// One who sends upload after upload needs one slot.
+func TestAnUploadsSlotIsFreeOnceItIsAnswered(t *testing.T) {
+	options := Options{Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Config: &rest.Config{}}
+	s, err := New(options)
+	harness.Must(t, err)
+	s.stop(nil) // so that the import ends at once
+	j := &job{recorded: make(chan struct{}), done: make(chan struct{})}
+	free := false
+	harness.Same(t, "it began", true, s.start(j, func() {
+		select {
+		case <-j.done:
+		default:
+			free = true
+		}
+	}))
+	<-j.done
+	s.jobs.Wait()
+	harness.Same(t, "the slot was free before the answer", true, free)
 }
