@@ -222,7 +222,8 @@ func TestAuth_AKeyCanAskWhatItMayDo(t *testing.T) {
 	c := o.key("triage", v1alpha1.ScopeFindingsTriage)
 	who := c.get("/v2/whoami").wants(200, "any key").object()
 	wantsShape(t, "the key", who, whoAmIShape)
-	wantsMembers(t, "the key", record{"organization_id": o.name, "key": c.apiKey.Name, "scopes": []any{"findings:triage"}}, who)
+	want := record{"organization_id": o.name, "key": c.apiKey.Name, "scopes": []any{"findings:triage"}}
+	wantsMembers(t, "the key", want, who)
 	if all := o.key("unlimited").get("/v2/whoami").wants(200, "no scope listed").object().list("scopes"); len(all) != 5 {
 		t.Errorf("a key that lists no scope has %v", all)
 	}

@@ -67,7 +67,8 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 	wantsShape(t, "what it decides", preview.object("set"), triagePolicySetShape)
 	wantsShapes(t, "its conditions", preview.records("conditions"), conditionShape)
 	wantsMembers(t, "the preview", record{
-		"mode": "preview", "in_force": false, "matched": 1.0, "would_apply": 1.0, "author": "apikey/" + c.apiKey.Name, "max_findings": 5.0,
+		"mode": "preview", "in_force": false, "matched": 1.0, "would_apply": 1.0, "max_findings": 5.0,
+		"author": "apikey/" + c.apiKey.Name,
 	}, preview)
 	wantsMembers(t, "the preview's condition InForce", record{"reason": "Preview"}, condition(preview, "InForce"))
 	o.shows("f-test", "open", "a preview decides nothing")
@@ -184,7 +185,8 @@ func TestAPIKeys_ShowEndsScopesAndUseAndNoSecret(t *testing.T) {
 	for _, key := range items {
 		wantsShape(t, "a key", key, apiKeyShape)
 		wantsShapes(t, "its conditions", key.records("conditions"), conditionShape)
-		if key["id"] == reader.apiKey.Name && (len(key.list("scopes")) != 1 || key["expires_at"] == nil || key["issued_at"] == nil || key["disabled"] != false) {
+		if key["id"] == reader.apiKey.Name && (len(key.list("scopes")) != 1 || key["expires_at"] == nil ||
+			key["issued_at"] == nil || key["disabled"] != false) {
 			t.Errorf("the key is %v", key)
 		}
 	}

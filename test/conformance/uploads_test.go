@@ -47,7 +47,8 @@ func TestUploads_AFileOfTwoToolsIsTwoScansOfOneUpload(t *testing.T) {
 	first := scans[0]
 	wantsShape(t, "its progress", first.object("progress"), scanProgressShape)
 	wantsShape(t, "its counts", first.object("counts"), scanCountsShape)
-	wantsMembers(t, "the first scan", record{"imported_by": "apikey/conformance", "commit_hash": "8f3e1c2d", "tool": "alpha"}, first)
+	want := record{"imported_by": "apikey/conformance", "commit_hash": "8f3e1c2d", "tool": "alpha"}
+	wantsMembers(t, "the first scan", want, first)
 	wantsMembers(t, "its counts", record{"created": 1.0}, first.object("counts"))
 	harness.Within(t, replicaDelay, func(g Gomega) {
 		g.Expect(cmp.Diff(upload, o.get("/v2/uploads/"+upload.text("id")).wants(200, "read again").object())).To(BeEmpty())
