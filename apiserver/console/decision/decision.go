@@ -198,14 +198,14 @@ func ChangeOf(form url.Values, before Decision) (c Change) {
 	return c
 }
 
-// offered precedes the names of fields in those that identify what a form was filled with.
-const offered = "offered."
+// filledPrefix precedes the names of fields in those that identify what a form was filled with.
+const filledPrefix = "filled."
 
 // field is a field of a form.
 type field struct{ name, value string }
 
-// offers returns the fields of a form that is filled with the decision.
-func (d Decision) offers() []field {
+// formFields returns the fields of a form that is filled with the decision.
+func (d Decision) formFields() []field {
 	d = d.Offered()
 	return []field{
 		{"user_status", d.UserStatus}, {"reason", ptr.Deref(d.Reason, "")}, {"until", d.Until()}, {"comments", d.Comments},
@@ -216,10 +216,10 @@ func (d Decision) offers() []field {
 func identify(value string) string { return digest(page.Lines(value)) }
 
 // Typed returns what another form is filled with after one was refused: the values that the person changed, and for the
-// others those of the current decision, so that no value is restored that somebody else has replaced. A new choice keeps
-// its own reason and end, also if they are empty.
+// others those of the current decision, so that no value is restored that somebody else has replaced. If the person
+// chose another status, the reason and the end are as sent, also if they are empty.
 func Typed(form url.Values, now Decision) Decision {
-	typed := func(name string) bool { return form.Get(offered+name) != identify(form.Get(name)) }
+	typed := func(name string) bool { return form.Get(filledPrefix+name) != identify(form.Get(name)) }
 	d, chosen := now.Offered(), typed("user_status")
 	if chosen {
 		d.UserStatus = form.Get("user_status")

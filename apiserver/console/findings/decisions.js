@@ -71,8 +71,8 @@ export function decide(id, form, basis, { typed, inPanel, again } = {}) {
       refusals.get(id)?.shown?.remove();
       // While the panel shows the form, it keeps what was typed.
       const isThere = inPanel?.isConnected && about() === id;
-      const offer = again && !isThere && { action: "Decide again", run: () => again(rowAfter(id, error)) };
-      const shown = reportAbout(title, error, offer || undefined);
+      const retry = again && !isThere && { action: "Decide again", run: () => again(rowAfter(id, error)) };
+      const shown = reportAbout(title, error, retry || undefined);
       refusals.set(id, { typed, shown });
     }
   });
@@ -95,7 +95,7 @@ function rowAfter(id, error) {
 
 /** Undoes a decision, after those that are being sent.
  * @param {Decision} [decision] Without one, the last decision that was not undone before. */
-export function undo(decision = decisions.findLast((made) => !made.undone)) {
+export function undo(decision = decisions.findLast((one) => !one.undone)) {
   if (!decision || decision.undone) {
     message("There is nothing to undo.");
     return;

@@ -1,5 +1,5 @@
 // The list of findings: filters and search without reloading the page, the finding beside the list, keys and selection.
-import { ask, edits, fill, fragment, message, offer, report, say, submitted, typedIn } from "../ui/ui.js";
+import { ask, edits, fill, fillAsUnchanged, fragment, message, report, say, submitted, typedIn } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
 import { beginListing } from "./live.js";
 import { about, follow, open, openAgain, openRow, panel, shut, makeShownCurrent } from "./panel.js";
@@ -175,7 +175,7 @@ function askWhy(row) {
   const basis = basisOf(idOf(row), row.dataset.seen);
   const { reason = "", until = "" } = row.dataset;
   find("#decision-title", HTMLHeadingElement)?.replaceChildren(`Decide: ${titleOf(row)?.textContent ?? idOf(row)}`);
-  offer(form, new URLSearchParams({ user_status: "muted", reason, until, comments: "" }));
+  fillAsUnchanged(form, new URLSearchParams({ user_status: "muted", reason, until, comments: "" }));
   fill(form, refused(idOf(row)) ?? new URLSearchParams());
   dialog.returnValue = "";
   dialog.onclose = () => {

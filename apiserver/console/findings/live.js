@@ -240,11 +240,11 @@ function showNews(n, more, outdated) {
   const line = Object.assign(document.createElement("p"), { className: "news" });
   const found = more ? `${n} or more new findings` : counted(n, "new finding", "new findings");
   const news = n === 0 ? "Some rows may have changed" : outdated ? `${found}, and some rows may have changed` : found;
-  const offer = `${news}, show`;
-  if (before?.textContent === offer) return;
+  const invitation = `${news}, show`;
+  if (before?.textContent === invitation) return;
   const url = new URL(location.href);
   for (const name of ["cursor", "all"]) url.searchParams.delete(name);
-  const link = Object.assign(document.createElement("a"), { href: url.href, textContent: offer });
+  const link = Object.assign(document.createElement("a"), { href: url.href, textContent: invitation });
   link.setAttribute("data-results", "");
   line.append(link);
   if (before) before.replaceWith(line);

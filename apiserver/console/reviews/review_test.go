@@ -123,7 +123,7 @@ func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
 	harness.Same(t, "status", http.StatusBadRequest, response.Status)
 	shown, err := page.Text(t.Context(), response.Body)
 	harness.Must(t, err)
-	for _, part := range []string{"The reason is required to mute. Nothing was changed", ">Typed.</textarea>", `name="offered.comments"`} {
+	for _, part := range []string{"The reason is required to mute. Nothing was changed", ">Typed.</textarea>", `name="filled.comments"`} {
 		if !strings.Contains(shown, part) {
 			t.Errorf("there is no %s in\n%s", part, shown)
 		}

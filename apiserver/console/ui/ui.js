@@ -148,12 +148,12 @@ export function message(text, options = {}) {
   if (options.wrong) shown.role = "alert";
   shown.append(Object.assign(document.createElement("span"), { textContent: text }));
   /** @param {string} text @param {() => void} [run] */
-  const offer = (text, run) => shown.append(button(text, () => {
+  const addButton = (text, run) => shown.append(button(text, () => {
     shown.remove();
     run?.();
   }));
-  if (options.action) offer(options.action, options.run);
-  if (options.wrong) offer("Dismiss");
+  if (options.action) addButton(options.action, options.run);
+  if (options.wrong) addButton("Dismiss");
   const list = document.querySelector("#messages");
   for (const earlier of list?.querySelectorAll(".message") ?? []) {
     const repeated = !options.action && earlier.textContent === shown.textContent;
@@ -183,14 +183,14 @@ export function submitted(form) {
   return fields;
 }
 
-/** The fields of a form that were changed since the page was made, or since `offer`.
+/** The fields of a form that were changed since the page was made, or since `fillAsUnchanged`.
  * @param {HTMLFormElement} form */
 export function edits(form) {
   const fields = new URLSearchParams();
   for (const field of form.elements) {
     if (field instanceof HTMLSelectElement) {
-      const offered = Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
-      if (field.selectedIndex !== offered) fields.set(field.name, field.value);
+      const unchanged = Math.max(0, [...field.options].findIndex((option) => option.defaultSelected));
+      if (field.selectedIndex !== unchanged) fields.set(field.name, field.value);
     } else if (field instanceof HTMLTextAreaElement || field instanceof HTMLInputElement) {
       if (field.value !== field.defaultValue) fields.set(field.name, field.value);
     }
@@ -210,7 +210,7 @@ export function fill(form, typed) {
 
 /** Fills a form with values that do not count as changed.
  * @param {HTMLFormElement} form @param {URLSearchParams} values */
-export function offer(form, values) {
+export function fillAsUnchanged(form, values) {
   fill(form, values);
   for (const field of form.elements) {
     if (field instanceof HTMLSelectElement) for (const option of field.options) option.defaultSelected = option.selected;
@@ -218,8 +218,8 @@ export function offer(form, values) {
   }
 }
 
-/** What a person has put into the form of a decision, to fill another form with: the fields that were changed. The others
- * may have been changed by somebody else. A new choice has its own reason and end, also if they are empty.
+/** What a person has put into the form of a decision, to fill another form with: the fields that were changed, as somebody
+ * else may have changed the others. With another status, the reason and the end are as sent, also if they are empty.
  * @param {HTMLFormElement} form */
 export function typedIn(form) {
   const typed = edits(form);
