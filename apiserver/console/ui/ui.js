@@ -218,7 +218,7 @@ export function fillAsUnchanged(form, values) {
   }
 }
 
-/** What a person has put into the form of a decision, to fill another form with: the fields that were changed, as somebody
+/** What a person has put into the form of a decision, to fill another form with: the fields that were changed. Somebody
  * else may have changed the others. With another status, the reason and the end are as sent, also if they are empty.
  * @param {HTMLFormElement} form */
 export function typedIn(form) {
