@@ -265,14 +265,14 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	if !complete {
 		j.summary.NotReported = j.plan.toClose
 	}
-	if im.options.Force {
-		return nil
-	}
 	warning, err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results))
 	if warning != "" {
 		j.summary.Warnings = append(j.summary.Warnings, warning)
 	}
-	if err != nil || !complete {
+	switch {
+	case im.options.Force:
+		return nil
+	case err != nil || !complete:
 		return j.explain(err)
 	}
 	return j.explain(guardClosing(j.plan.open, j.plan.toClose, im.options.DryRun))

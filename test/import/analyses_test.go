@@ -169,9 +169,11 @@ func TestARenamedAnalysisIsRefusedWhereSomebodyHasDecided(t *testing.T) {
 	}
 	p.wantState("refused", 3, 0, 3)
 	misspelt := "shpo"
-	tried := p.importsAll(importer.Options{DryRun: true}, collect(t, importer.Choices{Analysis: &misspelt}, renamed))[0]
-	if len(tried.Warnings) != 1 || !strings.Contains(tried.Warnings[0], `--analysis "shop"`) {
-		t.Errorf("with a misspelt --analysis: warnings %q, want one that names the known one", tried.Warnings)
+	for _, force := range []bool{false, true} {
+		tried := p.importsAll(importer.Options{DryRun: true, Force: force}, collect(t, importer.Choices{Analysis: &misspelt}, renamed))[0]
+		if len(tried.Warnings) != 1 || !strings.Contains(tried.Warnings[0], `--analysis "shop"`) {
+			t.Errorf("with a misspelt --analysis, force %t: warnings %q, want one that names the known one", force, tried.Warnings)
+		}
 	}
 	forced := p.importsAll(importer.Options{Force: true}, collect(t, importer.Choices{}, renamed))
 	p.did("with force", forced[0], counts{Created: 3})
