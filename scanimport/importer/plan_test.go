@@ -39,6 +39,9 @@ func TestGuardClosing(t *testing.T) {
 			}
 		})
 	}
+	if err := guardClosing(20, 11, true); err == nil || strings.Contains(err.Error(), "dry") {
+		t.Errorf("a dry run is refused with %v, want an error that advises no further dry run", err)
+	}
 }
 
 func TestGuardAnalysis(t *testing.T) {
