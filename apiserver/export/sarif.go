@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -190,14 +191,41 @@ var levels = map[openapi.Severity]string{"high": "error", "medium": "warning", "
 
 // message returns the title and the description; only the description if its first line or sentence is the title.
 func message(d *openapi.Details) string {
-	if d.Description == "" {
+	switch {
+	case d.Description == "":
 		return d.Title
-	}
-	rest, repeats := strings.CutPrefix(d.Description, d.Title)
-	if repeats && (rest == "" || rest[0] == '\n' || rest[0] == ' ' && strings.HasSuffix(d.Title, ".")) {
+	case repeats(d.Description, d.Title):
 		return d.Description
 	}
 	return d.Title + "\n\n" + d.Description
+}
+
+// repeats reports whether the description begins with the title, as a line or a sentence. It compares word by word,
+// because the description may break the lines of a sentence that the title has on one.
+func repeats(description, title string) bool {
+	rest := description
+	for i, word := range strings.Fields(title) {
+		space, next := cutSpace(rest)
+		after, found := strings.CutPrefix(next, word)
+		if !found || i > 0 && space == "" {
+			return false
+		}
+		rest = after
+	}
+	space, rest := cutSpace(rest)
+	return rest == "" || strings.ContainsAny(space, "\r\n") || space != "" && isSentence(title)
+}
+
+// cutSpace cuts the white space with which the text begins.
+func cutSpace(text string) (space, rest string) {
+	rest = strings.TrimLeftFunc(text, unicode.IsSpace)
+	return text[:len(text)-len(rest)], rest
+}
+
+// isSentence reports whether the text ends as a sentence, within quotes or brackets or not.
+func isSentence(text string) bool {
+	text = strings.TrimRight(text, "\"')]")
+	return text != "" && strings.ContainsRune(".!?", rune(text[len(text)-1]))
 }
 
 func locations(l openapi.FileLocation) []sarifLocation {

@@ -214,7 +214,25 @@ func TestSARIFRepeatsNoText(t *testing.T) {
 	} {
 		harness.Same(t, description, want, message(&openapi.Details{Title: "Hard-coded key.", Description: description}))
 	}
-	harness.Same(t, "a title that is no sentence", "Key\n\nKey of a user", message(&openapi.Details{Title: "Key", Description: "Key of a user"}))
+	for _, tc := range []struct {
+		reason, title, description string
+		repeats                    bool
+	}{
+		{"no sentence", "Key", "Key of a user", false},
+		{"no sentence, in brackets", "Eval (CWE-95)", "Eval (CWE-95) is called.", false},
+		{"a command", "Never disable TLS verification!", "Never disable TLS verification! Use the pool.", true},
+		{"a question", "Is this hash still safe to use?", "Is this hash still safe to use? Use SHA-256.", true},
+		{"brackets", "Eval is called (see CWE-95.)", "Eval is called (see CWE-95.) Avoid it.", true},
+		{"a broken line", "It calls a value which allows injection.", "It calls a value\nwhich allows injection. Do not.", true},
+		{"a line of another system", "Hard-coded key", "Hard-coded key\r\nRotate it.", true},
+		{"two words are not one", "Key ring.", "Keyring. Rotate it.", false},
+	} {
+		want := tc.title + "\n\n" + tc.description
+		if tc.repeats {
+			want = tc.description
+		}
+		harness.Same(t, tc.reason, want, message(&openapi.Details{Title: tc.title, Description: tc.description}))
+	}
 }
 
 // The number of described rules is bounded.
