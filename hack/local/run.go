@@ -86,7 +86,7 @@ func bringUp(ctx context.Context, o options, keys *pki, children *supervisor, sa
 		return "", nil, err
 	}
 	if !o.samples {
-		made, err := earlierSamples(ctx, p.client)
+		made, err := earlierSamples(ctx, p.client, earlierTimeout)
 		return op.url, made, err
 	}
 	say("making the sample organization and scanning the sample service with gosec (the first time gosec is built, about 2 minutes) ...")

@@ -26,6 +26,9 @@ const (
 	sampleScanner = "scanner"
 )
 
+// earlierTimeout is how long a start without samples waits for the key of an earlier run to be ready.
+const earlierTimeout = 10 * time.Second
+
 // samples holds the sample organization's data.
 type samples struct {
 	// token of the sample API key; "" if the key is disabled or not ready.
@@ -89,28 +92,53 @@ func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err erro
 }
 
 // earlierSamples returns the samples of an earlier run as they are, or nil if there is no sample API key. Nothing
-// receives their webhooks.
-func earlierSamples(ctx context.Context, c client.Reader) (*samples, error) {
+// receives their webhooks. It gives the key's controller the time to renew a status of the earlier run; a key that is
+// not ready then is no error, so that a person can act on it.
+func earlierSamples(ctx context.Context, c client.Reader, timeout time.Duration) (*samples, error) {
+	var earlier *samples
+	// The reads take the outer context: the last one must not fail because the wait is over.
+	err := wait.PollUntilContextTimeout(ctx, checkInterval, timeout, true, func(context.Context) (final bool, err error) {
+		earlier, final, err = readSamples(ctx, c)
+		return final, err
+	})
+	if earlier != nil && wait.Interrupted(err) && ctx.Err() == nil {
+		return earlier, nil
+	}
+	return earlier, err
+}
+
+// readSamples returns the samples by the key's present status, or nil if there is no key. It reports whether this
+// is final, or the key's controller may still change it.
+func readSamples(ctx context.Context, c client.Reader) (_ *samples, final bool, err error) {
 	key := &v1alpha1.APIKey{}
-	err := c.Get(ctx, client.ObjectKey{Namespace: sampleNamespace, Name: sampleAPIKey}, key)
+	err = c.Get(ctx, client.ObjectKey{Namespace: sampleNamespace, Name: sampleAPIKey}, key)
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, true, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the sample API key: %w", err)
+		return nil, false, fmt.Errorf("read the sample API key: %w", err)
 	}
-	if key.Spec.Disabled {
-		return &samples{}, nil
-	}
-	if ready, err := isReady(key, key.Status.Conditions); !ready || err != nil {
-		unready := "Its controller has not observed it yet."
-		if condition := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); condition != nil {
-			unready = condition.Message
-		}
-		return &samples{unready: unready}, nil
+	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case !key.DeletionTimestamp.IsZero():
+		return &samples{unready: "It is being deleted."}, false, nil
+	case key.Spec.Disabled:
+		return &samples{}, true, nil
+	case ready == nil || ready.ObservedGeneration != key.Generation,
+		ready.Status == metav1.ConditionTrue && hasExpired(key, time.Now()):
+		return &samples{unready: "Its controller has not observed it yet."}, false, nil
+	case ready.Status != metav1.ConditionTrue:
+		final = v1alpha1.IsConditionTrue(key.Status.Conditions, v1alpha1.ConditionStalled)
+		return &samples{unready: ready.Message}, final, nil
 	}
 	token, err := sampleToken(ctx, c, key)
-	return &samples{token: token}, err
+	if apierrors.IsNotFound(err) {
+		return &samples{unready: "Its Secret does not exist."}, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	return &samples{token: token}, true, nil
 }
 
 // applySamples creates the sample organization from manifests, and returns its API key's token; "" if a person has
@@ -149,7 +177,7 @@ func applySamples(ctx context.Context, o options, p *plane) (string, error) {
 
 // renew requests a new token for a key of an earlier run that has expired, and reports whether it has.
 func renew(key *v1alpha1.APIKey, now time.Time) bool {
-	if expires := key.Status.ExpiresAt; expires == nil || now.Before(expires.Time) {
+	if !hasExpired(key, now) {
 		return false
 	}
 	if key.Spec.Rotation == nil {
@@ -157,6 +185,12 @@ func renew(key *v1alpha1.APIKey, now time.Time) bool {
 	}
 	key.Spec.Rotation.Serial = max(key.Spec.Rotation.Serial, key.Status.RotationSerial) + 1
 	return true
+}
+
+// hasExpired reports whether the end of the key's last token has passed.
+func hasExpired(key *v1alpha1.APIKey, now time.Time) bool {
+	expires := key.Status.ExpiresAt
+	return expires != nil && !now.Before(expires.Time)
 }
 
 // waitForReady returns once the object, whose conditions are in the list, is ready. It fails at once if only a person

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -88,33 +89,67 @@ func TestAWaitInVainEndsWithWhatTheObjectWaitsFor(t *testing.T) {
 }
 
 func TestTheSamplesOfAnEarlierRunAreUsedAsTheyAre(t *testing.T) {
-	key := func(disabled bool, ready metav1.ConditionStatus) *v1alpha1.APIKey {
-		return &v1alpha1.APIKey{
-			ObjectMeta: metav1.ObjectMeta{Namespace: sampleNamespace, Name: sampleAPIKey},
-			Spec:       v1alpha1.APIKeySpec{Disabled: disabled},
+	key := func(change func(*v1alpha1.APIKey)) *v1alpha1.APIKey {
+		key := &v1alpha1.APIKey{
+			ObjectMeta: metav1.ObjectMeta{Namespace: sampleNamespace, Name: sampleAPIKey, Generation: 2},
 			Status: v1alpha1.APIKeyStatus{
-				Conditions: []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: ready, Message: "It has expired."}},
-				SecretRef:  &v1alpha1.SecretReference{Name: "token"},
+				Conditions: []v1alpha1.Condition{{
+					Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 2, Message: "It is in a Secret.",
+				}},
+				ExpiresAt: new(v1alpha1.NewTime(time.Now().Add(time.Hour))),
+				SecretRef: &v1alpha1.SecretReference{Name: "token"},
 			},
 		}
+		change(key)
+		return key
+	}
+	works := func(*v1alpha1.APIKey) {}
+	waits := func(key *v1alpha1.APIKey) {
+		key.Status.Conditions[0].Status, key.Status.Conditions[0].Message = metav1.ConditionFalse, "A quota is in the way."
+	}
+	disabled := func(key *v1alpha1.APIKey) { key.Spec.Disabled = true }
+	expired := func(key *v1alpha1.APIKey) { key.Status.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(-time.Minute))) }
+	changed := func(key *v1alpha1.APIKey) { key.Status.Conditions[0].ObservedGeneration = 1 }
+	deleted := func(key *v1alpha1.APIKey) {
+		key.DeletionTimestamp, key.Finalizers = new(metav1.Now()), []string{"example.com/keep"}
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: sampleNamespace, Name: "token"},
 		Data:       map[string][]byte{v1alpha1.APIKeyTokenKey: []byte("token")},
 	}
+	unobserved := &samples{unready: "Its controller has not observed it yet."}
 	for reason, c := range map[string]struct {
 		stored []client.Object
 		want   *samples
 	}{
-		"no key":                  {},
-		"a key that works":        {[]client.Object{key(false, metav1.ConditionTrue), secret}, &samples{token: "token"}},
-		"a key that is not ready": {[]client.Object{key(false, metav1.ConditionFalse), secret}, &samples{unready: "It has expired."}},
-		"a key that is disabled":  {[]client.Object{key(true, metav1.ConditionFalse), secret}, &samples{}},
+		"no key":                       {},
+		"a key that works":             {[]client.Object{key(works), secret}, &samples{token: "token"}},
+		"a key that is not ready":      {[]client.Object{key(waits), secret}, &samples{unready: "A quota is in the way."}},
+		"a key that is disabled":       {[]client.Object{key(disabled), secret}, &samples{}},
+		"a key that has expired since": {[]client.Object{key(expired), secret}, unobserved},
+		"a key that was changed since": {[]client.Object{key(changed), secret}, unobserved},
+		"a key that is being deleted":  {[]client.Object{key(deleted), secret}, &samples{unready: "It is being deleted."}},
+		"a key without its Secret":     {[]client.Object{key(works)}, &samples{unready: "Its Secret does not exist."}},
 	} {
-		got, err := earlierSamples(t.Context(), fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(c.stored...).Build())
-		harness.Must(t, err)
+		store := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(c.stored...).Build()
+		got, err := earlierSamples(t.Context(), store, 0)
+		harness.NoError(t, reason, err)
 		harness.Same(t, reason, fmt.Sprintf("%+v", c.want), fmt.Sprintf("%+v", got))
 	}
+	stored := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(key(works), secret).Build()
+	early := true
+	c := interceptor.NewClient(stored, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch,
+		name client.ObjectKey, object client.Object, options ...client.GetOption) error {
+		err := c.Get(ctx, name, object, options...)
+		if key, ok := object.(*v1alpha1.APIKey); ok && early {
+			changed(key)
+			early = false
+		}
+		return err
+	}})
+	got, err := earlierSamples(t.Context(), c, settleTimeout)
+	harness.NoError(t, "a key that its controller observes later", err)
+	harness.Same(t, "a key that its controller observes later", "token", got.key())
 }
 
 func TestADisabledKeyIsSaidToBeAndHowToEnableIt(t *testing.T) {
