@@ -354,9 +354,13 @@ func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
 			return false, fmt.Errorf("it failed again: %s", lastAttempt(d))
 		case v1alpha1.WebhookDeliveryPending:
 			ready := v1alpha1.FindCondition(d.Status.Conditions, v1alpha1.ConditionReady)
-			if ready != nil && ready.Reason == v1alpha1.ReasonEndpointDisabled {
-				return false, fmt.Errorf("requested, but not sent: %s", ready.Message)
+			if ready == nil || ready.Reason != v1alpha1.ReasonEndpointDisabled {
+				break
 			}
+			if d.Status.Redelivery.Attempts > 0 {
+				return false, fmt.Errorf("it failed again: %s. %s", lastAttempt(d), ready.Message)
+			}
+			return false, fmt.Errorf("requested, but not sent: %s", ready.Message)
 		}
 	}
 	switch asked := d.Annotations[v1alpha1.RedeliverAnnotation]; {

@@ -74,8 +74,13 @@ func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
 	err := stillPending(d, "mine")
 	harness.Same(t, "while it waits", errStillPending.Error()+": The endpoint was deleted.", err.Error())
 	d.Status.Conditions[0].Reason, d.Status.Conditions[0].Message = v1alpha1.ReasonEndpointDisabled, "It is disabled."
-	_, err = isRedelivered(d, "mine")
-	harness.ErrorContains(t, "a disabled endpoint", err, "requested, but not sent: It is disabled.")
+	for attempts, want := range []string{
+		"requested, but not sent: It is disabled.", "it failed again: the receiver answered 503 before. It is disabled.",
+	} {
+		d.Status.Redelivery.Attempts = int32(attempts)
+		_, err = isRedelivered(d, "mine")
+		harness.ErrorContains(t, "a disabled endpoint", err, want)
+	}
 }
 
 func TestAfterTheTimeoutEachRemainingDeliveryIsReadOnce(t *testing.T) {
