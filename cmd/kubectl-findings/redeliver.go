@@ -389,6 +389,9 @@ func lastAttempt(d *v1alpha1.WebhookDelivery) string {
 		return "no attempt was made"
 	}
 	last := d.Status.Attempts[len(d.Status.Attempts)-1]
+	if last.Outcome == v1alpha1.WebhookAttemptStarted {
+		return "it is in progress"
+	}
 	if last.Code != 0 {
 		return fmt.Sprintf("the receiver answered %d %s", last.Code, last.Message)
 	}

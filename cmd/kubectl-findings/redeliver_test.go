@@ -73,6 +73,10 @@ func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
 	d.Status.Phase, d.Status.Redelivery.Attempts = v1alpha1.WebhookDeliveryPending, 0
 	err := stillPending(d, "mine")
 	harness.Same(t, "while it waits", errStillPending.Error()+": The endpoint was deleted.", err.Error())
+	d.Status.Redelivery.Attempts = 1
+	sent := d.DeepCopy()
+	sent.Status.Attempts = append(sent.Status.Attempts, v1alpha1.WebhookAttempt{Outcome: v1alpha1.WebhookAttemptStarted})
+	harness.ErrorContains(t, "while the receiver is silent", stillPending(sent, "mine"), "; the last attempt: it is in progress")
 	d.Status.Conditions[0].Reason, d.Status.Conditions[0].Message = v1alpha1.ReasonEndpointDisabled, "It is disabled."
 	for attempts, want := range []string{
 		"requested, but not sent: It is disabled.", "it failed again: the receiver answered 503 before. It is disabled.",
