@@ -393,7 +393,7 @@ func lastAttempt(d *v1alpha1.WebhookDelivery) string {
 		return "it is in progress"
 	}
 	if last.Code != 0 {
-		return fmt.Sprintf("the receiver answered %d %s", last.Code, last.Message)
+		return fmt.Sprintf("%s (status %d)", last.Message, last.Code)
 	}
 	return last.Message
 }

@@ -58,12 +58,13 @@ func TestWhenARedeliveryHasEnded(t *testing.T) {
 }
 
 func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
+	const answer = "the receiver answered with a status other than 200 to 299"
 	d := &v1alpha1.WebhookDelivery{}
 	d.Status.Phase = v1alpha1.WebhookDeliveryFailed
-	d.Status.Attempts = []v1alpha1.WebhookAttempt{{Code: 503, Message: "before"}}
+	d.Status.Attempts = []v1alpha1.WebhookAttempt{{Code: 503, Message: answer}}
 	d.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Message: "The endpoint was deleted."}}
 	for attempts, want := range []string{
-		"it was not sent again: The endpoint was deleted.", "it failed again: the receiver answered 503 before",
+		"it was not sent again: The endpoint was deleted.", "it failed again: " + answer + " (status 503)",
 	} {
 		d.Status.Redelivery = &v1alpha1.WebhookRedelivery{Value: "mine", Attempts: int32(attempts)}
 		if _, err := isRedelivered(d, "mine"); err == nil || err.Error() != want {
@@ -79,7 +80,7 @@ func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
 	harness.ErrorContains(t, "while the receiver is silent", stillPending(sent, "mine"), "; the last attempt: it is in progress")
 	d.Status.Conditions[0].Reason, d.Status.Conditions[0].Message = v1alpha1.ReasonEndpointDisabled, "It is disabled."
 	for attempts, want := range []string{
-		"requested, but not sent: It is disabled.", "it failed again: the receiver answered 503 before. It is disabled.",
+		"requested, but not sent: It is disabled.", "it failed again: " + answer + " (status 503). It is disabled.",
 	} {
 		d.Status.Redelivery.Attempts = int32(attempts)
 		_, err = isRedelivered(d, "mine")

@@ -96,7 +96,8 @@ func TestARedeliveryIsWaitedFor(t *testing.T) {
 	} {
 		o.ends(name, phase)
 	}
-	(<-done).fails("redeliveries: 2 delivered, 0 unchanged, 1 failed", "failed one-2: it failed again: the receiver answered 503")
+	(<-done).fails("redeliveries: 2 delivered, 0 unchanged, 1 failed",
+		"failed one-2: it failed again: the receiver answered with a status other than 200 to 299 (status 503)")
 
 	triager.findings("redeliver", "one-4", "--wait", "--timeout", "300ms").fails("not delivered yet")
 }
@@ -111,12 +112,15 @@ func (o *organization) ends(name string, phase v1alpha1.WebhookDeliveryPhase) {
 		}
 		d.Status.Phase = v1alpha1.WebhookDeliveryPending
 	})
-	code := int32(http.StatusNoContent)
+	attempt := v1alpha1.WebhookAttempt{
+		At: builder.Time(time.Now()), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: http.StatusNoContent,
+	}
 	if phase == v1alpha1.WebhookDeliveryFailed {
-		code = http.StatusServiceUnavailable
+		attempt.Outcome, attempt.Code = v1alpha1.WebhookAttemptFailed, http.StatusServiceUnavailable
+		attempt.Message = "the receiver answered with a status other than 200 to 299"
 	}
 	testenv.ChangeStatus(o, env, delivery, func(d *v1alpha1.WebhookDelivery) {
 		d.Status.Phase = phase
-		d.Status.Attempts = []v1alpha1.WebhookAttempt{{At: builder.Time(time.Now()), Outcome: v1alpha1.WebhookAttemptFailed, Code: code}}
+		d.Status.Attempts = []v1alpha1.WebhookAttempt{attempt}
 	})
 }
