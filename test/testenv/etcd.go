@@ -21,9 +21,11 @@ func (e *Environment) PutIntoEtcd(ctx context.Context, resource, namespace, name
 	return e.AskEtcd(ctx, "/v3/kv/put", map[string][]byte{"key": []byte(key + name), "value": object}, nil)
 }
 
-// AskEtcd sends a question to etcd's JSON gateway and decodes the answer, unless it is nil. The gateway encodes bytes
-// as base64, and 64-bit numbers as strings.
+// AskEtcd sends a question to etcd's JSON gateway and decodes the answer, unless it is nil. It waits for at most
+// harness.Patience. The gateway encodes bytes as base64, and 64-bit numbers as strings.
 func (e *Environment) AskEtcd(ctx context.Context, path string, question, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, harness.Patience)
+	defer cancel()
 	content, err := json.Marshal(question)
 	if err != nil {
 		return err
