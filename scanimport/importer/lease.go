@@ -35,7 +35,6 @@ type lock struct {
 	client   client.Client
 	key      client.ObjectKey
 	identity string
-	duration time.Duration
 	// waiting is called once with the current holder of the Lease.
 	waiting func(holder string)
 
@@ -84,8 +83,7 @@ func leaseLock(c client.Client, key client.ObjectKey, waiting func(holder string
 	if err != nil {
 		host = "unknown"
 	}
-	return &lock{client: c, key: key, identity: cut(host, 128) + "_" + uuid.NewString(), duration: leaseDuration,
-		waiting: waiting}
+	return &lock{client: c, key: key, identity: cut(host, 128) + "_" + uuid.NewString(), waiting: waiting}
 }
 
 // with calls do while the Lease is held; the context of do ends if the Lease is lost.
@@ -138,7 +136,7 @@ func (l *lock) acquire(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return l.acquireError(ctx, other, context.Cause(ctx))
-		case <-time.After(wait.Jitter(min(l.duration/8, 2*time.Second), 0.2)):
+		case <-time.After(wait.Jitter(leaseDuration/8, 0.2)):
 		}
 	}
 }
@@ -196,8 +194,8 @@ func (l *lock) write(ctx context.Context, lease *coordinationv1.Lease) error {
 	}
 	lease.Spec.HolderIdentity = &l.identity
 	lease.Spec.RenewTime = new(metav1.NowMicro())
-	lease.Spec.LeaseDurationSeconds = new(int32(max(1, l.duration/time.Second))) //nolint:gosec // seconds of a short time
-	ctx, cancel := context.WithTimeout(ctx, l.duration/2)
+	lease.Spec.LeaseDurationSeconds = new(int32(leaseDuration / time.Second))
+	ctx, cancel := context.WithTimeout(ctx, leaseDuration/2)
 	defer cancel()
 	at, write := time.Now(), func() error { return l.client.Update(ctx, lease) }
 	if lease.ResourceVersion == "" {
@@ -213,7 +211,7 @@ func (l *lock) write(ctx context.Context, lease *coordinationv1.Lease) error {
 // renew renews the Lease until stop is closed. It gives up well before others may take the Lease, so that the last
 // requests of this import arrive before another one begins.
 func (l *lock) renew(ctx context.Context, stop <-chan struct{}, lost context.CancelCauseFunc) {
-	ticker := time.NewTicker(l.duration / 5)
+	ticker := time.NewTicker(leaseDuration / 5)
 	defer ticker.Stop()
 	for {
 		select {
@@ -233,7 +231,7 @@ func (l *lock) renew(ctx context.Context, stop <-chan struct{}, lost context.Can
 // fresh reports whether the last renewal is so recent that no other process can hold the Lease yet.
 func (l *lock) fresh() bool {
 	at := l.renewedAt.Load()
-	return at != nil && since(*at) <= l.duration*2/3
+	return at != nil && since(*at) <= leaseDuration*2/3
 }
 
 // since returns the time since at; see elapsed.
@@ -261,7 +259,7 @@ func (l *lock) sure(ctx context.Context) error {
 func (l *lock) renewOnce(ctx context.Context) error {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, l.duration/5)
+	ctx, cancel := context.WithTimeout(ctx, leaseDuration/5)
 	defer cancel()
 	lease := &coordinationv1.Lease{}
 	if err := l.client.Get(ctx, l.key, lease); err != nil {

@@ -27,7 +27,7 @@ func TestAPanicWhileWritingFailsTheImportAlone(t *testing.T) {
 			panic("no such finding")
 		},
 	})
-	held := &lock{duration: time.Hour}
+	held := &lock{}
 	held.renewedAt.Store(new(time.Now()))
 	w := &writer{im: New(&Client{Client: panics}, Target{}, Options{}), lock: held}
 	err := w.all(t.Context(), []change{{action: ActionCreate, name: "f-1", spec: v1alpha1.FindingSpec{}}})
