@@ -85,11 +85,15 @@ func RequireProject(ctx context.Context, c client.Client, key client.ObjectKey, 
 	if err := Require(ctx, c, "project", key, project); err != nil {
 		return err
 	}
-	return checkBond(project, repository)
+	return checkBond(project, repository, repository)
 }
 
 // RequireProjectOfReview is RequireProject for the project that a review names, which a review does not create.
 func RequireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey, repository string) error {
+	return requireProjectOfReview(ctx, c, key, repository, repository)
+}
+
+func requireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey, repository, given string) error {
 	project := &v1alpha1.Project{}
 	found, err := find(ctx, c, "project", key, project)
 	switch {
@@ -99,17 +103,19 @@ func RequireProjectOfReview(ctx context.Context, c client.Client, key client.Obj
 		return &RefusedError{missing("project", key) + "; a review creates no project: import a scan of the branch first, " +
 			"or review without --project (over REST: POST /repos/OWNER/NAME/code-scanning/sarifs)"}
 	}
-	return checkBond(project, repository)
+	return checkBond(project, repository, given)
 }
 
-func checkBond(project *v1alpha1.Project, repository string) error {
+// checkBond refuses a project of another repository. given is the repository as the user named it: a name that an
+// import derives from a full name means nothing to people.
+func checkBond(project *v1alpha1.Project, repository, given string) error {
 	of := string(project.Spec.RepositoryRef.Name)
 	if of == repository {
 		return nil
 	}
 	return &RefusedError{fmt.Sprintf("project %s belongs to repository %s, not to %s: give --repository %s, or another --project "+
 		"(over REST upload to /v2/repos/%s/projects/%s/scans, or to another project)",
-		project.Name, of, repository, of, of, project.Name)}
+		project.Name, of, given, of, of, project.Name)}
 }
 
 // Require reads an object that must exist before anything is imported; kind is "repository" or "project", for messages.

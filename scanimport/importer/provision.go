@@ -264,7 +264,8 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	switch {
 	case p.place.OfPullRequest && p.place.Project == "":
 	case p.place.OfPullRequest:
-		if err := RequireProjectOfReview(ctx, p.client, p.key(p.place.Project), name); err != nil {
+		err := requireProjectOfReview(ctx, p.client, p.key(p.place.Project), name, p.place.Repository)
+		if err != nil {
 			return err
 		}
 	case !p.place.DryRun: // else the projects are tried next

@@ -215,7 +215,7 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 		want                        []string
 	}{
 		{"acme/late", "late", strings.Repeat("x", 2000), []string{"spec.relativePath"}},
-		{"acme/paymnts", "payments", "", []string{"project payments belongs to repository " + repository}},
+		{"acme/paymnts", "payments", "", []string{"project payments belongs to repository " + repository + ", not to acme/paymnts: give"}},
 		{"acme/shop", "Shop", "", []string{`there is no project "Shop" in namespace "` + tn.namespace + `", and none can have that name`}},
 		{"acme/shop", "shop..web", "", []string{"and each part between dots must begin and end with a letter or a digit"}},
 		{"acme/payments", "paymants", "", []string{`there is no project "paymants"`,
@@ -244,6 +244,10 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 	out, err = tn.kubectl(from, "--repository", "paymants", "--project", "payments")
 	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, repository) {
 		t.Errorf("another name of what exists: %v\n%s", err, out)
+	}
+	out, err = tn.plugin("review", from, "--repository", "acme/paymnts", "--project", "payments", "--pr", "4", "--commit", commitA)
+	if err == nil || !strings.Contains(out, "belongs to repository "+repository+", not to acme/paymnts: give") {
+		t.Errorf("a review under a misspelt name: %v\n%s", err, out)
 	}
 	// The old name of a repository that was renamed is not taken for that of a new one.
 	renamed := tn.repositories()[0]
