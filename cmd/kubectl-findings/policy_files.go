@@ -94,7 +94,8 @@ func withoutContents(err error) error {
 	}
 	for i, err := range errs {
 		if before, _, quotes := strings.Cut(err.Error(), " is missing in '"); quotes {
-			errs[i] = fmt.Errorf("%s is missing: it is no manifest, so name the policies' files with -f", before)
+			errs[i] = fmt.Errorf("%s is missing, or apiVersion is malformed; if the file is not a manifest, leave it out of -f",
+				before)
 		}
 	}
 	return errors.Join(errs...)

@@ -68,7 +68,8 @@ func TestAFileOfPoliciesThatIsWrongIsRefused(t *testing.T) {
 		"no policy":          {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "the files contain no TriagePolicy"},
 		"of another":         {strings.Replace(good, "{name: p}", "{name: p, namespace: org-other}", 1), "policy p has the namespace org-other, but the flags select org-acme"},
 		"no manifest at all": {"nonsense", "unable to decode"},
-		"neither is this":    {"{token: secret}", "Object 'Kind' is missing: it is no manifest, so name the policies' files"},
+		"neither is this":    {"{token: secret}", "Object 'Kind' is missing, or apiVersion is malformed; if the file is not a manifest, leave it out of -f"},
+		"malformed version":  {strings.Replace(good, "appsec.dev/v1alpha1", "a/b/c", 1), "or apiVersion is malformed"},
 	} {
 		path := filepath.Join(t.TempDir(), "p.yaml")
 		harness.Must(t, os.WriteFile(path, []byte(tc.manifest), 0o600))
@@ -81,7 +82,7 @@ func TestAFileOfPoliciesThatIsWrongIsRefused(t *testing.T) {
 		}
 	}
 	several := utilerrors.NewAggregate([]error{errors.New("a is missing in '{}'"), errors.New("b")})
-	harness.ErrorContains(t, "several files", withoutContents(several), "policies' files with -f\nb")
+	harness.ErrorContains(t, "several files", withoutContents(several), "leave it out of -f\nb")
 }
 
 // The library that reads them has no time limit and knows no context.
