@@ -86,7 +86,8 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 	return policies, checkNamedOnce(policies)
 }
 
-// withoutContents shortens the errors of files that are no manifests: they quote the whole file.
+// withoutContents shortens the errors of objects without kind or apiVersion, which quote the whole file. They are
+// recognized by their text, because the library that reads the files does not wrap them.
 func withoutContents(err error) error {
 	errs := []error{err}
 	if several, are := errors.AsType[utilerrors.Aggregate](err); are {
@@ -98,7 +99,7 @@ func withoutContents(err error) error {
 				before)
 		}
 	}
-	return errors.Join(errs...)
+	return utilerrors.NewAggregate(errs) // it removes duplicates: a file may be named twice
 }
 
 var policyKind = v1alpha1.GroupVersion.WithKind("TriagePolicy")
