@@ -90,10 +90,15 @@ func TestAScanOfAClockThatWasAheadDoesNotRefuseLaterOnes(t *testing.T) {
 }
 
 func TestWhetherAScanIsTooOldIsDecidedPerAnalysis(t *testing.T) {
-	past := history{"s-1": {series: series{analysis: "new"}, startedAt: time.Unix(9, 0), completedAt: time.Unix(9, 0), succeeded: true}}
+	at := func(second int64) v1alpha1.Time { return v1alpha1.NewTime(time.Unix(second, 0)) }
+	past := history{}
+	past.add([]v1alpha1.Scan{{
+		ObjectMeta: metav1.ObjectMeta{Name: "s-1"},
+		Spec:       v1alpha1.ScanSpec{Analysis: "new", StartedAt: at(9), Outcome: v1alpha1.ScanSucceeded},
+	}})
 	for analysis, refused := range map[string]bool{"new": true, "old": false} {
-		last, name := past.last(series{analysis: analysis})
-		if err := guardAge(time.Unix(8, 0), last, name); (err != nil) != refused {
+		j := &job{Batch: &Batch{Analysis: analysis}, context: scanContext{startedAt: at(8)}, scans: past}
+		if err := (&Importer{}).guardAge(t.Context(), j); (err != nil) != refused {
 			t.Errorf("a scan of the analysis %s: %v, want refused %t", analysis, err, refused)
 		}
 	}
