@@ -107,7 +107,7 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"import old.sarif --repository r --project p":                                    "2.1.0",
 		"import good.sarif broken.sarif --repository r --project p":                      "nothing was imported",
 		"review broken.sarif --repository r --pr 1 --commit 0123abc":                     "nothing was imported",
-		"import x.sarif --repository r --project p":                                      "no such file",
+		"import x.sarif --repository r --project p":                                      "x.sarif is refused: open x.sarif: no such file",
 		"review --repository r --pr 1 --commit 0123abc":                                  "--clean",
 		"review x.sarif --repository r --pr 1":                                           "--commit is needed",
 		"review x.sarif --repository r --pr 1 --clean --commit 0123abc":                  "leave one out",
