@@ -290,7 +290,8 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 }
 
 // getDescribed gets the repository by its name. If the import derived that name from a full name, it refuses a
-// repository that the facts do not describe: its spec.fullName or spec.url was changed.
+// repository that the facts do not describe: its spec.fullName, spec.url or spec.provider was changed, or somebody
+// created it under that name.
 func (p *provisioner) getDescribed(ctx context.Context, name string, facts provision.Facts) (found bool, err error) {
 	found, err = p.get(ctx, name)
 	if err != nil || !found || !p.place.byFullName() {
@@ -300,10 +301,11 @@ func (p *provisioner) getDescribed(ctx context.Context, name string, facts provi
 	if same, err := provision.Find([]v1alpha1.Repository{*there}, facts); same != nil || err != nil {
 		return true, err
 	}
-	return true, &RefusedError{fmt.Sprintf("the Repository %s has the name that an import would give to %s, but its "+
-		"spec.fullName is %q and its spec.url %q: name that one if it is the same repository, renamed, or else create a "+
-		"Repository with another name and spec.fullName %s",
-		name, facts.FullName, there.Spec.FullName, there.Spec.URL, facts.FullName)}
+	return true, &RefusedError{fmt.Sprintf("the Repository %s has the name that an import would give to one %s, but its "+
+		"spec.fullName is %q, its spec.url %q and its spec.provider %q: if it is the same repository, correct these fields "+
+		"or name it %s (over REST upload to /v2/repos/%s/projects/{project_id}/scans), else create a Repository with "+
+		"another name and spec.fullName %q", name, described(facts.FullName, facts.URL), there.Spec.FullName,
+		there.Spec.URL, there.Spec.Provider, name, name, facts.FullName)}
 }
 
 // rehearse tries by a dry run of each whether the repository and its projects can be created: else none is. It cannot
@@ -379,11 +381,16 @@ func (p *provisioner) noSuch(kind string, object client.Object) *RefusedError {
 	if !is || !p.place.byFullName() {
 		return noSuch(kind, key)
 	}
-	described := fmt.Sprintf("with spec.fullName %q", repository.Spec.FullName)
-	if repository.Spec.URL != "" {
-		described += fmt.Sprintf(" and spec.url %q", repository.Spec.URL)
+	return required(kind, noneOf(kind, described(repository.Spec.FullName, repository.Spec.URL), key.Namespace))
+}
+
+// described returns how people recognise a repository that does not exist; url may be empty.
+func described(fullName, url string) string {
+	text := fmt.Sprintf("with spec.fullName %q", fullName)
+	if url != "" {
+		text += fmt.Sprintf(" and spec.url %q", url)
 	}
-	return required(kind, noneOf(kind, described, key.Namespace))
+	return text
 }
 
 // notCreated joins the missing object and the reason why it was not created.

@@ -254,7 +254,9 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 	before := renamed.DeepCopy()
 	renamed.Spec.FullName = "acme/billing"
 	harness.Must(t, env.Client.Patch(t.Context(), &renamed, client.MergeFrom(before)))
-	want := `but its spec.fullName is "acme/billing" and its spec.url ""`
+	want := `would give to one with spec.fullName "acme/payments", but its spec.fullName is "acme/billing", its spec.url "" ` +
+		`and its spec.provider "": if it is the same repository, correct these fields or name it ` + renamed.Name +
+		" (over REST upload to /v2/repos/" + renamed.Name + "/projects/"
 	for command, arguments := range map[string][]string{
 		"import": {"--project", "new"},
 		"review": {"--pr", "4", "--commit", commitA, "--dry-run"},
