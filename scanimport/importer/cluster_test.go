@@ -1,11 +1,16 @@
 package importer
 
 import (
+	"context"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -31,4 +36,17 @@ func TestWhatIsBeingDeletedIsRefused(t *testing.T) {
 		harness.Must(t, c.Delete(t.Context(), object))
 		wants("deleting", true, "is being deleted")
 	}
+}
+
+// Another client may create the repository and delete it again at the same time.
+func TestARepositoryThatIsGoneAgainIsNamedAsItWasGiven(t *testing.T) {
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+			return apierrors.NewAlreadyExists(schema.GroupResource{}, o.GetName())
+		},
+	})
+	place := Place{Namespace: "org-acme", Repository: "acme/shop", OfPullRequest: true}
+	p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
+	err := p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil)
+	harness.ErrorContains(t, "the refusal", err, `there is no repository with spec.fullName "acme/shop" in namespace`)
 }

@@ -280,7 +280,7 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	if !created { // another client created it at the same time
 		found, err := p.getDescribed(ctx, name, facts)
 		if err == nil && !found {
-			err = noSuch("repository", p.key(name))
+			err = p.noSuch("repository", repository)
 		}
 		return err
 	}
