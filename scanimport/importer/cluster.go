@@ -144,13 +144,15 @@ func find(ctx context.Context, c client.Client, kind string, key client.ObjectKe
 }
 
 // noSuch returns the error for a required object that does not exist, which the ClusterRole of scanners cannot create.
-func noSuch(kind string, key client.ObjectKey) *RefusedError { return required(kind, missing(kind, key)) }
+func noSuch(kind string, key client.ObjectKey) *RefusedError {
+	return required(kind, missing(kind, key))
+}
 
-// required adds to the text that an object does not exist how it can be created.
-func required(kind, missing string) *RefusedError {
+// required adds to the reason, that an object does not exist, how it can be created.
+func required(kind, reason string) *RefusedError {
 	return &RefusedError{fmt.Sprintf("%s; it must exist before the import; "+
 		"creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it",
-		missing, kube.Resource(kindName(kind)))}
+		reason, kube.Resource(kindName(kind)))}
 }
 
 // missing says that an object does not exist, and how to find those that do.

@@ -377,8 +377,8 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 // full name is named by it: nobody knows the name that an import derives.
 func (p *provisioner) noSuch(kind string, object client.Object) *RefusedError {
 	key := client.ObjectKeyFromObject(object)
-	repository, is := object.(*v1alpha1.Repository)
-	if !is || !p.place.byFullName() {
+	repository, ok := object.(*v1alpha1.Repository)
+	if !ok || !p.place.byFullName() {
 		return noSuch(kind, key)
 	}
 	return required(kind, noneOf(kind, described(repository.Spec.FullName, repository.Spec.URL), key.Namespace))
