@@ -503,7 +503,7 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 	_, err = nextReview(&other, said, shop, nil, start)
 	harness.ErrorContains(t, "a merged pull request that is closed", err, "leave out --status (over REST pr_status). "+
 		"If the status was recorded by mistake, have a cluster administrator delete the review: kubectl delete review "+
-		Name("shop", 7)+" -n "+pr.Namespace)
+		Name("shop", 7)+" -n "+pr.Namespace+"; that also deletes its issues and people's decisions about them")
 }
 
 // Existing clusters contain these names: with a different one a pull request would start over.
