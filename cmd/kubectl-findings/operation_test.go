@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
@@ -352,9 +353,7 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 		if w.undo = undo; undo != "" {
 			w.operation.Spec = v1alpha1.TriageOperationSpec{Undo: v1alpha1.ResourceName(undo)}
 			for i := range entries {
-				entries[i].Set = &v1alpha1.FindingTriage{
-					UserStatus: v1alpha1.UserStatusMuted, ExpiresAt: new(v1alpha1.NewTime(time.Now().Add(-time.Hour))),
-				}
+				entries[i].Set = &v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted}
 			}
 		}
 		parts, _, err := rules.Parts(w.operation, entries)
@@ -379,15 +378,37 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 		}).Build()
 		harness.Must(t, w.preview(t.Context()))
 		harness.Same(t, "summary", &bulkSummary{Done: []string{"f-good"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
-		wants := []string{"Finding f-odd cannot be read", "1 of the operation's findings cannot be read"}
-		if undo != "" {
-			wants = append(wants, "open, ended") // the restored decision
-		}
-		for _, want := range wants {
+		for _, want := range []string{
+			"Finding f-odd cannot be read", "1 of the operation's findings cannot be read",
+		} {
 			if !strings.Contains(says.String(), want) {
 				t.Errorf("undo %q: it says\n%swant %q", undo, says.String(), want)
 			}
 		}
+	}
+}
+
+func TestAPreviewOfAnUndoShowsHowTheRestoredDecisionStands(t *testing.T) {
+	ends := func(in time.Duration) *v1alpha1.Time { return new(v1alpha1.NewTime(time.Now().Add(in))) }
+	f := builder.Finding("f").Severity(v1alpha1.LevelHigh).Build()
+	fits := findingstate.Basis(&f.Spec)
+	low := findingstate.Basis(&builder.Finding("f").Severity(v1alpha1.LevelLow).Build().Spec)
+	muted, active := v1alpha1.UserStatusMuted, v1alpha1.UserStatusActive
+	for _, tc := range []struct {
+		now  v1alpha1.UserStatus
+		set  v1alpha1.FindingTriage
+		want string
+	}{
+		{active, v1alpha1.FindingTriage{UserStatus: muted, Basis: fits}, "muted"},
+		{active, v1alpha1.FindingTriage{UserStatus: muted, Basis: fits, ExpiresAt: ends(time.Hour)}, "muted"},
+		{active, v1alpha1.FindingTriage{UserStatus: muted, Basis: low, ExpiresAt: ends(-time.Hour)}, "open, ended"},
+		{active, v1alpha1.FindingTriage{UserStatus: muted, Basis: low}, "muted, stale"},
+		{muted, v1alpha1.FindingTriage{UserStatus: muted, Basis: fits}, "muted, otherwise"},
+		{muted, v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}, "open"},
+	} {
+		f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: tc.now, Basis: fits}
+		shown := waiting(nil).previewRow(&rules.Entry{Set: &tc.set}, f)
+		harness.Same(t, fmt.Sprintf("from %s to %+v", tc.now, tc.set), tc.want, shown[3])
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
@@ -118,9 +119,13 @@ func (w *operating) previewRow(entry *rules.Entry, f *v1alpha1.Finding) row {
 	is := verdictOf(f)
 	becomes := w.decision.becomes(is)
 	if set := entry.Set; set != nil {
+		restored := *f
+		restored.Spec.Triage = *set
 		switch becomes = string(set.UserStatus); {
 		case set.ExpiresAt != nil && !set.ExpiresAt.After(apitime.Clock{}.Now()):
 			becomes = openEnded // the end of what is restored has passed
+		case findingstate.Stale(&restored):
+			becomes += ", stale"
 		case set.UserStatus == is.Triage.UserStatus:
 			becomes += ", otherwise"
 		}
