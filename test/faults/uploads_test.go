@@ -259,6 +259,9 @@ func (u *uploadsTrial) disturb() {
 	killed := time.Now()
 	u.killFacade()
 	u.t.Logf("one facade is killed while %d scans are under way", len(before))
+	if len(before) == 0 {
+		u.verdict.wrong("no scan was under way when the facade was killed")
+	}
 	u.awaitMiddle(1)
 	u.verdict.injected(1)
 	if u.plan.silence == 0 {
