@@ -57,7 +57,7 @@ func tokenOf(t *testing.T, key *v1alpha1.APIKey) string {
 // Clients keep using their token, and each replica accepts the new one as soon as it can be read.
 func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	controllertest.Start(t, env, apikey.Settings{
-		Namespace: testenv.SystemNamespace, PublicationNotice: 3 * time.Second,
+		Namespace: testenv.SystemNamespace, PublicationNotice: 6 * time.Second,
 	}.SetupWithManager)
 	replicas := []*apiserver.Server{startFacade(t), startFacade(t)}
 	namespace, err := env.NewOrganization(t.Context(), "rotated")
