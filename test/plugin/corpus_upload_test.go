@@ -184,7 +184,9 @@ var refused = map[string]string{
 func TestEveryCorpusFileComesInByUploadAsByThePlugin(t *testing.T) {
 	files := append(needs.SARIF(t, ""), needs.SARIF(t, "bad")...)
 	issueKeys(t)
-	_, facade, err := env.Operator(t.Context(), harness.Operator{Folder: t.TempDir()})
+	// As many files are uploaded at a time as the machine has cores, and none is uploaded again after a refusal.
+	_, facade, err := env.Operator(t.Context(), harness.Operator{Folder: t.TempDir()},
+		"--uploads=1000", "--uploads-per-organization=1000")
 	harness.Must(t, err)
 	facade.Run(t)
 	uploaded, github := newUploader(t, facade, "corpus-uploaded"), newUploader(t, facade, "corpus-github")
