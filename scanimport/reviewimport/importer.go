@@ -140,8 +140,8 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 		return err
 	}
 	s.PRStatus, s.NewReview = next.PRStatus, review == nil
-	if s.NewReview && commit == nil && next.PRStatus != v1alpha1.PullRequestOpen {
-		s.warnOfNumber(im.pr, im.options.DryRun)
+	if s.NewReview && next.PRStatus != v1alpha1.PullRequestOpen {
+		s.warnOfNumber(im.pr, commit != nil, im.options.DryRun)
 	}
 	if commit != nil {
 		s.Commit = commit.SHA

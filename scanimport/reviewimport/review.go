@@ -40,6 +40,9 @@ func takeBack(pr PullRequest) string {
 		Name(pr.Repository, pr.Number), pr.Namespace)
 }
 
+// losing follows takeBack if the review may have issues.
+const losing = "; that also deletes its issues and people's decisions about them"
+
 // Commit that was reviewed.
 type Commit struct {
 	SHA string
@@ -84,7 +87,7 @@ func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alph
 	next.PRAuthor = cmp.Or(importer.OneLine(pr.Author, maxAuthor), next.PRAuthor)
 	next.Provider = cmp.Or(importer.OneLine(pr.Provider, maxProvider), next.Provider)
 	if next.PRStatus == v1alpha1.PullRequestMerged && pr.Status != "" && pr.Status != next.PRStatus {
-		return next, &importer.RefusedError{Reason: fmt.Sprintf("pull request %d of %s is merged, and a merged pull request stays merged: leave out --status (over REST pr_status). If the status was recorded by mistake, %s; that also deletes its issues and people's decisions about them", pr.Number, pr.Repository, takeBack(pr))}
+		return next, &importer.RefusedError{Reason: fmt.Sprintf("pull request %d of %s is merged, and a merged pull request stays merged: leave out --status (over REST pr_status). If the status was recorded by mistake, %s%s", pr.Number, pr.Repository, takeBack(pr), losing)}
 	}
 	next.PRStatus = cmp.Or(pr.Status, next.PRStatus)
 	if commit == nil || contains(next.ReviewedCommits, commit.SHA) {

@@ -106,10 +106,14 @@ func (s *Summary) passOver(p *plan) {
 }
 
 // warnOfNumber warns that a pull request which has ended was not recorded before: its number may be mistyped.
-func (s *Summary) warnOfNumber(pr PullRequest, dryRun bool) {
+// reviewed means that the import reviews a commit too.
+func (s *Summary) warnOfNumber(pr PullRequest, reviewed, dryRun bool) {
 	warning := fmt.Sprintf("pull request %d was not recorded before: check its number", pr.Number)
 	if !dryRun {
 		warning += "; if it is wrong, " + takeBack(pr)
+		if reviewed {
+			warning += losing
+		}
 	}
 	s.Warnings = append(s.Warnings, warning)
 }

@@ -478,6 +478,8 @@ func TestThePluginRecordsReviews(t *testing.T) {
 		{"the state of an unknown one", []string{"--status", "open", "--pr", "999"}, "open: new review r-"},
 		{"the end of an unknown one", []string{"--status", "merged", "--pr", "998"},
 			"\n  warning: pull request 998 was not recorded before: check its number; if it is wrong, have a cluster administrator"},
+		{"the last commit of an unknown one", []string{both, "--commit", commitA, "--status", "closed", "--pr", "997"},
+			p.Namespace + "; that also deletes its issues and people's decisions about them"},
 		{"a dry run", []string{both, "--commit", commitA, "--dry-run"}, "2 new"},
 		{"a commit", []string{both, "--commit", commitA, "--title", "Refund orders", "--author", "jo"},
 			"open: 2 results = 2 new + 0 back + 0 seen before + 0 unchanged + 0 of the base + 0 skipped; 0 resolved, 2 open"},
