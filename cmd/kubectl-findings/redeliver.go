@@ -329,7 +329,7 @@ func stillPending(d *v1alpha1.WebhookDelivery, value string) error {
 	case !hasBegun(d, value):
 		return errStillPending
 	case d.Status.Redelivery.Attempts == 0:
-		return fmt.Errorf("%w: %s", errStillPending, whyNotSent(d))
+		return fmt.Errorf("%w; not sent yet: %s", errStillPending, whyNotSent(d))
 	}
 	return fmt.Errorf("%w; the last attempt: %s", errStillPending, lastAttempt(d))
 }

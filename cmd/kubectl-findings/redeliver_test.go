@@ -73,7 +73,7 @@ func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
 	}
 	d.Status.Phase, d.Status.Redelivery.Attempts = v1alpha1.WebhookDeliveryPending, 0
 	err := stillPending(d, "mine")
-	harness.Same(t, "while it waits", errStillPending.Error()+": The endpoint was deleted.", err.Error())
+	harness.Same(t, "while it waits", errStillPending.Error()+"; not sent yet: The endpoint was deleted.", err.Error())
 	d.Status.Redelivery.Attempts = 1
 	sent := d.DeepCopy()
 	sent.Status.Attempts = append(sent.Status.Attempts, v1alpha1.WebhookAttempt{Outcome: v1alpha1.WebhookAttemptStarted})
