@@ -102,8 +102,8 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 		return fmt.Errorf("%w\n%s", err, hint)
 	}
 	if n.kind == kindOperation {
-		err = fmt.Errorf("%w\nA finished operation is removed after the time in spec.retention.finishedOperations of its "+
-			"Organization, and can no longer be undone", err)
+		err = fmt.Errorf("%w\nA finished operation is removed after 30 days, or the time in "+
+			"spec.retention.finishedOperations of its Organization, and can no longer be undone", err)
 	}
 	return fmt.Errorf("%w\nIt is not in namespace %s; another organization is chosen with --organization", err,
 		s.namespace)

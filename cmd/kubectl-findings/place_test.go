@@ -52,7 +52,7 @@ func TestTheNameOfAnIssueInPlaceOfAFinding(t *testing.T) {
 	err := s.notFound(t.Context(), none, need{kind: "Finding", name: "i-abcd", role: roleViewer})
 	harness.ErrorContains(t, "its history", err, "with kubectl get reviewissue i-abcd -n org-sample -o yaml")
 	err = s.notFound(t.Context(), none, need{kind: kindOperation, name: "mute-x7k2pd"})
-	harness.ErrorContains(t, "an operation", err, "\nA finished operation is removed after the time in spec.retention.f")
+	harness.ErrorContains(t, "an operation", err, "\nA finished operation is removed after 30 days, or the time in spec.r")
 }
 
 func TestAnOrganizationIsSuggestedForTheNameOfItsNamespace(t *testing.T) {
