@@ -411,6 +411,26 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	slow.clicks("#panel .decide button")
 	slow.reads("#panel", "Muted by apikey/bob")
 	slow.sees("document.querySelector('#this-status').value === 'active' && document.querySelector('#this-reason').value === 'duplicate'")
+	slow.clicks("#panel .decide button")
+	slow.reads("#panel", "Confirmed by apikey/eve")
+	slow.clicks("#panel .decide summary")
+	slow.do(chromedp.SetValue("#this-comments", "Mended."))
+	o.decides(bob, "f-0000", `{"user_status":"open"}`)
+	slow.clicks("#panel .decide button")
+	slow.reads("#messages", "undecided now")
+	const withdrawn = "document.querySelector('#this-status').value === 'open' && " +
+		"document.querySelector('#this-comments').value === "
+	slow.sees(withdrawn + "'Mended.'") // the browser would choose to mute
+	o.decides(bob, "f-0000", `{"user_status":"active"}`)
+	slow.reads("#finding-f-0000 .age", "changed")
+	slow.clicks("#panel .close")
+	slow.sees("document.querySelector('#panel').hidden && !location.hash")
+	slow.clicks("#finding-f-0000 .what a")
+	slow.clicks("#panel .decide summary")
+	slow.do(chromedp.SetValue("#this-comments", "Not sent."))
+	o.decides(bob, "f-0000", `{"user_status":"open"}`)
+	slow.clicks("#panel .news-of")
+	slow.sees(withdrawn + "'Not sent.'")
 }
 
 func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {

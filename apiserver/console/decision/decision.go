@@ -217,12 +217,16 @@ func identify(value string) string { return digest(page.Lines(value)) }
 
 // Typed returns what another form is filled with after one was refused: the values that the person changed, and for the
 // others those of the current decision, so that no value is restored that somebody else has replaced. If the person
-// chose another status, the reason and the end are as sent, also if they are empty.
+// chose another status, the reason and the end are as sent, also if they are empty. If the person chose none and there
+// is no decision any more, the status is open: a form without a status would show the first choice, which mutes.
 func Typed(form url.Values, now Decision) Decision {
 	typed := func(name string) bool { return form.Get(filledPrefix+name) != identify(form.Get(name)) }
 	d, chosen := now.Offered(), typed("user_status")
-	if chosen {
+	switch {
+	case chosen:
 		d.UserStatus = form.Get("user_status")
+	case d.UserStatus == "":
+		d.UserStatus = Open
 	}
 	if typed("comments") {
 		d.Comments = form.Get("comments")

@@ -165,22 +165,34 @@ func TestAFormThatWasRefusedRestoresOnlyWhatWasTyped(t *testing.T) {
 	end := time.Date(2099, 5, 4, 0, 0, 0, 0, time.UTC)
 	before := Decision{"muted", ptr.To("duplicate"), &end, "One\nand two."}
 	now := Decision{"active", ptr.To("used-in-tests"), ptr.To(end.AddDate(0, 1, 0)), "Bob's."}
+	ended := Decision{Open, ptr.To("used-in-tests"), ptr.To(end.AddDate(-80, 0, 0)), "Bob's."}
 	for _, c := range []struct {
 		reason      string
-		before      Decision
+		before, now Decision
 		typed, want Decision
 	}{
-		{"nothing", before, before, now},
-		{"the comment", before, Decision{"muted", before.Reason, &end, "One and two."},
+		{"nothing", before, now, before, now},
+		{"the comment", before, now, Decision{"muted", before.Reason, &end, "One and two."},
 			Decision{"active", now.Reason, now.ExpiresAt, "One and two."}},
-		{"a reason", before, Decision{"muted", ptr.To("false-positive"), &end, before.Comments},
+		{"a reason", before, now, Decision{"muted", ptr.To("false-positive"), &end, before.Comments},
 			Decision{"active", ptr.To("false-positive"), now.ExpiresAt, now.Comments}},
-		{"all but the status removed", before, Decision{UserStatus: "muted"}, Decision{UserStatus: "active"}},
-		{"another status", before, Decision{Open, before.Reason, &end, before.Comments}, Decision{Open, before.Reason, &end, now.Comments}},
-		{"a status and a comment on no decision", Decision{UserStatus: Open}, Decision{UserStatus: "muted", Comments: "Ada's."},
-			Decision{UserStatus: "muted", Comments: "Ada's."}},
-		{"a status after one that has ended", Decision{Open, ptr.To("duplicate"), &end, "a"}, Decision{UserStatus: "muted", Comments: "a"},
-			Decision{UserStatus: "muted", Comments: now.Comments}},
+		{"all but the status removed", before, now, Decision{UserStatus: "muted"}, Decision{UserStatus: "active"}},
+		{"another status", before, now, Decision{Open, before.Reason, &end, before.Comments},
+			Decision{Open, before.Reason, &end, now.Comments}},
+		{"a status and a comment on no decision", Decision{UserStatus: Open}, now,
+			Decision{UserStatus: "muted", Comments: "Ada's."}, Decision{UserStatus: "muted", Comments: "Ada's."}},
+		{"a status after one that has ended", Decision{Open, ptr.To("duplicate"), &end, "a"}, now,
+			Decision{UserStatus: "muted", Comments: "a"}, Decision{UserStatus: "muted", Comments: now.Comments}},
+		{"a comment, withdrawn meanwhile", before, Decision{UserStatus: Open},
+			Decision{"muted", before.Reason, &end, "Ada's."}, Decision{UserStatus: Open, Comments: "Ada's."}},
+		{"a comment, ended meanwhile", before, ended, Decision{"muted", before.Reason, &end, "Ada's."},
+			Decision{UserStatus: Open, Comments: "Ada's."}},
+		{"a reason, withdrawn meanwhile", before, Decision{UserStatus: Open}, Decision{"muted", nil, &end, before.Comments},
+			Decision{UserStatus: Open}},
+		{"a status, withdrawn meanwhile", before, Decision{UserStatus: Open}, Decision{"active", nil, &end, before.Comments},
+			Decision{UserStatus: "active", ExpiresAt: &end}},
+		{"a choice on no decision, and there is still none", Decision{UserStatus: Open},
+			Decision{UserStatus: Open, Comments: "a"}, Decision{UserStatus: "muted"}, Decision{UserStatus: "muted", Comments: "a"}},
 	} {
 		var basis strings.Builder
 		harness.Must(t, Basis(Standing{Decision: c.before}).Render(t.Context(), &basis))
@@ -189,7 +201,7 @@ func TestAFormThatWasRefusedRestoresOnlyWhatWasTyped(t *testing.T) {
 		for _, field := range regexp.MustCompile(`name="([\w.]+)" value="(\w+)"`).FindAllStringSubmatch(basis.String(), -1) {
 			form.Set(field[1], field[2])
 		}
-		harness.Same(t, c.reason, c.want, Typed(form, now))
+		harness.Same(t, c.reason, c.want, Typed(form, c.now))
 	}
 }
 

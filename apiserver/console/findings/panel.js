@@ -1,5 +1,5 @@
 // The finding beside the list.
-import { ask, askFragment, button, edits, fill, fragment, report } from "../ui/ui.js";
+import { ask, askFragment, button, edits, fill, fragment, isUndecided, report } from "../ui/ui.js";
 import { addressOf, rowOf, makeCurrent, currentRow, titleOf } from "./rows.js";
 
 export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
@@ -84,15 +84,18 @@ export async function refresh(id, typed) {
 export async function openAgain(id, typed) {
   if (!(await open(addressOf(id)))) return;
   makeShownCurrent();
-  const fresh = unfold(typed);
+  const fresh = unfold(typed, true);
   /** @type {HTMLElement | null | undefined} */ (fresh?.querySelector('[name="user_status"]'))?.focus();
 }
 
 /** Unfolds the form of the shown finding, filled with the values.
- * @param {URLSearchParams} typed */
-function unfold(typed) {
+ * @param {URLSearchParams} typed
+ * @param {boolean} decided Whether the choice is that of a decision in force if it is not among the values. If there is
+ * no decision any more, it is open: the browser would choose the first option, which mutes. */
+function unfold(typed, decided) {
   const fresh = form();
   if (!fresh) return null;
+  if (decided && isUndecided(fresh)) fill(fresh, new URLSearchParams({ user_status: "open" }));
   fill(fresh, typed);
   fresh.closest("details")?.setAttribute("open", "");
   return fresh;
@@ -103,11 +106,12 @@ function unfold(typed) {
 function keep(typed) {
   const before = form();
   const values = typed === undefined ? before && edits(before) : typed;
+  const decided = Boolean(typed || (before && !isUndecided(before)));
   const unfolded = Boolean(typed || (values && before?.closest("details")?.open));
   const active = panel.contains(document.activeElement) ? document.activeElement : null;
   const field = active && before?.contains(active) ? active.getAttribute("name") || "user_status" : "";
   return () => {
-    const fresh = values && unfolded ? unfold(values) : null;
+    const fresh = values && unfolded ? unfold(values, decided) : null;
     const focused = fresh && field ? fresh.querySelector(`[name="${field}"]`) : panel.querySelector(".close");
     if (active && focused instanceof HTMLElement) focused.focus();
   };

@@ -223,15 +223,19 @@ export function fillAsUnchanged(form, values) {
  * @param {HTMLFormElement} form */
 export function typedIn(form) {
   const typed = edits(form);
-  const choice = form.elements.namedItem("user_status");
-  if (!(choice instanceof HTMLSelectElement)) return typed;
   // Where nothing was decided, the choice that the browser has made is the person's as soon as the form is sent.
-  const undecided = ![...choice.options].some((option) => option.defaultSelected);
-  if (undecided || typed.has(choice.name)) {
+  if (isUndecided(form) || typed.has("user_status")) {
     const values = submitted(form);
-    for (const name of [choice.name, "reason", "until"]) typed.set(name, values.get(name) ?? "");
+    for (const name of ["user_status", "reason", "until"]) typed.set(name, values.get(name) ?? "");
   }
   return typed;
+}
+
+/** Whether the form of a decision was filled with none: no status is chosen in it.
+ * @param {HTMLFormElement} form */
+export function isUndecided(form) {
+  const choice = form.elements.namedItem("user_status");
+  return choice instanceof HTMLSelectElement && ![...choice.options].some((option) => option.defaultSelected);
 }
 
 // If the organization requires a reason to mute, a form without one is not sent, and a text beside the field says why.
