@@ -431,6 +431,12 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	o.decides(bob, "f-0000", `{"user_status":"open"}`)
 	slow.clicks("#panel .news-of")
 	slow.sees(withdrawn + "'Not sent.'")
+	slow.do(chromedp.SetValue("#this-status", "active"))
+	o.decides(bob, "f-0000", `{"user_status":"muted","reason":"duplicate","expires_at":"2099-05-04T23:59:59Z"}`)
+	slow.clicks("#panel .news-of")
+	slow.reads("#panel", "Muted by apikey/bob")
+	slow.sees("document.querySelector('#this-status').value === 'active' && " +
+		"document.querySelector('#this-reason').value + document.querySelector('#this-until').value === ''")
 }
 
 func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
@@ -441,7 +447,10 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.goes("/console/findings")
 	o.decides(bob, "f-0001", `{"user_status":"active","expires_at":"2099-05-04T23:59:59Z"}`)
 	faster.goes("/console/findings")
-	faster.presses("j")
+	faster.presses("j", "m")
+	faster.sees("document.querySelector('#decision').open && document.querySelector('#one-status').value === 'muted'")
+	faster.sees("document.querySelector('#one-until').value === ''") // not that of the confirmation
+	faster.clicks(`#decision button[value="cancel"]`)
 	p.presses("j", "m")
 	p.do(chromedp.SetValue("#one-reason", "duplicate"))
 	p.presses(kb.Enter)
@@ -449,7 +458,7 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.presses("m")
 	p.reads("#decision", "Decide: Finding number 1")
 	p.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === 'duplicate'")
-	p.sees("document.querySelector('#one-until').value === '2099-05-04'") // not typed, so it is that of the new decision
+	p.sees("document.querySelector('#one-until').value === ''") // as sent, not that of the confirmation
 	p.clicks(`#decision button[value="cancel"]`)
 	p.presses("j", "c")
 	p.reads("#messages", "Decided: Finding number 0.", "Finding number 1", "apikey/bob was faster") // what came later did not take its place

@@ -164,8 +164,8 @@ function decideBy(status) {
   else decide(idOf(row), new URLSearchParams({ user_status: status }), basisOf(idOf(row), row.dataset.seen));
 }
 
-/** Asks for the reason, the end and the comment. The form begins with those in force, and with what was typed before a
- * refusal; an empty comment leaves the old one.
+/** Asks for the reason, the end and the comment. The form begins with those of a mute in force, and with what was typed
+ * before a refusal; an empty comment leaves the old one.
  * @param {HTMLElement} row */
 function askWhy(row) {
   const dialog = find("#decision", HTMLDialogElement);
@@ -173,9 +173,13 @@ function askWhy(row) {
   if (!dialog || !form) return;
   form.querySelector(".missing")?.replaceChildren();
   const basis = basisOf(idOf(row), row.dataset.seen);
-  const { reason = "", until = "" } = row.dataset;
+  const { stands, reason = "", until = "" } = row.dataset;
   find("#decision-title", HTMLHeadingElement)?.replaceChildren(`Decide: ${titleOf(row)?.textContent ?? idOf(row)}`);
-  fillAsUnchanged(form, new URLSearchParams({ user_status: "muted", reason, until, comments: "" }));
+  // Where no mute is in force, the choice to mute is the person's, with the reason and the end also if they stay empty.
+  const isMuted = stands?.endsWith(" muted");
+  const before = isMuted ? { user_status: "muted", reason, until } : { user_status: "", reason: "", until: "" };
+  fillAsUnchanged(form, new URLSearchParams({ ...before, comments: "" }));
+  fill(form, new URLSearchParams({ user_status: "muted" }));
   fill(form, refused(idOf(row)) ?? new URLSearchParams());
   dialog.returnValue = "";
   dialog.onclose = () => {

@@ -183,7 +183,8 @@ export function submitted(form) {
   return fields;
 }
 
-/** The fields of a form that were changed since the page was made, or since `fillAsUnchanged`.
+/** The fields of a form that were changed since the page was made, or since `fillAsUnchanged`. With another status, the
+ * reason and the end are as in the form, also if they are empty.
  * @param {HTMLFormElement} form */
 export function edits(form) {
   const fields = new URLSearchParams();
@@ -195,7 +196,15 @@ export function edits(form) {
       if (field.value !== field.defaultValue) fields.set(field.name, field.value);
     }
   }
+  if (fields.has("user_status")) addChoice(fields, form);
   return fields;
+}
+
+/** Adds the status that the person chose in a form, with its reason and its end.
+ * @param {URLSearchParams} fields @param {HTMLFormElement} form */
+function addChoice(fields, form) {
+  const values = submitted(form);
+  for (const name of ["user_status", "reason", "until"]) fields.set(name, values.get(name) ?? "");
 }
 
 /** Fills a form with values that were typed before. Hidden fields are not changed.
@@ -219,15 +228,12 @@ export function fillAsUnchanged(form, values) {
 }
 
 /** What a person has put into the form of a decision, to fill another form with: the fields that were changed. Somebody
- * else may have changed the others. With another status, the reason and the end are as sent, also if they are empty.
+ * else may have changed the others.
  * @param {HTMLFormElement} form */
 export function typedIn(form) {
   const typed = edits(form);
   // Where nothing was decided, the choice that the browser has made is the person's as soon as the form is sent.
-  if (isUndecided(form) || typed.has("user_status")) {
-    const values = submitted(form);
-    for (const name of ["user_status", "reason", "until"]) typed.set(name, values.get(name) ?? "");
-  }
+  if (isUndecided(form)) addChoice(typed, form);
   return typed;
 }
 
