@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -99,33 +100,54 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 
 // guardAnalysis refuses a scan whose analysis is most likely a new name of a known one. Its findings would be
 // created a second time, without the triage of the first ones, and nothing would close the first ones any more. If the
-// user chose the analysis, or little is lost, it returns a warning instead, which names the one that knows most of the
-// results. Results that have no finding do not count, because no analysis can know them.
+// user chose the analysis, or little is lost, it returns a warning instead if all results are new. Results that have no
+// finding do not count, because no analysis can know them.
 func guardAnalysis(b *Batch, h history, p *plan, results int) (warning string, err error) {
 	if known := alikeAnalysis(h, b.series()); known != "" && !b.ChosenAnalysis {
 		return "", &RefusedError{fmt.Sprintf("automationDetails.id names the analysis %q, which is new, and %q is known: it seems to change with each run, and then each scan would leave the findings of the last one open. "+
 			"Use --analysis %q (over REST analysis) in every import; if this is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", b.Analysis, known, known, b.Analysis)}
 	}
 	results -= len(p.unseen) + len(p.unreadable)
-	most := 0
-	for _, known := range slices.Sorted(maps.Keys(p.elsewhere)) {
-		of := p.elsewhere[known]
-		if of.n*2 <= results || h.runsBeside(b.series(), series{b.Category, known}) {
-			continue
-		}
-		found := fmt.Sprintf("%d of %d results are new in %s and are open findings in %s", of.n, results,
-			analysisName(b.Analysis), analysisName(known))
-		if !b.ChosenAnalysis && (of.decided || of.n >= guardFrom) {
-			return "", &RefusedError{fmt.Sprintf("%s: it seems to be another name of the same scan. "+
-				"Use --analysis %q (over REST analysis) in every import; if it is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", found, known, b.Analysis)}
-		}
-		if of.n > most && p.creates() == results {
-			most = of.n
-			warning = fmt.Sprintf("%s: if it is another name of the same scan, use --analysis %q (over REST analysis) "+
-				"in every import", found, known)
-		}
+	known, of := p.otherName(h, b.series(), results)
+	if of.n == 0 {
+		return "", nil
+	}
+	found := fmt.Sprintf("%d of %d results are new in %s and are open findings in %s", of.n, results,
+		analysisName(b.Analysis), analysisName(known))
+	if !b.ChosenAnalysis && (of.decided || of.n >= guardFrom) {
+		return "", &RefusedError{fmt.Sprintf("%s: it seems to be another name of the same scan. "+
+			"Use --analysis %q (over REST analysis) in every import; if it is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", found, known, b.Analysis)}
+	}
+	if p.creates() == results {
+		warning = fmt.Sprintf("%s: if it is another name of the same scan, use --analysis %q (over REST analysis) "+
+			"in every import", found, known)
 	}
 	return warning, nil
+}
+
+// otherName returns the analysis of which the series is most likely another name: it knows more than half of the
+// results, and the series has not run beside it. Of several, that with a decision, then that which knows most, then the
+// oldest: each import under a wrong name creates all findings again, without decisions. It returns a zero overlap if
+// there is none.
+func (p *plan) otherName(h history, s series, results int) (string, overlap) {
+	of := func(analysis string) series { return series{s.category, analysis} }
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(p.elsewhere)), func(name string) bool {
+		return p.elsewhere[name].n*2 <= results || h.runsBeside(s, of(name))
+	})
+	if len(names) == 0 {
+		return "", overlap{}
+	}
+	name := slices.MinFunc(names, func(a, b string) int {
+		one, other := p.elsewhere[a], p.elsewhere[b]
+		switch {
+		case one.decided && !other.decided:
+			return -1
+		case other.decided && !one.decided:
+			return 1
+		}
+		return cmp.Or(cmp.Compare(other.n, one.n), h.first(of(a)).Compare(h.first(of(b))))
+	})
+	return name, p.elsewhere[name]
 }
 
 // creates returns the number of results that are new in this analysis.

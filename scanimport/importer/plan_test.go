@@ -72,7 +72,7 @@ func TestGuardAnalysis(t *testing.T) {
 	for _, rule := range []string{"R1", "R2", "R3"} {
 		p.changes = append(p.changes, change{action: ActionCreate, spec: of(rule, "frontend")})
 	}
-	past := history{"s-1": at("beside", 1), "s-2": at("frontend", 2), "s-3": at("other", 3)}
+	past := history{"s-1": at("beside", 1), "s-2": at("frontend", 2), "s-3": at("other", 3), "s-4": at("another", 4)}
 	in := func(analysis string, status v1alpha1.UserStatus, rules ...string) (out []v1alpha1.Finding) {
 		for _, rule := range rules {
 			f := v1alpha1.Finding{Spec: of(rule, analysis)}
@@ -93,6 +93,8 @@ func TestGuardAnalysis(t *testing.T) {
 		{"both have them, the one beside first", append(in("beside", "", "R1", "R2"), in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3")...), true, true},
 		{"both have them, the other first", append(in("other", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), in("beside", "", "R1", "R2")...), true, true},
 		{"earlier wrong names have some, too", slices.Concat(in("another", "", "R1", "R2"), in("other", "", "R1", "R2", "R3"), in("third", "", "R1", "R2")), false, true},
+		{"an earlier wrong name has all, too", slices.Concat(in("another", "", "R1", "R2", "R3"), in("other", "", "R1", "R2", "R3")), false, true},
+		{"an earlier wrong name has more, but no decision", slices.Concat(in("another", "", "R1", "R2", "R3"), in("other", v1alpha1.UserStatusMuted, "R1", "R2")), true, true},
 		{"as many alike count as are new", in("other", v1alpha1.UserStatusMuted, "R1", "R1"), false, false},
 		{"the one beside has them", in("beside", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), false, false},
 	} {
