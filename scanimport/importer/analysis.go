@@ -100,10 +100,11 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 
 // guardAnalysis refuses a scan whose analysis is most likely a new name of a known one. Its findings would be
 // created a second time, without the triage of the first ones, and nothing would close the first ones any more. If the
-// user chose the analysis, or little is lost, it returns a warning instead if all results are new. Results that have no
-// finding do not count, because no analysis can know them.
-func guardAnalysis(b *Batch, h history, p *plan, results int) (warning string, err error) {
-	if known := alikeAnalysis(h, b.series()); known != "" && !b.ChosenAnalysis {
+// user chose the analysis or forces the import, or little is lost, it returns a warning instead if all results are new.
+// Results that have no finding do not count, because no analysis can know them.
+func guardAnalysis(b *Batch, h history, p *plan, results int, force bool) (warning string, err error) {
+	wanted := b.ChosenAnalysis || force
+	if known := alikeAnalysis(h, b.series()); known != "" && !wanted {
 		return "", &RefusedError{fmt.Sprintf("automationDetails.id names the analysis %q, which is new, and %q is known: it seems to change with each run, and then each scan would leave the findings of the last one open. "+
 			"Use --analysis %q (over REST analysis) in every import; if this is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", b.Analysis, known, known, b.Analysis)}
 	}
@@ -114,7 +115,7 @@ func guardAnalysis(b *Batch, h history, p *plan, results int) (warning string, e
 	}
 	found := fmt.Sprintf("%d of %d results are new in %s and are open findings in %s", of.n, results,
 		analysisName(b.Analysis), analysisName(known))
-	if !b.ChosenAnalysis && (of.decided || of.n >= guardFrom) {
+	if !wanted && (of.decided || of.n >= guardFrom) {
 		return "", &RefusedError{fmt.Sprintf("%s: it seems to be another name of the same scan. "+
 			"Use --analysis %q (over REST analysis) in every import; if it is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", found, known, b.Analysis)}
 	}

@@ -265,14 +265,11 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	if !complete {
 		j.summary.NotReported = j.plan.toClose
 	}
-	warning, err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results))
+	warning, err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results), im.options.Force)
 	if warning != "" {
 		j.summary.Warnings = append(j.summary.Warnings, warning)
 	}
-	switch {
-	case im.options.Force:
-		return nil
-	case err != nil || !complete:
+	if err != nil || !complete || im.options.Force {
 		return j.explain(err)
 	}
 	return j.explain(guardClosing(j.plan.open, j.plan.toClose, im.options.DryRun))

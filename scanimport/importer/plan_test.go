@@ -59,7 +59,7 @@ func TestGuardAnalysis(t *testing.T) {
 		"a failure": {"what failed was not imported", history{"s-1": at("backend", 1), "s-2": {series: series{v1alpha1.CategoryCode, "frontend"}, startedAt: time.Unix(2, 0)}}, true},
 	} {
 		p := &plan{elsewhere: map[string]overlap{"backend": {1, true}}}
-		_, err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, tc.past, p, 1)
+		_, err := guardAnalysis(&Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend"}, tc.past, p, 1, false)
 		if (err != nil) != tc.refused {
 			t.Errorf("%s: %v, want refused %t: %s", name, err, tc.refused, tc.reason)
 		}
@@ -85,7 +85,7 @@ func TestGuardAnalysis(t *testing.T) {
 		reason  string
 		others  []v1alpha1.Finding
 		refused bool
-		// warned if it is not refused, or chosen by the user.
+		// warned if it is not refused, or chosen by the user, or forced.
 		warned bool
 	}{
 		{"the decision is in the analysis beside", append(in("beside", v1alpha1.UserStatusMuted, "R1"), in("other", "", "R2", "R3")...), false, true},
@@ -101,17 +101,17 @@ func TestGuardAnalysis(t *testing.T) {
 		p.knownElsewhere("frontend", tc.others)
 		// Results without a finding are known in no analysis.
 		p.unseen, p.unreadable = make([]*sarif.Result, 4), make([]*sarif.Result, 1)
-		for _, chosen := range []bool{false, true} {
-			b := &Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend", ChosenAnalysis: chosen}
-			refused := tc.refused && !chosen
-			warning, err := guardAnalysis(b, past, &p, 8)
+		for _, given := range []struct{ chosen, force bool }{{}, {chosen: true}, {force: true}} {
+			b := &Batch{Category: v1alpha1.CategoryCode, Analysis: "frontend", ChosenAnalysis: given.chosen}
+			refused := tc.refused && !given.chosen && !given.force
+			warning, err := guardAnalysis(b, past, &p, 8, given.force)
 			if (err != nil) != refused || strings.Contains(warning, `--analysis "other"`) != (tc.warned && !refused) {
-				t.Errorf("%s, chosen %t: %v, %q; want refused %t, warned %t", tc.reason, chosen, err, warning, refused, tc.warned)
+				t.Errorf("%s, %+v: %v, %q; want refused %t, warned %t", tc.reason, given, err, warning, refused, tc.warned)
 			}
 		}
 	}
 	p.elsewhere = map[string]overlap{"other": {3, true}}
-	warning, _ := guardAnalysis(&Batch{Analysis: "frontend", ChosenAnalysis: true}, past, &p, 9)
+	warning, _ := guardAnalysis(&Batch{Analysis: "frontend", ChosenAnalysis: true}, past, &p, 9, false)
 	harness.Same(t, "the warning if one result is a finding of this analysis", "", warning)
 }
 

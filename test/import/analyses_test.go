@@ -177,6 +177,9 @@ func TestARenamedAnalysisIsRefusedWhereSomebodyHasDecided(t *testing.T) {
 	}
 	forced := p.importsAll(importer.Options{Force: true}, collect(t, importer.Choices{}, renamed))
 	p.did("with force", forced[0], counts{Created: 3})
+	if warnings := fmt.Sprint(forced[0].Warnings); !strings.Contains(warnings, `--analysis "shop"`) {
+		t.Errorf("with force: warnings %s, want one that names the known one", warnings)
+	}
 	p.did("once it is known", p.imports(renamed, ""), counts{Unchanged: 3})
 }
 
