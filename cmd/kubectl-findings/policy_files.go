@@ -70,6 +70,9 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 		case is && kind.Group == policyKind.Group && len(similar(kind.Kind, policyKinds)) > 0:
 			errs = append(errs, fmt.Errorf("%s: %s has the apiVersion %s and the kind %s: did you mean %s and %s?",
 				info.Source, object.GetName(), object.GetAPIVersion(), kind.Kind, policyKind.GroupVersion(), policyKind.Kind))
+		case is && kind.Group == "" && kind.Kind == policyKind.Kind:
+			errs = append(errs, fmt.Errorf("%s: policy %s has the apiVersion %q: did you mean %s?",
+				info.Source, object.GetName(), object.GetAPIVersion(), policyKind.GroupVersion()))
 		default:
 			passed++ // A folder in Git may hold other kinds too, even some that are newer than this plugin.
 		}
@@ -86,8 +89,8 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 	return policies, checkNamedOnce(policies)
 }
 
-// withoutContents shortens the errors of objects without kind or apiVersion, which quote the whole file. They are
-// recognized by their text, because the library that reads the files does not wrap them.
+// withoutContents shortens the errors of objects without a kind or with a malformed apiVersion, which quote the whole
+// file. They are recognized by their text, because the library that reads the files does not wrap them.
 func withoutContents(err error) error {
 	errs := []error{err}
 	if several, are := errors.AsType[utilerrors.Aggregate](err); are {
