@@ -671,7 +671,8 @@ func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
 	p.clicks(undoes) // an older one about the same finding
 	p.evaluates("release()", nil)
 	p.reads("#messages", "Nothing was undone: Finding number 0. You have decided about it again since: undo that first.")
-	p.presses("u")
+	p.reads(undoes, "Undo the later one")
+	p.clicks(undoes)
 	p.reads("#finding-f-0000 .state", "open")
 	p.presses("u")
 	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
@@ -686,8 +687,14 @@ func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
 	p.clicks("#messages .wrong:nth-last-child(2) button")
 	p.reads("#messages", "Undone: Finding number 0.")
 	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
+	p.answersOnce(`new Response("{}", { status: 429 })`)
+	p.presses("u")
+	p.reads("#messages .wrong:last-child button", "Undo again")
+	p.presses("u")
+	p.reads("#messages", "Undone: Finding number 1.")
+	p.sees("!document.querySelector('#messages').innerText.includes('Undo again')")
 	p.answersOnce(`send(at, request).then((answer) => answer.json()).then(({ undo, ...rest }) => Response.json(rest))`)
-	p.presses("c", "u") // as if it had been in doubt
+	p.presses("o", "u") // as if it had been in doubt
 	p.reads("#messages", "Nothing was undone: Finding number 1. The same decision stood before.")
 }
 

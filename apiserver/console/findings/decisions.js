@@ -6,8 +6,9 @@ import { addressOf, freshRow, replaceRow, rowIn, rowOf, titleOf } from "./rows.j
 /** @typedef {{user_status: string, reason?: string, expires_at?: string, comments: string}} Change */
 
 /** A decision made on this page. Its answer says how to undo it: the change, and the state that it was based on; or why it
- * cannot be undone.
- * @typedef {{id: string, title: string, change?: Change, seen?: string, why?: string, undone?: boolean}} Decision */
+ * cannot be undone. `shown` is the message about a failed undo.
+ * @typedef {{id: string, title: string, change?: Change, seen?: string, why?: string, undone?: boolean,
+ * shown?: HTMLElement}} Decision */
 
 /** @type {Decision[]} The decisions, the last one last. `undone` is set as soon as one is to be undone. */
 const decisions = [];
@@ -101,16 +102,19 @@ export function undo(decision = decisions.findLast((one) => !one.undone)) {
     return;
   }
   decision.undone = true;
+  decision.shown?.remove();
   enqueue(async () => {
     const { id, title, change, seen = "", why } = decision;
     if (!change) {
       message(`Nothing was undone: ${title}. ${why}`);
       return;
     }
-    const later = decisions.slice(decisions.indexOf(decision) + 1);
-    if (later.some((d) => d.id === id && d.change && !d.undone)) {
+    const since = decisions.slice(decisions.indexOf(decision) + 1);
+    const later = since.findLast((d) => d.id === id && d.change && !d.undone);
+    if (later) {
       decision.undone = false;
-      message(`Nothing was undone: ${title}. You have decided about it again since: undo that first.`);
+      message(`Nothing was undone: ${title}. You have decided about it again since: undo that first.`,
+        { action: "Undo the later one", run: () => undo(later) });
       return;
     }
     const form = new URLSearchParams({ user_status: change.user_status, comments: change.comments, seen, exactly: "" });
@@ -122,7 +126,7 @@ export function undo(decision = decisions.findLast((one) => !one.undone)) {
     } catch (error) {
       // It cannot be undone: others have decided since, the finding is gone, or the old decision is no longer allowed.
       decision.undone = error instanceof Refusal && [400, 404, 409].includes(error.status);
-      reportAbout(title, error, decision.undone ? undefined : { action: "Undo again", run: () => undo(decision) });
+      decision.shown = reportAbout(title, error, decision.undone ? undefined : { action: "Undo again", run: () => undo(decision) });
     }
   });
 }
