@@ -58,7 +58,7 @@ func (s *Service) start(j *job, release func()) bool {
 	end := s.metrics.begin()
 	s.jobs.Go(func() {
 		defer close(j.done)
-		defer release() // first: whoever has the answer may send the next upload
+		defer release() // before done: a client that was answered with the outcome may send the next upload
 		defer end(j)
 		j.err = safely.Func(func() error { return s.run(j) })()
 		if stack := safely.Stack(j.err); stack != "" {

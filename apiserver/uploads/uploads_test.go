@@ -67,7 +67,7 @@ func TestAnImportThatFailsAfterItWasRecordedIsAnsweredWithItsError(t *testing.T)
 	})
 }
 
-// One who sends upload after upload needs one slot.
+// A client that waits for the outcome of each upload needs one slot.
 func TestAnUploadsSlotIsFreeOnceItIsAnswered(t *testing.T) {
 	options := Options{Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler), Config: &rest.Config{}}
 	s, err := New(options)
@@ -82,7 +82,6 @@ func TestAnUploadsSlotIsFreeOnceItIsAnswered(t *testing.T) {
 			free = true
 		}
 	}))
-	<-j.done
 	s.jobs.Wait()
 	harness.Same(t, "the slot was free before the answer", true, free)
 }
