@@ -76,8 +76,10 @@ func TestAPolicyWithoutADecisionIsRefusedAndAsksForIt(t *testing.T) {
 // Without its bound, the policy that is put into Git decides about more than was asked.
 func TestAPolicyWithABoundThatIsNoneIsNotShownAsYAML(t *testing.T) {
 	for _, c := range []struct{ field, value, wrong string }{
-		{"max_findings", "50", ""}, {"until", "2099-05-04", ""},
-		{"max_findings", "1e2", "Matches at most&#34; must be a whole number from 1 to 100000"}, {"max_findings", "0", "Matches at most&#34; must be a whole number from 1 to 100000"},
+		{"max_findings", "50", ""},
+		{"until", "2099-05-04", ""},
+		{"max_findings", "1e2", "Matches at most&#34; must be a whole number from 1 to 100000"},
+		{"max_findings", "0", "Matches at most&#34; must be a whole number from 1 to 100000"},
 		{"until", "4 May", "The end must be a date"},
 	} {
 		form := url.Values{"match": {"true"}, "user_status": {"active"}, "do": {"yaml"}, c.field: {c.value}}
