@@ -141,8 +141,8 @@ func (d Decision) InForce() Decision {
 	return d
 }
 
-// Offered returns the initial values of a form: the decision in force, or no choice if there is none.
-func (d Decision) Offered() Decision {
+// Initial returns the initial values of a form: the decision in force, or no choice if there is none.
+func (d Decision) Initial() Decision {
 	if d = d.InForce(); d.UserStatus == Open {
 		d.UserStatus = ""
 	}
@@ -206,7 +206,7 @@ type field struct{ name, value string }
 
 // formFields returns the fields of a form that is filled with the decision.
 func (d Decision) formFields() []field {
-	d = d.Offered()
+	d = d.Initial()
 	return []field{
 		{"user_status", d.UserStatus}, {"reason", ptr.Deref(d.Reason, "")}, {"until", d.Until()}, {"comments", d.Comments},
 	}
@@ -221,7 +221,7 @@ func identify(value string) string { return digest(page.Lines(value)) }
 // is no decision any more, the status is open: a form without a status would show the first choice, which mutes.
 func Typed(form url.Values, now Decision) Decision {
 	typed := func(name string) bool { return form.Get(filledPrefix+name) != identify(form.Get(name)) }
-	d, chosen := now.Offered(), typed("user_status")
+	d, chosen := now.Initial(), typed("user_status")
 	switch {
 	case chosen:
 		d.UserStatus = form.Get("user_status")

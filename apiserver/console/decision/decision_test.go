@@ -148,8 +148,8 @@ func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
 	}{
 		{Typed(url.Values{"user_status": {Open}}, Decision{}), Open},
 		{Typed(url.Values{"user_status": {"active"}}, Decision{}), "active"},
-		{Decision{UserStatus: Open}.Offered(), ""},
-		{Decision{UserStatus: "muted"}.Offered(), "muted"},
+		{Decision{UserStatus: Open}.Initial(), ""},
+		{Decision{UserStatus: "muted"}.Initial(), "muted"},
 	} {
 		var form strings.Builder
 		harness.Must(t, Fields("x-", c.filled, false).Render(t.Context(), &form))

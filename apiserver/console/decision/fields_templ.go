@@ -90,7 +90,7 @@ func Basis(now Standing) templ.Component {
 	})
 }
 
-// Fields are the fields of a decision's form, filled with the offered or typed values. If the organization requires a
+// Fields are the fields of a decision's form, filled with the initial or typed values. If the organization requires a
 // reason to mute, a module checks that before the form is sent.
 func Fields(prefix string, filled Decision, needsReason bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -50,7 +50,7 @@ func (s shown) filled() decision.Decision {
 	if s.Sent != nil {
 		return decision.Typed(s.Sent, s.now().Decision)
 	}
-	return s.now().Offered()
+	return s.now().Initial()
 }
 
 // because returns the reason of a decision, or "".

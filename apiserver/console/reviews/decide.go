@@ -58,7 +58,7 @@ func (s shown) filled(i client.ReviewIssueFull) decision.Decision {
 	if s.Conflicted == i.Id {
 		return decision.Typed(s.Sent, now(i).Decision)
 	}
-	return now(i).Offered()
+	return now(i).Initial()
 }
 
 // now returns the current decision about the issue, and the facts.
