@@ -2,6 +2,8 @@ package importer
 
 import (
 	"context"
+	"net/http"
+	"path"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -49,4 +52,22 @@ func TestARepositoryThatIsGoneAgainIsNamedAsItWasGiven(t *testing.T) {
 	p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
 	err := p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil)
 	harness.ErrorContains(t, "the refusal", err, `there is no repository with spec.fullName "acme/shop" in namespace`)
+}
+
+func TestAReviewNamesAKnownRepositoryAsItWasGiven(t *testing.T) {
+	repository := builder.Repository("acme-shop-x7k2").Build()
+	repository.Spec.FullName = "acme/shop"
+	project := builder.Project("payments").Repository("acme-payments-q3zt").Build()
+	c := answering(t, func(r *http.Request) (code int, object any) {
+		switch path.Base(r.URL.Path) {
+		case "repositories":
+			return http.StatusOK, v1alpha1.RepositoryList{Items: []v1alpha1.Repository{*repository}}
+		case repository.Name:
+			return http.StatusOK, repository
+		}
+		return http.StatusOK, project
+	})
+	place := Place{Namespace: "org-acme", Repository: "acme/shop", Project: project.Name, OfPullRequest: true}
+	_, err := Provision(t.Context(), c, place, nil)
+	harness.ErrorContains(t, "the refusal", err, "belongs to repository acme-payments-q3zt, not to acme/shop: give")
 }

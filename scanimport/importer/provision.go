@@ -111,10 +111,12 @@ func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*
 	if err := p.repository(ctx, batches); err != nil {
 		return p.found, err
 	}
-	if place.OfPullRequest {
+	switch {
+	case place.OfPullRequest && len(p.found.Provisioned) > 0: // its project was checked before
 		return p.found, nil
-	}
-	if len(p.found.Provisioned) == 0 {
+	case place.OfPullRequest:
+		return p.found, p.projectOfReview(ctx, p.found.Repository.Name)
+	case len(p.found.Provisioned) == 0:
 		if err := place.Check(p.found.Repository); err != nil {
 			return p.found, err
 		}
@@ -262,10 +264,8 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		repository.Spec.LastCommit.Link = CommitPage(&repository.Spec, facts.Commit)
 	}
 	switch {
-	case p.place.OfPullRequest && p.place.Project == "":
 	case p.place.OfPullRequest:
-		err := requireProjectOfReview(ctx, p.client, p.key(p.place.Project), name, p.place.Repository)
-		if err != nil {
+		if err := p.projectOfReview(ctx, name); err != nil {
 			return err
 		}
 	case !p.place.DryRun: // else the projects are tried next
@@ -287,6 +287,14 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	p.found.Repository = repository
 	p.found.Provisioned = append(p.found.Provisioned, Provisioned{"Repository", name, facts.FullName, facts.Branch})
 	return nil
+}
+
+// projectOfReview checks that the project that a review names, if any, exists and belongs to the repository.
+func (p *provisioner) projectOfReview(ctx context.Context, repository string) error {
+	if p.place.Project == "" {
+		return nil
+	}
+	return requireProjectOfReview(ctx, p.client, p.key(p.place.Project), repository, p.place.Repository)
 }
 
 // getDescribed gets the repository by its name. If the import derived that name from a full name, it refuses a
