@@ -176,8 +176,8 @@ func (s *Service) begin(request *Request) (*job, error) {
 	return j, nil
 }
 
-// await waits for the end of an import or, after ten seconds, for its Scans. If they show a failure, the import is about
-// to end, and only then is its error known.
+// await waits for the end of an import or, after ten seconds, for its Scans. If they show a failure, the import is
+// about to end, and only then is its error known.
 func (s *Service) await(ctx context.Context, j *job) (*openapi.Upload, error) {
 	patience := time.After(answerAfter)
 	var recorded <-chan struct{} // nil before that

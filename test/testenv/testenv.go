@@ -260,8 +260,8 @@ func (e *Environment) Kubectl(t testing.TB, namespace string, arguments ...strin
 	return output
 }
 
-// TryKubectl runs kubectl with the kubeconfig, and returns its output also with an error. The variable allows --applyset,
-// an alpha feature that the tests of GitOps use.
+// TryKubectl runs kubectl with the kubeconfig, and returns its output also with an error. The variable allows
+// --applyset, an alpha feature that the tests of GitOps use.
 func TryKubectl(t testing.TB, kubeconfig string, arguments ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), Binary(t, "kubectl"),
