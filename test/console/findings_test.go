@@ -437,6 +437,20 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	slow.reads("#panel", "Muted by apikey/bob")
 	slow.sees("document.querySelector('#this-status').value === 'active' && " +
 		"document.querySelector('#this-reason').value + document.querySelector('#this-until').value === ''")
+	beside.goes("/console/findings")
+	beside.presses("j", "m")
+	const one = "document.querySelector('#decision').open && " +
+		"document.querySelector('#one-reason').value + document.querySelector('#one-until').value === "
+	beside.sees(one + "'duplicate2099-05-04'") // those of the mute in force
+	o.decides(bob, "f-0000", `{"user_status":"open"}`)
+	slow.goes("/console/findings")
+	slow.presses("j", "m")
+	slow.sees(one + "''")
+	o.decides(bob, "f-0000", `{"user_status":"muted","reason":"duplicate","expires_at":"2099-05-04T23:59:59Z"}`)
+	slow.presses(kb.Enter)
+	slow.reads("#messages", "apikey/bob was faster")
+	slow.presses("m")
+	slow.sees(one + "''") // as sent
 }
 
 func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
