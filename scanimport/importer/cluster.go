@@ -93,7 +93,8 @@ func RequireProjectOfReview(ctx context.Context, c client.Client, key client.Obj
 	return requireProjectOfReview(ctx, c, key, repository, repository)
 }
 
-func requireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey, repository, given string) error {
+func requireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey,
+	repository, given string) error {
 	project := &v1alpha1.Project{}
 	found, err := find(ctx, c, "project", key, project)
 	switch {

@@ -118,11 +118,12 @@ func repeatKilled(t *testing.T, r *run, rest *restClient, killed v1alpha1.Scan) 
 // and the commit is recorded.
 func checkKilledUpload(t *testing.T, r *run, rest *restClient) {
 	counts := repeatKilled(t, r, rest, killUpload(t, r, rest)).Scans[0].Counts
-	if counts["created"]+counts["updated"]+counts["unchanged"] != killedResults || counts["closed"] != 0 {
+	switch {
+	case counts["created"]+counts["updated"]+counts["unchanged"] != killedResults || counts["closed"] != 0:
 		t.Errorf("after the second upload the counts are %v", counts)
-	} else if counts["created"] == 0 {
+	case counts["created"] == 0:
 		t.Error("the kill came after all issues were written")
-	} else {
+	default:
 		t.Logf("of %d issues the killed upload had written %d", killedResults, killedResults-counts["created"])
 	}
 	reviews, issues := &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
