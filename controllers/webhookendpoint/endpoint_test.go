@@ -178,16 +178,15 @@ func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		return result
 	}
-	harness.Eventually(t, func(g Gomega) { // once the cache has it
-		g.Expect(reconciled(g).RequeueAfter).To(Equal(removal.RefusedRetry))
-	})
+	waits := func(g Gomega) { g.Expect(reconciled(g).RequeueAfter).To(Equal(removal.RefusedRetry)) }
+	harness.Eventually(t, waits) // once the cache has it
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	NewWithT(t).Expect(endpoint.Status.PingedAt).To(BeNil())
 
 	// A policy or webhook of the cluster chooses the code.
 	admitted := r.Client
 	r.Client = uncreating[*v1alpha1.WebhookDelivery]{admitted, func() error { return apierrors.NewBadRequest("denied") }}
-	NewWithT(t).Expect(reconciled(NewWithT(t)).RequeueAfter).To(Equal(removal.RefusedRetry))
+	harness.Eventually(t, waits) // once the cache has its status
 	r.Client = admitted
 
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), quota)).To(Succeed())

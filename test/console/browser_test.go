@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -108,8 +109,15 @@ func (p *person) do(steps ...chromedp.Action[chromedp.Void]) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.window, patience)
 	defer cancel()
-	if err := chromedp.Do(ctx, steps...); err != nil {
-		p.Fatalf("%v; the page shows:\n%s", err, p.shown())
+	for _, step := range steps {
+		err := chromedp.Do(ctx, step)
+		// Chromedp takes nodes of the page that was left until Chromium tells it of the new one. Nothing was done then.
+		for err != nil && ctx.Err() == nil && strings.Contains(err.Error(), "No node with given id found") {
+			err = chromedp.Do(ctx, step)
+		}
+		if err != nil {
+			p.Fatalf("%v; the page shows:\n%s", err, p.shown())
+		}
 	}
 }
 
