@@ -431,6 +431,9 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	o.decides(bob, "f-0000", `{"user_status":"open"}`)
 	slow.clicks("#panel .news-of")
 	slow.sees(withdrawn + "'Not sent.'")
+	o.decides(bob, "f-0000", `{"user_status":"muted"}`)
+	slow.clicks("#panel .news-of")
+	slow.sees(strings.Replace(withdrawn, "open", "muted", 1) + "'Not sent.'") // nobody has chosen to withdraw
 	slow.do(chromedp.SetValue("#this-status", "active"))
 	o.decides(bob, "f-0000", `{"user_status":"muted","reason":"duplicate","expires_at":"2099-05-04T23:59:59Z"}`)
 	slow.clicks("#panel .news-of")
@@ -451,6 +454,15 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	slow.reads("#messages", "apikey/bob was faster")
 	slow.presses("m")
 	slow.sees(one + "''") // as sent
+	o.decides(bob, "f-0000", `{"user_status":"open"}`)
+	p.goes("/console/scans")
+	p.goes("/console/findings#f-0000")
+	p.clicks("#panel .decide summary")
+	p.do(chromedp.SetValue("#this-reason", "duplicate"))
+	o.decides(bob, "f-0000", `{"user_status":"active","expires_at":"2099-05-04T23:59:59Z"}`)
+	p.clicks("#panel .news-of")
+	p.reads("#panel", "Confirmed by apikey/bob")
+	p.sees("['status', 'reason', 'until'].map((name) => document.querySelector('#this-' + name).value).join() === 'muted,duplicate,'")
 }
 
 func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {

@@ -222,6 +222,9 @@ func identify(value string) string { return digest(page.Lines(value)) }
 func Typed(form url.Values, now Decision) Decision {
 	typed := func(name string) bool { return form.Get(filledPrefix+name) != identify(form.Get(name)) }
 	d, chosen := now.Initial(), typed("user_status")
+	if form.Get("user_status") == Open && form.Get(filledPrefix+"user_status") == identify("") {
+		chosen = false // nobody withdraws what was not decided
+	}
 	switch {
 	case chosen:
 		d.UserStatus = form.Get("user_status")

@@ -191,6 +191,8 @@ func TestAFormThatWasRefusedRestoresOnlyWhatWasTyped(t *testing.T) {
 			Decision{UserStatus: Open}},
 		{"a status, withdrawn meanwhile", before, Decision{UserStatus: Open}, Decision{"active", nil, &end, before.Comments},
 			Decision{UserStatus: "active", ExpiresAt: &end}},
+		{"a comment, withdrawn and decided again meanwhile", Decision{UserStatus: Open}, now,
+			Decision{UserStatus: Open, Comments: "Ada's."}, Decision{"active", now.Reason, now.ExpiresAt, "Ada's."}},
 		{"a choice on no decision, and there is still none", Decision{UserStatus: Open},
 			Decision{UserStatus: Open, Comments: "a"}, Decision{UserStatus: "muted"}, Decision{UserStatus: "muted", Comments: "a"}},
 	} {

@@ -1,5 +1,5 @@
 // The finding beside the list.
-import { ask, askFragment, button, edits, fill, fragment, isUndecided, report } from "../ui/ui.js";
+import { ask, askFragment, button, edits, fill, fillAsUnchanged, fragment, isUndecided, report } from "../ui/ui.js";
 import { addressOf, rowOf, makeCurrent, currentRow, titleOf } from "./rows.js";
 
 export const panel = /** @type {HTMLElement} */ (document.querySelector("#panel"));
@@ -95,7 +95,8 @@ export async function openAgain(id, typed) {
 function unfold(typed, decided) {
   const fresh = form();
   if (!fresh) return null;
-  if (decided && isUndecided(fresh)) fill(fresh, new URLSearchParams({ user_status: "open" }));
+  // As unchanged: nobody chose it, and the next reload must not keep it.
+  if (decided && isUndecided(fresh)) fillAsUnchanged(fresh, new URLSearchParams({ user_status: "open" }));
   fill(fresh, typed);
   fresh.closest("details")?.setAttribute("open", "");
   return fresh;

@@ -184,7 +184,8 @@ export function submitted(form) {
 }
 
 /** The fields of a form that were changed since the page was made, or since `fillAsUnchanged`. With another status, the
- * reason and the end are as in the form, also if they are empty.
+ * reason and the end are as in the form, also if they are empty. Whoever enters a reason or an end where nothing was
+ * decided has chosen the status that the form shows.
  * @param {HTMLFormElement} form */
 export function edits(form) {
   const fields = new URLSearchParams();
@@ -196,7 +197,8 @@ export function edits(form) {
       if (field.value !== field.defaultValue) fields.set(field.name, field.value);
     }
   }
-  if (fields.has("user_status")) addChoice(fields, form);
+  const entered = fields.has("reason") || fields.has("until");
+  if (fields.has("user_status") || (entered && isUndecided(form))) addChoice(fields, form);
   return fields;
 }
 
