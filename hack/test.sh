@@ -24,7 +24,8 @@ alone+='|AllocationsOfARequest)'
 # The packages that take longest, the longest first: go starts packages in the given order, and one that starts last runs
 # alone in the end.
 longest=(./test/import ./test/api ./test/kinds ./controllers/finding ./controllers/triagepolicy ./controllers/scan
-  ./controllers/webhookdelivery ./cmd/findings-operator ./controllers/apikey ./controllers/triageoperation
+  ./controllers/webhookdelivery ./controllers/organization ./controllers/apikey ./cmd/findings-operator
+  ./controllers/triageoperation ./controllers/retention
   ./test/attack ./test/conformance ./test/console ./test/etcdcost ./test/e2e ./test/plugin ./test/chart ./test/privilege)
 # Without -race. uncached is for programs, scripts and files of other modules, whose changes Go's cache of results does
 # not see. In bash 3.2, which macOS has, an empty array is an unbound variable.
