@@ -1,11 +1,8 @@
 package controllertest
 
 import (
-	"flag"
 	"sync"
 	"testing"
-
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -14,10 +11,10 @@ import (
 // atATime is how many tests use shared controllers at a time: they mostly wait for what the controllers delay.
 const atATime = 8
 
-// Main is testenv.Main for a package whose tests share controllers. By default, go test runs no more tests at a time
-// than there are processors; those that wait for their turn count.
+// Main is testenv.Main for a package whose tests share controllers. They limit themselves: for go test, those that wait
+// for their turn run, too.
 func Main(m *testing.M, env **testenv.Environment) {
-	utilruntime.Must(flag.Set("test.parallel", "1000"))
+	harness.AtATime(1000)
 	testenv.Main(m, env)
 }
 
