@@ -10,15 +10,24 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// listed returns the finding with that id from a list.
+// listed returns the record with that id from a list.
 func (c *caller) listed(path, id string) record {
+	c.t.Helper()
+	item := c.find(path, id)
+	if item == nil {
+		c.t.Fatalf("%s does not list %s", path, id)
+	}
+	return item
+}
+
+// find is listed for what may not be listed yet, by each replica; it returns nil then.
+func (c *caller) find(path, id string) record {
 	c.t.Helper()
 	for _, item := range c.walk(path) {
 		if item.text("id") == id {
 			return item
 		}
 	}
-	c.t.Fatalf("%s does not list %s", path, id)
 	return nil
 }
 

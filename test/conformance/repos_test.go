@@ -100,7 +100,8 @@ func TestRepos_CountsLeaveOutClosedFindings(t *testing.T) {
 		builder.Finding("f-4").In(o.namespace).Tool("x", v1alpha1.CategoryCode).Build(),
 	)
 	harness.Eventually(t, func(g Gomega) {
-		got := o.listed("/v2/repos", "repo")
+		got := o.find("/v2/repos", "repo")
+		g.Expect(got).NotTo(BeNil())
 		g.Expect(got["package_findings"]).To(BeEquivalentTo(1))
 		g.Expect(got["secret_findings"]).To(BeEquivalentTo(1))
 		g.Expect(got.list("projects")).To(ConsistOf(HaveKeyWithValue("findings_count", 3.0)))

@@ -147,12 +147,12 @@ func (o *organization) settledRest() {
 		full := o.get(projectPath("full", "full")).object()
 		g.Expect(full["findings_count"]).To(BeEquivalentTo(4))
 		g.Expect(full["last_scan_status"]).To(Equal("completed"))
-		g.Expect(o.listed("/v1/reviews", "rv-open")["open_issue_count"]).To(BeEquivalentTo(3))
-		g.Expect(o.listed("/v1/reviews", "rv-open")["closed_issue_count"]).To(BeEquivalentTo(1))
-		g.Expect(o.listed("/v1/reviews", "rv-merged")["open_issue_count"]).To(BeEquivalentTo(1))
-		g.Expect(o.listed("/v2/repos", "full")["secret_findings"]).To(BeEquivalentTo(2))
-		g.Expect(o.listed("/v2/repos", "full")["last_scanned_at"]).NotTo(BeNil())
-		g.Expect(o.listed("/v2/webhook-deliveries", "whd-failed")["status"]).To(Equal("failed"))
+		g.Expect(o.find("/v1/reviews", "rv-open")["open_issue_count"]).To(BeEquivalentTo(3))
+		g.Expect(o.find("/v1/reviews", "rv-open")["closed_issue_count"]).To(BeEquivalentTo(1))
+		g.Expect(o.find("/v1/reviews", "rv-merged")["open_issue_count"]).To(BeEquivalentTo(1))
+		g.Expect(o.find("/v2/repos", "full")["secret_findings"]).To(BeEquivalentTo(2))
+		g.Expect(o.find("/v2/repos", "full")["last_scanned_at"]).NotTo(BeNil())
+		g.Expect(o.find("/v2/webhook-deliveries", "whd-failed")["status"]).To(Equal("failed"))
 	})
 }
 
