@@ -68,9 +68,30 @@ func tags(n int) string {
 func TestWhatUnfoldsTooFarIsRefused(t *testing.T) {
 	limits := DefaultLimits
 	limits.Bytes = 4 << 20
-	document := file(`"results":[` + strings.TrimSuffix(strings.Repeat(`{"ruleId":"R","message":{"text":"{0}{0}{0}{0}{0}{0}{0}{0}","arguments":["`+strings.Repeat("a", 4000)+`"]}},`, 500), ",") + `]`)
-	_, err := Parse(strings.NewReader(document), Options{Limits: limits})
-	harness.ErrorContains(t, "messages that unfold", err, "unfold")
+	many := func(entry string, n int) string { return strings.TrimSuffix(strings.Repeat(entry+",", n), ",") }
+	// Eight bases that name one another, and many locations on the first: little is left of each path.
+	var bases strings.Builder
+	for i := range 8 {
+		fmt.Fprintf(&bases, `,"%d":{"uri":"%s","uriBaseId":"%d"}`, i, strings.Repeat("a/../", 500)+strings.Repeat("a/", 1000), i+1)
+	}
+	onBases := `"originalUriBaseIds":{` + bases.String()[1:] + `},`
+	results := func(location string) string {
+		var out strings.Builder
+		for i := range 2_000 {
+			out.WriteString(`{"ruleId":"R","locations":[{"physicalLocation":{"artifactLocation":{` + fmt.Sprintf(location, i) + `}}}]},`)
+		}
+		return `"results":[` + strings.TrimSuffix(out.String(), ",") + `]`
+	}
+	for name, document := range map[string]string{
+		"messages":                   `"results":[` + many(`{"ruleId":"R","message":{"text":"{0}{0}{0}{0}{0}{0}{0}{0}","arguments":["`+strings.Repeat("a", 4000)+`"]}}`, 500) + `]`,
+		"the paths of results":       onBases + results(`"uri":"a/../%d","uriBaseId":"0"`),
+		"the paths of scanned files": onBases + `"results":[],"artifacts":[` + many(`{"location":{"uri":"a","uriBaseId":"0"},"roles":["analysisTarget"]}`, 2_000) + `]`,
+		"paths of which nothing is left": `"artifacts":[{"location":{"uri":"` + strings.Repeat("a/../", 800) + `"}}],` +
+			results(`"index":0,"uriBaseId":"%d"`),
+	} {
+		_, err := Parse(strings.NewReader(file(document)), Options{Limits: limits})
+		harness.ErrorContains(t, name, err, "unfold")
+	}
 }
 
 func TestALargeResultIsCounted(t *testing.T) {

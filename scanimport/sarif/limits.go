@@ -54,7 +54,8 @@ const (
 	mostLevels = 16
 )
 
-// budget is how much text may be generated beyond the file's own; a file that needs more is refused.
+// budget is how much text may be generated from the file's own; a file that needs more is refused. It bounds the time
+// too: whatever is generated from a file anew for each reference to it is spent, even if little of it remains.
 type budget struct{ left int64 }
 
 // spend takes n bytes and reports whether the budget allows them.

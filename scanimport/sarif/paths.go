@@ -19,9 +19,11 @@ type pathBook struct {
 	bases     map[string]wireArtifactLocation
 	// roots are absolute folders on the machine that scanned, ending in "/", the most trusted first.
 	roots []string
+	// folders caches the folders of bases.
+	folders map[text]baseFolder
 	// known caches the paths of earlier locations: most occur many times.
 	known map[place]string
-	// expanded bounds the total expanded size of all paths.
+	// expanded bounds the total size of all paths, before roots are removed from them.
 	expanded *budget
 }
 
@@ -38,7 +40,8 @@ const mostKnown = 100_000
 var rootNames = []string{"SRCROOT", "ROOTPATH", "PROJECTROOT", "REPOROOT", "REPO_ROOT", "SOURCEROOT", "ROOT"}
 
 func newPathBook(run *wireRun, sourceRoot string, expanded *budget) *pathBook {
-	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs, known: map[place]string{}, expanded: expanded}
+	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs, folders: map[text]baseFolder{},
+		known: map[place]string{}, expanded: expanded}
 	if sourceRoot != "" {
 		book.addRoot(sourceRoot)
 	}
@@ -63,12 +66,18 @@ func IsRoot(uri string) bool {
 	return kind == absolutePath
 }
 
+// mostRoots bounds the folders that each path is compared with.
+const mostRoots = 32
+
 func (b *pathBook) addRoot(uri string) {
 	folder, kind := decode(shorten(uri, mostURI))
 	if kind != absolutePath || folder == "/" {
 		return
 	}
-	b.roots = append(b.roots, strings.TrimSuffix(folder, "/")+"/")
+	root := strings.TrimSuffix(folder, "/") + "/"
+	if len(b.roots) < mostRoots && !slices.Contains(b.roots, root) {
+		b.roots = append(b.roots, root)
+	}
 }
 
 // path returns the normalised path of a location, or "".
@@ -78,7 +87,6 @@ func (b *pathBook) path(location wireArtifactLocation) string {
 		return path
 	}
 	path := b.find(location)
-	b.expanded.spend(len(path))
 	if len(b.known) < mostKnown {
 		b.known[key] = path
 	}
@@ -115,11 +123,17 @@ func (f *folders) add(file string) {
 func (n *normaliser) scanned() []string {
 	scanned := folders{names: map[string]bool{}}
 	for i := range n.paths.artifacts {
+		if !n.expanded.spend(0) {
+			return nil // the caller refuses the file
+		}
 		if n.paths.artifacts[i].Target {
-			scanned.add(n.paths.resolve(n.paths.artifacts[i].Location, 0))
+			scanned.add(n.paths.resolve(n.paths.artifacts[i].Location))
 		}
 	}
 	for _, wire := range n.wire.results {
+		if !n.expanded.spend(0) {
+			return nil
+		}
 		if reason := notAFinding(wire); reason == SkipPass || reason == SkipAbsentInBaseline {
 			for _, l := range wire.Locations[:min(1, len(wire.Locations))] {
 				scanned.add(n.paths.path(l.PhysicalLocation.ArtifactLocation))
@@ -137,38 +151,71 @@ func (b *pathBook) find(location wireArtifactLocation) string {
 		}
 		location = b.artifacts[index].Location
 	}
-	return b.resolve(location, 0)
+	return b.resolve(location)
 }
 
 // mostBases bounds a chain of uriBaseIds, which a file can make endless.
 const mostBases = 8
 
-func (b *pathBook) resolve(location wireArtifactLocation, depth int) string {
-	decoded, kind := decode(shorten(string(location.URI), mostURI))
+// baseFolder is the folder that a base of originalUriBaseIds stands for.
+type baseFolder struct {
+	// absolute is the folder on the machine that scanned; "" if the chain of bases does not begin with one.
+	absolute string
+	// relative is the folder without the absolute base that the chain begins with, as a clean path from "/".
+	relative string
+}
+
+// base returns the folder of a base. It is worked out once: a file can refer a million times to one that is costly.
+func (b *pathBook) base(id text) baseFolder {
+	folder, known := b.folders[id]
+	next, there := b.bases[string(id)]
+	if known || !there {
+		return folder
+	}
+	for range mostBases {
+		uri := shorten(string(next.URI), mostURI)
+		b.expanded.spend(len(uri) + len(folder.relative))
+		decoded, kind := decode(uri)
+		if kind == absolutePath {
+			folder.absolute = path.Join(decoded, folder.relative)
+		}
+		if kind != relativePath || uri == "" {
+			break
+		}
+		folder.relative = shorten(path.Join(decoded, folder.relative), mostURI)
+		next = b.bases[string(next.URIBaseID)]
+	}
+	folder.relative = path.Join("/", folder.relative)
+	b.folders[id] = folder
+	return folder
+}
+
+// resolve spends what it reads and joins, and not only what remains: that may be short.
+func (b *pathBook) resolve(location wireArtifactLocation) string {
+	uri := shorten(string(location.URI), mostURI)
+	b.expanded.spend(len(uri))
+	decoded, kind := decode(uri)
 	switch kind {
 	case otherURI:
 		return decoded
 	case absolutePath:
 		return b.fromRoot(decoded)
 	}
-	base, there := b.bases[string(location.URIBaseID)]
-	if there && depth < mostBases && base.URI != "" {
-		folder, baseKind := decode(shorten(string(base.URI), mostURI))
-		switch baseKind {
-		case absolutePath:
-			// Under a known root the base is kept in the path; otherwise the base is taken to be the root.
-			joined := path.Join(folder, decoded)
-			for _, root := range b.roots {
-				if rest, under := cutRoot(joined, root); under {
-					return clean(rest)
-				}
+	base := b.base(location.URIBaseID)
+	b.expanded.spend(len(base.absolute) + len(base.relative))
+	if base.absolute != "" {
+		// Under a known root the base is kept in the path; otherwise the base is taken to be the root.
+		joined := path.Join(base.absolute, decoded)
+		for _, root := range b.roots {
+			if rest, under := cutRoot(joined, root); under {
+				return clean(rest)
 			}
-		case relativePath:
-			base.URI = text(strings.TrimSuffix(string(base.URI), "/") + "/" + string(location.URI))
-			return b.resolve(base, depth+1)
 		}
 	}
-	return clean(decoded)
+	if base.relative == "" {
+		return clean(decoded)
+	}
+	return shorten(path.Join(base.relative, decoded)[1:], mostURI)
 }
 
 func (b *pathBook) fromRoot(absolute string) string {
