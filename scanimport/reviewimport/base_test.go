@@ -131,6 +131,21 @@ func TestADoubtfulMatchInTheBaseHidesNoIssueOfTheCommitBefore(t *testing.T) {
 	harness.Same(t, "open, known, fixed", [3]int{2, 0, 1}, [3]int{s.Open, s.Base.Known, s.Base.Fixed})
 }
 
+// A job that names the commit in full and one that shortens it scan the same commit: their results add up.
+func TestAHashInFullAndShortenedIsOneCommit(t *testing.T) {
+	const full, short = "8f3e1c2d4b5a69788796a5b4c3d2e1f001234567", "8f3e1c2d"
+	for recorded, given := range map[string]string{short: full, full: short} {
+		c := newCluster()
+		c.importsResults(t, recorded, results("20 eval:eval(b)"), nil)
+		im := New(c.serve(t, nil, start), pr, Options{DryRun: true})
+		s, err := im.Import(t.Context(), &Commit{SHA: given, ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("gosec")})
+		harness.Must(t, err)
+		if s.Open != 1 || s.Resolved != 0 || GateHigh.Judge(s).Passed || s.Commit != given {
+			t.Errorf("commit %s, recorded as %s: %d are open and %d resolved, want 1 and 0", s.Commit, recorded, s.Open, s.Resolved)
+		}
+	}
+}
+
 func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {
 	c := newCluster()
 	c.importsResults(t, "c0", results("25 eval"), nil)

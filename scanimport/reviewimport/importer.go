@@ -134,6 +134,12 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	if err != nil {
 		return err
 	}
+	if commit != nil {
+		s.Commit = commit.SHA
+		if commit, err = commit.as(reviewedBy(review)); err != nil {
+			return err
+		}
+	}
 	now := apitime.Now()
 	next, err := nextReview(specOf(review), im.pr, repository, commit, now)
 	if err != nil {
@@ -144,7 +150,6 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 		s.warnOfNumber(im.pr, commit != nil, im.options.DryRun)
 	}
 	if commit != nil {
-		s.Commit = commit.SHA
 		if review, err = im.recordIssues(ctx, repository, review, &next, commit, batches, s); err != nil {
 			return err
 		}
@@ -169,10 +174,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	}
 	p := &plan{
 		review: s.Review, commit: commit.SHA, page: importer.CommitPage(&repository.Spec, commit.SHA),
-		reviewed: next.ReviewedCommits, unreadable: unreadable, renamed: renamed(batches),
-	}
-	if review != nil {
-		p.before = review.Spec.ReviewedCommits
+		reviewed: next.ReviewedCommits, before: reviewedBy(review), unreadable: unreadable, renamed: renamed(batches),
 	}
 	all, err := im.describe(repository, commit.SHA, batches, s)
 	if err != nil {
@@ -310,6 +312,14 @@ func specOf(review *v1alpha1.Review) *v1alpha1.ReviewSpec {
 		return nil
 	}
 	return &review.Spec
+}
+
+// reviewedBy returns the commits that the review holds; review may be nil.
+func reviewedBy(review *v1alpha1.Review) []v1alpha1.ReviewedCommit {
+	if review == nil {
+		return nil
+	}
+	return review.Spec.ReviewedCommits
 }
 
 func (im *Importer) key(name string) client.ObjectKey {

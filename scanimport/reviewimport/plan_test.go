@@ -476,6 +476,34 @@ func TestWhenACommitWasReviewed(t *testing.T) {
 	}
 }
 
+func TestACommitIsThatOfTheReview(t *testing.T) {
+	const one, other = "8f3e1c2d4b5a69788796a5b4c3d2e1f001234567", "8f3e1c2dffffffff8796a5b4c3d2e1f001234567"
+	for _, tc := range []struct{ reason, recorded, given, want string }{
+		{"no other is recorded", "", one, one},
+		{"another is recorded", other, one, one},
+		{"it is recorded", one + " " + other, one, one},
+		{"it is recorded shortened", "8f3e1c2d 1234567", one, "8f3e1c2d"},
+		{"it is recorded in full", one + " 1234567", "8f3e1c2", one},
+		{"it is recorded as if it were two, and the last counts", "8f3e1c2d " + one, "8f3e1c2d", one},
+		{"the same, in the other order", one + " 8f3e1c2d", one, "8f3e1c2d"},
+		{"two have this beginning", other + " " + one, "8f3e1c2d", ""},
+		{"two have it, and it is recorded", other + " 8f3e1c2d " + one, "8f3e1c2d", ""},
+		{"too short for a hash", "8f3e1c", one, one},
+	} {
+		var reviewed []v1alpha1.ReviewedCommit
+		for _, sha := range strings.Fields(tc.recorded) {
+			reviewed = append(reviewed, v1alpha1.ReviewedCommit{SHA: sha})
+		}
+		got, err := (&Commit{SHA: tc.given, ReviewedAt: start}).as(reviewed)
+		if tc.want == "" {
+			harness.ErrorContains(t, tc.reason, err, "give its full hash")
+			continue
+		}
+		harness.NoError(t, tc.reason, err)
+		harness.Same(t, tc.reason, &Commit{SHA: tc.want, ReviewedAt: start}, got)
+	}
+}
+
 func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 	first, err := nextReview(nil, pr, shop, nil, start)
 	if err != nil || first.Provider != "github" || first.PRStatus != v1alpha1.PullRequestOpen || first.PRNumber != 7 || first.RepositoryRef.Name != "shop" {

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
 // The bounds of the CRD, in characters.
@@ -48,6 +50,33 @@ type Commit struct {
 	SHA string
 	// ReviewedAt is zero if unknown: then it is the time at which the import gets the Lease.
 	ReviewedAt time.Time
+}
+
+// as returns the commit by the hash under which the review holds it: another job may have given its hash in full or
+// shortened. Of several recorded hashes of it, the last counts.
+func (c *Commit) as(reviewed []v1alpha1.ReviewedCommit) (*Commit, error) {
+	recorded, longest := c.SHA, c.SHA
+	for _, other := range reviewed {
+		if !sameCommit(other.SHA, c.SHA) {
+			continue
+		}
+		if !sameCommit(other.SHA, longest) {
+			return nil, &importer.RefusedError{Reason: fmt.Sprintf("commit %s may be %s or %s, which were both reviewed: give its full hash", c.SHA, longest, other.SHA)}
+		}
+		recorded = other.SHA
+		if len(recorded) > len(longest) {
+			longest = recorded
+		}
+	}
+	return &Commit{SHA: recorded, ReviewedAt: c.ReviewedAt}, nil
+}
+
+// sameCommit reports whether two hashes are those of one commit: if they differ, one of them is the other shortened.
+func sameCommit(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	return a == b || provision.IsCommitHash(a) && strings.HasPrefix(b, a)
 }
 
 // Name returns the name of the Review of a pull request.
