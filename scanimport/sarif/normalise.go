@@ -60,8 +60,12 @@ func incomplete(run *wireRun, skipped []Skip) string {
 		return "`results` is absent or null, so the tool stopped before it reported results"
 	}
 	for _, invocation := range run.invocations {
-		if invocation.ExecutionSuccessful != nil && !*invocation.ExecutionSuccessful {
+		switch invocation.ExecutionSuccessful {
+		case truthAbsent, truthYes:
+		case truthNo:
 			return "the tool reports that it failed (executionSuccessful is false)"
+		case truthNeither:
+			return "it is not known whether the tool succeeded (executionSuccessful is neither true nor false)"
 		}
 		if errs := &invocation.Execution; errs.general > 0 {
 			return "the tool reports an error (a notification of level error)" + errs.because()

@@ -168,10 +168,19 @@ func TestWhichRunsAreIncomplete(t *testing.T) {
 		"without a list the tool did not get to its results": {`"columnKind":"utf16CodeUnits"`, true},
 		"null is not an empty list":                          {`"results":null`, true},
 		"what cannot be read may be a known result":          {`"results":[null]`, true},
-		"what a failed tool did not report may be there":     {`"results":[],"invocations":[{"executionSuccessful":false}]`, true},
 	} {
 		run := parseOne(t, file(tc.run), Options{})
 		harness.Same(t, reason, tc.incomplete, run.Incomplete != "")
+	}
+	// What a failed tool did not report may be there.
+	const failed, unknown = "the tool reports that it failed (executionSuccessful is false)",
+		"it is not known whether the tool succeeded (executionSuccessful is neither true nor false)"
+	for value, want := range map[string]string{
+		`true`: "", `"true"`: "", `"True"`: "", `null`: "", `false`: failed, `"false"`: failed,
+		`1`: unknown, `"yes"`: unknown, `{}`: unknown,
+	} {
+		run := parseOne(t, file(`"results":[],"invocations":[{"executionSuccessful":`+value+`}]`), Options{})
+		harness.Same(t, "executionSuccessful of "+value, want, run.Incomplete)
 	}
 }
 

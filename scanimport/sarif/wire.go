@@ -91,7 +91,7 @@ type wireMultiformat struct {
 }
 
 type wireInvocation struct {
-	ExecutionSuccessful        *bool                `json:"executionSuccessful"`
+	ExecutionSuccessful        truth                `json:"executionSuccessful"`
 	StartTimeUTC               text                 `json:"startTimeUtc"`
 	WorkingDirectory           wireArtifactLocation `json:"workingDirectory"`
 	RuleConfigurationOverrides []wireOverride       `json:"ruleConfigurationOverrides"`
@@ -312,6 +312,32 @@ func (i *integer) value(absent int) int {
 		return absent
 	}
 	return int(*i)
+}
+
+// truth is a boolean that some tools write as a string.
+type truth int8
+
+const (
+	truthAbsent truth = iota
+	truthYes
+	truthNo
+	// truthNeither is any other value.
+	truthNeither
+)
+
+// UnmarshalJSON never fails.
+func (t *truth) UnmarshalJSON(data []byte) error {
+	switch strings.ToLower(string(data)) {
+	case `null`:
+		*t = truthAbsent
+	case `true`, `"true"`:
+		*t = truthYes
+	case `false`, `"false"`:
+		*t = truthNo
+	default:
+		*t = truthNeither
+	}
+	return nil
 }
 
 // lenient drops the error about a member of the wrong type: encoding/json has still read all others.
