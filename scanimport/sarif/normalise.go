@@ -14,6 +14,7 @@ const (
 	NoteRuleConflict = "ruleId and rule.id differ: ruleId was taken"
 	NoteUnknownRule  = "the file does not describe the rule"
 	NoteNoLocation   = "no location in a file"
+	NoteSuppression  = "unknown status of a suppression: not suppressed"
 )
 
 func normalise(run *wireRun, sourceRoot string, expanded *budget) Run {
@@ -133,7 +134,7 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 	out.Fingerprints = fingerprints(wire)
 	out.Fixes = fixes(wire.Fixes)
 	out.CWEs = resultCWEs(wire, rule)
-	out.Suppression = suppression(wire.Suppressions)
+	out.Suppression = n.suppression(wire.Suppressions)
 	out.TaggedSecret = tagged(wire.Properties.Tags)
 	n.addToolFacts(&out, wire)
 	return out, ""
@@ -178,12 +179,18 @@ func notAFinding(wire *wireResult) SkipReason {
 	return ""
 }
 
-// suppression returns nil unless the result is suppressed and no suppression is rejected or undecided. An empty list
-// means that the tool looked for suppressions and found none. Of several, the first with a justification counts.
-func suppression(list []wireSuppression) *Suppression {
+// suppression returns nil unless the result is suppressed and all suppressions are accepted; no status means accepted.
+// An empty list means that the tool looked for suppressions and found none. Of several, the first with a justification
+// counts.
+func (n *normaliser) suppression(list []wireSuppression) *Suppression {
 	var out *Suppression
 	for _, s := range list {
-		if s.Status == "rejected" || s.Status == "underReview" {
+		switch s.Status {
+		case "", statusAccepted:
+		case statusRejected, statusUnderReview:
+			return nil
+		case statusUnknown:
+			n.notes[NoteSuppression]++
 			return nil
 		}
 		why := strings.TrimSpace(string(s.Justification))

@@ -197,13 +197,21 @@ func TestSuppressions(t *testing.T) {
 		"under review":    {"nobody has decided", `[{"kind":"inSource","status":"underReview"}]`, nil},
 		"several":         {"the first that says why", `[{"kind":"external"},{"kind":"inSource","justification":"why"},{"justification":"too late"}]`, &Suppression{InSource: true, Justification: "why"}},
 		"another kind":    {"only the code is the source", `[{"kind":"elsewhere"}]`, &Suppression{}},
-		"wrong types":     {"what can be read is read", `[{"kind":7,"status":[],"justification":{}}]`, &Suppression{}},
+		"wrong types":     {"what can be read is read", `[{"kind":7,"status":null,"justification":{}}]`, &Suppression{}},
+		"loud":            {"case has no meaning", `[{"status":"Accepted"},{"status":""}]`, &Suppression{}},
+		"rejected, loud":  {"case has no meaning", `[{"status":"Rejected"}]`, nil},
 		"no list of them": {"nothing can be read", `"yes"`, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := parseOne(t, file(`"results":[{"ruleId":"R0","suppressions":`+tc.suppressions+`}]`), Options{})
 			harness.Same(t, tc.reason, tc.want, run.Results[0].Suppression)
 		})
+	}
+	for _, status := range []string{`"under_review"`, `"pending"`, `7`, `{}`, `true`} {
+		run := parseOne(t, file(`"results":[{"ruleId":"R0","suppressions":[{"status":"accepted"},{"status":`+status+`}]}]`), Options{})
+		if run.Results[0].Suppression != nil || run.Notes[NoteSuppression] != 1 {
+			t.Errorf("status %s: suppressed, or not noted: %v", status, run.Notes)
+		}
 	}
 }
 

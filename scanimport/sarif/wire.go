@@ -221,9 +221,9 @@ type wireCodeFlow struct {
 }
 
 type wireSuppression struct {
-	Kind          text `json:"kind"`
-	Status        text `json:"status"`
-	Justification text `json:"justification"`
+	Kind          text              `json:"kind"`
+	Status        suppressionStatus `json:"status"`
+	Justification text              `json:"justification"`
 }
 
 type wireFix struct {
@@ -336,6 +336,33 @@ func (t *truth) UnmarshalJSON(data []byte) error {
 		*t = truthNo
 	default:
 		*t = truthNeither
+	}
+	return nil
+}
+
+// suppressionStatus is "" if absent.
+type suppressionStatus string
+
+const (
+	statusAccepted    suppressionStatus = "accepted"
+	statusRejected    suppressionStatus = "rejected"
+	statusUnderReview suppressionStatus = "underReview"
+	// statusUnknown is any other value.
+	statusUnknown suppressionStatus = "unknown"
+)
+
+// UnmarshalJSON never fails. The case of a status has no meaning.
+func (s *suppressionStatus) UnmarshalJSON(data []byte) error {
+	var given text
+	_ = given.UnmarshalJSON(data)
+	if *s = ""; string(data) == `null` || string(data) == `""` {
+		return nil
+	}
+	*s = statusUnknown
+	for _, known := range []suppressionStatus{statusAccepted, statusRejected, statusUnderReview} {
+		if strings.EqualFold(string(given), string(known)) {
+			*s = known
+		}
 	}
 	return nil
 }
