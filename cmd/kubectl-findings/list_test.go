@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -49,4 +53,39 @@ func TestWhatCannotBeWrittenIsAnError(t *testing.T) {
 	*o.flags.OutputFormat = outputName
 	items := []unstructured.Unstructured{stored(t, builder.Finding("f-1").Build())}
 	harness.ErrorContains(t, "names", o.objects(to, items), full.Error())
+}
+
+// kubectl too takes --template for another format only if there is no --output.
+func TestATemplateIsThatOfTheOutput(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "names.tmpl")
+	const template = "{{range .items}}<{{.metadata.name}}>{{end}}"
+	harness.Must(t, os.WriteFile(file, []byte(template), 0o600))
+	items := []unstructured.Unstructured{stored(t, builder.Finding("f-1").Build())}
+	for _, tc := range []struct{ output, template, want string }{
+		{"", template, "<f-1>"},
+		{"go-template", template, "<f-1>"},
+		{"go-template-file", file, "<f-1>"},
+		{"jsonpath", "{.items[*].metadata.name}", "f-1"},
+		{"json", template, `"kind": "List"`},
+		{"name", template, "finding.appsec.dev/f-1\n"},
+		{"wide", template, "a table"},
+		{"nonsense", template, `--output is "nonsense" and must be table, wide`},
+	} {
+		o, cmd, args := newOutput(), &cobra.Command{}, []string{"--template", tc.template}
+		if o.addFlags(cmd); tc.output != "" {
+			args = append(args, "--output", tc.output)
+		}
+		harness.Must(t, cmd.ParseFlags(args))
+		var out bytes.Buffer
+		if err := o.check(); err != nil {
+			out.WriteString(err.Error())
+		} else if o.tables() {
+			out.WriteString("a table")
+		} else {
+			harness.Must(t, o.objects(&out, items))
+		}
+		if !strings.Contains(out.String(), tc.want) {
+			t.Errorf("-o %s: got %q, want %q", tc.output, out.String(), tc.want)
+		}
+	}
 }

@@ -47,6 +47,8 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	o.flags.TemplatePrinterFlags.AddFlags(cmd)
 	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", outputTable,
 		alternatives(outputFormats))
+	// Without this the library prints with --template whatever --output is.
+	o.flags.OutputFlagSpecified = func() bool { return cmd.Flags().Changed("output") }
 	completeWords(cmd, "output", []string{outputTable, outputWide, outputJSON, outputYAML, outputName})
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "do not print the headings of a table")
 }
@@ -55,7 +57,7 @@ func (o *output) addFlags(cmd *cobra.Command) {
 func (o *output) tables() bool {
 	format := *o.flags.OutputFormat
 	return (format == outputTable || format == outputWide || format == "") &&
-		*o.flags.TemplatePrinterFlags.TemplateArgument == ""
+		(*o.flags.TemplatePrinterFlags.TemplateArgument == "" || o.flags.OutputFlagSpecified())
 }
 
 func (o *output) wide() bool { return *o.flags.OutputFormat == outputWide }
