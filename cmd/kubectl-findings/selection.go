@@ -274,12 +274,16 @@ func (f *filter) match(finding *v1alpha1.Finding) bool {
 	return f.matcher.Matches(finding, f.owned.in(finding.Namespace, f.selection.Owner))
 }
 
-// selectors combines -l and --field-selector with further terms.
+// selectors combines -l and --field-selector with further terms. It refuses a field selector without a term, as from
+// unset shell variables beside a comma; the library refuses such a label selector.
 func selectors(namespace, byLabel, byField string, terms ...fields.Selector) (client.ListOptions, error) {
 	options := client.ListOptions{Namespace: namespace}
 	own, err := fields.ParseSelector(byField)
 	if err != nil {
 		return options, fmt.Errorf("--field-selector is %q and cannot be read: %w", byField, err)
+	}
+	if byField != "" && own.Empty() {
+		return options, fmt.Errorf("--field-selector is %q and selects everything: leave it out", byField)
 	}
 	if options.LabelSelector, err = labels.Parse(byLabel); err != nil {
 		return options, fmt.Errorf("--selector is %q and cannot be read: %w", byLabel, err)
