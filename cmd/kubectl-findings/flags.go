@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
@@ -74,22 +77,58 @@ func (f *connectionFlags) namespace() (string, error) {
 // defaultServer is where the client library connects to if nothing names an API server.
 const defaultServer = "http://localhost:8080"
 
-// checkChosen returns an error if neither a kubeconfig nor a flag nor KUBERNETES_MASTER names the API server. Something
-// else may answer at the library's default, such as the REST API of `make run`.
-func (f *connectionFlags) checkChosen(config *rest.Config) error {
+// ToRESTConfig returns how to connect to the API server that a kubeconfig, a flag or KUBERNETES_MASTER names; in a pod
+// without a kubeconfig, to the pod's own.
+func (f *connectionFlags) ToRESTConfig() (*rest.Config, error) {
+	config, err := f.ConfigFlags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	return f.choose(config, f.ofPod)
+}
+
+// choose returns config, or that of the pod, or an error if nobody has chosen an API server. Something else may answer
+// at the library's default, such as the REST API of `make run`, and in a pod the library takes the pod's own API server
+// if KUBECONFIG or --kubeconfig names none: the findings would be imported into another cluster.
+func (f *connectionFlags) choose(config *rest.Config, ofPod func() (*rest.Config, error)) (*rest.Config, error) {
 	loader := f.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
-	if err != nil || config.Host != defaultServer || *f.APIServer != "" || os.Getenv("KUBERNETES_MASTER") != "" {
-		return err
+	if err != nil || f.server(raw) != "" || config.Host == os.Getenv("KUBERNETES_MASTER") {
+		return config, err
 	}
-	for _, cluster := range raw.Clusters {
-		if cluster.Server == config.Host {
-			return nil
+	if *f.KubeConfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+		if config.Host != defaultServer {
+			return config, nil
+		}
+		if pod, err := ofPod(); err == nil && pod.Host != defaultServer {
+			pod.Timeout, pod.Impersonate = config.Timeout, config.Impersonate
+			pod.Proxy, pod.DisableCompression = config.Proxy, config.DisableCompression
+			return pod, nil
 		}
 	}
-	return fmt.Errorf("no API server is chosen, because there is no kubeconfig with a current context (%s): "+
+	return nil, fmt.Errorf("no API server is chosen, because there is no kubeconfig with a current context (%s): "+
 		"set KUBECONFIG, --kubeconfig or --server, or choose a context with --context (for make run: source .run/env)",
 		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))
+}
+
+// server returns the API server that the kubeconfig or a flag names; may be empty.
+func (f *connectionFlags) server(raw clientcmdapi.Config) string {
+	cluster, server := *f.ClusterName, *f.APIServer
+	if context := raw.Contexts[cmp.Or(*f.Context, raw.CurrentContext)]; context != nil {
+		cluster = cmp.Or(cluster, context.Cluster)
+	}
+	if named := raw.Clusters[cluster]; named != nil {
+		server = cmp.Or(server, named.Server)
+	}
+	return server
+}
+
+// ofPod returns how the pod connects to its own API server. The library returns it only without flags such as
+// --request-timeout and --as.
+func (f *connectionFlags) ofPod() (*rest.Config, error) {
+	flags := genericclioptions.NewConfigFlags(false).WithWrapConfigFn(f.WrapConfigFn)
+	flags.BearerToken, flags.CAFile = f.BearerToken, f.CAFile
+	return flags.ToRESTConfig()
 }
 
 // require marks flags of the command as required.

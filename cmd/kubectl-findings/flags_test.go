@@ -157,6 +157,46 @@ func TestAnAPIServerIsNotGuessed(t *testing.T) {
 	harness.NoError(t, "KUBERNETES_MASTER", open())
 }
 
+// The library takes a pod's own API server for a kubeconfig that names none.
+func TestThePodsAPIServerIsTakenOnlyWithoutAKubeconfig(t *testing.T) {
+	const podServer = "https://10.96.0.1:443"
+	ofPod := func() (*rest.Config, error) { return &rest.Config{Host: podServer, BearerToken: "token"}, nil }
+	file, before := filepath.Join(t.TempDir(), "kubeconfig"), clientcmd.RecommendedHomeFile
+	clientcmd.RecommendedHomeFile = "/nowhere/config" // that of whoever runs the tests may name an API server
+	t.Cleanup(func() { clientcmd.RecommendedHomeFile = before })
+	t.Setenv("KUBERNETES_MASTER", "")
+	choose := func(config *rest.Config, variable string, args ...string) (*rest.Config, error) {
+		t.Setenv("KUBECONFIG", variable)
+		flags := newConnectionFlags(io.Discard)
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags.AddFlags(set)
+		harness.Must(t, set.Parse(args))
+		return flags.choose(config, ofPod)
+	}
+	pod := &rest.Config{Host: podServer} // as the library returns it
+	for _, with := range [][]string{{""}, {"", "--kubeconfig="}, {"", "--token=mine"}} {
+		config, err := choose(pod, with[0], with[1:]...)
+		harness.NoError(t, "no kubeconfig", err)
+		harness.Same(t, "the pod's own", pod, config)
+	}
+	flagged := &rest.Config{Host: defaultServer, Timeout: time.Minute, Impersonate: rest.ImpersonationConfig{UserName: "jane"}}
+	config, err := choose(flagged, "", "--request-timeout=1m", "--as=jane")
+	harness.NoError(t, "flags for the pod's own", err)
+	harness.Same(t, "the pod's own, with flags", &rest.Config{Host: podServer, BearerToken: "token", Timeout: time.Minute,
+		Impersonate: rest.ImpersonationConfig{UserName: "jane"}}, config)
+	const none = "no kubeconfig with a current context"
+	_, err = choose(pod, file)
+	harness.ErrorContains(t, "KUBECONFIG names no file", err, none)
+	_, err = choose(flagged, file, "--request-timeout=1m", "--as=jane")
+	harness.ErrorContains(t, "KUBECONFIG names no file, and flags", err, none)
+	harness.Must(t, os.WriteFile(file, []byte(`{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {}}],
+		"contexts": [{"name": "x", "context": {"cluster": "c"}}]}`), 0o600))
+	for _, args := range [][]string{{}, {"--context=x"}, {"--cluster=c"}} {
+		_, err = choose(pod, "", append(args, "--kubeconfig", file)...)
+		harness.ErrorContains(t, fmt.Sprint("--kubeconfig names no API server ", args), err, none)
+	}
+}
+
 func TestThePluginHearsTheTimeOfTheAPIServer(t *testing.T) {
 	testenv.CheckUsesServerTime(t, func(url string) (*rest.Config, error) {
 		flags := newConnectionFlags(io.Discard)

@@ -61,9 +61,6 @@ func (c cli) open() (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.kubeconfig.checkChosen(config); err != nil {
-		return nil, err
-	}
 	connected, err := newClient(config)
 	return &session{client: connected, namespace: namespace, config: config, errOut: c.streams.ErrOut}, err
 }
