@@ -66,6 +66,9 @@ func TestAKubeconfigWithoutAnAPIServerIsRefused(t *testing.T) {
 			_, err := read("manager")
 			harness.ErrorContains(t, flag+", with"+context, err, flag+": the kubeconfig file "+file+" "+says)
 		}
+		t.Setenv("KUBECONFIG", file)
+		_, err := (&commonOptions{}).plane("manager")
+		harness.ErrorContains(t, "$KUBECONFIG, with"+context, err, "$KUBECONFIG: the kubeconfig file "+file+" "+says)
 	}
 }
 

@@ -101,11 +101,12 @@ func loadConfig(flag, path, manager string) (*rest.Config, error) {
 	return config, nil
 }
 
-// readConfig takes the pod's service account only if the flag names no file: the API server of a file that names none
-// would silently be the pod's own.
+// readConfig takes the pod's service account only if neither the flag nor $KUBECONFIG names a file: the API server of a
+// file that names none would silently be the pod's own.
 func readConfig(flag, path string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	if path == "" {
+	variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if path == "" && variable == "" {
 		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
 		if err != nil {
 			return nil, fmt.Errorf("find the API server (give %s, or run in a pod): %w", flag, err)
@@ -113,6 +114,9 @@ func readConfig(flag, path string) (*rest.Config, error) {
 		return config, nil
 	}
 	rules.ExplicitPath = path
+	if path == "" {
+		flag, path = "$"+clientcmd.RecommendedConfigPathEnvVar, variable
+	}
 	file, err := rules.Load()
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig file of %s: %w", flag, err)
