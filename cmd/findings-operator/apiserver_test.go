@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
@@ -51,6 +52,24 @@ func TestAPIServerNamesAKubeconfigThatIsNotThere(t *testing.T) {
 	err := command.ExecuteContext(t.Context())
 	harness.ErrorContains(t, "the file", err, "/nowhere/kubeconfig")
 	harness.ErrorContains(t, "the flag", err, "--kubeconfig")
+}
+
+// Without its files, for example, the REST API would be served over plain HTTP.
+func TestAFlagOfAnUnsetVariableIsRefused(t *testing.T) {
+	for flags, want := range map[string][]string{
+		"apiserver --tls-cert-file= --tls-private-key-file=":      {"--tls-cert-file", "--tls-private-key-file"},
+		"apiserver --bind-address= --trusted-proxies=":            {"--bind-address", "--trusted-proxies"},
+		"controller --findings-kubeconfig= --cursor-keys-secret=": {"--cursor-keys-secret", "--findings-kubeconfig"},
+		"controller --metrics-bind-address= --zap-log-level= ":    {"--log-level", "--metrics-bind-address"},
+	} {
+		command := newRootCommand()
+		command.SetArgs(append(strings.Fields(flags), "--kubeconfig=/nowhere/kubeconfig"))
+		var lines []string
+		for _, flag := range want {
+			lines = append(lines, flag+" has no value: give it one, or leave it out")
+		}
+		harness.ErrorContains(t, flags, command.ExecuteContext(t.Context()), strings.Join(lines, "\n"))
+	}
 }
 
 // In a pod such a file must not mean the API server of the pod.

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/version"
@@ -15,6 +18,11 @@ func newRootCommand() *cobra.Command {
 		// An error at runtime is not a usage error, and main prints it, once.
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			return flagerror.RefuseBlank(cmd, func(flag *pflag.Flag) bool {
+				return flagerror.IsBlank(strings.Trim(flag.Value.String(), "[]")) // also of no values
+			})
+		},
 	}
 	root.SetFlagErrorFunc(flagerror.Explain)
 	root.AddCommand(

@@ -47,11 +47,9 @@ type several struct {
 
 // Set implements pflag.Value.
 func (s *several) Set(value string) error {
-	s.blank = s.blank || slices.ContainsFunc(strings.Split(value, ","), isBlank)
+	s.blank = s.blank || slices.ContainsFunc(strings.Split(value, ","), flagerror.IsBlank)
 	return s.Value.Set(value)
 }
-
-func isBlank(value string) bool { return strings.TrimSpace(value) == "" }
 
 // refuseTwice makes every flag of a command and its subcommands refuse a second value, except flags that collect
 // values, which remember blank ones.
@@ -92,22 +90,17 @@ func eachFlag(cmd *cobra.Command, visit func(*pflag.Flag)) {
 // blankFlags are the flags for which an empty value has a meaning: no analysis, no comment.
 var blankFlags = []string{"analysis", "comment"}
 
-// refuseBlank refuses flags with a blank value, as from an unset shell variable: a filter, a scope or a gate would be
-// missing silently. The flags that commands inherit are kubectl's and mean what they mean there, except --organization.
+// refuseBlank refuses flags with a blank value: a filter, a scope or a gate would be missing silently. The flags that
+// commands inherit are kubectl's and mean what they mean there, except --organization.
 func refuseBlank(cmd *cobra.Command, _ []string) error {
-	var errs []error
 	inherited := cmd.InheritedFlags()
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
+	return flagerror.RefuseBlank(cmd, func(flag *pflag.Flag) bool {
 		if slices.Contains(blankFlags, flag.Name) || inherited.Lookup(flag.Name) != nil && flag.Name != flagOrganization {
-			return
+			return false
 		}
-		blank := isBlank(flag.Value.String())
 		if list, is := flag.Value.(*several); is {
-			blank = list.blank
+			return list.blank
 		}
-		if blank {
-			errs = append(errs, fmt.Errorf("--%s has no value: give it one, or leave it out", flag.Name))
-		}
+		return flagerror.IsBlank(flag.Value.String())
 	})
-	return errors.Join(errs...)
 }

@@ -90,6 +90,21 @@ func wanted(invalid *pflag.InvalidValueError) string {
 	return ""
 }
 
+// RefuseBlank returns an error for each given flag that is blank, as from an unset shell variable: a filter, a file or an
+// address would be missing silently.
+func RefuseBlank(cmd *cobra.Command, blank func(*pflag.Flag) bool) error {
+	var errs []error
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		if blank(flag) {
+			errs = append(errs, fmt.Errorf("--%s has no value: give it one, or leave it out", flag.Name))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// IsBlank reports whether a value of a flag holds nothing.
+func IsBlank(value string) bool { return strings.TrimSpace(value) == "" }
+
 // Arguments refuses the arguments that check refuses. want says which to give.
 func Arguments(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, arguments []string) error {
