@@ -74,8 +74,11 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 		}
 	}
 	idle := seen.due[:min(r.batch, len(seen.due))]
-	for _, lease := range idle {
+	for i, lease := range idle {
 		if err := r.retireLease(ctx, organization.Status.Namespace, lease); err != nil {
+			// The next reconcile goes on with the others. This one counts as unseen in the next snapshot.
+			seen.due = seen.due[i+1:]
+			r.leases.Store(organization.Name, seen)
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -225,4 +227,24 @@ func TestALeaseWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(env.Gone(t, kept)).To(BeFalse())
 	g.Expect(env.Gone(t, other)).To(BeTrue())
+}
+
+func TestALeaseWhoseRemovalFailsStopsNoOther(t *testing.T) {
+	var tried []string
+	r := newReconciler(interceptor.NewClient(nil, interceptor.Funcs{
+		Delete: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.DeleteOption) error {
+			if tried = append(tried, object.GetName()); object.GetName() == "import-b" {
+				return apierrors.NewInternalError(errors.New("failed calling webhook"))
+			}
+			return nil
+		},
+	}), nil, Settings{Rate: quick.Rate, Clock: clocktesting.NewFakePassiveClock(noon)})
+	s := newScope()
+	s.Object.Name, s.Object.Status.Namespace = "x", "org-x"
+	r.leases.Store("x", snapshot{at: noon, due: []seenLease{{name: "import-a"}, {name: "import-b"}, {name: "import-c"}}})
+	if err := r.retireLeases(t.Context(), s); !apierrors.IsInternalError(err) {
+		t.Errorf("the turn with the Lease ends with %v, want an error: it is tried again with growing pauses", err)
+	}
+	harness.Must(t, r.retireLeases(t.Context(), s))
+	harness.Same(t, "the removals", []string{"import-a", "import-b", "import-c"}, tried)
 }

@@ -12,10 +12,10 @@ var retired = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOp
 	Help: "Objects removed because the organization keeps them no longer, by kind.",
 }, []string{"kind"})
 
-// refused counts removals that the API server refused.
+// refused counts removals that the API server refused or answered with another error.
 var refused = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "findings_retirements_refused_total",
-	Help: "Attempts to remove an object that the API server refused, by kind.",
+	Help: "Attempts to remove an object that the API server refused or answered with another error, by kind.",
 }, []string{"kind"})
 
 func init() {

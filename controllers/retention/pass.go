@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,10 +23,16 @@ type pass struct {
 	// held means that another object still needed a due one, or that a due one stood in for a status; changed that a
 	// due object had changed since the cache saw it. Both require another pass.
 	held, changed bool
-	// refused counts the removals that the API server refused; refusal is the last error.
+	// refused counts the removals that the API server refused or answered with another error; refusal is the last one.
 	refused int
 	refusal error
+	// failed counts the last removals in a row with fateFailed.
+	failed int
 }
+
+// maxFailed is how many removals in a row may fail before the organization is left alone for a while: one object may
+// fail by itself, but if all do, the API server is in trouble.
+const maxFailed = 10
 
 func newPass() *pass { return &pass{reached: map[shelf]entry{}, retired: map[shelf]int{}} }
 
@@ -42,6 +49,9 @@ const (
 	fateChanged
 	// fateRefused: the API server refused the removal, for example because of a cluster's own admission policy.
 	fateRefused
+	// fateFailed: the API server answered with another error, which may pass, for example because a cluster's own
+	// webhook for some objects is down.
+	fateFailed
 )
 
 // work does one turn of the pass and reports whether the pass is complete.
@@ -54,15 +64,19 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				return false, nil
 			}
 			outcome, err := r.retire(ctx, from, e, t)
-			if outcome == fateRefused {
-				p.refusal, err = err, nil
-			}
-			if err != nil {
+			switch {
+			case outcome.isRefused():
+				p.refusal = err
+			case err != nil:
 				return false, err
 			}
 			p.note(t.shelf, e, outcome)
+			if p.failed == maxFailed {
+				p.failed = 0
+				return false, err
+			}
 			checks--
-			if outcome == fateRetired || outcome == fateRequested || outcome == fateRefused {
+			if outcome == fateRetired || outcome == fateRequested || outcome.isRefused() {
 				left--
 			}
 		}
@@ -81,16 +95,25 @@ func (p *pass) upTo(on shelf) entry {
 	return first
 }
 
+// isRefused reports whether the API server did not remove the object, which holds only this one.
+func (f fate) isRefused() bool { return f == fateRefused || f == fateFailed }
+
 func (p *pass) note(on shelf, e entry, outcome fate) {
 	p.reached[on] = e
 	switch outcome {
 	case fateRetired:
 		p.retired[on]++
+		p.failed = 0
 	case fateRequested, fateHeld:
 		p.held = true
 	case fateRefused:
 		p.held = true
 		p.refused++
+		p.failed = 0
+	case fateFailed:
+		p.held = true
+		p.refused++
+		p.failed++
 	case fateChanged:
 		p.changed = true
 	case fateGone:
@@ -132,10 +155,11 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 }
 
 // remove deletes the object only if it is unchanged: it may have been reopened, triaged or acquired since it was read.
-// With fateRefused, the error is the refusal: the same request would be refused again.
+// With fateRefused, the error is the refusal: the same request would be refused again. With fateFailed, it is the API
+// server's answer.
 func (r *Reconciler) remove(ctx context.Context, object client.Object, kind string) (fate, error) {
 	err := r.Client.Delete(ctx, object, patch.AsSeen(object))
-	outcome := fateGone
+	outcome, answer := fateGone, apierrors.APIStatus(nil)
 	switch {
 	case err == nil:
 		retired.WithLabelValues(kind).Inc()
@@ -147,6 +171,9 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object, kind stri
 	case removal.IsRefusal(err):
 		refused.WithLabelValues(kind).Inc()
 		outcome = fateRefused
+	case errors.As(err, &answer):
+		refused.WithLabelValues(kind).Inc()
+		outcome = fateFailed
 	}
 	return outcome, fmt.Errorf("remove %s %s: %w", kind, object.GetName(), err)
 }
@@ -164,10 +191,12 @@ func newObject(on shelf) client.Object {
 	return &v1alpha1.Finding{}
 }
 
-// announce logs what the pass has removed, if anything, and sends an Event about it. It logs what was refused.
+// announce logs what the pass has removed, if anything, and sends an Event about it. It logs which removals were refused
+// or failed.
 func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organization, p *pass) {
 	if p.refused > 0 {
-		ctrl.LoggerFrom(ctx).Error(p.refusal, "removals were refused, and are tried again later", "refused", p.refused)
+		ctrl.LoggerFrom(ctx).Error(p.refusal, "removals were refused or failed, and are tried again later",
+			"refused", p.refused)
 	}
 	findings := p.retired[closedFindings] + p.retired[triagedFindings]
 	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]

@@ -1,14 +1,22 @@
 package retention
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // A cluster may refuse removals for good. What is refused is held, and does not stop the rest.
@@ -38,4 +46,52 @@ func TestAnObjectWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	g.Expect(p.refused).To(Equal(1))
 	g.Expect(p.refusal).To(MatchError(ContainSubstring("a legal hold")))
 	g.Expect(r.sleep(o, p)).To(Equal(recheckInterval))
+}
+
+// A cluster's own webhook for some objects may be down; if every removal fails, the API server itself is in trouble.
+func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
+	broken := apierrors.NewInternalError(errors.New("failed calling webhook"))
+	for reason, tc := range map[string]struct {
+		// Each nth removal ends with the error.
+		nth      int
+		err      error
+		tried    []int // after each turn
+		failed   int
+		complete bool
+	}{
+		"some fail":              {nth: 2, err: broken, tried: []int{25}, failed: 12, complete: true},
+		"all fail":               {nth: 1, err: broken, tried: []int{10, 20, 25}, failed: 25, complete: true},
+		"no answer to the first": {nth: 1, err: errors.New("connection refused"), tried: []int{1, 2}},
+	} {
+		tried := 0
+		stored := map[string]*v1alpha1.Finding{}
+		r := newReconciler(interceptor.NewClient(nil, interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+				stored[key.Name].DeepCopyInto(into.(*v1alpha1.Finding))
+				return nil
+			},
+			Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, _ ...client.DeleteOption) error {
+				if tried++; tried%tc.nth == 0 {
+					return tc.err
+				}
+				return nil
+			},
+		}), nil, Settings{Rate: quick.Rate, Clock: clocktesting.NewFakePassiveClock(noon.Add(time.Hour))})
+		for i := range 25 {
+			f := finding(func(f *v1alpha1.Finding) { f.Name = fmt.Sprintf("f-%02d", i) })
+			stored[f.Name] = f
+			r.agenda.change(nil, f)
+		}
+		o := builder.Organization("x").Mutate(func(o *v1alpha1.Organization) {
+			o.Status.Namespace, o.Spec.Retention = "org-x", &v1alpha1.Retention{ClosedFindings: duration(0)}
+		}).Build()
+		p, done, got := r.under(o), false, []int(nil)
+		for range tc.tried {
+			done, _ = r.work(t.Context(), o, p)
+			got = append(got, tried)
+		}
+		harness.Same(t, reason+": removals tried after each turn", tc.tried, got)
+		harness.Same(t, reason+": the pass is complete", tc.complete, done)
+		harness.Same(t, reason+": removals that failed", tc.failed, p.refused)
+	}
 }
