@@ -1,6 +1,7 @@
 package findingtrend
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -12,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -216,10 +219,27 @@ func TestTrendsAreKeptForTwoYears(t *testing.T) {
 		t.Errorf("kept after two years: %v", kept)
 	}
 	r.clock.SetTime(end.AddDate(2, 3, 0))
+	r.finds("f-3")
+	permitted := r.r.Client
+	r.r.Client = refusing{permitted}
+	if _, err := r.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(r.project)}); !apierrors.IsForbidden(err) {
+		t.Errorf("a removal that is refused ends with %v", err)
+	}
+	if kept := slices.Sorted(maps.Keys(r.kept())); !slices.Equal(kept, []string{"proj-2026q1", "proj-2028q2", "proj-2030q3"}) {
+		t.Errorf("kept while removals are refused: %v", kept)
+	}
+	r.r.Client = permitted
 	r.reconcile()
-	if kept := slices.Sorted(maps.Keys(r.kept())); !slices.Equal(kept, []string{"proj-2028q2"}) {
+	if kept := slices.Sorted(maps.Keys(r.kept())); !slices.Equal(kept, []string{"proj-2028q2", "proj-2030q3"}) {
 		t.Errorf("kept two years after the next quarter with rows: %v", kept)
 	}
+}
+
+// refusing is a client whose removals the API server refuses.
+type refusing struct{ client.Client }
+
+func (refusing) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+	return apierrors.NewForbidden(schema.GroupResource{}, object.GetName(), nil)
 }
 
 func TestAClockThatWasAheadOnceDoesNotEndTheHistory(t *testing.T) {

@@ -3,6 +3,7 @@ package findingtrend
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,20 +31,23 @@ var countsOtherwise = watch.Updates(func(before, after *v1alpha1.Finding) bool {
 		before.Spec.Details.Severity != after.Spec.Details.Severity || before.Spec.Details.Score != after.Spec.Details.Score
 })
 
-// keepRows counts the project's findings, unless its rows were written within the hour, and stores those that differ.
+// keepRows writes the project's rows, and removes quarters past their retention. A removal that fails does not end the
+// rows: the API server may refuse it for good, for example because of a cluster's own admission policy.
 func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 	s.LeaveStatus()
 	kept := &v1alpha1.FindingTrendList{}
 	if err := index.List(ctx, r.Client, kept, s.Object.Namespace, index.Project, s.Object.Name); err != nil {
 		return err
 	}
-	if err := r.retire(ctx, s, kept.Items); err != nil {
+	return errors.Join(r.writeRows(ctx, s, kept.Items), r.retire(ctx, s, kept.Items))
+}
+
+// writeRows counts the project's findings, unless its rows were written within the hour, and stores those that differ.
+func (r *Reconciler) writeRows(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) error {
+	if dropped, err := r.dropAhead(ctx, s, kept); err != nil || dropped {
 		return err
 	}
-	if dropped, err := r.dropAhead(ctx, s, kept.Items); err != nil || dropped {
-		return err
-	}
-	last, written := latest(kept.Items)
+	last, written := latest(kept)
 	if wait := leastInterval - s.Now.Sub(written); wait > 0 {
 		s.RequeueAfter(min(wait, leastInterval)) // the clock may have been set back
 		return nil
@@ -68,7 +72,7 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 		if i < len(quarters)-1 {
 			until = trends.EndOf(quarter)
 		}
-		if stored, err := r.store(ctx, s, quarter, rows[quarter], kept.Items, until); err != nil || !stored {
+		if stored, err := r.store(ctx, s, quarter, rows[quarter], kept, until); err != nil || !stored {
 			return err
 		}
 	}
