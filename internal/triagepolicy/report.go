@@ -8,12 +8,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
-// maxQuoted is the maximum length of a compiler's message in a condition, in characters.
+// maxQuoted is the maximum length of a compiler's message in a condition, in characters that %q prints of it.
 const maxQuoted = 512
 
 // Quotable returns the error without double quotes, truncated to fit a condition's message.
 func (e *CompileError) Quotable() string {
-	return truncate.To(strings.ReplaceAll(e.Error(), `"`, "'"), maxQuoted)
+	return truncate.Quotable(strings.ReplaceAll(e.Error(), `"`, "'"), maxQuoted, "")
 }
 
 // ParseQuoted parses the error from a message that quotes it with %q. ok is false for any other message.

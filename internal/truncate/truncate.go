@@ -1,7 +1,10 @@
 // Package truncate shortens texts to a number of characters, counted as the API server does: code points.
 package truncate
 
-import "unicode/utf8"
+import (
+	"strconv"
+	"unicode/utf8"
+)
 
 // To returns the first limit characters of s, or s if it has no more.
 func To(s string, limit int) string {
@@ -21,4 +24,22 @@ func Marked(s string, limit int, mark string) string {
 		return s
 	}
 	return To(s, limit-utf8.RuneCountInString(mark)) + mark
+}
+
+// Quotable returns s, or if %q prints more than limit characters between the quotes, as many of the first as leave room
+// for the mark, and the mark: %q prints a character that is not printable as up to ten.
+func Quotable(s string, limit int, mark string) string {
+	marked := limit - utf8.RuneCountInString(mark)
+	end, printed := 0, 0
+	for next := 0; next < len(s); {
+		_, size := utf8.DecodeRuneInString(s[next:])
+		printed += utf8.RuneCountInString(strconv.Quote(s[next:next+size])) - len(`""`)
+		if printed > limit {
+			return s[:end] + mark
+		}
+		if next += size; printed <= marked {
+			end = next
+		}
+	}
+	return s
 }

@@ -34,11 +34,11 @@ func NotFound(reason, kind string, name v1alpha1.ResourceName, dependent string)
 		"There is no %s %q in this namespace: create it, or delete the %s.", kind, name, dependent)}
 }
 
-// maxQuoted is the maximum length of what Shortened returns, in characters.
+// maxQuoted is how many characters %q prints at most of what Shortened returns, between the quotes.
 const maxQuoted = 256
 
 // Shortened returns an error's text for a message, which is bounded.
-func Shortened(text string) string { return truncate.Marked(text, maxQuoted, "…") }
+func Shortened(text string) string { return truncate.Quotable(text, maxQuoted, "…") }
 
 // ReadyReason returns the reason of the Ready condition; "" if there is no such condition yet.
 func ReadyReason(list []v1alpha1.Condition) string {

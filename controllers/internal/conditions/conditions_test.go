@@ -1,6 +1,8 @@
 package conditions_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -41,5 +43,20 @@ func TestSet(t *testing.T) {
 			harness.Same(t, step.reason+": generation of "+c.Type, int64(i+1), c.ObservedGeneration)
 		}
 		harness.Same(t, step.reason, step.want, got)
+	}
+}
+
+// The API server refuses a condition whose message is too long, and the status with it.
+func TestShortenedIsBoundedAsItIsQuoted(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{strings.Repeat("ä", 256), strings.Repeat("ä", 256)},
+		{strings.Repeat("ä", 257), strings.Repeat("ä", 255) + "…"},
+		{strings.Repeat(`\`, 128), strings.Repeat(`\`, 128)},
+		{strings.Repeat(`\`, 129), strings.Repeat(`\`, 127) + "…"},
+		{strings.Repeat("\u200b", 600), strings.Repeat("\u200b", 42) + "…"},
+		{strings.Repeat("\xff", 600), strings.Repeat("\xff", 63) + "…"},
+		{"a\nb", "a\nb"},
+	} {
+		harness.Same(t, fmt.Sprintf("%.10q", c.text), c.want, conditions.Shortened(c.text))
 	}
 }
