@@ -2,6 +2,7 @@ package removal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,9 +96,15 @@ func deleting(parent, children string, err error) conditions.Verdict {
 		Reason:  v1alpha1.ReasonDeleting,
 		Message: fmt.Sprintf("The %s is being deleted; its %s are being removed.", parent, children),
 	}
-	if IsRefusal(err) {
+	answer := apierrors.APIStatus(nil)
+	switch {
+	case IsRefusal(err):
 		verdict.Message = fmt.Sprintf("The %s is being deleted, but the API server refuses to remove some of its %s, "+
 			"which is tried again: %q. Remove what blocks the deletion, for example an admission policy.", parent, children,
+			conditions.Shortened(err.Error()))
+	case errors.As(err, &answer):
+		verdict.Message = fmt.Sprintf("The %s is being deleted, but the API server fails to remove some of its %s, "+
+			"which is tried again: %q. If that lasts, remove the cause, for example a webhook that is down.", parent, children,
 			conditions.Shortened(err.Error()))
 	}
 	return verdict

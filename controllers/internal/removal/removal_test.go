@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,6 +162,23 @@ func TestARefusalIsReportedWhateverElseHappens(t *testing.T) {
 			t.Errorf("%s: again in %v after %v, want the refusal alone", reason, again, err)
 		}
 		cancel()
+	}
+}
+
+// A webhook that is down may hold a deletion for days.
+func TestWhatHoldsADeletionIsReported(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		err  error
+		want string
+	}{
+		"nothing":   {nil, "its findings are being removed."},
+		"a refusal": {apierrors.NewForbidden(schema.GroupResource{}, "f-1", errors.New("a legal hold")), "refuses to remove some of its findings"},
+		"a failure": {fmt.Errorf("remove it: %w", apierrors.NewInternalError(errors.New("a webhook"))), "occurred: a webhook"},
+		"no answer": {errors.New("connection refused"), "its findings are being removed."},
+	} {
+		if got := deleting("project", "findings", tc.err).Message; !strings.Contains(got, tc.want) {
+			t.Errorf("%s: the message is %q, want %q in it", reason, got, tc.want)
+		}
 	}
 }
 
