@@ -62,6 +62,10 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 		builder.Scan("s-other", long).In(ns).Tool("other", v1alpha1.CategorySecret).Ended(long, v1alpha1.ScanSucceeded).Build(),
 		delivery("d-young", "gone", short, v1alpha1.WebhookDeliveryDelivered),
 		delivery("d-pending", "gone", long, v1alpha1.WebhookDeliveryPending),
+		closed("f-dated-back", now.AddDate(-25, 0, 0)).Mutate(func(f *v1alpha1.Finding) {
+			f.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionClosed, At: v1alpha1.NewTime(short)}}
+			f.Status.EmittedSeq = 1
+		}).Build(),
 	}
 	goes := []client.Object{
 		closed("f-old", long).Build(),
@@ -117,7 +121,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	markObserved(t, owes)
 	env.AwaitGone(t, owes)
 	setRetention(t, "terms", v1alpha1.Retention{FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour)})
-	env.AwaitGone(t, stays[7], stays[11]) // the scan that was to be told of, and the delivery that told of it
+	env.AwaitGone(t, stays[7], stays[12]) // the scan that was to be told of, and the delivery that told of it
 }
 
 // announced waits for an Event with that note on the organization.
@@ -300,13 +304,13 @@ func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.
 func TestItWakesWhenTheNextIsDue(t *testing.T) {
 	shared.Start(t, env)
 	ns := env.Reconciled(t, builder.Organization("alarm").Build())
-	setRetention(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(time.Hour)})
 	const soon = 4 * time.Second
-	due := builder.Time(time.Now().Add(soon))
-	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Closed(due.Add(-time.Hour), "s").Build())
+	setRetention(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(soon)})
+	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Closed(time.Now().Add(-time.Hour), "s").Build())
+	due := f.CreationTimestamp.Add(soon) // it was created closed
 	env.AwaitGone(t, f)
-	if time.Now().Before(due.Time) {
-		t.Errorf("it went %s early", time.Until(due.Time))
+	if time.Now().Before(due) {
+		t.Errorf("it went %s early", time.Until(due))
 	}
 }
 
@@ -403,7 +407,7 @@ func TestCountsStayTrue(t *testing.T) {
 		g.Expect(before.Project.LastScan).NotTo(BeNil())
 		g.Expect(there(g)).To(HaveLen(12))
 	})
-	setRetention(t, "counts", v1alpha1.Retention{ClosedFindings: duration(time.Hour), FinishedScans: duration(time.Hour)})
+	setRetention(t, "counts", v1alpha1.Retention{ClosedFindings: duration(0), FinishedScans: duration(time.Hour)})
 	harness.Eventually(t, func(g Gomega) { g.Expect(there(g)).To(HaveLen(7)) })
 
 	// A wrong count would have been written already.

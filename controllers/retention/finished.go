@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,10 +61,29 @@ func findingFinished(finding *v1alpha1.Finding) (time.Time, shelf, bool) {
 	if closed == nil || !findingstate.IsRecorded(finding) || owes(finding) {
 		return time.Time{}, "", false
 	}
-	if isTriaged(&finding.Spec) {
-		return closed.At.Time, triagedFindings, true
+	at := closed.At.Time
+	if recorded := closureRecordedAt(&finding.Status); recorded.After(at) {
+		at = recorded
 	}
-	return closed.At.Time, closedFindings, true
+	if isTriaged(&finding.Spec) {
+		return at, triagedFindings, true
+	}
+	return at, closedFindings, true
+}
+
+// closureRecordedAt returns when the finding was closed according to its history, or when it last changed if the history
+// does not show that. spec.closed.at alone is no proof: it is the start of a scan, which may be an old one or have a
+// wrong clock, and whoever may close a finding may write any time.
+func closureRecordedAt(status *v1alpha1.FindingStatus) time.Time {
+	for _, t := range slices.Backward(status.Transitions) {
+		if t.Type == v1alpha1.TransitionClosed {
+			return t.At.Time
+		}
+	}
+	if status.UpdatedAt != nil {
+		return status.UpdatedAt.Time
+	}
+	return time.Time{}
 }
 
 // isTriaged reports whether a user's decision or comment would be lost: if the finding reappeared,

@@ -60,6 +60,22 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 		want   shelf
 	}{
 		{"a closed finding", finding(asIs), closedFindings},
+		{"one closed by a scan that started long before: the period begins when that was recorded", finding(func(f *v1alpha1.Finding) {
+			f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(-100 * 24 * time.Hour))
+			f.Status.Transitions = []v1alpha1.Transition{
+				{Seq: 1, Type: "closed", At: v1alpha1.NewTime(noon.Add(-time.Hour))}, {Seq: 2, Type: "reopened"},
+				{Seq: 3, Type: "closed", At: v1alpha1.NewTime(noon)}, {Seq: 4, Type: "triaged", At: v1alpha1.NewTime(noon.Add(time.Hour))},
+			}
+			f.Status.EmittedSeq, f.Status.UpdatedAt = 4, ptr.To(v1alpha1.NewTime(noon.Add(time.Hour)))
+		}), closedFindings},
+		{"one whose history no longer shows the closure", finding(func(f *v1alpha1.Finding) {
+			f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(-100 * 24 * time.Hour))
+			f.Status.Transitions = []v1alpha1.Transition{{Seq: 17, Type: "triaged", At: v1alpha1.NewTime(noon)}}
+			f.Status.EmittedSeq, f.Status.UpdatedAt = 17, ptr.To(v1alpha1.NewTime(noon))
+		}), closedFindings},
+		{"one that an earlier version recorded without a history", finding(func(f *v1alpha1.Finding) {
+			f.Status.Transitions, f.Status.UpdatedAt = nil, ptr.To(v1alpha1.NewTime(noon.Add(-time.Hour)))
+		}), closedFindings},
 		{"an open one", finding(func(f *v1alpha1.Finding) { f.Spec.Closed = nil }), ""},
 		{"one confirmed by a person is confirmed again when it comes back", finding(func(f *v1alpha1.Finding) {
 			f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive
