@@ -31,22 +31,14 @@ func judge(s *scope) conditions.Verdict {
 	over := expired(status, s.Now) || wasExpired(s, status.KeyID)
 	switch {
 	case status.KeyID != "" && over && shortened(s):
-		return conditions.Verdict{
-			Stalled: true,
-			Reason:  v1alpha1.ReasonExpired,
-			Message: "The key has expired because of the organization's spec.apiKeys.maxLifetime: raise spec.rotation.serial above status.rotationSerial for a new token.",
-		}
+		return conditions.Stalled(v1alpha1.ReasonExpired,
+			"The key has expired because of the organization's spec.apiKeys.maxLifetime: raise spec.rotation.serial above status.rotationSerial for a new token.")
 	case status.KeyID == "" || over:
-		return conditions.Verdict{
-			Stalled: true,
-			Reason:  v1alpha1.ReasonExpired,
-			Message: "The key has expired: set spec.expiresAt to a time in the future, or remove it, and raise spec.rotation.serial above status.rotationSerial for a new token.",
-		}
+		return conditions.Stalled(v1alpha1.ReasonExpired,
+			"The key has expired: set spec.expiresAt to a time in the future, or remove it, and raise spec.rotation.serial above status.rotationSerial for a new token.")
 	case s.Object.Spec.Disabled:
-		return conditions.Verdict{
-			Reason:  v1alpha1.ReasonDisabled,
-			Message: "Requests with this key are refused while spec.disabled is set: remove it to enable the key." + rotation,
-		}
+		return conditions.NotReady(v1alpha1.ReasonDisabled,
+			"Requests with this key are refused while spec.disabled is set: remove it to enable the key."+rotation)
 	}
 	message := fmt.Sprintf("The token is in Secret %q under the key %q.", status.SecretRef.Name, v1alpha1.APIKeyTokenKey)
 	if shortened(s) {
@@ -83,11 +75,8 @@ func (r *Reconciler) announce(s *scope) {
 }
 
 func organizationNotFound(namespace string) conditions.Verdict {
-	return conditions.Verdict{
-		Stalled: true,
-		Reason:  v1alpha1.ReasonOrganizationNotFound,
-		Message: fmt.Sprintf("Namespace %q does not belong to an Organization: create the key in the namespace that status.namespace of its Organization names.", namespace),
-	}
+	return conditions.Stalled(v1alpha1.ReasonOrganizationNotFound,
+		fmt.Sprintf("Namespace %q does not belong to an Organization: create the key in the namespace that status.namespace of its Organization names.", namespace))
 }
 
 func secretNotWritten(s *scope, err error) conditions.Verdict {
@@ -98,20 +87,15 @@ func secretNotWritten(s *scope, err error) conditions.Verdict {
 	if s.Status.KeyID != "" {
 		consequence = "but its token stays valid until it expires or its signing key is withdrawn; delete the Secret to revoke it"
 	}
-	return conditions.Verdict{
-		Reason: v1alpha1.ReasonSecretNotWritten,
-		Message: fmt.Sprintf("Secret %q could not be written, %s. The controller keeps retrying. Last error: %q.", SecretName(s.Object.Name),
-			consequence, conditions.Shortened(err.Error())) + disabled,
-	}
+	return conditions.NotReady(v1alpha1.ReasonSecretNotWritten,
+		fmt.Sprintf("Secret %q could not be written, %s. The controller keeps retrying. Last error: %q.", SecretName(s.Object.Name),
+			consequence, conditions.Shortened(err.Error()))+disabled)
 }
 
 func secretConflict(name string) conditions.Verdict {
-	return conditions.Verdict{
-		Stalled: true,
-		Reason:  v1alpha1.ReasonSecretConflict,
-		Message: fmt.Sprintf("Secret %q exists and does not belong to this key, or has a finalizer that prevents its "+
-			"replacement: delete the Secret with its finalizers, or create the key under another name.", name),
-	}
+	return conditions.Stalled(v1alpha1.ReasonSecretConflict,
+		fmt.Sprintf("Secret %q exists and does not belong to this key, or has a finalizer that prevents its "+
+			"replacement: delete the Secret with its finalizers, or create the key under another name.", name))
 }
 
 // secretFrozen is the conflict of a key whose valid token cannot be signed by a new signing key.
@@ -120,11 +104,8 @@ func secretFrozen(key *v1alpha1.APIKey) conditions.Verdict {
 	if key.Spec.Disabled {
 		disabled = refusedWhileDisabled
 	}
-	return conditions.Verdict{
-		Stalled: true,
-		Reason:  v1alpha1.ReasonSecretConflict,
-		Message: fmt.Sprintf("Secret %q is immutable and has a finalizer that prevents its replacement, so the new "+
+	return conditions.Stalled(v1alpha1.ReasonSecretConflict,
+		fmt.Sprintf("Secret %q is immutable and has a finalizer that prevents its replacement, so the new "+
 			"signing key cannot sign its token, which stays valid until it expires or its signing key is withdrawn: "+
-			"remove the Secret's finalizers.", SecretName(key.Name)) + disabled,
-	}
+			"remove the Secret's finalizers.", SecretName(key.Name))+disabled)
 }

@@ -63,12 +63,10 @@ func verdict(facts *triagepolicy.Facts) conditions.Verdict {
 	case facts.Project == nil:
 		return conditions.NotFound(v1alpha1.ReasonProjectNotFound, "Project", spec.ProjectRef.Name, "finding")
 	case facts.Project.Spec.RepositoryRef.Name != spec.RepositoryRef.Name:
-		return conditions.Verdict{
-			Reason: v1alpha1.ReasonProjectInAnotherRepository,
-			Message: fmt.Sprintf("Project %q belongs to Repository %q, and this finding names Repository %q. Neither can be changed: "+
+		return conditions.NotReady(v1alpha1.ReasonProjectInAnotherRepository,
+			fmt.Sprintf("Project %q belongs to Repository %q, and this finding names Repository %q. Neither can be changed: "+
 				"delete the finding and create it with the project's repository, or with a project of its repository.",
-				spec.ProjectRef.Name, facts.Project.Spec.RepositoryRef.Name, spec.RepositoryRef.Name),
-		}
+				spec.ProjectRef.Name, facts.Project.Spec.RepositoryRef.Name, spec.RepositoryRef.Name))
 	default:
 		return conditions.Ready("The status is that of the spec.")
 	}

@@ -101,11 +101,9 @@ func showRefusal(phase reconcile.Phase[*scope]) reconcile.Phase[*scope] {
 }
 
 func refusalVerdict(err error) conditions.Verdict {
-	return conditions.Verdict{
-		Reason: v1alpha1.ReasonRefused,
-		Message: fmt.Sprintf("The API server refuses what the organization needs, which is tried again: %q. Remove what "+
-			"blocks it, for example an admission policy or a quota of the cluster.", conditions.Shortened(err.Error())),
-	}
+	return conditions.NotReady(v1alpha1.ReasonRefused,
+		fmt.Sprintf("The API server refuses what the organization needs, which is tried again: %q. Remove what "+
+			"blocks it, for example an admission policy or a quota of the cluster.", conditions.Shortened(err.Error())))
 }
 
 // open records the namespace in the status, as the last step: the REST API accepts the organization's keys

@@ -84,29 +84,21 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 	switch {
 	case !namespace.DeletionTimestamp.IsZero():
 		// Ours or not: once it is deleted, we create our own.
-		return conditions.Verdict{
-			Reason:  v1alpha1.ReasonNamespaceTerminating,
-			Message: fmt.Sprintf("Namespace %q is being deleted: it is created again once it is gone.", namespace.Name),
-		}, true
+		return conditions.NotReady(v1alpha1.ReasonNamespaceTerminating,
+			fmt.Sprintf("Namespace %q is being deleted: it is created again once it is gone.", namespace.Name)), true
 	case ours(namespace, organization):
 		return conditions.Verdict{}, false
 	case namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] == "":
-		return conditions.Verdict{
-			Stalled: true,
-			Reason:  v1alpha1.ReasonNamespaceConflict,
-			Message: fmt.Sprintf("Namespace %q exists without this Organization's UID in the annotation %s: delete the namespace, or give the Organization another name.",
-				namespace.Name, v1alpha1.OrganizationUIDAnnotation),
-		}, true
+		return conditions.Stalled(v1alpha1.ReasonNamespaceConflict,
+			fmt.Sprintf("Namespace %q exists without this Organization's UID in the annotation %s: delete the namespace, or give the Organization another name.",
+				namespace.Name, v1alpha1.OrganizationUIDAnnotation)), true
 	default:
 		// It may be from a backup, which has the UID of the Organization of that time.
-		return conditions.Verdict{
-			Stalled: true,
-			Reason:  v1alpha1.ReasonNamespaceConflict,
-			Message: fmt.Sprintf("Namespace %q belonged to another Organization. If it comes from a backup, adopt it: "+
+		return conditions.Stalled(v1alpha1.ReasonNamespaceConflict,
+			fmt.Sprintf("Namespace %q belonged to another Organization. If it comes from a backup, adopt it: "+
 				"kubectl annotate namespace %q %s=%q --overwrite. Otherwise delete it, with its findings and decisions, "+
 				"or give the Organization another name.",
-				namespace.Name, namespace.Name, v1alpha1.OrganizationUIDAnnotation, organization.UID),
-		}, true
+				namespace.Name, namespace.Name, v1alpha1.OrganizationUIDAnnotation, organization.UID)), true
 	}
 }
 

@@ -50,10 +50,7 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	}
 	// The watch on namespaces reports when it is deleted.
 	s.Status.Namespace = ""
-	s.conclude(conditions.Verdict{
-		Reason:  v1alpha1.ReasonDeleting,
-		Message: fmt.Sprintf("Namespace %q is being removed.", namespace.Name),
-	})
+	s.conclude(conditions.NotReady(v1alpha1.ReasonDeleting, fmt.Sprintf("Namespace %q is being removed.", namespace.Name)))
 	return nil
 }
 
@@ -97,10 +94,7 @@ func roughly(n int64) string {
 }
 
 func notEmpty(namespace, held string) conditions.Verdict {
-	return conditions.Verdict{
-		Stalled: true,
-		Reason:  v1alpha1.ReasonNotEmpty,
-		Message: fmt.Sprintf("Namespace %q still holds objects of these kinds: %s. Delete them, or annotate the Organization with %s=true to remove everything.",
-			namespace, held, v1alpha1.RemoveContentsAnnotation),
-	}
+	return conditions.Stalled(v1alpha1.ReasonNotEmpty,
+		fmt.Sprintf("Namespace %q still holds objects of these kinds: %s. Delete them, or annotate the Organization with %s=true to remove everything.",
+			namespace, held, v1alpha1.RemoveContentsAnnotation))
 }

@@ -23,9 +23,8 @@ func progressOf(scan *v1alpha1.Scan, health liveness, now time.Time) progress {
 	case v1alpha1.ScanSucceeded:
 		return progress{phase: v1alpha1.ScanPhaseCompleted, verdict: conditions.Ready("The scan succeeded.")}
 	case v1alpha1.ScanFailed:
-		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: conditions.Verdict{
-			Reason: v1alpha1.ReasonScanFailed, Message: "The scan failed: see spec.message, then scan again.",
-		}}
+		verdict := conditions.NotReady(v1alpha1.ReasonScanFailed, "The scan failed: see spec.message, then scan again.")
+		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: verdict}
 	}
 	// Once given, the verdict stands until an end is recorded, even if the clock is set back.
 	if isAbandoned(&scan.Status) {
@@ -40,13 +39,12 @@ func progressOf(scan *v1alpha1.Scan, health liveness, now time.Time) progress {
 	if verdict != nil {
 		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: *verdict}
 	}
-	return progress{phase: v1alpha1.ScanPhaseRunning, changesIn: changesIn, verdict: conditions.Verdict{
-		Reason: v1alpha1.ReasonScanRunning, Message: "The scan is running.",
-	}}
+	running := conditions.NotReady(v1alpha1.ReasonScanRunning, "The scan is running.")
+	return progress{phase: v1alpha1.ScanPhaseRunning, changesIn: changesIn, verdict: running}
 }
 
 func givenUp(message string) *conditions.Verdict {
-	return &conditions.Verdict{Stalled: true, Reason: v1alpha1.ReasonAbandoned, Message: message}
+	return new(conditions.Stalled(v1alpha1.ReasonAbandoned, message))
 }
 
 // overdue returns the verdict on a scan without a Lease, or nil and how long until it is overdue.

@@ -31,14 +31,14 @@ func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
 
 // inProgress sets the conditions of an operation in progress.
 func inProgress(s *scope, message string) {
-	s.Judge(conditions.Verdict{Reason: v1alpha1.ReasonInProgress, Message: message})
+	s.Judge(conditions.NotReady(v1alpha1.ReasonInProgress, message))
 }
 
 // fail ends an operation that cannot continue. Its spec is immutable, so it cannot be repaired.
 func fail(s *scope, reason, message string) {
 	s.Status.Phase = v1alpha1.OperationFailed
 	s.Status.CompletedAt = now(s)
-	s.Judge(conditions.Verdict{Stalled: true, Reason: reason, Message: message})
+	s.Judge(conditions.Stalled(reason, message))
 	s.Stop()
 }
 

@@ -211,23 +211,16 @@ func (s *scope) explain() (whyNot, because string) {
 func (s *scope) judgeReady(whyNot, because string) {
 	switch {
 	case whyNot == v1alpha1.ReasonNotCompiled:
-		s.Judge(conditions.Verdict{
-			Stalled: true, Reason: whyNot,
-			Message: fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable()),
-		})
+		s.Judge(conditions.Stalled(whyNot, fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable())))
 	case whyNot == v1alpha1.ReasonTooMany, whyNot == v1alpha1.ReasonTooManyPolicies, whyNot == v1alpha1.ReasonTooCostly:
-		s.Judge(conditions.Verdict{Stalled: true, Reason: whyNot, Message: because})
+		s.Judge(conditions.Stalled(whyNot, because))
 	case s.partial && whyNot == "":
-		s.Judge(conditions.Verdict{
-			Stalled: true, Reason: v1alpha1.ReasonTooCostly,
-			Message: "Counting the policy's matches takes too long: the counts are out of date. The policy still decides.",
-		})
+		s.Judge(conditions.Stalled(v1alpha1.ReasonTooCostly,
+			"Counting the policy's matches takes too long: the counts are out of date. The policy still decides."))
 	case s.partial:
-		s.Judge(conditions.Verdict{
-			Stalled: true, Reason: v1alpha1.ReasonTooCostly,
-			Message: "Counting the policy's matches takes too long, so the counts are not those of the spec: begin " +
-				"spec.match with a short comparison that rules most findings out. It is counted again every ten minutes.",
-		})
+		s.Judge(conditions.Stalled(v1alpha1.ReasonTooCostly,
+			"Counting the policy's matches takes too long, so the counts are not those of the spec: begin "+
+				"spec.match with a short comparison that rules most findings out. It is counted again every ten minutes."))
 	default:
 		s.Judge(conditions.Ready("The status is that of the spec."))
 	}

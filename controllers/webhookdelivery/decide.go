@@ -94,14 +94,14 @@ func waiting(reason, message string) step {
 	return step{
 		outlook: outlookWaiting,
 		phase:   v1alpha1.WebhookDeliveryPending,
-		verdict: conditions.Verdict{Reason: reason, Message: message},
+		verdict: conditions.NotReady(reason, message),
 	}
 }
 
 func finallyFailed(reason, message string) step {
 	return step{
 		phase:   v1alpha1.WebhookDeliveryFailed,
-		verdict: conditions.Verdict{Stalled: true, Reason: reason, Message: message},
+		verdict: conditions.Stalled(reason, message),
 	}
 }
 

@@ -32,20 +32,15 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 	entries := conditions.Shortened(strings.Join(webhooks.Unmatched(endpoint.Spec.Events), ", "))
 	switch {
 	case !served:
-		return conditions.Verdict{
-			Stalled: true,
-			Reason:  v1alpha1.ReasonTooManyEndpoints,
-			Message: "Only the 50 oldest WebhookEndpoints of a namespace get events, and this is not one of them: " +
-				"delete older ones that are no longer needed.",
-		}
+		return conditions.Stalled(v1alpha1.ReasonTooManyEndpoints,
+			"Only the 50 oldest WebhookEndpoints of a namespace get events, and this is not one of them: "+
+				"delete older ones that are no longer needed.")
 	case !f.usable() || f.unwritten != nil:
 		return secretVerdict(f, endpoint.DisabledByControllers())
 	case endpoint.Spec.Disabled:
-		return conditions.Verdict{
-			Reason: v1alpha1.ReasonEndpointDisabled,
-			Message: "Nothing is sent while spec.disabled is set: remove it to send the pending deliveries. Events without a " +
-				"delivery are not sent later." + rotation,
-		}
+		return conditions.NotReady(v1alpha1.ReasonEndpointDisabled,
+			"Nothing is sent while spec.disabled is set: remove it to send the pending deliveries. Events without a "+
+				"delivery are not sent later."+rotation)
 	case endpoint.DisabledByControllers() != nil:
 		return disabledVerdict(endpoint.DisabledByControllers())
 	case failing(endpoint.Status):
@@ -53,10 +48,8 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 		if entries != "" {
 			unmatched = fmt.Sprintf(" No event matches these entries of spec.events: %s.", entries)
 		}
-		return conditions.Verdict{
-			Reason:  v1alpha1.ReasonDeliveryFailing,
-			Message: "The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why." + rotation + unmatched,
-		}
+		return conditions.NotReady(v1alpha1.ReasonDeliveryFailing,
+			"The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why."+rotation+unmatched)
 	}
 	if entries != "" {
 		return conditions.Verdict{
@@ -71,13 +64,10 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 }
 
 func disabledVerdict(disabled *v1alpha1.WebhookDisabled) conditions.Verdict {
-	return conditions.Verdict{
-		Stalled: true,
-		Reason:  string(disabled.Reason),
-		Message: fmt.Sprintf("Sending has stopped because %s. Once the receiver accepts events again, change the spec "+
+	return conditions.Stalled(string(disabled.Reason),
+		fmt.Sprintf("Sending has stopped because %s. Once the receiver accepts events again, change the spec "+
 			"(correct spec.url, or set spec.disabled and remove it): the pending deliveries are then sent, events without "+
-			"a delivery are not.", disabled.Message),
-	}
+			"a delivery are not.", disabled.Message))
 }
 
 // secretVerdict returns what is wrong with the Secret, and whether sending has stopped.
@@ -97,30 +87,19 @@ func problemOf(f found) conditions.Verdict {
 		if f.usable() {
 			consequence = "but the signing secret in it stays in use; delete the Secret to end that"
 		}
-		return conditions.Verdict{
-			Reason: v1alpha1.ReasonSecretNotWritten,
-			Message: fmt.Sprintf("Secret %q could not be written, %s. The controllers keep retrying. Last error: %q.", f.name,
-				consequence, conditions.Shortened(f.unwritten.Error())),
-		}
+		return conditions.NotReady(v1alpha1.ReasonSecretNotWritten,
+			fmt.Sprintf("Secret %q could not be written, %s. The controllers keep retrying. Last error: %q.", f.name,
+				consequence, conditions.Shortened(f.unwritten.Error())))
 	case apierrors.IsNotFound(f.problem):
-		return conditions.Verdict{
-			Stalled: true,
-			Reason:  v1alpha1.ReasonSecretNotFound,
-			Message: fmt.Sprintf("There is no Secret %q in this namespace: create it with a signing secret under the key %q, or remove spec.secretRef to have one created.", f.name, v1alpha1.WebhookSecretKey),
-		}
+		return conditions.Stalled(v1alpha1.ReasonSecretNotFound,
+			fmt.Sprintf("There is no Secret %q in this namespace: create it with a signing secret under the key %q, or remove spec.secretRef to have one created.", f.name, v1alpha1.WebhookSecretKey))
 	case apierrors.IsAlreadyExists(f.problem):
-		return conditions.Verdict{
-			Stalled: true,
-			Reason:  v1alpha1.ReasonSecretConflict,
-			Message: fmt.Sprintf("Secret %q exists and does not belong to this endpoint, or has a finalizer that prevents its "+
-				"replacement: name it in spec.secretRef to use it, or delete it with its finalizers.", f.name),
-		}
+		return conditions.Stalled(v1alpha1.ReasonSecretConflict,
+			fmt.Sprintf("Secret %q exists and does not belong to this endpoint, or has a finalizer that prevents its "+
+				"replacement: name it in spec.secretRef to use it, or delete it with its finalizers.", f.name))
 	}
-	return conditions.Verdict{
-		Stalled: true,
-		Reason:  v1alpha1.ReasonSecretInvalid,
-		Message: fmt.Sprintf("Secret %q cannot be used: %s. Correct it. If the controllers created it, you can delete it instead: they create a new one.", f.name, f.problem),
-	}
+	return conditions.Stalled(v1alpha1.ReasonSecretInvalid,
+		fmt.Sprintf("Secret %q cannot be used: %s. Correct it. If the controllers created it, you can delete it instead: they create a new one.", f.name, f.problem))
 }
 
 func failing(status v1alpha1.WebhookEndpointStatus) bool {

@@ -161,10 +161,8 @@ func (s *source) messages() []string {
 	s.each(func(node ast.Node) {
 		switch node := node.(type) {
 		case *ast.CallExpr:
-			switch name := called(node); {
-			case name == "conditions.Ready":
-				out = append(out, s.texts(node.Args[0])...)
-			case name == "JudgeByRepository", name == "Condition": // the last argument is the message
+			switch called(node) { // the last argument is the message
+			case "conditions.Ready", "conditions.NotReady", "conditions.Stalled", "JudgeByRepository", "Condition":
 				out = append(out, s.texts(node.Args[len(node.Args)-1])...)
 			}
 		case *ast.CompositeLit:

@@ -27,11 +27,19 @@ func Ready(message string) Verdict {
 	return Verdict{Ready: true, Reason: v1alpha1.ReasonReconciled, Message: message}
 }
 
+// NotReady returns the verdict on an object that is not fully reconciled yet.
+func NotReady(reason, message string) Verdict { return Verdict{Reason: reason, Message: message} }
+
+// Stalled returns the verdict on an object for which nothing will change until a user acts.
+func Stalled(reason, message string) Verdict {
+	return Verdict{Stalled: true, Reason: reason, Message: message}
+}
+
 // NotFound returns the verdict on a dependent, such as "finding", that names an object which does not
 // exist.
 func NotFound(reason, kind string, name v1alpha1.ResourceName, dependent string) Verdict {
-	return Verdict{Reason: reason, Message: fmt.Sprintf(
-		"There is no %s %q in this namespace: create it, or delete the %s.", kind, name, dependent)}
+	return NotReady(reason, fmt.Sprintf(
+		"There is no %s %q in this namespace: create it, or delete the %s.", kind, name, dependent))
 }
 
 // maxQuoted is how many characters %q prints at most of what Shortened returns, between the quotes.

@@ -92,10 +92,8 @@ func isBeingDeleted(ctx context.Context, base reconcile.Base, object client.Obje
 }
 
 func deleting(parent, children string, err error) conditions.Verdict {
-	verdict := conditions.Verdict{
-		Reason:  v1alpha1.ReasonDeleting,
-		Message: fmt.Sprintf("The %s is being deleted; its %s are being removed.", parent, children),
-	}
+	verdict := conditions.NotReady(v1alpha1.ReasonDeleting,
+		fmt.Sprintf("The %s is being deleted; its %s are being removed.", parent, children))
 	answer := apierrors.APIStatus(nil)
 	switch {
 	case IsRefusal(err):
