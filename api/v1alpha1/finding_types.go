@@ -381,6 +381,14 @@ type FindingDetails struct {
 	ValidationEvidence []ValidationEvidence `json:"validationEvidence,omitempty"`
 }
 
+// Place returns the location; all of its members are empty if there is none.
+func (d *FindingDetails) Place() FileLocation {
+	if d.Location == nil {
+		return FileLocation{}
+	}
+	return *d.Location
+}
+
 // FileLocation is a place in a file of the repository.
 type FileLocation struct {
 	// filePath is relative to the root of the repository, with forward slashes, for example

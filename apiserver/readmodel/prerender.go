@@ -88,7 +88,7 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		traits:          common,
 		policy:          unique.Make(string(findingstate.DecidingPolicy(object))),
 		text:            findingquery.Text(&spec.Details),
-		path:            shared(findingquery.PathOf(&spec.Details)),
+		path:            shared(spec.Details.Place().FilePath),
 		history:         render.NewHistory(findingstate.Recorded(object).Status.Transitions),
 	}
 	if s := prepared.stored; s.declared == s.Basis {

@@ -330,7 +330,7 @@ func findingColumns(namespaces bool) []column {
 }
 
 func findingRow(f *v1alpha1.Finding, now time.Time, wide, namespaces bool) row {
-	title, file, line := f.Spec.Details.Title, "", ""
+	title, line := f.Spec.Details.Title, ""
 	if !wide {
 		title = shortened(title, titleLength)
 	}
@@ -348,16 +348,14 @@ func findingRow(f *v1alpha1.Finding, now time.Time, wide, namespaces bool) row {
 	if p := f.Spec.Package; p != nil {
 		inPackage = p.Name
 	}
-	if l := f.Spec.Details.Location; l != nil {
-		file = l.FilePath
-		if l.LineNumber > 0 {
-			line = strconv.Itoa(int(l.LineNumber))
-		}
+	at := f.Spec.Details.Place()
+	if at.LineNumber > 0 {
+		line = strconv.Itoa(int(at.LineNumber))
 	}
 	r := row{
 		f.Name, string(f.Spec.Details.Severity), string(findingquery.StateOf(f)), string(findingstate.UserStatus(f)),
 		findingstate.StaleReason(f), string(f.Spec.ProjectRef.Name),
-		ago(madeAt(f), now), string(f.Spec.RepositoryRef.Name), file, line, f.Spec.Details.Score, vulnerability, inPackage,
+		ago(madeAt(f), now), string(f.Spec.RepositoryRef.Name), at.FilePath, line, f.Spec.Details.Score, vulnerability, inPackage,
 		f.Spec.Class, f.Spec.Tool, f.Spec.Triage.By, string(f.Spec.Triage.Reason), until, suppressed, justification, title,
 	}
 	if namespaces {

@@ -167,7 +167,7 @@ func (s *Selection) matchesFacts(f *v1alpha1.Finding) bool {
 		(asked.Vulnerability == "" || IsVulnerability(spec.Vulnerability, asked.Vulnerability)) &&
 		(asked.Package == "" || IsPackage(spec.Package, asked.Package)) &&
 		(asked.Suppressed == nil || *asked.Suppressed == (spec.Suppression != nil)) &&
-		(asked.File == "" || IsIn(PathOf(&spec.Details), asked.File)) &&
+		(asked.File == "" || IsIn(spec.Details.Place().FilePath, asked.File)) &&
 		(len(s.words) == 0 || HasWords(Text(&spec.Details), s.words))
 }
 
@@ -220,12 +220,4 @@ func IsIn(path, file string) bool {
 		return strings.HasPrefix(path, file)
 	}
 	return path == file
-}
-
-// PathOf returns the path of the file that a finding is in; "" if it has no location.
-func PathOf(details *v1alpha1.FindingDetails) string {
-	if details.Location == nil {
-		return ""
-	}
-	return details.Location.FilePath
 }

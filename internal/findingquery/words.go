@@ -39,7 +39,7 @@ func Words(text string) []string {
 // Text returns the text in which words are searched, folded: the title and, on a separate line so that no word
 // spans both, the path.
 func Text(details *v1alpha1.FindingDetails) string {
-	if path := PathOf(details); path != "" {
+	if path := details.Place().FilePath; path != "" {
 		return Fold(details.Title + "\n" + path)
 	}
 	return Fold(details.Title)

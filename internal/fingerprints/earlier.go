@@ -10,7 +10,7 @@ import (
 // KeysOfEarlierPath returns the EarlierKeys, or the Keys if the stored path is one that an earlier version stored for
 // any number of files.
 func KeysOfEarlierPath(facts *v1alpha1.FindingSpec) []string {
-	if at := facts.Details.Location; at != nil && strings.Contains(at.FilePath, "\uFFFD") {
+	if strings.Contains(facts.Details.Place().FilePath, "\uFFFD") {
 		return Keys(facts)
 	}
 	return EarlierKeys(facts)

@@ -13,9 +13,9 @@ type Shown struct{ Repository, Tool, Rule, Path, Vulnerability, Package, Version
 
 // ShownBy returns the part of the identity that the facts show.
 func ShownBy(facts *v1alpha1.FindingSpec) Shown {
-	s := Shown{Repository: string(facts.RepositoryRef.Name), Tool: facts.Tool, Rule: facts.RuleID}
-	if at := facts.Details.Location; at != nil {
-		s.Path = at.FilePath
+	s := Shown{
+		Repository: string(facts.RepositoryRef.Name), Tool: facts.Tool, Rule: facts.RuleID,
+		Path: facts.Details.Place().FilePath,
 	}
 	if facts.Vulnerability != nil {
 		s.Vulnerability = facts.Vulnerability.ID
@@ -36,12 +36,9 @@ func Key(facts *v1alpha1.FindingSpec) string {
 	parts := append(strings.Split(facts.Evidence, "."), "", "", "")
 	message, code, resource, column := parts[0], parts[1], parts[2], parts[3]
 	best := Best(Stored(facts), nil)
-	s, line, place := ShownBy(facts), int32(0), ""
-	if at := facts.Details.Location; at != nil {
-		line = at.LineNumber
-	}
+	s, place := ShownBy(facts), ""
 	if code == "" && best == "" && resource == "" && (s.Vulnerability == "" || s.Package == "" && s.PURL == "") {
-		place = strconv.Itoa(int(line)) + "." + column
+		place = strconv.Itoa(int(facts.Details.Place().LineNumber)) + "." + column
 	}
 	return Hash("result", s.Repository, s.Tool, s.Rule, s.Path, message, code, resource, best,
 		s.Vulnerability, s.Package, s.Version, s.PURL, place)

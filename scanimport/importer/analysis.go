@@ -63,11 +63,7 @@ func looksVolatile(analysis string) bool { return withoutRun(analysis) != analys
 type sameProblem struct{ rule, path, evidence string }
 
 func problemOf(spec *v1alpha1.FindingSpec) sameProblem {
-	p := sameProblem{rule: spec.RuleID, evidence: spec.Evidence}
-	if l := spec.Details.Location; l != nil {
-		p.path = l.FilePath
-	}
-	return p
+	return sameProblem{rule: spec.RuleID, path: spec.Details.Place().FilePath, evidence: spec.Evidence}
 }
 
 // knownElsewhere looks for the new results among the open findings of other analyses, in each for itself.

@@ -289,11 +289,7 @@ type problemAtLine struct {
 }
 
 func atLine(spec *v1alpha1.FindingSpec) problemAtLine {
-	p := problemAtLine{sameProblem: problemOf(spec)}
-	if l := spec.Details.Location; l != nil {
-		p.line = l.LineNumber
-	}
-	return p
+	return problemAtLine{sameProblem: problemOf(spec), line: spec.Details.Place().LineNumber}
 }
 
 // report returns the facts that an import would write for the results of a batch.

@@ -116,9 +116,9 @@ func codeDigest(code string) string { return fingerprints.CodeDigest(cut(block(c
 
 // evidenceOf returns the evidence by which a finding, or a result turned into one, is recognised.
 func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognition.Evidence {
-	e := recognition.Evidence{Rule: spec.RuleID, Fingerprint: bestOf(spec, constant)}
-	if l := spec.Details.Location; l != nil {
-		e.Path, e.Line = l.FilePath, l.LineNumber
+	at := spec.Details.Place()
+	e := recognition.Evidence{
+		Rule: spec.RuleID, Path: at.FilePath, Line: at.LineNumber, Fingerprint: bestOf(spec, constant),
 	}
 	if v := spec.Vulnerability; v != nil {
 		e.Vulnerability, e.IDs = v.ID, strings.Join(ownIDs(v), "\n")

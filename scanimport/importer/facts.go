@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
@@ -68,7 +66,7 @@ func factsDigest(of, reported *v1alpha1.FindingSpec) recognition.Facts {
 	for i, f := range spec.Fingerprints {
 		spec.Fingerprints[i].Value = fingerprints.WithoutOrdinal(f.Name, f.Value)
 	}
-	at := ptr.Deref(spec.Details.Location, v1alpha1.FileLocation{})
+	at := spec.Details.Place()
 	spec.Details.Location = nil
 	var own []*v1alpha1.FileLocation
 	for i := range spec.Details.SupportingFiles {

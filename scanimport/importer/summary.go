@@ -235,11 +235,10 @@ func (s *Summary) list(p *plan) {
 
 // shown returns a finding as a line.
 func shown(action Action, name string, d *v1alpha1.FindingDetails) Change {
-	change := Change{Action: action, Name: name, Severity: d.Severity, Title: d.Title}
-	if l := d.Location; l != nil {
-		change.Place = FileAndLine(l.FilePath, l.LineNumber)
+	at := d.Place()
+	return Change{
+		Action: action, Name: name, Severity: d.Severity, Title: d.Title, Place: FileAndLine(at.FilePath, at.LineNumber),
 	}
-	return change
 }
 
 // FileAndLine returns a file and, if it is known, the line as they are shown to people.

@@ -325,6 +325,6 @@ func sameText(d *v1alpha1.FindingDetails, issue *v1alpha1.ReviewIssueSpec) bool 
 }
 
 func sameFacts(d *v1alpha1.FindingDetails, issue *v1alpha1.ReviewIssueSpec) bool {
-	file, line, _ := place(d)
-	return sameText(d, issue) && d.Severity == issue.Severity && file == issue.File && line == issue.Line
+	at := d.Place()
+	return sameText(d, issue) && d.Severity == issue.Severity && at.FilePath == issue.File && at.LineNumber == issue.Line
 }

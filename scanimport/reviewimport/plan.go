@@ -26,10 +26,7 @@ func (f *found) at() importer.ResultIndex {
 }
 
 // line returns the result's line; 0 if it has none.
-func (f *found) line() int32 {
-	_, line, _ := place(&f.Facts.Details)
-	return line
-}
+func (f *found) line() int32 { return f.Facts.Details.Place().LineNumber }
 
 // change is the change of one issue.
 type change struct {
@@ -138,7 +135,8 @@ func (f *found) shownBy(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIs
 		}
 	}
 	spec.Title, spec.Description, spec.Severity = f.Facts.Details.Title, f.Facts.Details.Description, severity
-	spec.File, spec.Line, spec.Links.FileLocation = place(&f.Facts.Details)
+	at := f.Facts.Details.Place()
+	spec.File, spec.Line, spec.Links.FileLocation = at.FilePath, at.LineNumber, at.URL
 	spec.Result = &result
 	return spec
 }
@@ -154,13 +152,6 @@ func (p *plan) forget(spec v1alpha1.ReviewIssueSpec) v1alpha1.ReviewIssueSpec {
 		return !contains(p.reviewed, string(sha))
 	})
 	return spec
-}
-
-func place(d *v1alpha1.FindingDetails) (file string, line int32, url string) {
-	if d.Location == nil {
-		return "", 0, ""
-	}
-	return d.Location.FilePath, d.Location.LineNumber, d.Location.URL
 }
 
 // Action is what a review does to an issue.
