@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -19,7 +20,7 @@ import (
 // Selection is a parsed v1alpha1.FindingSelection.
 type Selection struct {
 	spec     *v1alpha1.FindingSelection
-	ids      map[v1alpha1.ResourceName]bool
+	ids      sets.Set[v1alpha1.ResourceName]
 	words    []string
 	minScore int
 	labels   labels.Selector
@@ -28,13 +29,7 @@ type Selection struct {
 
 // NewSelection parses a selection. The error names each invalid member.
 func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
-	s := &Selection{spec: spec, words: Words(spec.Text)}
-	for _, id := range spec.IDs {
-		if s.ids == nil {
-			s.ids = map[v1alpha1.ResourceName]bool{}
-		}
-		s.ids[id] = true
-	}
+	s := &Selection{spec: spec, ids: sets.New(spec.IDs...), words: Words(spec.Text)}
 	var errs []error
 	// Refuse a member that is set but restricts nothing: an operation would decide about every finding.
 	errs = append(errs, CheckText(spec.Text))
@@ -145,8 +140,8 @@ type Owners func(project v1alpha1.ResourceName) string
 
 // Matches reports whether the selection contains the finding.
 func (s *Selection) Matches(f *v1alpha1.Finding, owners Owners) bool {
-	if s.ids != nil {
-		return s.ids[v1alpha1.ResourceName(f.Name)]
+	if len(s.ids) > 0 {
+		return s.ids.Has(v1alpha1.ResourceName(f.Name))
 	}
 	return s.matchesFacts(f) && s.matchesDecision(f) && s.matchesTimes(f) &&
 		s.labels.Matches(labels.Set(f.Labels)) && (s.fields.Empty() || s.fields.Matches(fieldsOf(f))) &&

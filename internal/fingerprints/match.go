@@ -1,13 +1,17 @@
 package fingerprints
 
-import "slices"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
+)
 
 // Takes reports whether the set contains a name that the record of the result may have, and removes that
 // name: no other result can have the record.
-func (id *Identity) Takes(names map[string]bool) bool {
+func (id *Identity) Takes(names sets.Set[string]) bool {
 	for _, name := range slices.Concat([]string{id.Name}, id.Exact, id.Shared) {
-		if names[name] {
-			delete(names, name)
+		if names.Has(name) {
+			names.Delete(name)
 			return true
 		}
 	}

@@ -3,6 +3,8 @@
 package reviewstate
 
 import (
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -57,11 +59,8 @@ func showing(issue *v1alpha1.ReviewIssueSpec) func(sha string) bool {
 	if isForgotten(issue) {
 		return func(sha string) bool { return issue.Result == nil && sha == issue.CommitSHA }
 	}
-	seen := make(map[string]bool, len(issue.SeenInCommits))
-	for _, sha := range issue.SeenInCommits {
-		seen[string(sha)] = true
-	}
-	return func(sha string) bool { return seen[sha] }
+	seen := sets.New(issue.SeenInCommits...)
+	return func(sha string) bool { return seen.Has(v1alpha1.CommitSHA(sha)) }
 }
 
 // isForgotten reports whether the issue has a commitSHA but an empty seenInCommits: the importer

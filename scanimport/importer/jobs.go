@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -199,11 +200,8 @@ func (h history) hasIncomplete(s series, unfinished history) bool {
 // several names of the tool, triaged ones come first: of several that cannot be told apart, the first is kept.
 func (h history) sort(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
 	s := b.series()
-	k := &known{unreadable: map[string]bool{}, unfinished: h.unfinished()}
+	k := &known{unreadable: sets.New(unreadable...), unfinished: h.unfinished()}
 	k.incomplete = len(b.Incomplete) > 0 || h.hasIncomplete(s, k.unfinished)
-	for _, name := range unreadable {
-		k.unreadable[name] = true
-	}
 	k.findings, k.others = h.ofJob(s, findings)
 	if slices.ContainsFunc(k.findings, func(f v1alpha1.Finding) bool { return f.Spec.Tool != k.findings[0].Spec.Tool }) {
 		slices.SortStableFunc(k.findings, func(a, b v1alpha1.Finding) int {

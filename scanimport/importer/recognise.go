@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -37,7 +38,7 @@ type known struct {
 	// others are findings of the tool that belong to other scans.
 	others []v1alpha1.Finding
 	// unreadable are the names of findings of the tool that cannot be read.
-	unreadable map[string]bool
+	unreadable sets.Set[string]
 	// unfinished are the scans that did not complete, and that no later one has repeated.
 	unfinished history
 	// foreign reports whether a finding belongs to an analysis that the results do not contain, or to a project that was
@@ -210,12 +211,12 @@ func nameNew(identities []fingerprints.Identity, matches []match, k *known) {
 			taken[findings[i].Name] = true
 		}
 	}
-	unreadable := maps.Clone(k.unreadable)
+	unreadable := k.unreadable.Clone()
 	for i, identity := range identities {
 		if matches[i].before != nil || identity.Takes(unreadable) {
 			continue
 		}
-		if free := FreeName(identity.Name, func(name string) bool { return taken[name] }); !unreadable[free] {
+		if free := FreeName(identity.Name, func(name string) bool { return taken[name] }); !unreadable.Has(free) {
 			matches[i].name = free
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -146,10 +148,7 @@ func merge(results []found) (distinct []*found, again [][]*found) {
 // of that name, the result gets the next free name. It gets none if its own issue is one that cannot be read.
 func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue, certain []string) []string {
 	names := slices.Clone(certain)
-	taken, odd := map[string]bool{}, map[string]bool{}
-	for _, name := range p.unreadable {
-		odd[name] = true
-	}
+	taken, odd := map[string]bool{}, sets.New(p.unreadable...)
 	var rest []int
 	var identities []fingerprints.Identity
 	for i := range results {
@@ -158,7 +157,7 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 		}
 		taken[names[i]] = true
 	}
-	p.unseen = slices.Sorted(maps.Keys(odd))
+	p.unseen = sets.List(odd)
 	unfit := func(name string) bool {
 		return taken[name] || isDecided(existing[name]) || slices.Contains(p.unreadable, name)
 	}
