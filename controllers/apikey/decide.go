@@ -9,6 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
@@ -243,18 +244,14 @@ const expiredRetry = time.Hour
 // does.
 func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration {
 	var wait time.Duration
-	consider := func(at time.Time) {
-		if left := at.Sub(now); left > 0 && (wait == 0 || left < wait) {
-			wait = left
+	if status.ExpiresAt != nil {
+		wait = status.ExpiresAt.Sub(now)
+		if wait <= 0 {
+			wait = expiredRetry
 		}
 	}
-	if expired(status, now) && status.ExpiresAt != nil {
-		wait = expiredRetry
-	} else if status.ExpiresAt != nil {
-		consider(status.ExpiresAt.Time)
-	}
 	if status.Previous != nil {
-		consider(status.Previous.ExpiresAt.Time)
+		wait = reconcile.Sooner(wait, status.Previous.ExpiresAt.Sub(now))
 	}
 	return wait
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -150,11 +151,7 @@ func (k signingKeys) advance(ctx context.Context, held holding, public *corev1.C
 			OverlapAnnotation, maxSigningOverlap)
 		ctrl.LoggerFrom(ctx).Info("The overlap of the signing keys cannot be used; correct or remove the annotation",
 			"annotation", OverlapAnnotation, "configMap", public.Name)
-		again := reminder
-		if wait > 0 {
-			again = min(wait, again)
-		}
-		return ctrl.Result{RequeueAfter: again}, nil
+		return ctrl.Result{RequeueAfter: reconcile.Sooner(reminder, wait)}, nil
 	}
 	switch next {
 	case stay:

@@ -169,11 +169,7 @@ func (r *Reconciler) under(organization *v1alpha1.Organization) *pass {
 // before the position that this pass has reached; what the watch enqueued for them may have been merged with its turns.
 func (r *Reconciler) sleep(organization *v1alpha1.Organization, p *pass) time.Duration {
 	var wait time.Duration
-	sooner := func(than time.Duration) {
-		if than = max(than, r.interval); wait == 0 || than < wait {
-			wait = than
-		}
-	}
+	sooner := func(than time.Duration) { wait = reconcile.Sooner(wait, max(than, r.interval)) }
 	if p.held {
 		sooner(recheckInterval)
 	}

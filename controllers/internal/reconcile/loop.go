@@ -71,10 +71,15 @@ func result(again time.Duration, err error) (ctrl.Result, error) {
 	if !errors.As(err, &full) {
 		return patch.Outcome(ctrl.Result{RequeueAfter: again}, err)
 	}
-	if again == 0 || full.After < again {
-		again = full.After
+	return ctrl.Result{RequeueAfter: Sooner(again, full.After), Priority: new(handler.LowPriority)}, nil
+}
+
+// Sooner returns the shorter of two waits. One that is not positive asks for none.
+func Sooner(a, b time.Duration) time.Duration {
+	if b > 0 && (a <= 0 || b < a) {
+		return b
 	}
-	return ctrl.Result{RequeueAfter: again, Priority: new(handler.LowPriority)}, nil
+	return a
 }
 
 // begin prepares the object and returns the phases to run.
@@ -157,9 +162,7 @@ const LongestWait = time.Hour
 // RequeueAfter asks for another reconcile after that time. The shortest time of all phases counts; 0 asks for
 // none.
 func (o *outcome) RequeueAfter(wait time.Duration) {
-	if wait > 0 && (o.again == 0 || wait < o.again) {
-		o.again = wait
-	}
+	o.again = Sooner(o.again, wait)
 }
 
 // Stop ends the reconcile after this phase; the status is stored.
