@@ -59,23 +59,23 @@ func ReadyReason(list []v1alpha1.Condition) string {
 
 // Set puts the verdict into the list. A condition that stays as it was keeps its time.
 func Set(list *[]v1alpha1.Condition, verdict Verdict, generation int64, now time.Time) {
-	condition := v1alpha1.Condition{
-		Type:               v1alpha1.ConditionReady,
-		Status:             metav1.ConditionFalse,
-		ObservedGeneration: generation,
-		LastTransitionTime: v1alpha1.NewTime(now),
-		Reason:             verdict.Reason,
-		Message:            verdict.Message,
-	}
-	if verdict.Ready {
-		condition.Status = metav1.ConditionTrue
-	}
-	v1alpha1.SetCondition(list, condition)
-
-	if !verdict.Stalled {
+	reason, message := verdict.Reason, verdict.Message
+	SetOne(list, v1alpha1.ConditionReady, verdict.Ready, reason, message, generation, now)
+	if verdict.Stalled {
+		SetOne(list, v1alpha1.ConditionStalled, true, reason, message, generation, now)
+	} else {
 		v1alpha1.RemoveCondition(list, v1alpha1.ConditionStalled)
-		return
 	}
-	condition.Type, condition.Status = v1alpha1.ConditionStalled, metav1.ConditionTrue
-	v1alpha1.SetCondition(list, condition)
+}
+
+// SetOne puts one condition into the list. If it stays as it was, it keeps its time.
+func SetOne(list *[]v1alpha1.Condition, kind string, is bool, reason, message string, generation int64, now time.Time) {
+	status := metav1.ConditionFalse
+	if is {
+		status = metav1.ConditionTrue
+	}
+	v1alpha1.SetCondition(list, v1alpha1.Condition{
+		Type: kind, Status: status, ObservedGeneration: generation,
+		LastTransitionTime: v1alpha1.NewTime(now), Reason: reason, Message: message,
+	})
 }

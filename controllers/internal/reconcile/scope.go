@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -50,15 +49,8 @@ func (s *Scope[O, S]) Judge(verdict conditions.Verdict) {
 
 // Condition records a condition of the kind's own.
 func (s *Scope[O, S]) Condition(kind string, is bool, reason, message string) {
-	status := metav1.ConditionFalse
-	if is {
-		status = metav1.ConditionTrue
-	}
 	_, list := s.Object.StatusAndConditions()
-	v1alpha1.SetCondition(list, v1alpha1.Condition{
-		Type: kind, Status: status, ObservedGeneration: s.Object.GetGeneration(),
-		LastTransitionTime: v1alpha1.NewTime(s.Now), Reason: reason, Message: message,
-	})
+	conditions.SetOne(list, kind, is, reason, message, s.Object.GetGeneration(), s.Now)
 }
 
 // ReadyReason returns the reason of the Ready condition; "" if there is no such condition yet.
