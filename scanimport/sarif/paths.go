@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/url"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -229,7 +230,7 @@ func (b *pathBook) fromRoot(absolute string) string {
 
 // cutRoot returns the path below a root. The case of a drive's letter has no meaning.
 func cutRoot(absolute, root string) (rest string, under bool) {
-	if isDrive(absolute[1:]) && isDrive(root[1:]) && strings.EqualFold(absolute[:2], root[:2]) {
+	if drive.MatchString(absolute[1:]) && drive.MatchString(root[1:]) && strings.EqualFold(absolute[:2], root[:2]) {
 		absolute, root = absolute[2:], root[2:]
 	}
 	return strings.CutPrefix(absolute, root)
@@ -251,13 +252,13 @@ func decode(uri string) (string, uriKind) {
 	switch {
 	case hasScheme && strings.EqualFold(scheme, "file"):
 		after, slashed := strings.CutPrefix(rest, "//")
-		if slashed && after != "" && after[0] != '/' && !isDrive(after) {
+		if slashed && after != "" && after[0] != '/' && !drive.MatchString(after) {
 			_, rest, _ = strings.Cut(after, "/") // file://host/path
 		}
 		return path.Clean("/" + slashes(unescape(rest))), absolutePath
-	case isDrive(uri):
+	case drive.MatchString(uri):
 		return path.Clean("/" + slashes(uri)), absolutePath
-	case hasScheme && isScheme(scheme):
+	case hasScheme && uriScheme.MatchString(scheme):
 		return uri, otherURI
 	}
 	decoded := slashes(unescape(uri))
@@ -279,21 +280,7 @@ func slashes(s string) string { return strings.ReplaceAll(s, `\`, "/") }
 // clean never leaves the root: "../../etc" is "etc".
 func clean(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
 
-func isDrive(s string) bool {
-	return len(s) >= 3 && s[1] == ':' && (s[2] == '/' || s[2] == '\\') && isLetter(s[0])
-}
-
-func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-
-func isScheme(s string) bool {
-	if len(s) < 2 || !isLetter(s[0]) {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		if !isLetter(c) && (c < '0' || c > '9') && c != '+' && c != '-' && c != '.' {
-			return false
-		}
-	}
-	return true
-}
+var (
+	drive     = regexp.MustCompile(`^[A-Za-z]:[/\\]`)
+	uriScheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]+$`)
+)
