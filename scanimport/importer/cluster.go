@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -212,15 +213,12 @@ func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata
 	return after, ExplainQuota(err, kind)
 }
 
+// notInManager matches the characters that a field manager does not keep of the name of a tool.
+var notInManager = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+
 // fieldManager returns the field manager of a tool's imports: at most 128 bytes, and only characters that the API
 // server accepts.
 func fieldManager(tool string) string {
-	manager := v1alpha1.ScannerFieldManagerPrefix + strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
-			return r
-		}
-		return '-'
-	}, tool)
+	manager := v1alpha1.ScannerFieldManagerPrefix + notInManager.ReplaceAllString(tool, "-")
 	return manager[:min(len(manager), v1alpha1.MaxFieldManagerLength)]
 }

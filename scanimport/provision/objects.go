@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,16 +38,12 @@ func ProjectName(repository, folder string) string {
 	return named(folder, "project", repository, folder)
 }
 
+// notReadable matches what a readable part of a name does not contain.
+var notReadable = regexp.MustCompile(`[^a-z0-9]+`)
+
 // named returns a DNS label that begins with a readable part of the text and ends with a hash of the identity.
 func named(text, otherwise string, identity ...string) string {
-	slug := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, Fold(text))
-	words := strings.FieldsFunc(slug, func(r rune) bool { return r == '-' })
-	slug = strings.Join(words, "-")
+	slug := strings.Trim(notReadable.ReplaceAllString(Fold(text), "-"), "-")
 	slug = strings.TrimRight(slug[:min(len(slug), slugLength)], "-")
 	return cmp.Or(slug, otherwise) + "-" + fingerprints.Hash(identity...)[:hashLength]
 }
