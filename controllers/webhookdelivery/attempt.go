@@ -92,11 +92,9 @@ func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt 
 	attempt := v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(at), Outcome: v1alpha1.WebhookAttemptStarted}
 	for _, signature := range signed {
 		secret := signature.Secret()
-		entry := v1alpha1.WebhookSignature{Digest: signature.Digest(), SecretID: secret.ID()}
-		if secret.ExpiresAt != nil {
-			entry.ExpiresAt = new(v1alpha1.NewTime(*secret.ExpiresAt))
-		}
-		attempt.Signatures = append(attempt.Signatures, entry)
+		attempt.Signatures = append(attempt.Signatures, v1alpha1.WebhookSignature{
+			Digest: signature.Digest(), SecretID: secret.ID(), ExpiresAt: secret.ExpiresAt,
+		})
 	}
 	return attempt
 }

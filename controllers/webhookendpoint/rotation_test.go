@@ -49,10 +49,10 @@ func TestARotationKeepsTheSecretBeforeForTheOverlap(t *testing.T) {
 	secrets, err := signatures.ParseSecrets(secret.Data)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(secrets.All()).To(HaveLen(2))
-	g.Expect(*secrets.All()[1].ExpiresAt).To(BeTemporally("~", time.Now().Add(time.Hour), time.Minute))
+	g.Expect(secrets.All()[1].ExpiresAt.Time).To(BeTemporally("~", time.Now().Add(time.Hour), time.Minute))
 	g.Expect(endpoint.Status.Secrets[0].ID).To(Equal(secrets.All()[0].ID()))
 	g.Expect(endpoint.Status.Secrets[1].ID).To(Equal(former))
-	g.Expect(endpoint.Status.Secrets[1].ExpiresAt.Time).To(BeTemporally("==", *secrets.All()[1].ExpiresAt))
+	g.Expect(endpoint.Status.Secrets[1].ExpiresAt.Time).To(BeTemporally("==", secrets.All()[1].ExpiresAt.Time))
 
 	// Neither another reconcile, nor a restart, nor a rewritten Secret rotates again.
 	version := secret.ResourceVersion

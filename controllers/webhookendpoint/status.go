@@ -155,10 +155,7 @@ func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring
 	var out []v1alpha1.WebhookSecretStatus
 	known := map[string]bool{}
 	for _, secret := range inUse {
-		entry := v1alpha1.WebhookSecretStatus{ID: secret.ID()}
-		if secret.ExpiresAt != nil {
-			entry.ExpiresAt = new(v1alpha1.NewTime(*secret.ExpiresAt))
-		}
+		entry := v1alpha1.WebhookSecretStatus{ID: secret.ID(), ExpiresAt: secret.ExpiresAt}
 		out, known[entry.ID] = append(out, entry), true
 	}
 	for _, entry := range before {

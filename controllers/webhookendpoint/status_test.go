@@ -85,7 +85,7 @@ func TestRemember(t *testing.T) {
 	later, earlier := noon.Add(time.Hour), noon.Add(-time.Hour)
 	a, _ := signatures.NewSecret()
 	b, _ := signatures.NewSecret()
-	in := func(s signatures.Secret, end *time.Time) signatures.Expiring {
+	in := func(s signatures.Secret, end *v1alpha1.Time) signatures.Expiring {
 		return signatures.Expiring{Secret: s, ExpiresAt: end}
 	}
 	entry := func(id string, end *time.Time) v1alpha1.WebhookSecretStatus {
@@ -104,7 +104,7 @@ func TestRemember(t *testing.T) {
 	}{
 		{"the first", nil, []signatures.Expiring{in(a, nil)}, []v1alpha1.WebhookSecretStatus{entry(a.ID(), nil)}},
 		{"a rotation with an overlap", []v1alpha1.WebhookSecretStatus{entry(a.ID(), nil)},
-			[]signatures.Expiring{in(b, nil), in(a, &later)},
+			[]signatures.Expiring{in(b, nil), in(a, new(v1alpha1.NewTime(later)))},
 			[]v1alpha1.WebhookSecretStatus{entry(b.ID(), nil), entry(a.ID(), &later)}},
 		{"one that was replaced ends now", []v1alpha1.WebhookSecretStatus{entry(a.ID(), nil)},
 			[]signatures.Expiring{in(b, nil)},

@@ -18,7 +18,7 @@ type Secrets struct {
 type Expiring struct {
 	Secret
 
-	ExpiresAt *time.Time
+	ExpiresAt *v1alpha1.Time
 }
 
 // ParseSecrets reads the data of an endpoint's Secret. The error names the invalid key, but
@@ -56,8 +56,7 @@ func parsePrevious(data map[string][]byte) (*Expiring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key %q: not a time like 2026-01-31T12:00:00Z", v1alpha1.WebhookPreviousSecretExpiresAtKey)
 	}
-	end = end.UTC().Truncate(time.Second)
-	return &Expiring{Secret: secret, ExpiresAt: &end}, nil
+	return &Expiring{Secret: secret, ExpiresAt: new(v1alpha1.NewTime(end))}, nil
 }
 
 // All returns the newest secret and the previous one, expired or not.
@@ -72,7 +71,7 @@ func (s Secrets) All() []Expiring {
 // Valid returns the secrets that sign at that time, the newest first.
 func (s Secrets) Valid(now time.Time) []Expiring {
 	all := s.All()
-	if end := all[len(all)-1].ExpiresAt; end != nil && !now.Before(*end) {
+	if end := all[len(all)-1].ExpiresAt; end != nil && !now.Before(end.Time) {
 		all = all[:len(all)-1]
 	}
 	return all

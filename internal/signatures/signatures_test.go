@@ -71,8 +71,7 @@ func TestAFreshSecretIsOneThatIsRead(t *testing.T) {
 func TestNoFormatGivesASecretAway(t *testing.T) {
 	secret, text := NewSecret()
 	key := strings.TrimPrefix(text, SecretPrefix)
-	end := noon
-	expiring := Expiring{Secret: secret, ExpiresAt: &end}
+	expiring := Expiring{Secret: secret, ExpiresAt: new(v1alpha1.NewTime(noon))}
 	signed, err := Sign("id", noon, "payload", []Expiring{expiring})
 	harness.Must(t, err)
 	signature := strings.TrimPrefix(Header(signed), "v1,")

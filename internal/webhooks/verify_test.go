@@ -21,12 +21,9 @@ func sent(t testing.TB, d *v1alpha1.WebhookDelivery, at time.Time, outcome v1alp
 	harness.Must(t, err)
 	attempt := v1alpha1.WebhookAttempt{At: v1alpha1.NewTime(at), Outcome: outcome}
 	for _, s := range signed {
-		entry := v1alpha1.WebhookSignature{Digest: s.Digest(), SecretID: s.Secret().ID()}
-		if end := s.Secret().ExpiresAt; end != nil {
-			moment := v1alpha1.NewTime(*end)
-			entry.ExpiresAt = &moment
-		}
-		attempt.Signatures = append(attempt.Signatures, entry)
+		attempt.Signatures = append(attempt.Signatures, v1alpha1.WebhookSignature{
+			Digest: s.Digest(), SecretID: s.Secret().ID(), ExpiresAt: s.Secret().ExpiresAt,
+		})
 	}
 	d.Status.Attempts = append(d.Status.Attempts, attempt)
 	return strings.Fields(signatures.Header(signed))
@@ -38,14 +35,14 @@ func newDelivery(payload string) *v1alpha1.WebhookDelivery {
 	}}
 }
 
-func secret(end *time.Time) signatures.Expiring {
+func secret(end *v1alpha1.Time) signatures.Expiring {
 	s, _ := signatures.NewSecret()
 	return signatures.Expiring{Secret: s, ExpiresAt: end}
 }
 
 func TestADeliveryIsVerifiedByItsPayloadAndASignatureInForce(t *testing.T) {
 	end := noon.Add(time.Hour)
-	newer, older := secret(nil), secret(&end)
+	newer, older := secret(nil), secret(new(v1alpha1.NewTime(end)))
 	d := newDelivery(`{"a":1}`)
 	first := sent(t, d, noon, v1alpha1.WebhookAttemptFailed, older)
 	second := sent(t, d, noon.Add(time.Minute), v1alpha1.WebhookAttemptSucceeded, newer, older)
@@ -106,7 +103,7 @@ func TestEachStatusHasItsOwnMessage(t *testing.T) {
 // earlier ones, until their attempt is dropped.
 func TestVerifyHoldsOverARedelivery(t *testing.T) {
 	end := noon.Add(time.Hour)
-	before, after := secret(&end), secret(nil)
+	before, after := secret(new(v1alpha1.NewTime(end))), secret(nil)
 	d := newDelivery(`{"a":1}`)
 	first := sent(t, d, noon, v1alpha1.WebhookAttemptSucceeded, before)[0]
 	d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "1"}
