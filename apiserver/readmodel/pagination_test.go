@@ -150,6 +150,8 @@ func (failure) Helper() {}
 
 func (failure) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
+func (failure) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
 func stableIDs(rows []shownRow) []string {
 	return slices.DeleteFunc(shownIDs(rows), func(id string) bool { return !strings.HasPrefix(id, "stable-") })
 }

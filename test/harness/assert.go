@@ -13,6 +13,7 @@ import (
 // T is a testing.TB or a *rapid.T.
 type T interface {
 	Helper()
+	Errorf(format string, args ...any)
 	Fatal(args ...any)
 }
 
@@ -25,7 +26,7 @@ func Must(t T, err error) {
 }
 
 // Same fails the test with a diff unless got equals want.
-func Same(t testing.TB, what string, want, got any, options ...cmp.Option) {
+func Same(t T, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
@@ -33,7 +34,7 @@ func Same(t testing.TB, what string, want, got any, options ...cmp.Option) {
 }
 
 // ErrorContains fails the test unless the error contains want. An empty want means that there must be no error.
-func ErrorContains(t testing.TB, what string, err error, want string) {
+func ErrorContains(t T, what string, err error, want string) {
 	t.Helper()
 	if want == "" {
 		NoError(t, what, err)
@@ -43,7 +44,7 @@ func ErrorContains(t testing.TB, what string, err error, want string) {
 }
 
 // NoError fails the test if err is not nil.
-func NoError(t testing.TB, what string, err error) {
+func NoError(t T, what string, err error) {
 	t.Helper()
 	if err != nil {
 		t.Errorf("%s: %v", what, err)
