@@ -119,10 +119,8 @@ type followed struct {
 // follow watches the repository. The returned function waits until the repository is gone.
 func follow(t *testing.T, repo *v1alpha1.Repository) func(time.Duration) followed {
 	t.Helper()
-	watcher, err := client.NewWithWatch(env.Config, client.Options{Scheme: env.Scheme})
-	harness.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
-	events, err := watcher.Watch(ctx, &v1alpha1.RepositoryList{}, &client.ListOptions{
+	events, err := env.Client.Watch(ctx, &v1alpha1.RepositoryList{}, &client.ListOptions{
 		Namespace: repo.Namespace, Raw: &metav1.ListOptions{ResourceVersion: repo.ResourceVersion},
 	})
 	if err != nil {

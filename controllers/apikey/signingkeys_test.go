@@ -294,10 +294,6 @@ func TestRotationSurvivesACrashAtEachWrite(t *testing.T) {
 // failing write is stored nevertheless.
 func dyingAt(t *testing.T, k signingKeys, at int, done bool) (signingKeys, *int) {
 	t.Helper()
-	config, err := env.Controller(t.Context())
-	harness.Must(t, err)
-	inner, err := client.NewWithWatch(config, client.Options{Scheme: env.Scheme})
-	harness.Must(t, err)
 	writes := 0
 	dead := errors.New("the process has died")
 	write := func(do func() error) error {
@@ -310,7 +306,7 @@ func dyingAt(t *testing.T, k signingKeys, at int, done bool) (signingKeys, *int)
 		}
 		return dead
 	}
-	k.Client = interceptor.NewClient(inner, interceptor.Funcs{
+	k.Client = interceptor.NewClient(env.AsController(t), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			return write(func() error { return c.Create(ctx, object, options...) })
 		},

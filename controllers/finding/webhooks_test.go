@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -34,15 +35,13 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// tampered is a manager with a replaced client or logger.
-type tampered struct {
+// logging is a manager with another logger.
+type logging struct {
 	ctrl.Manager
-	client client.Client
 	logger logr.Logger
 }
 
-func (m tampered) GetClient() client.Client { return m.client }
-func (m tampered) GetLogger() logr.Logger   { return m.logger }
+func (m logging) GetLogger() logr.Logger { return m.logger }
 
 // hooks are called before each write of the controller; an error keeps the write from being sent.
 type hooks struct {
@@ -56,48 +55,38 @@ type hooks struct {
 }
 
 func (h hooks) setup() controllertest.Setup {
-	return func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		logger := h.logger
-		if logger.GetSink() == nil {
-			logger = mgr.GetLogger()
+	return controllertest.Intercept(func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		if h.logger.GetSink() != nil {
+			mgr = logging{mgr, h.logger}
 		}
-		return Settings{Implied: h.implied}.SetupWithManager(ctx, tampered{mgr, hooked{mgr.GetClient(), h}, logger}, options)
-	}
+		return Settings{Implied: h.implied}.SetupWithManager(ctx, mgr, options)
+	}, interceptor.Funcs{Create: h.onCreate, Get: h.onGet, SubResourcePatch: h.onStatusPatch})
 }
 
-type hooked struct {
-	client.Client
-	hooks hooks
-}
-
-func (c hooked) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
-	if delivery, ok := object.(*v1alpha1.WebhookDelivery); ok && c.hooks.create != nil {
-		if err := c.hooks.create(delivery); err != nil {
+func (h hooks) onCreate(ctx context.Context, c client.WithWatch, object client.Object,
+	options ...client.CreateOption) error {
+	if delivery, ok := object.(*v1alpha1.WebhookDelivery); ok && h.create != nil {
+		if err := h.create(delivery); err != nil {
 			return err
 		}
 	}
-	return c.Client.Create(ctx, object, opts...)
+	return c.Create(ctx, object, options...)
 }
 
-func (c hooked) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
+func (h hooks) onGet(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+	options ...client.GetOption) error {
 	switch object.(type) {
 	case *v1alpha1.WebhookDelivery, *v1alpha1.Scan:
-		if c.hooks.blind {
+		if h.blind {
 			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 		}
 	}
-	return c.Client.Get(ctx, key, object, opts...)
+	return c.Get(ctx, key, object, options...)
 }
 
-func (c hooked) Status() client.SubResourceWriter { return hookedStatus{c.Client.Status(), c.hooks} }
-
-type hookedStatus struct {
-	client.SubResourceWriter
-	hooks hooks
-}
-
-func (c hookedStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
-	if object.GetObjectKind().GroupVersionKind().Kind == "Finding" && c.hooks.status != nil {
+func (h hooks) onStatusPatch(ctx context.Context, c client.Client, subresource string, object client.Object,
+	patch client.Patch, options ...client.SubResourcePatchOption) error {
+	if object.GetObjectKind().GroupVersionKind().Kind == "Finding" && h.status != nil {
 		// The finding after the write: the stored one with the patch applied.
 		finding := &v1alpha1.Finding{}
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), finding); err != nil {
@@ -110,11 +99,11 @@ func (c hookedStatus) Patch(ctx context.Context, object client.Object, patch cli
 		if err := json.Unmarshal(data, finding); err != nil {
 			return err
 		}
-		if err := c.hooks.status(finding); err != nil {
+		if err := h.status(finding); err != nil {
 			return err
 		}
 	}
-	return c.SubResourceWriter.Patch(ctx, object, patch, opts...)
+	return c.SubResource(subresource).Patch(ctx, object, patch, options...)
 }
 
 var errCut = errors.New("the controller is cut off here")
@@ -424,20 +413,6 @@ func TestAFindingWaitsForThePageOfAScanThatTheCacheDoesNotShow(t *testing.T) {
 	g.Expect(sentTo(t, g, ns, "paged", "f-1")).To(BeEmpty())
 }
 
-// behind is a cache that shows an old version of one finding.
-type behind struct {
-	client.Client
-	finding *v1alpha1.Finding
-}
-
-func (c behind) Get(ctx context.Context, key client.ObjectKey, object client.Object, opts ...client.GetOption) error {
-	if finding, ok := object.(*v1alpha1.Finding); ok {
-		c.finding.DeepCopyInto(finding)
-		return nil
-	}
-	return c.Client.Get(ctx, key, object, opts...)
-}
-
 func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 	for reason, stored := range map[string]bool{"it shows the transition": true, "it shows no status": false} {
 		t.Run(reason, func(t *testing.T) {
@@ -468,19 +443,28 @@ func TestACacheThatIsBehindMakesNoRetiredDeliveryAgain(t *testing.T) {
 func reconcileBehind(t *testing.T, old *v1alpha1.Finding) (result ctrl.Result, err error) {
 	t.Helper()
 	done := make(chan struct{})
-	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
-		c := behind{mgr.GetClient(), old}
-		books, err := ledger.New(ctx, tampered{Manager: mgr, client: c}, ledger.Finding)
+	behind := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object,
+		options ...client.GetOption) error {
+		if finding, ok := object.(*v1alpha1.Finding); ok {
+			old.DeepCopyInto(finding)
+			return nil
+		}
+		return c.Get(ctx, key, object, options...)
+	}}
+	setup := func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
+		books, err := ledger.New(ctx, mgr, ledger.Finding)
 		if err != nil {
 			return err
 		}
+		c := mgr.GetClient()
 		r := &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, ledger: books, policies: policies.NewBook(c)}
 		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			defer close(done)
 			result, err = r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(old)})
 			return nil
 		}))
-	})
+	}
+	controllertest.Start(t, env, controllertest.Intercept(setup, behind))
 	<-done
 	return result, err
 }

@@ -173,11 +173,7 @@ func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 // behind returns a reconciler whose cache shows old versions of the findings.
 func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
 	t.Helper()
-	config, err := env.Controller(t.Context())
-	harness.Must(t, err)
-	watcher, err := client.NewWithWatch(config, client.Options{Scheme: env.Scheme})
-	harness.Must(t, err)
-	r := newReconciler(interceptor.NewClient(watcher, interceptor.Funcs{
+	r := newReconciler(interceptor.NewClient(env.AsController(t), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if into, ok := object.(*v1alpha1.Finding); ok {
 				findings[key.Name].DeepCopyInto(into)

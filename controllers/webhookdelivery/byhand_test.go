@@ -347,11 +347,7 @@ func TestAnAnswerIsRecordedOnceTheAPIServerIsBack(t *testing.T) {
 	}
 	h.ready(ns, "team", newReceiver(t, func(http.ResponseWriter, *http.Request) { refusals.Store(4) }).URL)
 	d := h.delivery(ns, "d-1", "team")
-	identity, err := env.Controller(t.Context())
-	g.Expect(err).NotTo(HaveOccurred())
-	live, err := client.NewWithWatch(identity, client.Options{Scheme: env.Scheme})
-	g.Expect(err).NotTo(HaveOccurred())
-	h.Client = interceptor.NewClient(live, interceptor.Funcs{
+	h.Client = interceptor.NewClient(env.AsController(t), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if err := refused(); err != nil {
 				return err
@@ -367,32 +363,10 @@ func TestAnAnswerIsRecordedOnceTheAPIServerIsBack(t *testing.T) {
 		},
 	})
 	h.Live = h.Client
-	_, err = h.attempt(t.Context(), client.ObjectKeyFromObject(d))
+	_, err := h.attempt(t.Context(), client.ObjectKeyFromObject(d))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(testenv.Get(t, g, env, d).Status.Attempts[0].Outcome).To(Equal(v1alpha1.WebhookAttemptSucceeded))
 	g.Expect(refusals.Load()).To(BeNumerically("<", 0))
-}
-
-// dying is a client whose process ends before a certain status write.
-type dying struct {
-	client.Client
-	dies func(client.Object) bool
-	kill context.CancelFunc
-}
-
-type dyingStatus struct {
-	client.SubResourceWriter
-	*dying
-}
-
-func (d *dying) Status() client.SubResourceWriter { return dyingStatus{d.Client.Status(), d} }
-
-func (d dyingStatus) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-	if d.dies(object) {
-		d.kill()
-		return ctx.Err()
-	}
-	return d.SubResourceWriter.Patch(ctx, object, patch, options...)
 }
 
 // A crash between the two records of an attempt's outcome loses neither a success, which would send
@@ -422,7 +396,15 @@ func TestACrashBetweenTheRecordsOfAnAttemptLosesTheLesserOne(t *testing.T) {
 			// The first write records the start of the attempt, the second its outcome; the third is
 			// lost.
 			writes := 0
-			h.Client = &dying{Client: h.Client, kill: kill, dies: func(client.Object) bool { writes++; return writes > 2 }}
+			h.Client = interceptor.NewClient(env.AsController(t), interceptor.Funcs{SubResourcePatch: func(
+				ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch,
+				options ...client.SubResourcePatchOption) error {
+				if writes++; writes > 2 {
+					kill()
+					return ctx.Err()
+				}
+				return c.SubResource(name).Patch(ctx, object, patch, options...)
+			}})
 			_, err := h.attempt(ctx, client.ObjectKeyFromObject(d))
 			g.Expect(err).To(HaveOccurred())
 

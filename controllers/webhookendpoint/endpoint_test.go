@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -185,7 +186,9 @@ func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 
 	// A policy or webhook of the cluster chooses the code.
 	admitted := r.Client
-	r.Client = uncreating[*v1alpha1.WebhookDelivery]{admitted, func() error { return apierrors.NewBadRequest("denied") }}
+	r.Client = interceptor.NewClient(admitted.(client.WithWatch), refuseNew[*v1alpha1.WebhookDelivery](func() error {
+		return apierrors.NewBadRequest("denied")
+	}))
 	harness.Eventually(t, waits) // once the cache has its status
 	r.Client = admitted
 
@@ -221,37 +224,26 @@ func TestALostSecretEndsThoughNoNewOneCanBeWritten(t *testing.T) {
 	g.Expect(endpoint.Status.Secrets).To(HaveLen(2))
 }
 
-// unwriting is a manager whose client gets this error for each new Secret.
-type unwriting struct {
-	ctrl.Manager
-	err func() error
-}
-
-func (m unwriting) GetClient() client.Client {
-	return uncreating[*corev1.Secret]{m.Manager.GetClient(), m.err}
-}
-
-// uncreating is a client that gets this error for each new object of the kind.
-type uncreating[O client.Object] struct {
-	client.Client
-	err func() error
-}
-
-func (c uncreating[O]) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
-	if _, is := object.(O); is {
-		return c.err()
-	}
-	return c.Client.Create(ctx, object, opts...)
+// refuseNew returns the error for each new object of the kind.
+func refuseNew[O client.Object](err func() error) interceptor.Funcs {
+	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object,
+		options ...client.CreateOption) error {
+		if _, is := object.(O); is {
+			return err()
+		}
+		return c.Create(ctx, object, options...)
+	}}
 }
 
 // An error may name a request or a port.
 func TestAnErrorWithAnotherTextEachTimeIsNotRetriedAtOnce(t *testing.T) {
 	var attempts atomic.Int32
-	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+	failing := refuseNew[*corev1.Secret](func() error { return fmt.Errorf("request %d failed", attempts.Add(1)) })
+	setup := func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
 		options.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](time.Hour, time.Hour)
-		failing := unwriting{mgr, func() error { return fmt.Errorf("request %d failed", attempts.Add(1)) }}
-		return Settings{}.SetupWithManager(ctx, failing, options)
-	})
+		return Settings{}.SetupWithManager(ctx, mgr, options)
+	}
+	controllertest.Start(t, env, controllertest.Intercept(setup, failing))
 	ns := env.Namespace(t)
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(ns).Build())
 	// The status write of the first reconcile, with a new reason, enqueues the endpoint.
@@ -267,13 +259,14 @@ func TestAnErrorWithAnotherTextEachTimeIsNotRetriedAtOnce(t *testing.T) {
 
 func TestARefusedSecretIsTriedAgainSoon(t *testing.T) {
 	var r *Reconciler
-	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
-		refused := unwriting{mgr, func() error {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "team-webhook", errors.New("by a policy"))
-		}}
-		r = &Reconciler{Base: reconcile.NewBase(refused), secrets: ownsecret.NewStore(refused)}
-		return index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, pendingIndex, pendingFor)
+	refused := refuseNew[*corev1.Secret](func() error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "team-webhook", errors.New("by a policy"))
 	})
+	setup := func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
+		r = &Reconciler{Base: reconcile.NewBase(mgr), secrets: ownsecret.NewStore(mgr)}
+		return index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, pendingIndex, pendingFor)
+	}
+	controllertest.Start(t, env, controllertest.Intercept(setup, refused))
 	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("team").In(env.Namespace(t)).Build())
 	harness.Eventually(t, func(g Gomega) { // once the cache has it
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(endpoint)})

@@ -93,7 +93,7 @@ func newDeployment() (*deployment, error) {
 	}
 	config.QPS = -1 // client-go's default of five requests per second is not enough
 	d.cluster = &testenv.Environment{Config: config}
-	d.cluster.Client, err = client.New(config, client.Options{Scheme: testenv.NewScheme()})
+	d.cluster.Client, err = client.NewWithWatch(config, client.Options{Scheme: testenv.NewScheme()})
 	return d, err
 }
 

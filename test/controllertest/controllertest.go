@@ -8,8 +8,10 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -41,6 +43,21 @@ func Start(t testing.TB, env *testenv.Environment, setups ...Setup) (stop func()
 	return stop
 }
 
+// Intercept wraps a setup so that the controller's calls to its client go through the functions.
+func Intercept(setup Setup, calls interceptor.Funcs) Setup {
+	return func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
+		c := interceptor.NewClient(mgr.GetClient().(client.WithWatch), calls)
+		return setup(ctx, intercepted{mgr, c}, options)
+	}
+}
+
+type intercepted struct {
+	ctrl.Manager
+	client client.Client
+}
+
+func (m intercepted) GetClient() client.Client { return m.client }
+
 // Places makes a namespace with the repository and the project of the builder's findings.
 func Places(t *testing.T, env *testenv.Environment) (namespace string) {
 	t.Helper()
@@ -66,9 +83,12 @@ func Run(env *testenv.Environment, setups ...Setup) (stop func() error, err erro
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(identity, manager.Options{
-		Scheme:  env.Scheme,
-		Cache:   informers.Use(controllers.CacheOptions()),
-		Client:  client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
+		Scheme: env.Scheme,
+		Cache:  informers.Use(controllers.CacheOptions()),
+		Client: client.Options{FieldOwner: v1alpha1.ControllerFieldManager},
+		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
+			return client.NewWithWatch(config, options) // for Intercept
+		},
 		Metrics: metricsserver.Options{BindAddress: "0"},
 		// A test process runs several managers.
 		Controller: config.Controller{SkipNameValidation: new(true)},

@@ -10,9 +10,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -109,27 +108,12 @@ func SetBacklogged(t *testing.T, env *testenv.Environment, endpoint *v1alpha1.We
 
 // CutOffPages wraps a setup so that the controller can create only left more pages.
 func CutOffPages(setup Setup, left *atomic.Int32) Setup {
-	return func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return setup(ctx, cutting{mgr, left}, options)
-	}
-}
-
-type cutting struct {
-	ctrl.Manager
-	left *atomic.Int32
-}
-
-func (m cutting) GetClient() client.Client { return cuttingClient{m.Manager.GetClient(), m.left} }
-
-type cuttingClient struct {
-	client.Client
-	left *atomic.Int32
-}
-
-func (c cuttingClient) Create(ctx context.Context, object client.Object, opts ...client.CreateOption) error {
-	delivery, ok := object.(*v1alpha1.WebhookDelivery)
-	if ok && delivery.Spec.Event.Type == webhooks.EventFindingBatch && c.left.Add(-1) < 0 {
-		return errors.New("the controller is cut off here")
-	}
-	return c.Client.Create(ctx, object, opts...)
+	return Intercept(setup, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object,
+		options ...client.CreateOption) error {
+		delivery, is := object.(*v1alpha1.WebhookDelivery)
+		if is && delivery.Spec.Event.Type == webhooks.EventFindingBatch && left.Add(-1) < 0 {
+			return errors.New("the controller is cut off here")
+		}
+		return c.Create(ctx, object, options...)
+	}})
 }

@@ -12,9 +12,8 @@ import (
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/review"
@@ -45,36 +44,20 @@ func emitted(t *testing.T, review *v1alpha1.Review, recorded int, seq int64) {
 	})
 }
 
-// lagging is a manager whose cache shows no issue of commit b yet, until that time.
-type lagging struct {
-	ctrl.Manager
-	until *atomic.Pointer[time.Time]
-}
-
-func (l lagging) GetClient() client.Client { return laggingClient{l.Manager.GetClient(), l.until} }
-
-type laggingClient struct {
-	client.Client
-	until *atomic.Pointer[time.Time]
-}
-
-func (l laggingClient) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
-	err := l.Client.List(ctx, into, options...)
-	if issues, are := into.(*v1alpha1.ReviewIssueList); are && time.Now().Before(*l.until.Load()) {
-		for i := range issues.Items {
-			issues.Items[i].Spec.SeenInCommits = []v1alpha1.CommitSHA{"a"}
-		}
-	}
-	return err
-}
-
 func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
-	lags := lagging{until: &atomic.Pointer[time.Time]{}}
-	lags.until.Store(&time.Time{})
-	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		lags.Manager = mgr
-		return review.SetupWithManager(ctx, lags, options)
-	})
+	// The cache shows no issue of commit b until that time.
+	var lagsUntil atomic.Pointer[time.Time]
+	lagsUntil.Store(&time.Time{})
+	controllertest.Start(t, env, controllertest.Intercept(review.SetupWithManager, interceptor.Funcs{List: func(
+		ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+		err := c.List(ctx, into, options...)
+		if issues, are := into.(*v1alpha1.ReviewIssueList); are && time.Now().Before(*lagsUntil.Load()) {
+			for i := range issues.Items {
+				issues.Items[i].Spec.SeenInCommits = []v1alpha1.CommitSHA{"a"}
+			}
+		}
+		return err
+	}}))
 	ns := env.Namespace(t)
 	endpoint := builder.WebhookEndpoint("all").In(ns).Build()
 	env.Create(t, builder.Repository("repo").In(ns).Build(), endpoint)
@@ -101,7 +84,7 @@ func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 	emitted(t, marker, 1, 1)
 	g.Expect(testenv.Get(t, g, env, review).Status.Transitions).To(HaveLen(3))
 
-	lags.until.Store(new(time.Now().Add(500 * time.Millisecond)))
+	lagsUntil.Store(new(time.Now().Add(500 * time.Millisecond)))
 	env.Patch(t, builder.ReviewIssue("i-1").In(ns).Build(), `{"spec":{"seenInCommits":["a","b"]}}`)
 	env.Patch(t, review, `{"spec":{"reviewedCommits":[{"sha":"a","reviewedAt":"2026-01-02T03:04:05Z"},{"sha":"b","reviewedAt":"2026-01-02T03:04:06Z"}]}}`)
 	counted(t, review, reviewstate.Counts{Open: 1, OpenLow: 1})
@@ -152,24 +135,19 @@ func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(updates(review, endpoint, status.EmittedSeq)))
 }
 
-// starting is a manager whose API server has just started: it refuses the first delivery of each object.
-type starting struct{ ctrl.Manager }
-
-func (s starting) GetClient() client.Client { return &refusing{Client: s.Manager.GetClient()} }
-
-type refusing struct {
-	client.Client
-	refused sync.Map
-}
-
-func (r *refusing) Create(ctx context.Context, object client.Object, options ...client.CreateOption) error {
-	if delivery, is := object.(*v1alpha1.WebhookDelivery); is {
-		if _, again := r.refused.LoadOrStore(delivery.Spec.Event.Subject, true); !again {
-			return apierrors.NewForbidden(schema.GroupResource{Resource: "webhookdeliveries"}, delivery.Name,
-				errors.New("not yet ready to handle request"))
+// refuseFirst refuses the first delivery of each object, as an API server does that has just started.
+func refuseFirst() interceptor.Funcs {
+	var refused sync.Map
+	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, object client.Object,
+		options ...client.CreateOption) error {
+		if delivery, is := object.(*v1alpha1.WebhookDelivery); is {
+			if _, again := refused.LoadOrStore(delivery.Spec.Event.Subject, true); !again {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "webhookdeliveries"}, delivery.Name,
+					errors.New("not yet ready to handle request"))
+			}
 		}
-	}
-	return r.Client.Create(ctx, object, options...)
+		return c.Create(ctx, object, options...)
+	}}
 }
 
 // Without issues there is only one reconcile before the review is deleted, with issues there are
@@ -193,9 +171,7 @@ func TestAReviewThatIsRemovedEmitsWhatItOwes(t *testing.T) {
 		g.Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
 	}
 	controllertest.SetBacklogged(t, env, endpoint, "")
-	controllertest.Start(t, env, func(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-		return review.SetupWithManager(ctx, starting{mgr}, options)
-	})
+	controllertest.Start(t, env, controllertest.Intercept(review.SetupWithManager, refuseFirst()))
 	env.AwaitGone(t, bare, full)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want), "and its removal is no event")
 }

@@ -154,16 +154,16 @@ func (e *Environment) Operator(ctx context.Context, o harness.Operator,
 
 // NewClient returns a client for config that reads from the API server, not from a cache. It knows the kinds that
 // e.Client has looked up.
-func (e *Environment) NewClient(config *rest.Config) (client.Client, error) {
+func (e *Environment) NewClient(config *rest.Config) (client.WithWatch, error) {
 	options := client.Options{Scheme: e.Scheme}
 	if e.Client != nil { // it is made by this function too
 		options.Mapper = e.Client.RESTMapper()
 	}
-	return client.New(config, options)
+	return client.NewWithWatch(config, options)
 }
 
 // As returns a client with the rights of config.
-func (e *Environment) As(t testing.TB, config *rest.Config) client.Client {
+func (e *Environment) As(t testing.TB, config *rest.Config) client.WithWatch {
 	t.Helper()
 	c, err := e.NewClient(config)
 	harness.Must(t, err)

@@ -103,7 +103,7 @@ func (e *Environment) UseUp(t testing.TB, counted corev1.ResourceName, probe cli
 }
 
 // AsController returns a client with the rights of the controllers, which may write statuses.
-func (e *Environment) AsController(t testing.TB) client.Client {
+func (e *Environment) AsController(t testing.TB) client.WithWatch {
 	t.Helper()
 	config, err := e.Controller(t.Context())
 	harness.Must(t, err)
@@ -315,11 +315,9 @@ func (e *Environment) Patch(t testing.TB, object client.Object, body string) {
 // for creations. The test fails if no write arrives within harness.Patience.
 func Writes[T client.Object](t testing.TB, e *Environment, list client.ObjectList, namespace string) iter.Seq[T] {
 	t.Helper()
-	watcher, err := client.NewWithWatch(e.Config, client.Options{Scheme: e.Scheme})
-	harness.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	t.Cleanup(cancel)
-	events, err := watcher.Watch(ctx, list, client.InNamespace(namespace))
+	events, err := e.Client.Watch(ctx, list, client.InNamespace(namespace))
 	harness.Must(t, err)
 	t.Cleanup(events.Stop)
 	return func(yield func(T) bool) {

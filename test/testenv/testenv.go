@@ -45,7 +45,7 @@ type Environment struct {
 	// Config is the config of a cluster administrator, without a client-side rate limit.
 	Config *rest.Config
 	// Client is that administrator's client; it reads from the API server, not from a cache.
-	Client client.Client
+	Client client.WithWatch
 	// Scheme knows the built-in kinds and this project's.
 	Scheme *kruntime.Scheme
 
