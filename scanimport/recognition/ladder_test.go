@@ -34,20 +34,28 @@ func pkg(name, version string) func(*Evidence) {
 	return func(e *Evidence) { e.Vulnerability, e.Package, e.Version = "CVE-1", name, version }
 }
 
-func open(list ...Evidence) []Known {
-	var out []Known
-	for _, e := range list {
-		out = append(out, Known{Evidence: e})
+// as returns findings with that evidence, as set changes them.
+func as(set func(*Known), list []Evidence) []Known {
+	out := make([]Known, len(list))
+	for i := range list {
+		out[i].Evidence = list[i]
+		set(&out[i])
 	}
 	return out
 }
 
-func closed(list ...Evidence) []Known {
-	out := open(list...)
-	for i := range out {
-		out[i].Closed = true
-	}
-	return out
+func open(list ...Evidence) []Known   { return as(func(*Known) {}, list) }
+func closed(list ...Evidence) []Known { return as(func(k *Known) { k.Closed = true }, list) }
+func legacy(list ...Evidence) []Known { return as(func(k *Known) { k.Legacy = true }, list) }
+
+// written returns findings that the second of two interrupted imports wrote.
+func written(list ...Evidence) []Known {
+	return as(func(k *Known) { k.Unfinished, k.CutOff = 2, true }, list)
+}
+
+// added returns findings that the second of two interrupted imports created.
+func added(list ...Evidence) []Known {
+	return as(func(k *Known) { k.Unfinished, k.CutOff, k.Added = 2, true, true }, list)
 }
 
 // muted returns the findings with a decision.
@@ -56,32 +64,6 @@ func muted(known []Known) []Known {
 		known[i].Decision = "muted"
 	}
 	return known
-}
-
-// written returns findings that an import wrote before it was cut off; another one was cut off before.
-func written(list ...Evidence) []Known {
-	out := open(list...)
-	for i := range out {
-		out[i].Unfinished, out[i].CutOff = 2, true
-	}
-	return out
-}
-
-// added returns findings that an import created before it was cut off.
-func added(list ...Evidence) []Known {
-	out := written(list...)
-	for i := range out {
-		out[i].Added = true
-	}
-	return out
-}
-
-func legacy(list ...Evidence) []Known {
-	out := open(list...)
-	for i := range out {
-		out[i].Legacy = true
-	}
-	return out
 }
 
 // one is a case: want holds for each result the index of its finding, or -1.
