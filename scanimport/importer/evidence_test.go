@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -136,9 +134,7 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 	l.scans()
 	l.cutAsBefore(closed[0])
 	l.want("a closed one begins alike", l.scans(at(3, "2")), closed...)
-	if doubt := l.findings[closed[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtFingerprint) {
-		t.Errorf("reopened by the beginning of a fingerprint, with the doubt %+v", doubt)
-	}
+	l.doubted("reopened by the beginning of a fingerprint", closed[0], recognition.DoubtFingerprint)
 
 	for _, message := range []string{"do not", "another"} {
 		l = newLife(t)
@@ -148,9 +144,7 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 		other := at(90, "2")
 		other.Message = message
 		l.want("one in its file begins alike, and says "+message, l.scans(other), moved...)
-		if doubt := l.findings[moved[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtFingerprint) {
-			t.Errorf("recognised by the beginning of a fingerprint, with the doubt %+v", doubt)
-		}
+		l.doubted("recognised by the beginning of a fingerprint", moved[0], recognition.DoubtFingerprint)
 	}
 
 	l = newLife(t)
@@ -160,9 +154,7 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 	elsewhere := at(3, "2")
 	elsewhere.Location.Path = "b.go"
 	l.want("one in another file begins alike", l.scans(elsewhere), open...)
-	if l.findings[open[0]].Spec.Doubt == nil {
-		t.Error("the beginning of a fingerprint confirms a move to another file")
-	}
+	l.doubted("moved to another file by the beginning of a fingerprint", open[0], recognition.DoubtFile)
 }
 
 // Of two long fingerprints of a result the lesser may change with what is around it.
@@ -181,7 +173,6 @@ func TestTheBestLongFingerprintDecides(t *testing.T) {
 func (l *life) cutAsBefore(name string) {
 	f := l.findings[name]
 	f.Spec.Evidence, _, _ = strings.Cut(f.Spec.Evidence, ".")
-	l.findings[name] = f
 }
 
 // Infrastructure is recognised by its resource if the block moves, is reworded, and has no code.
@@ -227,21 +218,15 @@ func TestAVulnerabilityMayGoByAnotherId(t *testing.T) {
 	} {
 		l.want("named by the other, and two CVEs by each other", l.scans(now), muted...)
 	}
-	if doubt := l.findings[muted[0]].Spec.Doubt; doubt != nil {
-		t.Errorf("named by its other id, and in doubt: %s", doubt.Reason)
-	}
+	l.doubted("named by its other id", muted[0], "")
 	l.want("only a third id joins them", l.scans(of("GHSA-b", "CVE-1", "ssl", "1")), muted...)
-	if doubt := l.findings[muted[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtVulnerability) {
-		t.Errorf("joined by a third id, with the doubt %+v", doubt)
-	}
+	l.doubted("joined by a third id", muted[0], recognition.DoubtVulnerability)
 
 	l = newLife(t)
 	muted = l.scans(of("CVE-2020-1747", "GHSA-a", "yaml", "5.3"))
 	l.mute()
 	l.want("an incomplete fix names what it was to fix", l.scans(of("CVE-2020-14343", "CVE-2020-1747", "yaml", "5.3.1")), muted...)
-	if doubt := l.findings[muted[0]].Spec.Doubt; doubt == nil || doubt.Reason != string(recognition.DoubtVulnerability) {
-		t.Errorf("a CVE that names another one, with the doubt %+v", doubt)
-	}
+	l.doubted("a CVE that names another one", muted[0], recognition.DoubtVulnerability)
 }
 
 // JFrog Xray puts package and version into the rule's id. An earlier version did not read them from there.
@@ -296,9 +281,7 @@ func TestACommitInAMessageChangesNoFinding(t *testing.T) {
 	for reason, commit := range map[string]string{"another commit": " at commit abcdef0", "no commit": ""} {
 		l.want(reason, l.scans(at(commit, 8), at(commit, 12)), first...)
 		for _, name := range first {
-			if doubt := l.findings[name].Spec.Doubt; doubt != nil {
-				t.Errorf("%s: %s is in doubt: %s", reason, name, doubt.Reason)
-			}
+			l.doubted(reason+": "+name, name, "")
 		}
 	}
 }
@@ -351,9 +334,7 @@ func TestADecisionAboutASourceDoesNotPassToOneThatComesBack(t *testing.T) {
 		l.decideNothing(names[1])
 		l.scans(flow(5, "c.js", 10))
 		l.scans(flow(line, "c.js", 10))
-		f := l.findings[names[0]]
-		f.Spec.Doubt = nil // that only one is left, and has moved
-		l.findings[names[0]] = f
+		l.findings[names[0]].Spec.Doubt = nil // that only one is left, and has moved
 		l.scans(flow(line, "c.js", 20))
 		if f := l.findings[names[0]]; f.Spec.Closed == nil && f.Spec.Doubt == nil {
 			t.Errorf("the decision passes to the second, without a doubt, at line %d", line)
@@ -523,7 +504,6 @@ func TestADoubtIsStoredOnceUntilAScanIsComplete(t *testing.T) {
 		}
 		harness.Same(t, reason+": writes of the first scan", doubts, writes())
 		f.Spec.Triage.Basis = findingstate.Basis(&f.Spec) // somebody repeats the decision
-		l.findings[f.Name] = f
 		l.scans(a)
 		harness.Same(t, reason+": writes of the same scan again", 0, writes())
 		l.lost = nil
@@ -532,21 +512,20 @@ func TestADoubtIsStoredOnceUntilAScanIsComplete(t *testing.T) {
 		l.wantOpen(reason, 1)
 		l.observe()
 		f = l.findings[f.Name]
-		harness.Same(t, reason+": why the decision is stale", "", findingstate.WhyStale(&f))
+		harness.Same(t, reason+": why the decision is stale", "", findingstate.WhyStale(f))
 		l.scans(a, b)
 		l.lost = func(i int) bool { return i >= writes() }
 		l.scans(a)
 		harness.Same(t, reason+": writes after a later loss", doubts, writes())
 		f = l.findings[f.Name]
 		f.Spec.Triage.Basis = findingstate.Basis(&f.Spec)
-		l.findings[f.Name] = f
 		l.observe()
 		another := a
 		another.CWEs = []string{"CWE-798"}
 		l.scans(another)
 		harness.Same(t, reason+": writes of another fact", 1, writes())
 		f = l.findings[f.Name]
-		harness.Same(t, reason+": why the decision is stale after another fact", "", findingstate.WhyStale(&f))
+		harness.Same(t, reason+": why the decision is stale after another fact", "", findingstate.WhyStale(f))
 	}
 }
 
@@ -556,9 +535,7 @@ func TestADecisionThatHasEndedIsNotPutInDoubt(t *testing.T) {
 		l := newLife(t)
 		name := l.scans(inFile("a.go", "", 5))[0]
 		l.mute()
-		f := l.findings[name]
-		f.Spec.Triage.ExpiresAt = ptr.To(v1alpha1.NewTime(time.Now().Add(after)))
-		l.findings[name] = f
+		l.findings[name].Spec.Triage.ExpiresAt = new(v1alpha1.NewTime(time.Now().Add(after)))
 		l.observe()
 		l.want("the line moved", l.scans(inFile("a.go", "", 9)), name)
 		harness.Same(t, "in doubt "+after.String()+" before the end", doubted, l.findings[name].Spec.Doubt != nil)
@@ -567,9 +544,7 @@ func TestADecisionThatHasEndedIsNotPutInDoubt(t *testing.T) {
 
 // decideNothing takes back the decision about a finding.
 func (l *life) decideNothing(name string) {
-	f := l.findings[name]
-	f.Spec.Triage = v1alpha1.FindingTriage{}
-	l.findings[name] = f
+	l.findings[name].Spec.Triage = v1alpha1.FindingTriage{}
 }
 
 // An earlier version digested the commit too, and the ordinal of a fingerprint depends on the other results: neither
@@ -612,9 +587,7 @@ func TestAnOldDigestDoesNotHideWhatAFindingSays(t *testing.T) {
 
 // digestAsBefore gives the result's finding the evidence that an earlier version stored.
 func (l *life) digestAsBefore(name string, r *sarif.Result) {
-	f := l.findings[name]
-	f.Spec.Evidence = digestOf(r, r.Message)
-	l.findings[name] = f
+	l.findings[name].Spec.Evidence = digestOf(r, r.Message)
 }
 
 // Two jobs may report a problem under two names of a tool, or in two analyses: these findings are copies.
@@ -651,7 +624,6 @@ func TestAFindingKeepsTheKeyOfADigestOfACommit(t *testing.T) {
 		t.Fatal("the evidence depends on the commit")
 	}
 	f.Spec.Evidence = evidence
-	l.findings[first] = f
 	key := fingerprints.Key(&f.Spec)
 	l.mute()
 	described := &Described{Facts: testContext(v1alpha1.CategoryCode).spec(&r), result: &r}
@@ -661,9 +633,7 @@ func TestAFindingKeepsTheKeyOfADigestOfACommit(t *testing.T) {
 	f = l.findings[first]
 	harness.Same(t, "evidence", evidence, f.Spec.Evidence)
 	harness.Same(t, "key", key, fingerprints.Key(&f.Spec))
-	if f.Spec.Doubt != nil {
-		t.Errorf("in doubt: %s", f.Spec.Doubt.Reason)
-	}
+	l.doubted("after the upgrade", first, "")
 }
 
 // A location may give its name only by its index in the run.
@@ -705,9 +675,7 @@ func TestFilesWhoseNamesAreNotUTF8AreTwo(t *testing.T) {
 	first := l.scans(inFile("caf\uFFFD.c", "x()", 5))[0]
 	l.mute()
 	l.want("stored by an earlier version", l.scans(e), first)
-	if doubt := l.findings[first].Spec.Doubt; doubt != nil {
-		t.Errorf("in doubt: %s", doubt.Reason)
-	}
+	l.doubted("stored by an earlier version", first, "")
 
 	l = newLife(t)
 	two := l.scans(inFile("caf\uFFFD.c", "x()", 5), inFile("caf\uFFFD.c", "other()", 5))
@@ -715,9 +683,7 @@ func TestFilesWhoseNamesAreNotUTF8AreTwo(t *testing.T) {
 	f.Location.Snippet = "other()"
 	l.want("two files stored as one", l.scans(e, f), two...)
 	for _, name := range two {
-		if doubt := l.findings[name].Spec.Doubt; doubt != nil {
-			t.Errorf("%s is in doubt: %s", l.findings[name].Spec.Details.Location.FilePath, doubt.Reason)
-		}
+		l.doubted("two files stored as one: "+name, name, "")
 	}
 	l = newLife(t)
 	first = l.scans(inFile("caf\uFFFD.c", "x()", 5))[0]

@@ -46,7 +46,7 @@ func (m *memory) importEarlier(b *Batch) {
 			spec.Details.Severity = v1alpha1.LevelLow
 		}
 		spec.Triage.UserStatus = v1alpha1.UserStatusMuted
-		m.findings[identity.Name] = v1alpha1.Finding{
+		m.findings[identity.Name] = &v1alpha1.Finding{
 			ObjectMeta: metav1.ObjectMeta{Name: identity.Name}, Spec: spec,
 			Status: v1alpha1.FindingStatus{UserStatus: v1alpha1.UserStatusMuted},
 		}
@@ -103,7 +103,7 @@ func TestFindingsOfAnEarlierVersionKeepNamesAndDecisions(t *testing.T) {
 				harness.Same(t, fmt.Sprintf("moved by %d lines: names", moved), before, slices.Sorted(maps.Keys(m.findings)))
 				m.observe()
 				for name, f := range m.findings {
-					if why := findingstate.WhyStale(&f); why != "" && f.Spec.Doubt == nil {
+					if why := findingstate.WhyStale(f); why != "" && f.Spec.Doubt == nil {
 						t.Errorf("moved by %d lines: the decision about %s is stale by the upgrade: %s", moved, name, why)
 					}
 					if f.Spec.Closed != nil || f.Spec.Triage.UserStatus != v1alpha1.UserStatusMuted {
@@ -156,6 +156,16 @@ func (l *life) wantOpen(reason string, n int) {
 	if open := l.open(); open != n {
 		l.Errorf("%s: %d findings are open, want %d", reason, open, n)
 	}
+}
+
+// doubted fails the test unless the finding is in doubt for that reason, or not in doubt if it is empty.
+func (l *life) doubted(reason, name string, want recognition.Doubt) {
+	l.Helper()
+	var got string
+	if doubt := l.findings[name].Spec.Doubt; doubt != nil {
+		got = doubt.Reason
+	}
+	harness.Same(l, reason+": in doubt", string(want), got)
 }
 
 // open returns how many findings are open.
@@ -413,9 +423,7 @@ func TestADoubtIsKeptWithTheDecision(t *testing.T) {
 	name := l.scans(result)[0]
 	result.Location.Line = 90
 	l.scans(result)
-	if d := l.findings[name].Spec.Doubt; d != nil {
-		t.Errorf("nobody has decided, and the finding carries the doubt %+v", *d)
-	}
+	l.doubted("nobody has decided", name, "")
 	l.mute()
 	result.Location.Line = 300
 	l.scans(result)
@@ -515,9 +523,7 @@ func TestWhatAnIncompleteScanWroteIsKnown(t *testing.T) {
 	l.mute()
 	l.incomplete = nil
 	l.want("renamed", l.scans(inFile("b.go", "", 5), inFile("c.go", "", 5)), names...)
-	if d := l.findings[names[0]].Spec.Doubt; d == nil || d.Reason != string(recognition.DoubtIncomplete) {
-		t.Errorf("renamed, with the doubt %+v", d)
-	}
+	l.doubted("renamed", names[0], recognition.DoubtIncomplete)
 }
 
 // Results of one message and place may differ only in the object, the package or the request that they are about.

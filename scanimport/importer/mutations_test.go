@@ -31,7 +31,7 @@ var writeDocs = flag.Bool("write-docs", false, "write docs/recognition.md anew")
 // memory is an in-memory project for imports.
 type memory struct {
 	t        *testing.T
-	findings map[string]v1alpha1.Finding
+	findings map[string]*v1alpha1.Finding
 	// scans by tool.
 	scans   map[string]history
 	scanned int
@@ -46,7 +46,7 @@ type memory struct {
 	lost func(i int) bool
 }
 
-func newMemory(t *testing.T) *memory { return &memory{t: t, findings: map[string]v1alpha1.Finding{}} }
+func newMemory(t *testing.T) *memory { return &memory{t: t, findings: map[string]*v1alpha1.Finding{}} }
 
 // imports imports a document and returns the names of the findings of its results, by their origin; newcomers have an
 // empty origin.
@@ -122,34 +122,32 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 }
 
 func (m *memory) write(ch *change) {
-	before := m.findings[ch.name]
+	before := cmp.Or(m.findings[ch.name], &v1alpha1.Finding{})
 	ch.spec.Triage = before.Spec.Triage
-	m.findings[ch.name] = v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec, Status: before.Status}
+	m.findings[ch.name] = &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec, Status: before.Status}
 }
 
 // there returns the findings, sorted by name.
 func (m *memory) there() []v1alpha1.Finding {
 	var out []v1alpha1.Finding
 	for _, name := range slices.Sorted(maps.Keys(m.findings)) {
-		out = append(out, m.findings[name])
+		out = append(out, *m.findings[name])
 	}
 	return out
 }
 
 // observe updates the findings as the controllers would.
 func (m *memory) observe() {
-	for name, f := range m.findings {
+	for _, f := range m.findings {
 		f.Generation = f.Status.ObservedGeneration + 1
-		f.Status = findingstate.Observe(&f, nil, time.Now())
-		m.findings[name] = f
+		f.Status = findingstate.Observe(f, nil, time.Now())
 	}
 }
 
 // mute mutes every finding.
 func (m *memory) mute() {
-	for name, f := range m.findings {
+	for _, f := range m.findings {
 		f.Spec.Triage.UserStatus, f.Spec.Triage.Basis = v1alpha1.UserStatusMuted, findingstate.Basis(&f.Spec)
-		m.findings[name] = f
 	}
 }
 
@@ -175,6 +173,7 @@ func decidedAbout(t *testing.T, doc object) (*memory, map[string][]string) {
 
 func mutate(t *testing.T, doc object, known *memory, before map[string][]string, change mutation) outcome {
 	t.Helper()
+	// Imports replace findings and change none in place, so the mutations can share those known before.
 	m := &memory{t: t, findings: maps.Clone(known.findings), scans: known.scans, scanned: known.scanned}
 	after := clone(doc)
 	if !change.apply(after) {
@@ -194,7 +193,7 @@ func mutate(t *testing.T, doc object, known *memory, before map[string][]string,
 	}
 	marked := func(name string) bool {
 		f := m.findings[name]
-		if f.Spec.Doubt != nil && !findingstate.Stale(&f) {
+		if f.Spec.Doubt != nil && !findingstate.Stale(f) {
 			t.Errorf("%s: the decision about %s is in doubt, and not stale", change.name, name)
 		}
 		return f.Spec.Closed != nil || f.Spec.Doubt != nil
