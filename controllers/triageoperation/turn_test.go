@@ -39,8 +39,9 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
 func TestWhoseTurnComesBefore(t *testing.T) {
-	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	made := func(name string, at time.Time, phase v1alpha1.OperationPhase, undo string) v1alpha1.TriageOperation {
 		o := builder.TriageOperation(name, "G1").Build()
 		if undo != "" {
@@ -90,7 +91,7 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 // unless it is empty. It counts the writes of a status.
 func line(t *testing.T, length int, undo string, status v1alpha1.TriageOperationStatus) (r *Reconciler, writes *int) {
 	t.Helper()
-	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	clock := clocktesting.NewFakeClock(noon)
 	objects := make([]client.Object, length)
 	for i := range objects {
 		o := builder.TriageOperation(fmt.Sprint("o-", i), "G1").In("org-acme").Build()
@@ -108,6 +109,25 @@ func line(t *testing.T, length int, undo string, status v1alpha1.TriageOperation
 			return c.SubResource(resource).Patch(ctx, object, patch, options...)
 		}}).Build()
 	return &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c, Recorder: &events.FakeRecorder{}}}, writes
+}
+
+// inPhase stores a committed operation "m" that selected the entries an hour ago, its one part, and the objects. It
+// returns a reconciler, with its clock and the operation; the calls change what the reconciler's client does.
+func inPhase(t *testing.T, phase v1alpha1.OperationPhase, entries []rules.Entry, calls interceptor.Funcs,
+	objects ...client.Object) (*Reconciler, *clocktesting.FakeClock, *v1alpha1.TriageOperation) {
+	t.Helper()
+	clock := clocktesting.NewFakeClock(time.Now())
+	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
+	selected := v1alpha1.NewTime(clock.Now().Add(-time.Hour))
+	operation.Status = v1alpha1.TriageOperationStatus{Phase: phase, SelectedAt: &selected, Parts: 1}
+	parts, _, err := rules.Parts(operation, entries)
+	harness.Must(t, err)
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithStatusSubresource(operation).
+		WithObjects(append(objects, operation, parts[0])...).WithInterceptorFuncs(calls).Build()
+	return &Reconciler{
+		Base: reconcile.Base{Clock: clock, Client: c, Live: c, Recorder: &events.FakeRecorder{}}, local: clock,
+		as: func(string) (rest.Interface, error) { return &rest.RESTClient{}, nil },
+	}, clock, operation
 }
 
 // reconciled reconciles the operation once.
@@ -213,7 +233,7 @@ func TestADecisionMadeWhileACommittedOperationWaitsIsLeft(t *testing.T) {
 }
 
 func TestAnOperationBeyondTheLimitFailsAtOnce(t *testing.T) {
-	at := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	at := v1alpha1.NewTime(noon)
 	failed := v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationFailed, CompletedAt: &at}
 	decided := failed
 	decided.SelectedAt = &at
@@ -289,84 +309,58 @@ func TestUndosOfOneAnotherFail(t *testing.T) {
 
 // Once it has decided about anything it must be Running in any case: else it could fail as Expired, and nothing undoes that.
 func TestAnOperationDecidesOnlyOnceItIsStoredThatItRuns(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	selected := v1alpha1.NewTime(clock.Now().Add(-time.Hour))
-	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
-	operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &selected, Parts: 1}
-	parts, _, err := rules.Parts(operation, []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())})
-	harness.Must(t, err)
-	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(operation, parts[0]).WithInterceptorFuncs(interceptor.Funcs{
-		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-			return errors.New("the controllers end before they store the status")
-		},
-	}).Build()
-	r := &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c}, as: func(string) (rest.Interface, error) {
-		return nil, errors.New("no decision is expected")
-	}}
-	_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
-	if err == nil {
-		t.Error("the status was not stored")
-	}
+	entries := []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())}
+	r, _, operation := inPhase(t, v1alpha1.OperationPreview, entries, interceptor.Funcs{SubResourcePatch: func(
+		context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		return errors.New("the controllers end before they store the status")
+	}})
+	r.as = func(string) (rest.Interface, error) { return nil, errors.New("no decision is expected") }
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
+	harness.ErrorContains(t, "a reconcile that stores no status", err, "the controllers end before they store")
 	part := &v1alpha1.TriageOperationPart{}
-	harness.Must(t, c.Get(t.Context(), client.ObjectKeyFromObject(parts[0]), part))
+	harness.Must(t, r.Live.Get(t.Context(), client.ObjectKey{Namespace: "org-acme", Name: "m-000"}, part))
 	if part.Spec.Begun {
 		t.Errorf("it has begun although it is not stored that it runs: %v", err)
 	}
 }
 
 func TestAPanicIsLoggedWithItsStack(t *testing.T) {
-	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
-	operation.Status.Parts = 1
-	parts, _, err := rules.Parts(operation, []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())})
-	harness.Must(t, err)
-	live := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(parts[0]).Build()
-	cache := interceptor.NewClient(live, interceptor.Funcs{
+	entries := []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())}
+	r, _, operation := inPhase(t, v1alpha1.OperationRunning, entries, interceptor.Funcs{})
+	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			panic("no such finding")
 		},
 	})
 	var logged strings.Builder
 	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, line string) { logged.WriteString(line) }, funcr.Options{}))
-	r := &Reconciler{
-		Base: reconcile.Base{Client: cache, Live: live}, local: clocktesting.NewFakeClock(time.Now()),
-		as: func(string) (rest.Interface, error) { return &rest.RESTClient{}, nil },
-	}
-	err = r.workThroughPart(ctx, reconcile.NewScope(operation))
+	err := r.workThroughPart(ctx, reconcile.NewScope(operation))
 	if err == nil || !strings.Contains(logged.String(), "work.go") {
 		t.Errorf("got %v, and logged %q", err, logged.String())
 	}
 }
 
 func TestARefusedWriteOfAPartIsShown(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
-	selected := v1alpha1.NewTime(clock.Now().Add(-time.Hour))
-	operation.Status = v1alpha1.TriageOperationStatus{
-		Phase: v1alpha1.OperationRunning, SelectedAt: &selected, Parts: 1, Changed: 1,
-	}
 	f := builder.Finding("f-1").In("org-acme").Build()
 	entry := rules.NewEntry(f)
 	entry.Unknown = true // nothing is written to it
-	parts, _, err := rules.Parts(operation, []rules.Entry{entry})
-	harness.Must(t, err)
 	// A webhook may choose the code of a conflict.
 	freeze := apierrors.NewConflict(schema.GroupResource{Resource: "triageoperationparts"}, "m-000", errors.New("a change freeze"))
 	for member, then := range map[string]v1alpha1.OperationPhase{
 		"begun":    v1alpha1.OperationFailed,
 		"outcomes": v1alpha1.OperationRunning, // as failed, it could not be undone
 	} {
-		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithStatusSubresource(operation).
-			WithObjects(f.DeepCopy(), operation.DeepCopy(), parts[0].DeepCopy()).
-			WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, object client.Object,
-				patch client.Patch, options ...client.PatchOption) error {
-				if data, err := patch.Data(object); err != nil || strings.Contains(string(data), member) {
-					return errors.Join(err, freeze)
-				}
-				return c.Patch(ctx, object, patch, options...)
-			}}).Build()
-		r := &Reconciler{Base: reconcile.Base{Clock: clock, Client: c, Live: c, Recorder: &events.FakeRecorder{}}, local: clock,
-			as: func(string) (rest.Interface, error) { return &rest.RESTClient{}, nil }}
-		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
+		r, clock, operation := inPhase(t, v1alpha1.OperationRunning, []rules.Entry{entry}, interceptor.Funcs{Patch: func(
+			ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
+			options ...client.PatchOption) error {
+			if data, err := patch.Data(object); err != nil || strings.Contains(string(data), member) {
+				return errors.Join(err, freeze)
+			}
+			return c.Patch(ctx, object, patch, options...)
+		}}, f.DeepCopy())
+		operation.Status.Changed = 1
+		harness.Must(t, r.Client.Status().Update(t.Context(), operation))
+		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
 		ready := v1alpha1.FindCondition(stored(t, r, "m").Status.Conditions, v1alpha1.ConditionReady)
 		if err == nil || ready == nil || !strings.Contains(ready.Message, `"record the progress of part m-000: Operation cannot`) {
 			t.Errorf("%s: the error is %v, and Ready is %+v", member, err, ready)
@@ -383,7 +377,7 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 }
 
 func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	clock := clocktesting.NewFakeClock(noon)
 	r := &Reconciler{local: clock}
 	mine, other := builder.TriageOperation("m", "G1").Build(), builder.TriageOperation("o", "G1").Build()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "findings"}, "f-1", errors.New("a rule of somebody else's"))
@@ -436,11 +430,7 @@ const (
 // and with the later code to those of later runs.
 func othersAreDecided(t *testing.T, code, later int) {
 	t.Helper()
-	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
-	selected := v1alpha1.NewTime(clock.Now().Add(-time.Hour))
-	operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationRunning, SelectedAt: &selected, Parts: 1}
-	entries, objects := []rules.Entry{}, []client.Object{operation}
+	entries, objects := []rules.Entry{}, []client.Object{}
 	var last *v1alpha1.Finding
 	for i := range maxAtOnce + 1 { // the last one is tried after a refusal
 		last = builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
@@ -448,10 +438,7 @@ func othersAreDecided(t *testing.T, code, later int) {
 	}
 	last.SetGeneration(2) // after a scan
 	decision := testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted","by":"operation/m"}}}`)
-	parts, _, err := rules.Parts(operation, entries)
-	harness.Must(t, err)
-	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).
-		WithStatusSubresource(operation).WithObjects(append(objects, parts[0])...).Build()
+	r, clock, operation := inPhase(t, v1alpha1.OperationRunning, entries, interceptor.Funcs{}, objects...)
 	writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 		func(q *http.Request) (*http.Response, error) {
 			answer := httptest.NewRecorder()
@@ -460,9 +447,9 @@ func othersAreDecided(t *testing.T, code, later int) {
 			switch {
 			case err != nil:
 			case q.Method == http.MethodGet:
-				err = errors.Join(c.Get(q.Context(), client.ObjectKeyFromObject(f), f), json.NewEncoder(answer).Encode(f))
+				err = errors.Join(r.Client.Get(q.Context(), client.ObjectKeyFromObject(f), f), json.NewEncoder(answer).Encode(f))
 			case f.Name == last.Name:
-				err = errors.Join(c.Patch(q.Context(), f, decision), json.NewEncoder(answer).Encode(f))
+				err = errors.Join(r.Client.Patch(q.Context(), f, decision), json.NewEncoder(answer).Encode(f))
 			case code == noAnswer:
 				err = io.ErrUnexpectedEOF
 			case code == panics:
@@ -473,10 +460,7 @@ func othersAreDecided(t *testing.T, code, later int) {
 			return answer.Result(), err
 		})})
 	harness.Must(t, err)
-	r := &Reconciler{
-		Base: reconcile.Base{Clock: clock, Client: c, Live: c, Recorder: &events.FakeRecorder{}}, local: clock,
-		as: func(string) (rest.Interface, error) { return writer, nil },
-	}
+	r.as = func(string) (rest.Interface, error) { return writer, nil }
 	for _, code = range []int{code, later} {
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)}); err == nil {
 			t.Errorf("no error after code %d: it may be that of a starting API server", code)
@@ -493,19 +477,13 @@ func othersAreDecided(t *testing.T, code, later int) {
 // Two organizations whose webhooks hang would else keep both workers from all others.
 func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		selected := v1alpha1.NewTime(time.Now())
-		operation := builder.TriageOperation("m", "G1").In("org-acme").Committed().Build()
-		operation.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationRunning, SelectedAt: &selected, Parts: 1}
-		entries, objects := []rules.Entry{}, []client.Object{operation}
+		entries, objects := []rules.Entry{}, []client.Object{}
 		for i := range 500 {
 			f := builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
 			entries, objects = append(entries, rules.NewEntry(f)), append(objects, f)
 		}
-		parts, _, err := rules.Parts(operation, entries)
-		harness.Must(t, err)
-		c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).
-			WithStatusSubresource(operation).WithObjects(append(objects, parts[0])...).Build()
-		hang, local := true, clocktesting.NewFakeClock(time.Now())
+		r, local, operation := inPhase(t, v1alpha1.OperationRunning, entries, interceptor.Funcs{}, objects...)
+		hang := true
 		writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 			func(q *http.Request) (*http.Response, error) {
 				switch {
@@ -521,10 +499,7 @@ func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
 				return nil, q.Context().Err()
 			})})
 		harness.Must(t, err)
-		r := &Reconciler{
-			Base:  reconcile.Base{Clock: clock.RealClock{}, Client: c, Live: c, Recorder: &events.FakeRecorder{}},
-			local: local, as: func(string) (rest.Interface, error) { return writer, nil },
-		}
+		r.Clock, r.as = clock.RealClock{}, func(string) (rest.Interface, error) { return writer, nil }
 		began, request := time.Now(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)}
 		_, err = r.Reconcile(t.Context(), request)
 		why := v1alpha1.FindCondition(stored(t, r, "m").Status.Conditions, v1alpha1.ConditionReady).Message
@@ -544,7 +519,7 @@ func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
 }
 
 func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	clock := clocktesting.NewFakeClock(noon)
 	parts := schema.GroupResource{Resource: "triageoperationparts"}
 	refusal := apierrors.NewForbidden(parts, "m-000", errors.New("exceeded quota"))
 	refusing := interceptor.NewClient(nil, interceptor.Funcs{

@@ -32,7 +32,7 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t
 		return builder.Finding(name).Mutate(func(f *v1alpha1.Finding) { f.Spec.Triage = open; f.Spec.Triage.By = by }).Build()
 	}
 	undone := builder.TriageOperation("mute", "G1").Committed().Build()
-	ended := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	ended := v1alpha1.NewTime(noon)
 	undone.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationCompleted, CompletedAt: &ended, DoneParts: 1}
 	undid, overrode := builder.TriageOperation("undo", "").Undoes("other").Build(), builder.TriageOperation("override", "G1").Build()
 	later := v1alpha1.NewTime(ended.Add(time.Hour))
