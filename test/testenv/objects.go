@@ -238,12 +238,13 @@ func CreateReady[O Conditioned[S], S any](t testing.TB, e *Environment, object O
 	return object
 }
 
-// AwaitObserved waits until the object's condition Ready is that of its current spec.
-func AwaitObserved[O Conditioned[S], S any](t testing.TB, e *Environment, object O) {
+// AwaitObserved waits until the object's condition Ready is that of its current spec, and returns it.
+func AwaitObserved[O Conditioned[S], S any](t testing.TB, e *Environment, object O) (ready *v1alpha1.Condition) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		current(g, Get(t, g, e, object))
+		ready = current(g, Get(t, g, e, object))
 	})
+	return ready
 }
 
 // Token waits until the key has a token, and returns it.
