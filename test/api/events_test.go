@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -123,9 +122,7 @@ func (s *stream) begins() *stream {
 // tells expects exactly these events next, each as its name, the action and the id.
 func (s *stream) tells(want ...string) {
 	s.t.Helper()
-	if diff := cmp.Diff(want, s.take(len(want))); diff != "" {
-		s.t.Fatalf("events (-want +got):\n%s", diff)
-	}
+	harness.Same(s.t, "events", want, s.take(len(want)))
 }
 
 // take returns the next n events, each as its name, the action and the id, or those before the end of the stream.
@@ -231,9 +228,7 @@ func TestEventsAreResumedOnAnyReplicaWithoutAGapOrARepeat(t *testing.T) {
 			t.Errorf("the finding was removed before it was changed: %q", got)
 		}
 		slices.Sort(got)
-		if diff := cmp.Diff(rest, got); diff != "" {
-			t.Fatalf("events (-want +got):\n%s", diff)
-		}
+		harness.Same(t, "events", rest, got)
 	}
 	wants(s)
 	// What is created later must not overtake these at the other replica: each kind has a watch of its own.
@@ -296,9 +291,8 @@ func TestAKeyIsToldOfWhatItsScopesLetItRead(t *testing.T) {
 	o.create(builder.Scan("s-1", time.Now()).In(o.namespace).Build())
 	some.tells("scan created s-1")
 	got := streams[reader].take(2)
-	if slices.Sort(got); !slices.Equal(got, []string{"finding created f-1", "scan created s-1"}) {
-		t.Errorf("a key for findings gets the events %q", got)
-	}
+	slices.Sort(got)
+	harness.Same(t, "the events for a key for findings", []string{"finding created f-1", "scan created s-1"}, got)
 	o.create(builder.WebhookDelivery("d-2", time.Now()).In(o.namespace).Build())
 	streams[reviewer].tells("delivery created d-2")
 	counted := o.server.refusals(t, "scope")

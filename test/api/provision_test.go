@@ -125,9 +125,7 @@ func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 	c.wantsFailed(c.submitTo("acme/jobs", forGitHub(sarif())), "which of the projects")
 	looked := strings.Replace(sarif(), `"results"`, `"artifacts":[{"location":{"uri":"services/web/a.js"},"roles":["analysisTarget"]}],"results"`, 1)
 	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(looked)))
-	if diff := cmp.Diff(before, o.open()); diff != "" {
-		t.Errorf("open findings by project (-before +after):\n%s", diff)
-	}
+	harness.Same(t, "open findings by project", before, o.open())
 }
 
 func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {

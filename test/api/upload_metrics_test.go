@@ -49,9 +49,7 @@ func TestUploadsAreCounted(t *testing.T) {
 		"replica_memory", "too_long", "too_slow", "interrupted", "malformed", "not_admitted", "stopping")
 	label("findings_uploads_ended_total", "outcome", "completed", "previewed", "refused", "busy", "stopped", "failed")
 	label("findings_upload_results_total", "action", "created", "updated", "reopened", "unchanged", "closed", "skipped")
-	if diff := cmp.Diff(want, c.server.ofUploads(t)); diff != "" {
-		t.Fatalf("before the first upload (-want +got):\n%s", diff)
-	}
+	harness.Same(t, "metrics before the first upload", want, c.server.ofUploads(t))
 
 	first, preview := sarif("one", "two"), sarif("one", "three")
 	c.upload("", first).wants(http.StatusOK, "the first")

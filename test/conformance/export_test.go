@@ -61,27 +61,23 @@ func TestExport_HasAllThatTheListHasInItsOrder(t *testing.T) {
 		{"created_since": {"2026-03-02T00:00:00Z"}, "category": {"Package"}}, {"rule": {"none"}}, {"status": {"open"}, "tool": {"gosec"}}, {"suppressed": {"true"}},
 	} {
 		want := o.get(with("/v1/findings", query.Encode())).page().ids()
-		var rows, results []string
+		rows, results := []string{}, []string{}
 		for _, row := range o.get(with(exportPath, query.Encode())).csvRows() {
 			rows = append(rows, row["id"])
 		}
-		if !slices.Equal(rows, want) {
-			t.Errorf("%s: the CSV has %v, the list %v", query.Encode(), rows, want)
-		}
+		harness.Same(t, query.Encode()+": the CSV, compared with the list", want, rows)
 		for _, ofTool := range o.get(with(with(exportPath, query.Encode()), "format=sarif")).sarifResults() {
 			var ids []string
 			for _, result := range ofTool {
 				ids = append(ids, result.object("properties").text("findingId"))
 			}
 			inOrder := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return !slices.Contains(ids, id) })
-			if !slices.Equal(ids, inOrder) {
-				t.Errorf("%s: a run has %v, the list %v", query.Encode(), ids, want)
-			}
+			harness.Same(t, query.Encode()+": a run, compared with the list", inOrder, ids)
 			results = append(results, ids...)
 		}
-		if slices.Sort(results); !slices.Equal(results, slices.Sorted(slices.Values(want))) {
-			t.Errorf("%s: the log has %v, the list %v", query.Encode(), results, want)
-		}
+		slices.Sort(results)
+		slices.Sort(want)
+		harness.Same(t, query.Encode()+": the log, compared with the list", want, results)
 	}
 }
 

@@ -3,7 +3,6 @@ package conformance
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -110,10 +109,8 @@ func TestRepos_CountsLeaveOutClosedFindings(t *testing.T) {
 
 func TestRepos_SortByLastCommitHasThoseWithoutOneFirst(t *testing.T) {
 	o := sampleOrganization(t)
-	if got := o.get("/v2/repos?sort=last_committed_at&order=asc&size=1").page().ids(); !cmp.Equal(got, []string{"bare"}) {
-		t.Errorf("asc begins with %v", got)
-	}
-	if got := o.get("/v2/repos?sort=last_committed_at&order=desc&size=1").page().ids(); !cmp.Equal(got, []string{"full"}) {
-		t.Errorf("desc begins with %v", got)
+	for order, first := range map[string]string{"asc": "bare", "desc": "full"} {
+		got := o.get("/v2/repos?sort=last_committed_at&size=1&order=" + order).page().ids()
+		harness.Same(t, order+" begins with", []string{first}, got)
 	}
 }

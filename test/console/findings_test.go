@@ -81,9 +81,7 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	p.goes("/console/findings?sort=created_at&order=asc&tool=gosec")
 	var titles []string
 	p.evaluates(rowTitles, &titles)
-	if want := []string{"Finding number 0", "Finding number 2", "Finding number 4"}; !slices.Equal(titles, want) {
-		t.Errorf("the list shows %q, want %q", titles, want)
-	}
+	harness.Same(t, "the list", []string{"Finding number 0", "Finding number 2", "Finding number 4"}, titles)
 	p.clicks(".tools details:nth-of-type(1) summary")
 	p.clicks(`.menu a[href="/console/findings?order=desc&sort=severity&tool=gosec"]`)
 	p.sees("location.search === '?order=desc&sort=severity&tool=gosec'")

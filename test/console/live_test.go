@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"testing"
 	"time"
 
@@ -39,9 +38,7 @@ func TestWhatChangesWhileOneLooksIsMarkedAndNotMoved(t *testing.T) {
 	p.reads("#finding-f-0001.changed .age", "changed")
 	p.reads("#finding-f-0001 .state", "open")
 	p.evaluates(places, &after)
-	if !slices.Equal(before, after) {
-		t.Errorf("rows moved from %q to %q", before, after)
-	}
+	harness.Same(t, "the places of the rows", before, after)
 	p.barriers("the list with a mark")
 	p.clicks("#finding-f-0001 .news-of")
 	p.reads("#finding-f-0001 .state", "muted", "apikey/bob")

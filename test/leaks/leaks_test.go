@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -76,8 +75,6 @@ func TestAnIndexFindsEachNeedleWhereItFirstIs(t *testing.T) {
 				want[needle] = at
 			}
 		}
-		if got := newIndex(slices.Values(needles)).find(text); !maps.Equal(got, want) {
-			t.Fatalf("got %v, want %v", got, want)
-		}
+		harness.Same(t, "first places", want, newIndex(slices.Values(needles)).find(text))
 	})
 }

@@ -6,9 +6,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -142,9 +143,7 @@ func TestTheMachineIsAsItWas(t *testing.T) {
 	harness.Must(t, stop())
 	after, err := lookAtMachine()
 	harness.Must(t, err)
-	if !reflect.DeepEqual(before, after) {
-		t.Errorf("before: %+v\nafter:  %+v", before, after)
-	}
+	harness.Same(t, "the machine", before, after, cmp.AllowUnexported(machine{}))
 	if running := processesOf(t, dir); len(running) > 0 {
 		t.Errorf("still running: %v", running)
 	}

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -45,9 +43,7 @@ func TestTheSummaryIsPutBetweenItsMarksAndNothingElseIsTouched(t *testing.T) {
 		"| [Writes](performance/writes.md) | other | at least 3 | not here | not run |\n" +
 		"| [Writes](performance/writes.md) | 1 more figures |  |  | reached |\n\n" +
 		"<!-- end of bench summary -->\n\nMore by hand.\n"
-	if diff := cmp.Diff(want, harness.File(t, filepath.Join(folder, documentName))); diff != "" {
-		t.Error("(-want +got)\n", diff)
-	}
+	harness.Same(t, documentName, want, harness.File(t, filepath.Join(folder, documentName)))
 }
 
 func TestADocumentWithoutASummaryGetsOneAtItsEnd(t *testing.T) {
