@@ -29,6 +29,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/retention"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // cluster is an organization with one repository of one project, in which the controllers see many
@@ -57,8 +58,7 @@ func newCluster(t testing.TB, n int) *cluster {
 	// Start without the findings until one finding is settled: all others are copied from it.
 	stop := c.start(t, nil)
 	harness.Eventually(t, func(g Gomega) {
-		o := &v1alpha1.Organization{}
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: c.name}, o)).To(Succeed())
+		o := testenv.Get(t, g, env, builder.Organization(c.name).Build())
 		g.Expect(o.Status.Namespace).To(Equal(c.namespace))
 	})
 	one := builder.Finding("f-one").In(c.namespace).Tool("gosec", v1alpha1.CategoryCode).Build()
@@ -68,7 +68,7 @@ func newCluster(t testing.TB, n int) *cluster {
 		// The finding's controller is not started: see start.
 		_, err := c.reconcilers["finding"].Reconcile(t.Context(), c.request("finding"))
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(one), one)).To(Succeed())
+		testenv.Get(t, g, env, one)
 		g.Expect(v1alpha1.IsConditionTrue(one.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
 	stop()
@@ -76,11 +76,9 @@ func newCluster(t testing.TB, n int) *cluster {
 	c.stop = c.start(t, copies(one, n-1))
 	open := n - (n-1)/5
 	harness.Eventually(t, func(g Gomega) {
-		repo, proj := &v1alpha1.Repository{}, &v1alpha1.Project{}
-		o := &v1alpha1.Organization{}
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "repo"}, repo)).To(Succeed())
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: c.namespace, Name: "proj"}, proj)).To(Succeed())
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: c.name}, o)).To(Succeed())
+		repo := testenv.Get(t, g, env, builder.Repository("repo").In(c.namespace).Build())
+		proj := testenv.Get(t, g, env, builder.Project("proj").In(c.namespace).Build())
+		o := testenv.Get(t, g, env, builder.Organization(c.name).Build())
 		g.Expect([]int32{repo.Status.Counts.Findings, proj.Status.FindingsCount, o.Status.Counts.Findings}).To(HaveEach(BeEquivalentTo(open)))
 	})
 	return c

@@ -23,6 +23,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -52,8 +53,7 @@ func TestRemovingARepositoryWithManyFindings(t *testing.T) {
 
 	g := NewWithT(t)
 	g.Eventually(func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(repo), repo)).To(Succeed())
-		g.Expect(repo.Status.Counts.Findings).To(BeEquivalentTo(n - n/10))
+		g.Expect(testenv.Get(t, g, env, repo).Status.Counts.Findings).To(BeEquivalentTo(n - n/10))
 	}).WithTimeout(harness.Patience).WithPolling(time.Second).Should(Succeed())
 	writes := follow(t, repo)
 	began := time.Now()
@@ -70,8 +70,7 @@ func TestRemovingARepositoryWithManyFindings(t *testing.T) {
 	}
 	// Conditions and finalizers also change, some six times.
 	g.Expect(seen.writes).To(BeNumerically("<=", n/5_000+int(took/(10*time.Second))+8), "a removal must not write for each batch")
-	left := &v1alpha1.FindingList{}
-	g.Expect(env.Client.List(t.Context(), left, client.InNamespace(ns.Name), client.Limit(1))).To(Succeed())
+	left := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns.Name), client.Limit(1))
 	g.Expect(left.Items).To(BeEmpty())
 }
 

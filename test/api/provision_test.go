@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // newcomer returns an organization that lets imports create repositories, and a key that may
@@ -42,8 +43,7 @@ func newcomer(t *testing.T, folders ...v1alpha1.ProjectPattern) (*organization, 
 // created returns the repositories except the fixture's.
 func (o *organization) created() []v1alpha1.Repository {
 	o.t.Helper()
-	list := &v1alpha1.RepositoryList{}
-	harness.Must(o.t, env.Client.List(o.t.Context(), list, client.InNamespace(o.namespace)))
+	list := testenv.List(o.t, NewWithT(o.t), env, &v1alpha1.RepositoryList{}, client.InNamespace(o.namespace))
 	return slices.DeleteFunc(list.Items, func(r v1alpha1.Repository) bool { return r.Name == "repo" })
 }
 
@@ -117,8 +117,7 @@ func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 	before := o.open()
 	folders := map[string]int{}
 	for name, n := range before {
-		project := &v1alpha1.Project{}
-		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, project))
+		project := testenv.Get(t, NewWithT(t), env, builder.Project(name).In(o.namespace).Build())
 		folders[project.Spec.RelativePath] = n
 	}
 	harness.Same(t, "open findings by folder", map[string]int{"": 1, "services/api": 1}, folders)

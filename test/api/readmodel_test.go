@@ -84,8 +84,7 @@ func TestTheReadModelConvergesThroughFaults(t *testing.T) {
 		g.Expect(f.fail.Load()).To(BeNumerically("<=", 0))
 	}, "3m", "2s").Should(Succeed())
 	g.Eventually(func(g Gomega) {
-		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+		list := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(namespace))
 		want := make([]string, len(list.Items))
 		for i := range list.Items {
 			want[i] = list.Items[i].Name + " " + list.Items[i].ResourceVersion

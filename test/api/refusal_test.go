@@ -13,6 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // The facade's operators and the key's owner can see why a key is refused; the sender cannot.
@@ -37,8 +38,7 @@ func TestARefusedKeyShowsInMetricsAndEventsAndNotInTheAnswer(t *testing.T) {
 	harness.Same(t, "the refusals that are counted", counted+requests, o.server.refusals(t, "disabled"))
 
 	harness.Eventually(t, func(g Gomega) {
-		events := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(o.namespace))).To(Succeed())
+		events := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(o.namespace))
 		g.Expect(events.Items).To(ContainElement(WithTransform(func(e eventsv1.Event) string {
 			return fmt.Sprintf("%s %s %s %s", e.Regarding.Kind, e.Regarding.Name, e.Regarding.UID, e.Reason)
 		}, Equal(fmt.Sprintf("APIKey ci %s RefusedDisabled", key.UID)))))

@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const headCommit = "1c2d3e4f5a6b7c8d"
@@ -30,10 +31,8 @@ func reviewed(t testing.TB, upload openapi.Upload) openapi.UploadReview {
 // ofReviews returns the organization's reviews and issues from the API server.
 func (o *organization) ofReviews() ([]v1alpha1.Review, []v1alpha1.ReviewIssue) {
 	o.t.Helper()
-	reviews, issues := &v1alpha1.ReviewList{}, &v1alpha1.ReviewIssueList{}
-	harness.Must(o.t, env.Client.List(o.t.Context(), reviews, client.InNamespace(o.namespace)))
-	harness.Must(o.t, env.Client.List(o.t.Context(), issues, client.InNamespace(o.namespace)))
-	return reviews.Items, issues.Items
+	g, here := NewWithT(o.t), client.InNamespace(o.namespace)
+	return testenv.List(o.t, g, env, &v1alpha1.ReviewList{}, here).Items, testenv.List(o.t, g, env, &v1alpha1.ReviewIssueList{}, here).Items
 }
 
 func TestAnUploadOfAPullRequestShowsOnlyWhatTheBaseDoesNotHave(t *testing.T) {
@@ -125,8 +124,7 @@ func TestADryRunOfAPullRequestJudgesAndStoresNothing(t *testing.T) {
 		t.Errorf("the answer is %+v", upload)
 	}
 	reviews, issues := o.ofReviews()
-	scans := &v1alpha1.ScanList{}
-	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
+	scans := testenv.List(t, NewWithT(t), env, &v1alpha1.ScanList{}, client.InNamespace(o.namespace))
 	if len(reviews)+len(issues)+len(scans.Items) != 0 {
 		t.Errorf("stored are %v, %v and %v", reviews, issues, scans.Items)
 	}

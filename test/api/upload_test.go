@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const uploadPath = "/v2/repos/repo/projects/proj/scans"
@@ -58,9 +59,7 @@ func (c *caller) upload(query, body string, changes ...change) answer {
 // everything returns the organization's findings from the API server.
 func (o *organization) everything() []v1alpha1.Finding {
 	o.t.Helper()
-	list := &v1alpha1.FindingList{}
-	harness.Must(o.t, env.Client.List(o.t.Context(), list, client.InNamespace(o.namespace)))
-	return list.Items
+	return testenv.List(o.t, NewWithT(o.t), env, &v1alpha1.FindingList{}, client.InNamespace(o.namespace)).Items
 }
 
 func TestADryRunSaysThatTheScannerDidNotFinish(t *testing.T) {
@@ -70,8 +69,7 @@ func TestADryRunSaysThatTheScannerDidNotFinish(t *testing.T) {
 	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "would be recorded as failed") || !strings.Contains(upload.Scans[0].Message, "nothing was closed") {
 		t.Errorf("a scanner that crashed: the warnings are %q, the scan's message %q", said, upload.Scans[0].Message)
 	}
-	scans := &v1alpha1.ScanList{}
-	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
+	scans := testenv.List(t, NewWithT(t), env, &v1alpha1.ScanList{}, client.InNamespace(o.namespace))
 	harness.Same(t, "the scans that are recorded", 0, len(scans.Items))
 }
 
@@ -271,13 +269,11 @@ func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
 		harness.NoError(t, "the upload", err)
 		answered <- a
 	}()
-	scans := &v1alpha1.ScanList{}
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.List(t.Context(), scans, client.InNamespace(o.namespace))).To(Succeed())
-		g.Expect(scans.Items).To(HaveLen(1))
+		g.Expect(testenv.List(t, g, env, &v1alpha1.ScanList{}, client.InNamespace(o.namespace)).Items).To(HaveLen(1))
 	})
 	harness.Must(t, stopping.stop())
-	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace)))
+	scans := testenv.List(t, NewWithT(t), env, &v1alpha1.ScanList{}, client.InNamespace(o.namespace))
 	if spec := scans.Items[0].Spec; spec.CompletedAt == nil || spec.Outcome == v1alpha1.ScanSucceeded && len(o.everything()) != results {
 		t.Errorf("%d findings are stored, and the scan is %+v", len(o.everything()), spec)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // organizationKind must exist before the others, which live in its namespace.
@@ -189,8 +190,7 @@ func fence(t *testing.T, name string) map[string]eventsv1.Event {
 	env.Create(t, scan)
 	events := map[string]eventsv1.Event{}
 	harness.Eventually(t, func(g Gomega) {
-		list := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
+		list := testenv.List(t, g, env, &eventsv1.EventList{})
 		var arrived bool
 		for _, event := range list.Items {
 			// A repeated Event increases the count of its series.

@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // hindered is an object that cannot become ready, with the reason.
@@ -74,8 +75,7 @@ func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 	organization := builder.Organization("hindered").Build()
 	env.Create(t, organization)
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)).To(Succeed())
-		g.Expect(organization.Status.Namespace).NotTo(BeEmpty())
+		g.Expect(testenv.Get(t, g, env, organization).Status.Namespace).NotTo(BeEmpty())
 	})
 	cases := hindrances(t, organization.Status.Namespace)
 	for _, kind := range all {
@@ -98,8 +98,7 @@ func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 func deleteOnceKnown(t *testing.T, object client.Object) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
-		g.Expect(object.GetFinalizers()).To(ContainElement(v1alpha1.CleanupFinalizer))
+		g.Expect(testenv.Get(t, g, env, object).GetFinalizers()).To(ContainElement(v1alpha1.CleanupFinalizer))
 	})
 	harness.Must(t, env.Client.Delete(t.Context(), object))
 }

@@ -85,8 +85,7 @@ func (o *organization) countsFindings(t *testing.T, want int) {
 	t.Helper()
 	repository := builder.Repository("a").In(o.namespace).Build()
 	harness.Within(t, mostLate, func(g Gomega) {
-		testenv.Get(t, g, env, repository)
-		g.Expect(repository.Status.Counts.Findings).To(BeEquivalentTo(want))
+		g.Expect(testenv.Get(t, g, env, repository).Status.Counts.Findings).To(BeEquivalentTo(want))
 	})
 }
 
@@ -96,8 +95,7 @@ func (o *organization) reported(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) {
 		about := map[string]bool{}
 		for _, namespace := range []string{o.namespace, metav1.NamespaceDefault} {
-			events := &eventsv1.EventList{}
-			g.Expect(env.Client.List(t.Context(), events, client.InNamespace(namespace))).To(Succeed())
+			events := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(namespace))
 			for _, event := range events.Items {
 				if event.Reason == v1alpha1.ReasonUnreadable && event.Regarding.Name == "poison" {
 					about[event.Regarding.Kind] = true
@@ -130,8 +128,7 @@ func (o *organization) mend(t *testing.T, want map[string]int) {
 	want["Repository"]--
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(o.get(t, "/v2/repos/a/projects/a/findings/poison")).To(Equal(http.StatusOK))
-		made := builder.Organization("poison").Build()
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
+		made := testenv.Get(t, g, env, builder.Organization("poison").Build())
 		g.Expect(v1alpha1.IsConditionTrue(made.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	})
 	harness.Must(t, env.Client.Delete(t.Context(), o.poison("Scan")))

@@ -269,8 +269,7 @@ func (l *life) settle() *counters {
 func (l *life) recorded() {
 	l.Helper()
 	harness.Eventually(l.T, func(g Gomega) {
-		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(l.Context(), list, client.InNamespace(l.namespace))).To(Succeed())
+		list := testenv.List(l, g, env, &v1alpha1.FindingList{}, client.InNamespace(l.namespace))
 		for i := range list.Items {
 			f := &list.Items[i]
 			g.Expect(findingstate.IsRecorded(f)).To(BeTrue())

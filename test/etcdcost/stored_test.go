@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // storedFindings contains findings made from results of document as two commits stored them in etcd, in a folder
@@ -113,8 +115,7 @@ func (l *life) putStored() map[string]*v1alpha1.Finding {
 // all returns the life's findings by name.
 func (l *life) all() map[string]*v1alpha1.Finding {
 	l.Helper()
-	list := &v1alpha1.FindingList{}
-	harness.Must(l.T, env.Client.List(l.Context(), list, client.InNamespace(l.namespace)))
+	list := testenv.List(l, NewWithT(l), env, &v1alpha1.FindingList{}, client.InNamespace(l.namespace))
 	harness.Same(l.T, "findings", l.n, len(list.Items))
 	out := map[string]*v1alpha1.Finding{}
 	for i := range list.Items {

@@ -10,12 +10,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/scan"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // reasons returns the project's scans by the reason of their condition Ready.
@@ -57,8 +57,7 @@ func (p *project) wantOneEnd(unchanged int) {
 // endSoon lets the Lease of a process that is dead end in a second: tests do not wait for the rest of it.
 func endSoon(t *testing.T, name string) {
 	t.Helper()
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease))
+	lease := testenv.Get(t, NewWithT(t), env, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 	if lasts := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0); lasts > 15 {
 		t.Errorf("the next import waits for %d seconds", lasts)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -168,8 +169,7 @@ func (p *project) wantAdds(s *importer.Summary) {
 // findings returns the project's findings by name.
 func (p *project) findings() map[string]v1alpha1.Finding {
 	p.Helper()
-	list := &v1alpha1.FindingList{}
-	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
+	list := testenv.List(p, NewWithT(p), env, &v1alpha1.FindingList{}, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name})
 	out := map[string]v1alpha1.Finding{}
 	for _, f := range list.Items {
 		out[f.Name] = f
@@ -179,9 +179,7 @@ func (p *project) findings() map[string]v1alpha1.Finding {
 
 func (p *project) scans() []v1alpha1.Scan {
 	p.Helper()
-	list := &v1alpha1.ScanList{}
-	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}))
-	return list.Items
+	return testenv.List(p, NewWithT(p), env, &v1alpha1.ScanList{}, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.name}).Items
 }
 
 // versions returns the resource versions of the findings by name.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
+	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -55,23 +55,20 @@ func (tn *tenant) letsImportsCreate() {
 	before := organization.DeepCopy()
 	organization.Spec.Imports = &v1alpha1.OrganizationImports{Create: true}
 	harness.Must(tn, env.Client.Patch(tn.Context(), organization, client.MergeFrom(before)))
-	harness.Eventually(tn, func(g gomega.Gomega) {
+	harness.Eventually(tn, func(g Gomega) {
 		probe := provision.Repository(tn.namespace, "probe", provision.Facts{})
-		g.Expect(tn.scanner.Create(tn.Context(), probe, client.DryRunAll)).To(gomega.Succeed())
+		g.Expect(tn.scanner.Create(tn.Context(), probe, client.DryRunAll)).To(Succeed())
 	})
 }
 
 func (tn *tenant) repositories() []v1alpha1.Repository {
 	tn.Helper()
-	list := &v1alpha1.RepositoryList{}
-	harness.Must(tn, env.Client.List(tn.Context(), list, client.InNamespace(tn.namespace)))
-	return list.Items
+	return testenv.List(tn, NewWithT(tn), env, &v1alpha1.RepositoryList{}, client.InNamespace(tn.namespace)).Items
 }
 
 func (tn *tenant) projects() []string {
 	tn.Helper()
-	list := &v1alpha1.ProjectList{}
-	harness.Must(tn, env.Client.List(tn.Context(), list, client.InNamespace(tn.namespace)))
+	list := testenv.List(tn, NewWithT(tn), env, &v1alpha1.ProjectList{}, client.InNamespace(tn.namespace))
 	var folders []string
 	for _, p := range list.Items {
 		folders = append(folders, p.Spec.RelativePath)

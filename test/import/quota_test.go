@@ -48,7 +48,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	untilInForce := func(limit string) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota)).To(Succeed())
+			testenv.Get(t, g, env, quota)
 			hard := quota.Status.Hard["count/findings.appsec.dev"]
 			g.Expect(hard.String()).To(Equal(limit), "the quota is not in force")
 		})
@@ -59,8 +59,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "used up its quota") || !strings.Contains(err.Error(), "spec.quotas of the Organization, and try again") {
 		t.Fatalf("error is %v; want one that says that the quota is used up, and where to raise it", err)
 	}
-	findings := &v1alpha1.FindingList{}
-	harness.Must(t, env.Client.List(t.Context(), findings, client.InNamespace(tight)))
+	findings := testenv.List(t, NewWithT(t), env, &v1alpha1.FindingList{}, client.InNamespace(tight))
 	for _, f := range findings.Items {
 		if f.Spec.Closed != nil {
 			t.Errorf("finding %s was closed by half an import", f.Name)
@@ -71,8 +70,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	if there < 3 || there > 5 {
 		t.Errorf("%d findings, want those from before and as many as there may be", there)
 	}
-	scans := &v1alpha1.ScanList{}
-	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(tight)))
+	scans := testenv.List(t, NewWithT(t), env, &v1alpha1.ScanList{}, client.InNamespace(tight))
 	wantOneFailed(t, scans.Items, "quota")
 
 	env.Patch(t, quota, `{"spec":{"hard":{"count/findings.appsec.dev":"50"}}}`)

@@ -21,9 +21,7 @@ import (
 
 func (p *project) leases() int {
 	p.Helper()
-	list := &coordinationv1.LeaseList{}
-	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace)))
-	return len(list.Items)
+	return len(testenv.List(p, NewWithT(p), env, &coordinationv1.LeaseList{}, client.InNamespace(namespace)).Items)
 }
 
 // The second import must wait until the first has ended, and then find everything unchanged.

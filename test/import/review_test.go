@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
+	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/client-go/rest"
@@ -29,6 +29,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const commitC = "3333333333333333333333333333333333333333"
@@ -87,9 +88,7 @@ func (p *pull) imports(options reviewimport.Options, commit *reviewimport.Commit
 
 func (p *pull) review() *v1alpha1.Review {
 	p.Helper()
-	review := &v1alpha1.Review{}
-	harness.Must(p, env.Client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: reviewimport.Name(repositoryName, p.Number)}, review))
-	return review
+	return testenv.Get(p, NewWithT(p), env, builder.Review(reviewimport.Name(repositoryName, p.Number)).In(namespace).Build())
 }
 
 // issues returns the pull request's issues by title.
@@ -100,9 +99,8 @@ func (p *pull) issues() map[string]v1alpha1.ReviewIssue {
 
 func (p *pull) issuesBy(key func(*v1alpha1.ReviewIssue) string) map[string]v1alpha1.ReviewIssue {
 	p.Helper()
-	list := &v1alpha1.ReviewIssueList{}
-	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace),
-		client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(repositoryName, p.Number)}))
+	list := testenv.List(p, NewWithT(p), env, &v1alpha1.ReviewIssueList{}, client.InNamespace(namespace),
+		client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(repositoryName, p.Number)})
 	out := map[string]v1alpha1.ReviewIssue{}
 	for _, issue := range list.Items {
 		out[key(&issue)] = issue
@@ -450,8 +448,7 @@ func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
 // heldLeases returns the names of the Leases of reviews that are held.
 func (p *pull) heldLeases() (names []string) {
 	p.Helper()
-	list := &coordinationv1.LeaseList{}
-	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace)))
+	list := testenv.List(p, NewWithT(p), env, &coordinationv1.LeaseList{}, client.InNamespace(namespace))
 	for _, lease := range list.Items {
 		if strings.HasPrefix(lease.Name, "review-") && lease.Spec.HolderIdentity != nil {
 			names = append(names, lease.Name)
@@ -524,7 +521,7 @@ func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 		}
 		return n
 	}
-	gomega.NewWithT(t).Eventually(written, time.Minute, 40*time.Millisecond).Should(gomega.BeNumerically(">=", 10))
+	NewWithT(t).Eventually(written, time.Minute, 40*time.Millisecond).Should(BeNumerically(">=", 10))
 	harness.Must(p, cmd.Process.Kill())
 	_ = cmd.Wait()
 	if n := written(); n == reported {
@@ -624,8 +621,7 @@ func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
 	_, err := reviewimport.New(p.refusesOnce(), p.PullRequest, reviewimport.Options{Record: record}).
 		Import(t.Context(), &reviewimport.Commit{SHA: commitC}, batches)
 	harness.ErrorContains(t, "the import", err, "record the end of scan")
-	list := &v1alpha1.ScanList{}
-	harness.Must(p, env.Client.List(t.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.Project}))
+	list := testenv.List(t, NewWithT(t), env, &v1alpha1.ScanList{}, client.InNamespace(namespace), client.MatchingFields{"spec.projectRef.name": p.Project})
 	outcomes := map[v1alpha1.ScanOutcome]int{}
 	for _, scan := range list.Items {
 		outcomes[scan.Spec.Outcome]++

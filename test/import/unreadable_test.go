@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // spoil stores an object again with a member in its spec that no Go type can hold, as a newer version might write
@@ -47,9 +49,7 @@ func (p *project) versionsOf(names ...string) map[string]string {
 	p.Helper()
 	out := map[string]string{}
 	for _, name := range names {
-		object := partial("Finding", name)
-		harness.Must(p, env.Client.Get(p.Context(), client.ObjectKeyFromObject(object), object))
-		out[name] = object.ResourceVersion
+		out[name] = testenv.Get(p, NewWithT(p), env, partial("Finding", name)).ResourceVersion
 	}
 	return out
 }
@@ -98,8 +98,7 @@ func TestACreateLeavesWhatCannotBeReadAlone(t *testing.T) {
 func TestAReviewPassesOverWhatCannotBeRead(t *testing.T) {
 	p := newPull(t)
 	p.imports(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(numbered(3)...))
-	list := &v1alpha1.ReviewIssueList{}
-	harness.Must(p, env.Client.List(p.Context(), list, client.InNamespace(namespace), client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(p.Repository, p.Number)}))
+	list := testenv.List(p, NewWithT(p), env, &v1alpha1.ReviewIssueList{}, client.InNamespace(namespace), client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(p.Repository, p.Number)})
 	odd := list.Items[0]
 	spoil(t, "ReviewIssue", &odd, func(spec map[string]any) { spec["line"] = int64(4294967296) })
 	s := p.imports(reviewimport.Options{}, &reviewimport.Commit{SHA: commitB}, document(numbered(3)...))

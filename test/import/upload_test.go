@@ -8,12 +8,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // only returns the project's only scan.
@@ -43,8 +44,7 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 					g.Expect(spec.Progress).To(Equal(&v1alpha1.ScanProgress{Done: 1, Total: 30}))
 					g.Expect(spec.Upload).To(Equal(upload))
 					g.Expect(spec.ImportedBy).To(Equal(key))
-					lease := &coordinationv1.Lease{}
-					g.Expect(env.Client.Get(p.Context(), client.ObjectKey{Namespace: namespace, Name: spec.Lease.Name}, lease)).To(Succeed())
+					lease := testenv.Get(p, g, env, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: spec.Lease.Name}})
 					g.Expect(ptr.Deref(lease.Spec.HolderIdentity, "")).To(Equal(spec.Lease.Holder))
 				})
 			})

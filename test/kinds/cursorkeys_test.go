@@ -64,8 +64,7 @@ func account(t *testing.T) *rest.Config {
 	t.Helper()
 	const namespace, name = testenv.SystemNamespace, testenv.ControllerServiceAccount
 	harness.Must(t, env.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")))
-	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(binding), binding))
+	binding := testenv.Get(t, NewWithT(t), env, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	harness.Must(t, env.Client.Delete(t.Context(), binding))
 	t.Cleanup(func() {
 		binding.ResourceVersion = ""
@@ -93,7 +92,7 @@ func eventually(t *testing.T, clock *testclock.FakeClock) *corev1.Secret {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: "cursor-keys"}}
 	harness.Eventually(t, func(g Gomega) {
 		clock.Step(time.Minute)
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)).To(Succeed())
+		testenv.Get(t, g, env, secret)
 	})
 	return secret
 }

@@ -73,7 +73,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 		for _, replica := range replicas {
 			g.Expect(ask(t, replica, before)).To(Equal(http.StatusOK))
 		}
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		testenv.Get(t, g, env, key)
 	})
 	settled := key.Status.DeepCopy()
 
@@ -95,7 +95,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	}
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, configMap).Data).To(HaveLen(1))
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(key), key)).To(Succeed())
+		testenv.Get(t, g, env, key)
 		g.Expect(configMap.Data).To(HaveKey(key.Status.SigningKeyID + ".pem"))
 	})
 	// A rotation of the signing key alone changes neither the key's lifetime nor its ID.

@@ -143,12 +143,10 @@ func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
 	}
 	env.AwaitGone(t, project)
 
-	scans := &v1alpha1.ScanList{}
-	g.Expect(env.Client.List(t.Context(), scans, client.InNamespace(ns))).To(Succeed())
+	scans := testenv.List(t, g, env, &v1alpha1.ScanList{}, client.InNamespace(ns))
 	g.Expect(scans.Items).To(HaveLen(1))
 	g.Expect(scans.Items[0].Name).To(Equal("s-other"))
-	left := &v1alpha1.FindingList{}
-	g.Expect(env.Client.List(t.Context(), left, client.InNamespace(ns))).To(Succeed())
+	left := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns))
 	for _, finding := range left.Items {
 		// A finding created after the last check is left behind.
 		g.Expect(finding.Name).To(Or(Equal("f-other"), HavePrefix("f-late-")))
@@ -173,8 +171,7 @@ func TestAFindingThatMayNotBeRemovedStopsNoOther(t *testing.T) {
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonDeleting))
 		g.Expect(ready.Message).To(And(ContainSubstring("remove f-0"), ContainSubstring("a legal hold")))
-		left := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), left, client.InNamespace(ns), client.MatchingFields{"spec.projectRef.name": "proj"})).To(Succeed())
+		left := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns), client.MatchingFields{"spec.projectRef.name": "proj"})
 		g.Expect(left.Items).To(HaveLen(1))
 	})
 }

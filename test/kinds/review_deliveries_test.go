@@ -71,10 +71,8 @@ func TestChangesAreSentAndCountedEachOnce(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(updates(review, endpoint, 3)))
 
-	delivery := &v1alpha1.WebhookDelivery{}
-	g.Expect(env.Client.Get(t.Context(), client.ObjectKey{
-		Namespace: ns, Name: webhooks.DeliveryName(review.UID, 3, endpoint.UID),
-	}, delivery)).To(Succeed())
+	name := webhooks.DeliveryName(review.UID, 3, endpoint.UID)
+	delivery := testenv.Get(t, g, env, builder.WebhookDelivery(name, time.Time{}).In(ns).Build())
 	g.Expect(delivery.Spec.Payload).To(ContainSubstring(`"pr_status":{"from":"merged","to":"merged"},"issues":{"closed_issue_count":0,"open_issue_count":1,`))
 
 	// Neither a label nor the controller's own writes are a change.

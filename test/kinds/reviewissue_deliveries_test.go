@@ -2,6 +2,7 @@ package kinds
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	eventsv1 "k8s.io/api/events/v1"
@@ -43,8 +44,7 @@ func TestAnIssueIsResolvedAndOpenedAgainAndTellsSo(t *testing.T) {
 	emittedAll(t, issue, 3)
 	wantStatus(t, issue, v1alpha1.ReviewIssueOpen, "", 0, 1)
 	harness.Eventually(t, func(g Gomega) {
-		events := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), events, client.InNamespace(ns))).To(Succeed())
+		events := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(ns))
 		var reasons []string
 		for _, e := range events.Items {
 			reasons = append(reasons, e.Reason)
@@ -59,10 +59,8 @@ func TestAnIssueIsResolvedAndOpenedAgainAndTellsSo(t *testing.T) {
 	}
 	g := NewWithT(t)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want))
-	second := &v1alpha1.WebhookDelivery{}
-	key := client.ObjectKey{Namespace: ns, Name: webhooks.DeliveryName(issue.UID, 2, endpoint.UID)}
-	g.Expect(env.Client.Get(t.Context(), key, second)).To(Succeed())
-	g.Expect(second.Spec.Payload).To(ContainSubstring(`"state":{"from":"open","to":"resolved"},"resolved_by":"b"`))
+	second := builder.WebhookDelivery(webhooks.DeliveryName(issue.UID, 2, endpoint.UID), time.Time{}).In(ns).Build()
+	g.Expect(testenv.Get(t, g, env, second).Spec.Payload).To(ContainSubstring(`"state":{"from":"open","to":"resolved"},"resolved_by":"b"`))
 
 	// The controller dies after it has made the last two deliveries, before it has recorded that.
 	stop()
@@ -71,7 +69,6 @@ func TestAnIssueIsResolvedAndOpenedAgainAndTellsSo(t *testing.T) {
 	controllertest.Start(t, env, reviewissue.SetupWithManager)
 	emittedAll(t, issue, 3)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(want))
-	again := &v1alpha1.WebhookDelivery{}
-	g.Expect(env.Client.Get(t.Context(), key, again)).To(Succeed())
+	again := testenv.Get(t, g, env, second.DeepCopy())
 	g.Expect(again.UID).To(Equal(second.UID), "it was made anew")
 }

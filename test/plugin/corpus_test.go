@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // These tests of real scanner output are in this package because it runs without the race detector, with which they
@@ -85,8 +87,7 @@ func inProject(name string) client.MatchingFields {
 // findingsOf returns the project's findings by name.
 func (o *organization) findingsOf(t *testing.T, project string) map[string]v1alpha1.Finding {
 	t.Helper()
-	list := &v1alpha1.FindingList{}
-	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(o.namespace), inProject(project)))
+	list := testenv.List(t, NewWithT(t), env, &v1alpha1.FindingList{}, client.InNamespace(o.namespace), inProject(project))
 	out := map[string]v1alpha1.Finding{}
 	for _, f := range list.Items {
 		out[f.Name] = f
@@ -128,8 +129,7 @@ func (o *organization) importsTwice(t *testing.T, as *rest.Config, project, cont
 		}
 	}
 	harness.Same(t, "resource versions after the second import", before, o.versionsOf(t, project))
-	scans := &v1alpha1.ScanList{}
-	harness.Must(t, env.Client.List(t.Context(), scans, client.InNamespace(o.namespace), inProject(project)))
+	scans := testenv.List(t, NewWithT(t), env, &v1alpha1.ScanList{}, client.InNamespace(o.namespace), inProject(project))
 	for _, scan := range scans.Items {
 		if scan.Spec.CompletedAt == nil {
 			t.Errorf("scan %s has no end", scan.Name)

@@ -31,9 +31,7 @@ func issueKeys(t *testing.T) {
 
 func (o *organization) key(name string) *v1alpha1.APIKey {
 	o.Helper()
-	key := &v1alpha1.APIKey{}
-	o.must(env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: name}, key))
-	return key
+	return testenv.Get(o, NewWithT(o), env, builder.APIKey(name).In(o.namespace).Build())
 }
 
 // tokenOf returns the token in the key's Secret.

@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -131,7 +130,7 @@ func (o *organization) unreadable(kind, name string) {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name}}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	harness.Eventually(o, func(g Gomega) {
-		g.Expect(env.Client.Get(o.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+		testenv.Get(o, g, env, object)
 	})
 	o.Cleanup(func() { o.must(env.Client.Delete(context.Background(), object)) })
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
+	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,8 +117,7 @@ func (o *organization) observed(name string, set func(*v1alpha1.FindingStatus)) 
 // versions returns the resource versions of all findings by name; every write changes them.
 func (o *organization) versions() map[string]string {
 	o.Helper()
-	list := &v1alpha1.FindingList{}
-	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace)))
+	list := testenv.List(o, NewWithT(o), env, &v1alpha1.FindingList{}, client.InNamespace(o.namespace))
 	versions := map[string]string{}
 	for _, f := range list.Items {
 		versions[f.Name] = f.ResourceVersion
@@ -128,9 +128,7 @@ func (o *organization) versions() map[string]string {
 // withVerdict counts the findings with that user status.
 func (o *organization) withVerdict(status v1alpha1.UserStatus) int {
 	o.Helper()
-	list := &v1alpha1.FindingList{}
-	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace), client.MatchingFields{"spec.triage.userStatus": string(status)}))
-	return len(list.Items)
+	return len(testenv.List(o, NewWithT(o), env, &v1alpha1.FindingList{}, client.InNamespace(o.namespace), client.MatchingFields{"spec.triage.userStatus": string(status)}).Items)
 }
 
 // person is a user who runs kubectl.

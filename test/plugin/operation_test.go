@@ -39,9 +39,7 @@ func beforeCommit(do func()) *gateway {
 
 func (o *organization) operations() []v1alpha1.TriageOperation {
 	o.Helper()
-	list := &v1alpha1.TriageOperationList{}
-	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace)))
-	return list.Items
+	return testenv.List(o, NewWithT(o), env, &v1alpha1.TriageOperationList{}, client.InNamespace(o.namespace)).Items
 }
 
 func (o *organization) hasNoOperations() {
@@ -54,8 +52,7 @@ func (o *organization) hasNoOperations() {
 // decisions returns the decisions of all findings by name, without their authors.
 func (o *organization) decisions() map[string]v1alpha1.FindingTriage {
 	o.Helper()
-	list := &v1alpha1.FindingList{}
-	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace)))
+	list := testenv.List(o, NewWithT(o), env, &v1alpha1.FindingList{}, client.InNamespace(o.namespace))
 	decisions := map[string]v1alpha1.FindingTriage{}
 	for i := range list.Items {
 		list.Items[i].Spec.Triage.By = ""

@@ -109,8 +109,7 @@ func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
 		t.Errorf("the JSON says %+v", got)
 	}
 	harness.Same(t, "the findings' versions", before, o.versions())
-	policy := &v1alpha1.TriagePolicyList{}
-	o.must(env.Client.List(t.Context(), policy))
+	policy := testenv.List(t, NewWithT(t), env, &v1alpha1.TriagePolicyList{})
 	for _, p := range policy.Items {
 		if p.Namespace == o.namespace && (p.Name != "mute" || p.Generation != 1) {
 			t.Errorf("policy %s of generation %d was written", p.Name, p.Generation)

@@ -30,8 +30,7 @@ func (o *organization) delivered(phases map[string]v1alpha1.WebhookDeliveryPhase
 // asked returns the values of the annotation by delivery, for deliveries that have one.
 func (o *organization) asked() map[string]string {
 	o.Helper()
-	list := &v1alpha1.WebhookDeliveryList{}
-	o.must(env.Client.List(o.Context(), list, client.InNamespace(o.namespace)))
+	list := testenv.List(o, NewWithT(o), env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(o.namespace))
 	asked := map[string]string{}
 	for _, d := range list.Items {
 		if value := d.Annotations[v1alpha1.RedeliverAnnotation]; value != "" {

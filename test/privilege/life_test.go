@@ -152,8 +152,7 @@ func (l *life) organize(t *testing.T) {
 	testenv.CreateReady(t, env, builder.Project("proj").In(home).Build())
 	env.Patch(t, organization, `{"spec":{"quotas":{"findings":2000}}}`)
 	harness.Eventually(t, func(g Gomega) {
-		quota := &corev1.ResourceQuota{}
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: "findings-quota"}, quota)).To(Succeed())
+		quota := testenv.Get(t, g, env, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "findings-quota"}})
 		g.Expect(quota.Spec.Hard).To(HaveKey(corev1.ResourceName("count/findings.appsec.dev")))
 		limit := quota.Spec.Hard["count/findings.appsec.dev"]
 		g.Expect(limit.Value()).To(Equal(int64(2000)))
@@ -161,8 +160,7 @@ func (l *life) organize(t *testing.T) {
 	for _, label := range []string{"true", ""} {
 		env.Patch(t, organization, fmt.Sprintf(`{"spec":{"triage":{"requireReason":%t}}}`, label != ""))
 		harness.Eventually(t, func(g Gomega) {
-			namespace := &corev1.Namespace{}
-			g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: home}, namespace)).To(Succeed())
+			namespace := testenv.Get(t, g, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}})
 			g.Expect(namespace.Labels[v1alpha1.RequireReasonLabel]).To(Equal(label))
 		})
 	}
@@ -262,8 +260,7 @@ func (l *life) upload(t *testing.T) {
 func (l *life) waitForFindings(t *testing.T, open, closed int) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		list := &v1alpha1.FindingList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(home))).To(Succeed())
+		list := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(home))
 		got := map[bool]int{}
 		for i := range list.Items {
 			g.Expect(findingstate.IsRecorded(&list.Items[i])).To(BeTrue())
@@ -275,8 +272,7 @@ func (l *life) waitForFindings(t *testing.T, open, closed int) {
 }
 
 func (l *life) triage(t *testing.T) {
-	list := &v1alpha1.FindingList{}
-	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
+	list := testenv.List(t, NewWithT(t), env, &v1alpha1.FindingList{}, client.InNamespace(home))
 	var open []*v1alpha1.Finding
 	for i := range list.Items {
 		if list.Items[i].Status.State != v1alpha1.FindingStateClosed {
@@ -398,7 +394,7 @@ func (l *life) owed(t *testing.T) {
 	harness.Must(t, l.controllers.StartReady(t.Context()))
 	for object, seq := range emitted {
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
+			testenv.Get(t, g, env, object)
 			// More may have been owed: entries that waited for their page when the controllers
 			// ended.
 			g.Expect(*seq).To(BeNumerically(">=", before[object]), "%T %s", object, object.GetName())
@@ -410,10 +406,8 @@ func (l *life) owed(t *testing.T) {
 // had not observed, and has read the finding again; then it does the same with the issue of a
 // review.
 func (l *life) conflict(t *testing.T) {
-	findings, issues := &v1alpha1.FindingList{}, &v1alpha1.ReviewIssueList{}
-	for _, list := range []client.ObjectList{findings, issues} {
-		harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(home)))
-	}
+	findings := testenv.List(t, NewWithT(t), env, &v1alpha1.FindingList{}, client.InNamespace(home))
+	issues := testenv.List(t, NewWithT(t), env, &v1alpha1.ReviewIssueList{}, client.InNamespace(home))
 	l.contend(t, &findings.Items[0], "findings", "/v2/findings/")
 	l.contend(t, &issues.Items[0], "reviewissues", "/v2/issues/")
 }
@@ -452,8 +446,7 @@ func (l *life) signingKey(t *testing.T) {
 	endNotice(t)
 	after := anotherToken(t, before)
 	harness.Eventually(t, func(g Gomega) {
-		now := &corev1.ConfigMap{}
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(public), now)).To(Succeed())
+		now := testenv.Get(t, g, env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: public.Name}})
 		g.Expect(now.Data).To(HaveLen(1))
 		g.Expect(now.Data).NotTo(Equal(public.Data))
 	})
@@ -481,8 +474,7 @@ func (l *life) restored(t *testing.T) {
 		})
 	}
 	harness.Eventually(t, func(g Gomega) {
-		list := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
+		list := testenv.List(t, g, env, &eventsv1.EventList{})
 		g.Expect(list.Items).To(ContainElement(Satisfy(func(e eventsv1.Event) bool {
 			return e.Reason == "AccessRestored" && e.Series != nil && e.Series.Count > 1
 		})))
@@ -554,7 +546,7 @@ func (l *life) removal(t *testing.T) {
 	organization := builder.Organization(organizationName).Build()
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)).To(Succeed())
+		testenv.Get(t, g, env, organization)
 		ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady)
 		g.Expect(ready).NotTo(BeNil())
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonNotEmpty), "the endpoints are left")
@@ -614,8 +606,7 @@ func remaining(g Gomega, t *testing.T, list client.ObjectList) int {
 }
 
 func events(g Gomega, t *testing.T, in string) []string {
-	list := &eventsv1.EventList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(in))).To(Succeed())
+	list := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(in))
 	var reasons []string
 	for i := range list.Items {
 		reasons = append(reasons, list.Items[i].Reason)
