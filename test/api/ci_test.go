@@ -2,7 +2,6 @@ package api_test
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httputil"
@@ -61,12 +60,8 @@ func (j *job) write(name, text string) {
 // run runs a shell script in the checkout, as CI does, and returns its output and its exit status.
 func (j *job) run(script string, more ...map[string]string) (string, int) {
 	j.t.Helper()
-	command := j.command(script, more...)
-	out, err := command.CombinedOutput()
-	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		j.t.Fatal(err)
-	}
-	return string(out), command.ProcessState.ExitCode()
+	out := harness.Run(j.t, j.command(script, more...))
+	return out.Stdout + out.Stderr, out.Code
 }
 
 func (j *job) command(script string, more ...map[string]string) *exec.Cmd {

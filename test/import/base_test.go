@@ -1,8 +1,6 @@
 package import_test
 
 import (
-	"errors"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -84,10 +82,7 @@ func TestAFindingOfAnotherAnalysisIsNotTheNewServices(t *testing.T) {
 	copied := stays
 	copied.Path = "b.go"
 	asImported := []string{"--analysis", "svc-a", "--commit", commitB, "--fail-on", "new", "--dry-run"}
-	out, err := p.kubectl(append(asImported, sarifFile(p, inAnalysis("run/7/", document(copied))))...).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "results known: 1") {
-		t.Errorf("with the base's --analysis: %v, and it says\n%s\nwant it to have moved", err, out)
-	}
+	harness.Run(t, p.kubectl(append(asImported, sarifFile(p, inAnalysis("run/7/", document(copied))))...)).Wants("results known: 1") // it has moved
 	if s := p.reviews(commitB, document(copied)); s.Open != 0 || s.Base.Known != 1 {
 		t.Errorf("without an analysis: %d open, base %+v; want it to have moved", s.Open, *s.Base)
 	}
@@ -183,15 +178,7 @@ func TestThePluginJudgesAPullRequest(t *testing.T) {
 		{"high is above medium", high, "medium", 3, "| 1 | 1 | 0 | 0 |"},
 		{"no such gate", high, "critical", 1, "use high, medium or new"},
 	} {
-		out, err := p.kubectl(c.file, "--commit", commitB, "--format", "markdown", "--fail-on", c.gate, "--dry-run").CombinedOutput()
-		status := 0
-		if exit, exited := errors.AsType[*exec.ExitError](err); exited {
-			status = exit.ExitCode()
-		} else {
-			harness.Must(p, err)
-		}
-		if status != c.status || !strings.Contains(string(out), c.want) {
-			t.Errorf("%s: exit status %d, and it says\n%s\nwant %d and %q", c.reason, status, out, c.status, c.want)
-		}
+		out := harness.Run(t, p.kubectl(c.file, "--commit", commitB, "--format", "markdown", "--fail-on", c.gate, "--dry-run")).Says(c.want)
+		harness.Same(t, c.reason+": exit status", c.status, out.Code)
 	}
 }

@@ -90,15 +90,12 @@ func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesT
 			}
 			half, _, _ := p.count()
 			endSoon(t, p.reasons()[v1alpha1.ReasonAbandoned].Spec.Lease.Name)
-			again, err := p.kubectl(file, "--force").CombinedOutput()
-			if err != nil || !strings.Contains(string(again), "waiting: another import") {
-				t.Fatalf("the same import again, which must wait for the Lease: %v\n%s", err, again)
-			}
+			harness.Run(t, p.kubectl(file, "--force")).Wants("waiting: another import") // for the Lease
 			p.wantOneEnd(half - noLonger)
 			if signal == syscall.SIGSTOP {
 				harness.Must(p, cmd.Process.Signal(syscall.SIGCONT))
 			}
-			err = cmd.Wait()
+			err := cmd.Wait()
 			p.wantState("the same import again", reported, noLonger, 0)
 			if signal != syscall.SIGSTOP {
 				return

@@ -65,24 +65,19 @@ func TestThePluginImports(t *testing.T) {
 	p := newProject(t)
 	file := sarifFile(p, document(numbered(3)...))
 
-	out, err := p.kubectl(file, "--dry-run").CombinedOutput()
-	if err != nil || strings.Count(string(out), "create ") != 3 || len(p.findings())+len(p.scans()) != 0 {
-		t.Errorf("dry run: error %v, %d objects written:\n%s", err, len(p.findings())+len(p.scans()), out)
-	}
-	out, err = p.kubectl(file, "--commit", commitA).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "3 results = 3 created + 0 updated + 0 reopened + 0 unchanged + 0 skipped; 0 closed") {
-		t.Errorf("import: error %v:\n%s", err, out)
-	}
+	planned := harness.Run(t, p.kubectl(file, "--dry-run")).Wants()
+	harness.Same(t, "findings that a dry run would create", 3, strings.Count(planned.Stdout+planned.Stderr, "create "))
+	harness.Same(t, "objects that a dry run writes", 0, len(p.findings())+len(p.scans()))
+	harness.Run(t, p.kubectl(file, "--commit", commitA)).Wants("3 results = 3 created + 0 updated + 0 reopened + 0 unchanged + 0 skipped; 0 closed")
 	stdin := p.kubectl("-", "-o", "json")
 	stdin.Stdin = strings.NewReader(document(numbered(3)...))
-	out, err = stdin.Output()
+	out := harness.Run(t, stdin).Wants()
 	var summaries []importer.Summary
-	if jsonErr := json.Unmarshal(out, &summaries); err != nil || jsonErr != nil || len(summaries) != 1 || summaries[0].Unchanged != 3 {
-		t.Errorf("import from standard input: error %v, %v:\n%s", err, jsonErr, out)
+	if err := json.Unmarshal([]byte(out.Stdout), &summaries); err != nil || len(summaries) != 1 || summaries[0].Unchanged != 3 {
+		t.Errorf("import from standard input: error %v:\n%s", err, out.Stdout)
 	}
-	if out, err = p.kubectl(file, "--quiet").CombinedOutput(); err != nil || len(out) != 0 {
-		t.Errorf("quiet: error %v, and it says:\n%s", err, out)
-	}
+	quiet := harness.Run(t, p.kubectl(file, "--quiet")).Wants()
+	harness.Same(t, "a quiet import says", "", quiet.Stdout+quiet.Stderr)
 }
 
 // A job must not pass if its scanner crashed, though what was reported is imported.
@@ -199,8 +194,6 @@ func TestAnInterruptedImportEndsInGoodOrder(t *testing.T) {
 	}
 	wantOneFailed(t, p.scans(), "interrupt")
 	// The Lease is released immediately.
-	again, err := p.kubectl(file).CombinedOutput()
-	if err != nil || strings.Contains(string(again), "waiting") || len(p.findings()) != reported+1 {
-		t.Errorf("the next import: error %v, %d findings, want %d:\n%s", err, len(p.findings()), reported+1, again)
-	}
+	harness.Run(t, p.kubectl(file)).Wants().Omits("waiting")
+	harness.Same(t, "findings after the next import", reported+1, len(p.findings()))
 }

@@ -1,7 +1,6 @@
 package import_test
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -78,19 +77,18 @@ func (tn *tenant) projects() []string {
 }
 
 // kubectl imports one file as the scanner.
-func (tn *tenant) kubectl(file string, arguments ...string) (string, error) {
+func (tn *tenant) kubectl(file string, arguments ...string) *harness.Outcome {
 	tn.Helper()
 	return tn.plugin("import", file, arguments...)
 }
 
 // plugin gives one file to a command as the scanner.
-func (tn *tenant) plugin(command, file string, arguments ...string) (string, error) {
+func (tn *tenant) plugin(command, file string, arguments ...string) *harness.Outcome {
 	tn.Helper()
 	folder, err := pluginFolder()
 	harness.Must(tn, err)
 	all := append([]string{command, sarifFile(tn, file), "--kubeconfig", testenv.WriteKubeconfig(tn, tn.config, tn.namespace)}, arguments...)
-	out, err := exec.CommandContext(tn.Context(), folder+"/kubectl-findings", all...).CombinedOutput() //nolint:gosec // built above
-	return string(out), err
+	return harness.Run(tn, exec.CommandContext(tn.Context(), folder+"/kubectl-findings", all...)) //nolint:gosec // built above
 }
 
 // provenance adds to a file where its results come from.
@@ -104,50 +102,27 @@ func TestARepositoryComesByItself(t *testing.T) {
 	file := provenance(document(numbered(3)...), "https://github.com/acme/payments.git", "main")
 	place := []string{"--repository", "acme/payments", "--project", "payments"}
 
-	out, err := tn.kubectl(file, place...)
-	if err == nil || !strings.Contains(out, `there is no repository with spec.fullName "acme/payments" and spec.url "https://`) ||
-		!strings.Contains(out, "spec.imports.create of the Organization is not true") {
-		t.Fatalf("where the organization does not want it: %v\n%s", err, out)
-	}
+	tn.kubectl(file, place...).Fails(`there is no repository with spec.fullName "acme/payments" and spec.url "https://`,
+		"spec.imports.create of the Organization is not true")
 	tn.letsImportsCreate()
 
-	out, err = tn.kubectl(file, append(place, "--dry-run")...)
-	if err != nil || !strings.Contains(out, "would create repository acme-payments-") || !strings.Contains(out, "would create project payments") ||
-		!strings.Contains(out, "3 created") {
-		t.Errorf("dry run: %v\n%s", err, out)
-	}
+	tn.kubectl(file, append(place, "--dry-run")...).Wants("would create repository acme-payments-", "would create project payments", "3 created")
 	// A review of a pull request is judged, too: its base was never scanned.
-	out, err = tn.plugin("review", file, "--repository", "acme/payments", "--pr", "4", "--commit", commitA, "--dry-run",
+	judged := tn.plugin("review", file, "--repository", "acme/payments", "--pr", "4", "--commit", commitA, "--dry-run",
 		"--fail-on", "new", "-o", "json")
-	if failed, exited := errors.AsType[*exec.ExitError](err); !exited || failed.ExitCode() != 3 || !strings.Contains(out, "would create repository") ||
-		!strings.Contains(out, `"created": 3`) || !strings.Contains(out, `"passed": false`) || !strings.Contains(out, `"unscanned"`) {
-		t.Errorf("dry run of a review: %v\n%s", err, out)
-	}
-	if !strings.Contains(out, "\n  it has no branch: until you set spec.scanBranch") {
-		t.Errorf("a dry run of a review does not say that its repository has no branch:\n%s", out)
-	}
+	judged.Says("would create repository", `"created": 3`, `"passed": false`, `"unscanned"`, "\n  it has no branch: until you set spec.scanBranch")
+	harness.Same(t, "exit code of a dry run of a review", 3, judged.Code)
 	// A review creates no project, and without its project no repository.
-	out, err = tn.plugin("review", file, "--repository", "acme/payments", "--pr", "4", "--commit", commitA, "--project", "payments")
-	if err == nil || !strings.Contains(out, `there is no project "payments"`) || strings.Contains(out, "imports.create") {
-		t.Errorf("a review of a project that does not exist: %v\n%s", err, out)
-	}
+	tn.plugin("review", file, "--repository", "acme/payments", "--pr", "4", "--commit", commitA, "--project", "payments").
+		Fails(`there is no project "payments"`).Omits("imports.create")
 	if there := tn.repositories(); len(there) > 0 {
 		t.Errorf("dry runs and a refused review created %v", there)
 	}
 	// Nor do results that are not those of a branch.
-	out, err = tn.kubectl(file, append(place, "--branch", "refs/pull/4/merge")...)
-	if err == nil || !strings.Contains(out, "import results of its branch first, and name it with --branch") ||
-		len(tn.repositories()) > 0 {
-		t.Errorf("an import of a pull request: %v\n%s", err, out)
-	}
-	out, err = tn.kubectl(file, append(place, "--branch", "refs/heads/main", "--dry-run")...)
-	if err != nil || !strings.Contains(out, "would create repository") || !strings.Contains(out, "its branch is main") {
-		t.Errorf("a dry run of an import that names a branch: %v\n%s", err, out)
-	}
-	out, err = tn.kubectl(file, place...)
-	if err != nil || !strings.Contains(out, "\ncreated project payments") || !strings.Contains(out, "3 created") {
-		t.Fatalf("import: %v\n%s", err, out)
-	}
+	tn.kubectl(file, append(place, "--branch", "refs/pull/4/merge")...).Fails("import results of its branch first, and name it with --branch")
+	harness.Same(t, "repositories", 0, len(tn.repositories()))
+	tn.kubectl(file, append(place, "--branch", "refs/heads/main", "--dry-run")...).Wants("would create repository", "its branch is main")
+	tn.kubectl(file, place...).Wants("\ncreated project payments", "3 created")
 	there := tn.repositories()
 	if len(there) != 1 {
 		t.Fatalf("there are %d repositories", len(there))
@@ -163,22 +138,13 @@ func TestARepositoryComesByItself(t *testing.T) {
 	before := there[0].DeepCopy()
 	there[0].Spec.ScanBranch = "trunk"
 	harness.Must(t, env.Client.Patch(t.Context(), &there[0], client.MergeFrom(before)))
-	out, err = tn.kubectl(file, "--repository", "Acme/Payments", "--project", "payments")
-	if err != nil || strings.Contains(out, "created repository") || !strings.Contains(out, "3 unchanged") {
-		t.Errorf("again: %v\n%s", err, out)
-	}
+	tn.kubectl(file, "--repository", "Acme/Payments", "--project", "payments").Wants("3 unchanged").Omits("created repository")
 	if there = tn.repositories(); len(there) != 1 || there[0].Spec.ScanBranch != "trunk" {
 		t.Errorf("there are %d repositories, the scan branch is %s", len(there), there[0].Spec.ScanBranch)
 	}
 	// The branch that is named is compared with the corrected one; results of another would close its findings.
-	out, err = tn.kubectl(file, append(place, "--branch", "refs/heads/trunk")...)
-	if err != nil || !strings.Contains(out, "3 unchanged") {
-		t.Errorf("the scan branch: %v\n%s", err, out)
-	}
-	out, err = tn.kubectl(document(), append(place, "--branch", "main")...)
-	if err == nil || !strings.Contains(out, "--branch is main, but") || !strings.Contains(out, "branch trunk") || !strings.Contains(out, "set spec.scanBranch") {
-		t.Errorf("another branch: %v\n%s", err, out)
-	}
+	tn.kubectl(file, append(place, "--branch", "refs/heads/trunk")...).Wants("3 unchanged")
+	tn.kubectl(document(), append(place, "--branch", "main")...).Fails("--branch is main, but", "branch trunk", "set spec.scanBranch")
 }
 
 // payments returns a tenant in which an import has created the repository acme/payments and its project payments.
@@ -196,10 +162,8 @@ func payments(t *testing.T, name string) (tn *tenant, repository string) {
 // Another name than that of what exists is a mistake, unless the folder of a further project is given.
 func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 	tn, repository := payments(t, "misspelt")
-	out, err := tn.kubectl(document(), "--repository", "acme/payments", "--project", "payments-web", "--project-path", "web", "--tool", "other")
-	if err != nil || !strings.Contains(out, "created project payments-web (web)") {
-		t.Errorf("another project by its folder: %v\n%s", err, out)
-	}
+	tn.kubectl(document(), "--repository", "acme/payments", "--project", "payments-web", "--project-path", "web", "--tool", "other").
+		Wants("created project payments-web (web)")
 	leaving := builder.Project("leaving").In(tn.namespace).Repository(repository).Mutate(func(p *v1alpha1.Project) {
 		p.Spec.RelativePath, p.Finalizers = "old", []string{"test.example/kept"}
 	}).Build()
@@ -227,25 +191,15 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 			arguments = append(arguments, "--project-path", tc.folder)
 		}
 		file := from
-		if tc.repository == "paymants" { // nothing tells of another name
+		if tc.repository == "paymants" { // the file names no other repository
 			file = document(numbered(1)...)
 		}
-		out, err := tn.kubectl(file, arguments...)
-		for _, want := range tc.want {
-			if err == nil || !strings.Contains(out, want) {
-				t.Errorf("%.100q: %v, want %q\n%s", arguments, err, want, out)
-			}
-		}
+		tn.kubectl(file, arguments...).Fails(tc.want...)
 	}
-	// The file tells of the repository that the name was to be.
-	out, err = tn.kubectl(from, "--repository", "paymants", "--project", "payments")
-	if err == nil || !strings.Contains(out, `there is no repository "paymants"`) || !strings.Contains(out, repository) {
-		t.Errorf("another name of what exists: %v\n%s", err, out)
-	}
-	out, err = tn.plugin("review", from, "--repository", "acme/paymnts", "--project", "payments", "--pr", "4", "--commit", commitA)
-	if err == nil || !strings.Contains(out, "belongs to repository "+repository+", not to acme/paymnts: give") {
-		t.Errorf("a review under a misspelt name: %v\n%s", err, out)
-	}
+	// The file names the repository that was meant.
+	tn.kubectl(from, "--repository", "paymants", "--project", "payments").Fails(`there is no repository "paymants"`, repository)
+	tn.plugin("review", from, "--repository", "acme/paymnts", "--project", "payments", "--pr", "4", "--commit", commitA).
+		Fails("belongs to repository " + repository + ", not to acme/paymnts: give")
 	// The old name of a repository that was renamed is not taken for that of a new one.
 	renamed := tn.repositories()[0]
 	before := renamed.DeepCopy()
@@ -258,10 +212,8 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 		"import": {"--project", "new"},
 		"review": {"--pr", "4", "--commit", commitA, "--dry-run"},
 	} {
-		out, err = tn.plugin(command, document(numbered(1)...), append(arguments, "--repository", "acme/payments")...)
-		if err == nil || !strings.Contains(out, "the Repository "+renamed.Name+" has the name") || !strings.Contains(out, want) {
-			t.Errorf("%s under the old name: %v\n%s", command, err, out)
-		}
+		tn.plugin(command, document(numbered(1)...), append(arguments, "--repository", "acme/payments")...).
+			Fails("the Repository "+renamed.Name+" has the name", want)
 	}
 	harness.Same(t, "repositories", 1, len(tn.repositories()))
 	harness.Same(t, "folders of the projects", projects, tn.projects())
@@ -278,10 +230,7 @@ func TestNothingIsCreatedBesideWhatCannotBeRead(t *testing.T) {
 			`"kind":"`+kind+`","metadata":{"name":"odd","namespace":"`+tn.namespace+`","uid":"odd"},"spec":`+spec+`}`)))
 	}
 	stores("Repository", `{"fullName":"acme/odd","url":7}`)
-	out, err := tn.kubectl(document(numbered(1)...), "--repository", "acme/odd", "--project", "odd")
-	if err == nil || !strings.Contains(out, "repository odd cannot be read") {
-		t.Errorf("a repository that cannot be read: %v\n%s", err, out)
-	}
+	tn.kubectl(document(numbered(1)...), "--repository", "acme/odd", "--project", "odd").Fails("repository odd cannot be read")
 	harness.Must(t, env.Client.Delete(t.Context(), builder.Repository("odd").In(tn.namespace).Build()))
 
 	stores("Project", `{"repositoryRef":{"name":"bare"},"relativePath":7}`)
@@ -301,10 +250,8 @@ func TestWhatWasCreatedBeforeAFailureIsToldOnce(t *testing.T) {
 	tn.letsImportsCreate()
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(tn.namespace).Build())
 	for project, format := range map[string]string{"quiet": "--quiet", "text": "--quiet=false", "json": "-o=json"} {
-		out, err := tn.kubectl(document(), "--repository", "acme/"+project, "--project", project, format)
-		if err == nil || strings.Count(out, "acme-"+project+"-") != 1 {
-			t.Errorf("%s: %v\n%s", format, err, out)
-		}
+		out := tn.kubectl(document(), "--repository", "acme/"+project, "--project", project, format).Fails()
+		harness.Same(t, format+": it says so", 1, strings.Count(out.Stdout+out.Stderr, "acme-"+project+"-"))
 	}
 }
 

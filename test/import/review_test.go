@@ -488,21 +488,16 @@ func TestThePluginRecordsReviews(t *testing.T) {
 	} {
 		command := p.kubectl(step.arguments...)
 		command.Args = lastOfEach(command.Args, "--pr")
-		out, err := command.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), step.want) {
-			t.Errorf("%s: error %v, and it says %q, want %q", step.reason, err, out, step.want)
-		}
+		t.Log(step.reason)
+		harness.Run(t, command).Wants(step.want)
 	}
 	if spec := p.review().Spec; len(spec.ReviewedCommits) != 3 || spec.PRTitle != "Refund orders" || spec.PRStatus != v1alpha1.PullRequestMerged {
 		t.Errorf("the review is %+v", spec)
 	}
-	if out, err := p.kubectl(one, "--commit", commitC, "--quiet").CombinedOutput(); err != nil || len(out) != 0 {
-		t.Errorf("quiet: error %v, and it says:\n%s", err, out)
-	}
-	out, err := p.kubectl(one, "--commit", commitC, "--namespace", "org-other").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "forbidden") {
-		t.Errorf("a role in one namespace is none in another: error %v, and it says:\n%s", err, out)
-	}
+	quiet := harness.Run(t, p.kubectl(one, "--commit", commitC, "--quiet")).Wants()
+	harness.Same(t, "a quiet review says", "", quiet.Stdout+quiet.Stderr)
+	// A role in one namespace is none in another.
+	harness.Run(t, p.kubectl(one, "--commit", commitC, "--namespace", "org-other")).Fails("forbidden")
 }
 
 // A review that is killed in the middle resolves nothing, and the next review converges.

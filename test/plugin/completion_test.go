@@ -4,10 +4,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -32,10 +32,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &person{t, viewer.kubeconfig}
-			a := p.findings(append([]string{"__complete"}, tc.typed...)...).wants(tc.offers)
-			if strings.Contains(a.stdout, tc.never) {
-				t.Errorf("it offers %q:\n%s", tc.never, a.stdout)
-			}
+			p.findings(append([]string{"__complete"}, tc.typed...)...).Wants(tc.offers).Omits(tc.never)
 		})
 	}
 }
@@ -45,8 +42,8 @@ func TestKubectlRunsThePlugin(t *testing.T) {
 	o := newOrganization(t, "kubectl")
 	o.has(builder.Finding("f-1").Title("SQL injection"))
 	viewer := o.member(testenv.Viewer)
-	viewer.ended(viewer.command("list", "--text", "sql injection")).wants("f-1")
-	viewer.ended(viewer.command("list", "--severity", "critical")).fails("high, medium or low")
+	harness.Run(t, viewer.command("list", "--text", "sql injection")).Wants("f-1")
+	harness.Run(t, viewer.command("list", "--severity", "critical")).Fails("high, medium or low")
 }
 
 // kubectl calls an executable kubectl_complete-findings on the PATH.
@@ -54,14 +51,14 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 	o := newOrganization(t, "completion-kubectl")
 	o.has(builder.Finding("f-aa"))
 	viewer := o.member(testenv.Viewer)
-	script := viewer.findings("completion", "kubectl").wants("#!/bin/sh").stdout
+	script := viewer.findings("completion", "kubectl").Wants("#!/bin/sh").Stdout
 	path := filepath.Join(plugins, "kubectl_complete-findings")
 	o.must(os.WriteFile(path, []byte(script), 0o700))
 	t.Cleanup(func() { _ = os.Remove(path) })
 
 	cmd := viewer.equip(exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "__complete", "findings", "triage", ""))
-	viewer.ended(cmd).wants("f-aa")
+	harness.Run(t, cmd).Wants("f-aa")
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		viewer.findings("completion", shell).wants("kubectl-findings")
+		viewer.findings("completion", shell).Wants("kubectl-findings")
 	}
 }

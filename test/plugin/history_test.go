@@ -31,31 +31,31 @@ func TestHistoryTellsWhoDecidedWhat(t *testing.T) {
 	o.observed("f-1", func(s *v1alpha1.FindingStatus) { s.Transitions, s.ObservedGeneration = decided(), 1 })
 	viewer := o.member(testenv.Viewer)
 
-	a := viewer.findings("history", "f-1").wants("WHEN", "WHO", "2026-03-01T09:30:00Z", "rosa@example.com", "open", "muted", `Only tests\x1b[2J`, "apikey/ci")
-	if strings.Contains(a.stdout, "gosec") || strings.Contains(a.stdout, "\x1b") || a.stderr != "" {
-		t.Errorf("it shows a scanner's change, an escape sequence, or a needless note:\n%s%s", a.stdout, a.stderr)
+	a := viewer.findings("history", "f-1").Wants("WHEN", "WHO", "2026-03-01T09:30:00Z", "rosa@example.com", "open", "muted", `Only tests\x1b[2J`, "apikey/ci")
+	if strings.Contains(a.Stdout, "gosec") || strings.Contains(a.Stdout, "\x1b") || a.Stderr != "" {
+		t.Errorf("it shows a scanner's change, an escape sequence, or a needless note:\n%s%s", a.Stdout, a.Stderr)
 	}
-	viewer.findings("history", "f-1", "--all").wants("SEQ", "created", "gosec", "scan-1", "triaged")
+	viewer.findings("history", "f-1", "--all").Wants("SEQ", "created", "gosec", "scan-1", "triaged")
 	o.must(env.Client.Create(t.Context(), builder.Scan("scan-1", historyStart).In(o.namespace).Mutate(func(s *v1alpha1.Scan) {
 		s.Spec.ImportedBy = "apikey/nightly"
 	}).Build()))
-	viewer.findings("history", "f-1", "--all").wants("IMPORTED BY", "scan-1", "apikey/nightly")
+	viewer.findings("history", "f-1", "--all").Wants("IMPORTED BY", "scan-1", "apikey/nightly")
 	var transitions []v1alpha1.Transition
-	a = viewer.findings("history", "f-1", "-o", "json").wants()
-	if err := json.Unmarshal([]byte(a.stdout), &transitions); err != nil || len(transitions) != 2 || transitions[1].By != "apikey/ci" {
-		t.Errorf("-o json: %v:\n%s", err, a.stdout)
+	a = viewer.findings("history", "f-1", "-o", "json").Wants()
+	if err := json.Unmarshal([]byte(a.Stdout), &transitions); err != nil || len(transitions) != 2 || transitions[1].By != "apikey/ci" {
+		t.Errorf("-o json: %v:\n%s", err, a.Stdout)
 	}
-	viewer.findings("history", "f-muted").wants("yet to be recorded")
-	viewer.findings("history", "f-fresh").wants("nobody has decided anything")
-	viewer.findings("history", "f-fresh", "--all").wants("created", "scanner/")
-	viewer.findings("history", "f-2").fails("Did you mean f-1?")
-	viewer.findings("history").fails("give the name of one finding")
+	viewer.findings("history", "f-muted").Wants("yet to be recorded")
+	viewer.findings("history", "f-fresh").Wants("nobody has decided anything")
+	viewer.findings("history", "f-fresh", "--all").Wants("created", "scanner/")
+	viewer.findings("history", "f-2").Fails("Did you mean f-1?")
+	viewer.findings("history").Fails("give the name of one finding")
 }
 
 func TestHistorySaysWhatItNoLongerHas(t *testing.T) {
 	o := newOrganization(t, "history-old")
 	o.has(builder.Finding("f-1"))
 	o.observed("f-1", func(s *v1alpha1.FindingStatus) { s.Transitions, s.ObservedGeneration = decided()[1:], 1 })
-	a := o.member(testenv.Viewer).findings("history", "f-1").wants("changes 1 to 1 are older", "audit log")
-	gomega.NewWithT(t).Expect(strings.Count(a.stdout, "\n")).To(gomega.Equal(3), a.stdout)
+	a := o.member(testenv.Viewer).findings("history", "f-1").Wants("changes 1 to 1 are older", "audit log")
+	gomega.NewWithT(t).Expect(strings.Count(a.Stdout, "\n")).To(gomega.Equal(3), a.Stdout)
 }

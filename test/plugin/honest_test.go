@@ -29,10 +29,10 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 		"triage f-1 --mute", "redeliver --failed --yes",
 	} {
 		o.administrator().findings(append(strings.Fields(arguments), "--organization", "kestrle")...).
-			fails(`there is no namespace "org-kestrle"`, "Did you mean --organization kestrel?")
+			Fails(`there is no namespace "org-kestrle"`, "Did you mean --organization kestrel?")
 	}
 	o.administrator().findings("list", "-n", "org-nothing-like-it").
-		fails(`there is no namespace "org-nothing-like-it"`, "--organization, --namespace")
+		Fails(`there is no namespace "org-nothing-like-it"`, "--organization, --namespace")
 	// Users who can list all organizations, but no other cluster-scoped resource, also get the
 	// error.
 	token := o.token(testenv.Viewer)
@@ -47,16 +47,16 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 	t.Cleanup(func() { _ = env.Client.Delete(context.WithoutCancel(t.Context()), binding) })
 	harness.Eventually(t, func(g Gomega) {
 		a := o.as(token).findings("list", "--organization", "kestrle")
-		g.Expect(a.code).To(Equal(1))
-		g.Expect(a.stderr).To(ContainSubstring(`there is no namespace "org-kestrle"`))
+		g.Expect(a.Code).To(Equal(1))
+		g.Expect(a.Stderr).To(ContainSubstring(`there is no namespace "org-kestrle"`))
 	})
 	// An organization without findings is not an error.
-	o.administrator().findings("list").wants("no findings match in namespace " + o.namespace)
-	o.administrator().findings("list", "-n", "default").fails("namespace default belongs to no organization: choose one with --organization")
-	o.member(testenv.Triager).findings("key", "create", "ci", "-n", "default").fails("forbidden", "namespace default belongs to no organization")
+	o.administrator().findings("list").Wants("no findings match in namespace " + o.namespace)
+	o.administrator().findings("list", "-n", "default").Fails("namespace default belongs to no organization: choose one with --organization")
+	o.member(testenv.Triager).findings("key", "create", "ci", "-n", "default").Fails("forbidden", "namespace default belongs to no organization")
 	const nobodys = "error: namespace default belongs to no organization"
-	o.administrator().findings("review", "--repository", "acme/web", "--pr", "1", "--status", "open", "-n", "default").fails(nobodys)
-	o.member(testenv.Triager).findings("triage", "--tool", "gosec", "--mute", "--yes", "-n", "default").fails(nobodys)
+	o.administrator().findings("review", "--repository", "acme/web", "--pr", "1", "--status", "open", "-n", "default").Fails(nobodys)
+	o.member(testenv.Triager).findings("triage", "--tool", "gosec", "--mute", "--yes", "-n", "default").Fails(nobodys)
 }
 
 // A name that does not exist must not look like an empty result. Who may not read the object is not told.
@@ -64,15 +64,15 @@ func TestAFilterNamesWhatExists(t *testing.T) {
 	o := newOrganization(t, "names")
 	o.must(env.Client.Create(t.Context(), builder.Project("web").In(o.namespace).Repository("shop").Build()))
 	viewer := o.member(testenv.Viewer)
-	viewer.findings("list", "--project", "wbe").fails(`projects.appsec.dev "wbe" not found`, "Did you mean web?")
-	viewer.findings("list", "--repository", "nowhere").fails(`repositories.appsec.dev "nowhere" not found`, "--organization")
-	viewer.findings("list", "--policy", "nowhere").fails(`triagepolicies.appsec.dev "nowhere" not found`)
+	viewer.findings("list", "--project", "wbe").Fails(`projects.appsec.dev "wbe" not found`, "Did you mean web?")
+	viewer.findings("list", "--repository", "nowhere").Fails(`repositories.appsec.dev "nowhere" not found`, "--organization")
+	viewer.findings("list", "--policy", "nowhere").Fails(`triagepolicies.appsec.dev "nowhere" not found`)
 	for flag, kind := range map[string]string{
 		"--repository": "Repository", "--project": "Project", "--policy": "TriagePolicy",
 	} {
-		viewer.findings("list", flag, "acme/payments").fails("give the name of the " + kind + ", without a slash (kubectl get ")
+		viewer.findings("list", flag, "acme/payments").Fails("give the name of the " + kind + ", without a slash (kubectl get ")
 	}
-	viewer.findings("list", "--project", "web").wants("no findings match")
+	viewer.findings("list", "--project", "web").Wants("no findings match")
 	g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
 		forbidden := strings.Contains(r.URL.Path, "/projects/")
 		if forbidden {
@@ -80,7 +80,7 @@ func TestAFilterNamesWhatExists(t *testing.T) {
 		}
 		return forbidden
 	}}
-	o.as(g.through(o, o.token(testenv.Viewer))).findings("list", "--project", "wbe").wants("no findings match")
+	o.as(g.through(o, o.token(testenv.Viewer))).findings("list", "--project", "wbe").Wants("no findings match")
 }
 
 // The controllers lag behind an import. Findings that they have not observed yet are also decided about,
@@ -95,16 +95,16 @@ func TestATriageReachesWhatTheControllersHaveYetToSee(t *testing.T) {
 	o.observed("f-gone", func(s *v1alpha1.FindingStatus) { s.State, s.ObservedGeneration = v1alpha1.FindingStateOpen, 0 })
 	triager := o.member(testenv.Triager)
 
-	a := triager.findings("list", "--state", "closed", "--no-headers").wants("f-gone", "closed")
-	if lines := strings.Count(a.stdout, "\n"); lines != 1 {
-		t.Errorf("%d findings are listed as closed, want 1:\n%s", lines, a.stdout)
+	a := triager.findings("list", "--state", "closed", "--no-headers").Wants("f-gone", "closed")
+	if lines := strings.Count(a.Stdout, "\n"); lines != 1 {
+		t.Errorf("%d findings are listed as closed, want 1:\n%s", lines, a.Stdout)
 	}
-	triager.findings("list", "--state", "open", "--limit", "20").wants("more findings match than the 20 shown")
+	triager.findings("list", "--state", "open", "--limit", "20").Wants("more findings match than the 20 shown")
 	triager.findings("triage", "--state", "open", "--mute", "--yes", "-q").
-		wants(fmt.Sprintf("findings: %d muted, 0 unchanged, 0 failed", n+1))
+		Wants(fmt.Sprintf("findings: %d muted, 0 unchanged, 0 failed", n+1))
 	harness.Same(t, "the muted findings", n+1, o.withVerdict(v1alpha1.UserStatusMuted))
 	harness.Same(t, "a finding that the scan closed was decided about", v1alpha1.UserStatusOpen, o.finding("f-gone").Spec.Triage.UserStatus)
-	triager.findings("list", "--state", "open").wants("no findings match")
+	triager.findings("list", "--state", "open").Wants("no findings match")
 }
 
 // The plugin has the same filters as the REST API, also those by which no API server selects.
@@ -140,7 +140,7 @@ func TestFindingsAreChosenByOwnerPackageScoreAndWords(t *testing.T) {
 		}
 		harness.Same(t, "list "+arguments, want, who.lists(arguments))
 	}
-	o.member(testenv.Triager).findings("triage", "--owner", "team-a", "--text", "weak", "--mute", "--yes").wants("1 muted")
+	o.member(testenv.Triager).findings("triage", "--owner", "team-a", "--text", "weak", "--mute", "--yes").Wants("1 muted")
 }
 
 func TestTheAgeIsThatOfKubectl(t *testing.T) {
@@ -155,9 +155,9 @@ func TestTheAgeIsThatOfKubectl(t *testing.T) {
 		}
 		return strings.Fields(lines[1][at:])[0]
 	}
-	ours := age(viewer.findings("list").wants().stdout)
+	ours := age(viewer.findings("list").Wants().Stdout)
 	kubectl := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "get", "findings")
-	theirs := age(viewer.ended(viewer.equip(kubectl)).wants().stdout)
+	theirs := age(harness.Run(t, viewer.equip(kubectl)).Wants().Stdout)
 	for _, shown := range []string{ours, theirs} {
 		if d, err := time.ParseDuration(shown); err != nil || d > time.Hour {
 			t.Errorf("kubectl findings list shows the age %s, kubectl get %s; want that of the resource, made just now (%v)", ours, theirs, err)
@@ -171,6 +171,6 @@ func TestAnImportNamesTheRoleThatHelps(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.sarif")
 	o.must(os.WriteFile(file, []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[{"ruleId":"R","message":{"text":"x"}}]}]}`), 0o600))
 	arguments := []string{"import", file, "--repository", "shop", "--project", "web"}
-	o.member(testenv.Viewer).findings(arguments...).fails("forbidden", "findings-scanner", "kubectl create rolebinding")
-	o.administrator().findings(append(arguments, "--organization", "import-rol")...).fails(`no namespace "org-import-rol"`, "--organization import-role?")
+	o.member(testenv.Viewer).findings(arguments...).Fails("forbidden", "findings-scanner", "kubectl create rolebinding")
+	o.administrator().findings(append(arguments, "--organization", "import-rol")...).Fails(`no namespace "org-import-rol"`, "--organization import-role?")
 }

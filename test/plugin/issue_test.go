@@ -16,8 +16,8 @@ func TestAnIssueOfAPullRequestIsDecidedAbout(t *testing.T) {
 	issue := builder.ReviewIssue("i-abcd").In(o.namespace).SeenIn("a").Build()
 	env.Create(t, issue)
 	triager := o.member(testenv.Triager)
-	triager.findings("triage-issue", "i-abcd", "--mute", "--reason", "used-in-tests", "--comment", "Only tests").wants("issues: 1 muted, 0 unchanged, 0 failed")
-	triager.findings("triage-issue", "i-abcd", "i-abcd", "--mute").wants("0 muted, 1 unchanged")
+	triager.findings("triage-issue", "i-abcd", "--mute", "--reason", "used-in-tests", "--comment", "Only tests").Wants("issues: 1 muted, 0 unchanged, 0 failed")
+	triager.findings("triage-issue", "i-abcd", "i-abcd", "--mute").Wants("0 muted, 1 unchanged")
 	o.must(env.Client.Get(t.Context(), client.ObjectKeyFromObject(issue), issue))
 	want := v1alpha1.ReviewIssueTriage{
 		UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionUsedInTests, Comments: "Only tests", By: issue.Spec.Triage.By,
@@ -25,8 +25,8 @@ func TestAnIssueOfAPullRequestIsDecidedAbout(t *testing.T) {
 	if diff := cmp.Diff(want, issue.Spec.Triage); diff != "" || want.By == "" {
 		t.Errorf("triage (-want +got):\n%s", diff)
 	}
-	triager.findings("triage-issue", "i-abcd", "--reopen").wants("1 reopened")
-	triager.findings("triage-issue", "i-abce", "--mute").fails("Did you mean i-abcd?")
-	triager.findings("triage-issue", "f-1", "--mute").fails("f-1 looks like the name of a finding: see kubectl findings triage")
-	o.member(testenv.Viewer).findings("triage-issue", "i-abcd", "--mute").fails("forbidden", "findings-triager")
+	triager.findings("triage-issue", "i-abcd", "--reopen").Wants("1 reopened")
+	triager.findings("triage-issue", "i-abce", "--mute").Fails("Did you mean i-abcd?")
+	triager.findings("triage-issue", "f-1", "--mute").Fails("f-1 looks like the name of a finding: see kubectl findings triage")
+	o.member(testenv.Viewer).findings("triage-issue", "i-abcd", "--mute").Fails("forbidden", "findings-triager")
 }

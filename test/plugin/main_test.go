@@ -3,9 +3,7 @@
 package plugin_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -174,62 +172,15 @@ func (p *person) equip(cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// answer is the result of a command.
-type answer struct {
-	*testing.T
-	command        string
-	stdout, stderr string
-	code           int
-}
-
 // findings runs the plugin with those arguments.
-func (p *person) findings(arguments ...string) *answer {
+func (p *person) findings(arguments ...string) *harness.Outcome {
 	p.Helper()
-	return p.ended(p.direct(arguments...))
+	return harness.Run(p, p.direct(arguments...))
 }
 
 // lists returns the names of the findings that the command list prints with these flags.
 func (p *person) lists(flags string) string {
 	p.Helper()
-	a := p.findings(append([]string{"list", "-o", "name"}, strings.Fields(flags)...)...).wants()
-	return strings.ReplaceAll(strings.Join(strings.Fields(a.stdout), " "), "finding.appsec.dev/", "")
-}
-
-func (p *person) ended(cmd *exec.Cmd) *answer {
-	p.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	err := cmd.Run()
-	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		p.Fatal(err)
-	}
-	return &answer{p.T, strings.Join(cmd.Args, " "), stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
-}
-
-// wants expects exit code 0 and output that contains all of these texts.
-func (a *answer) wants(said ...string) *answer {
-	a.Helper()
-	if a.code != 0 {
-		a.Errorf("%s\nexit code %d, want 0:\n%s%s", a.command, a.code, a.stdout, a.stderr)
-	}
-	return a.says(said...)
-}
-
-// fails expects exit code 1 and output that contains all of these texts.
-func (a *answer) fails(said ...string) *answer {
-	a.Helper()
-	if a.code != 1 {
-		a.Errorf("%s\nexit code %d, want 1:\n%s%s", a.command, a.code, a.stdout, a.stderr)
-	}
-	return a.says(said...)
-}
-
-func (a *answer) says(said ...string) *answer {
-	a.Helper()
-	for _, word := range said {
-		if !strings.Contains(a.stdout+a.stderr, word) {
-			a.Errorf("%s\ndoes not say %q:\n%s%s", a.command, word, a.stdout, a.stderr)
-		}
-	}
-	return a
+	a := p.findings(append([]string{"list", "-o", "name"}, strings.Fields(flags)...)...).Wants()
+	return strings.ReplaceAll(strings.Join(strings.Fields(a.Stdout), " "), "finding.appsec.dev/", "")
 }

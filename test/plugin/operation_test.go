@@ -66,16 +66,16 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 	o.has(many(4)...)
 	triager := o.member(testenv.Triager)
 	me := testenv.ServiceAccountUsername(o.namespace, "some-triager")
-	triager.findings("triage", "finding.appsec.dev/f-0001", "--confirm", "--comment", "real").wants("1 confirmed")
-	triager.findings("triage", "f-0002", "--mute", "--reason", "duplicate", "--expires-in", "720h").wants("1 muted")
+	triager.findings("triage", "finding.appsec.dev/f-0001", "--confirm", "--comment", "real").Wants("1 confirmed")
+	triager.findings("triage", "f-0002", "--mute", "--reason", "duplicate", "--expires-in", "720h").Wants("1 muted")
 	before := o.decisions()
 
 	a := triager.findings("triage", "--severity", "low", "--mute", "--reason", "accepted-risk", "--comment", "all", "--yes").
-		wants("muted, otherwise", "decided about already: by "+me+" (2)", "findings: 4 muted, 0 unchanged, 0 failed", "undo with: kubectl findings triage --undo ")
-	name := regexp.MustCompile(`--undo (mute-[a-z0-9]{6}) -n ` + o.namespace + "\n").FindStringSubmatch(a.stdout)
+		Wants("muted, otherwise", "decided about already: by "+me+" (2)", "findings: 4 muted, 0 unchanged, 0 failed", "undo with: kubectl findings triage --undo ")
+	name := regexp.MustCompile(`--undo (mute-[a-z0-9]{6}) -n ` + o.namespace + "\n").FindStringSubmatch(a.Stdout)
 	operations := o.operations()
 	if name == nil || len(operations) != 1 || operations[0].Name != name[1] {
-		t.Fatalf("%d operations:\n%s", len(operations), a.stdout)
+		t.Fatalf("%d operations:\n%s", len(operations), a.Stdout)
 	}
 	if spec := operations[0].Spec; spec.By != me || spec.CommittedBy != me {
 		t.Errorf("made by %q, committed by %q", spec.By, spec.CommittedBy)
@@ -84,25 +84,25 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 		t.Errorf("triage %+v", got)
 	}
 
-	triager.findings("triage", "f-0003", "--confirm").wants("1 confirmed")
+	triager.findings("triage", "f-0003", "--confirm").Wants("1 confirmed")
 	mine := o.decisions()["f-0003"]
-	triager.findings("triage", "--undo", name[1]).fails("refusing to undo "+name[1]+" for 3 findings", "--yes")
-	triager.findings("triage", "--undo", name[1], "--dry-run").fails("dry run (client): 3 restored, 0 unchanged, 1 failed", "1 are left as they are")
-	triager.findings("__complete", "triage", "--undo", "").wants(name[1]+"\tmute, Completed, 4 changed", ":4\n")
-	triager.findings("triage", "--undo", "mute-").fails("Did you mean " + name[1] + "?")
+	triager.findings("triage", "--undo", name[1]).Fails("refusing to undo "+name[1]+" for 3 findings", "--yes")
+	triager.findings("triage", "--undo", name[1], "--dry-run").Fails("dry run (client): 3 restored, 0 unchanged, 1 failed", "1 are left as they are")
+	triager.findings("__complete", "triage", "--undo", "").Wants(name[1]+"\tmute, Completed, 4 changed", ":4\n")
+	triager.findings("triage", "--undo", "mute-").Fails("Did you mean " + name[1] + "?")
 	harness.Same(t, "operations, and nobody has agreed to another than the first", 1, len(o.operations()))
 	triager.findings("triage", "--undo", name[1], "--yes").
-		fails("f-0001", "active", "1 are left as they are", "failed f-0003: ", "in the meantime", "3 restored, 0 unchanged, 1 failed", "--undo undo-")
+		Fails("f-0001", "active", "1 are left as they are", "failed f-0003: ", "in the meantime", "3 restored, 0 unchanged, 1 failed", "--undo undo-")
 	before["f-0003"] = mine
 	harness.Same(t, "the decisions after the undo", before, o.decisions())
-	a = triager.findings("ops", "--no-headers").wants("undo "+name[1], "Completed", me)
-	if n := strings.Count(a.stdout, "\n"); n != 2 {
-		t.Errorf("%d operations are listed, want 2:\n%s", n, a.stdout)
+	a = triager.findings("ops", "--no-headers").Wants("undo "+name[1], "Completed", me)
+	if n := strings.Count(a.Stdout, "\n"); n != 2 {
+		t.Errorf("%d operations are listed, want 2:\n%s", n, a.Stdout)
 	}
-	triager.findings("ops", "-o", "name").wants("triageoperation.appsec.dev/" + name[1] + "\n")
-	a = triager.findings("triage", "--undo", name[1], "--yes", "-o", "json").fails(name[1]+" was undone already by undo-", "4 of 4 findings failed")
-	if !json.Valid([]byte(a.stdout)) || !strings.Contains(a.stdout, `"f-0003"`) {
-		t.Errorf("the second undo prints %s", a.stdout)
+	triager.findings("ops", "-o", "name").Wants("triageoperation.appsec.dev/" + name[1] + "\n")
+	a = triager.findings("triage", "--undo", name[1], "--yes", "-o", "json").Fails(name[1]+" was undone already by undo-", "4 of 4 findings failed")
+	if !json.Valid([]byte(a.Stdout)) || !strings.Contains(a.Stdout, `"f-0003"`) {
+		t.Errorf("the second undo prints %s", a.Stdout)
 	}
 }
 
@@ -177,11 +177,11 @@ func TestAClusterWithoutOperationsNeedsAnUpgrade(t *testing.T) {
 		return false
 	}}
 	old := o.as(g.through(o, o.token(owner)))
-	old.findings("triage", "--severity", "low", "--mute", "--yes").fails("knows no triage operations", "upgrade")
-	old.findings("triage", "--undo", "mute-abcdef", "--yes").fails("knows no triage operations", "upgrade")
-	old.findings("operations").fails("knows no triage operations", "upgrade")
+	old.findings("triage", "--severity", "low", "--mute", "--yes").Fails("knows no triage operations", "upgrade")
+	old.findings("triage", "--undo", "mute-abcdef", "--yes").Fails("knows no triage operations", "upgrade")
+	old.findings("operations").Fails("knows no triage operations", "upgrade")
 	harness.Same(t, "the muted findings", 0, o.withVerdict(v1alpha1.UserStatusMuted))
-	old.findings("triage", "f-0000", "--mute").wants("1 muted")
+	old.findings("triage", "f-0000", "--mute").Wants("1 muted")
 }
 
 // The controllers select by the flags' filters, which go beyond what the API server can select.
@@ -192,15 +192,15 @@ func TestAnOperationChoosesByFiltersOfItsOwn(t *testing.T) {
 		builder.Finding("f-3").Project("shop", "web"),
 	)
 	triager := o.member(testenv.Triager)
-	a := triager.findings("triage", "--project", "web", "--text", "path", "--confirm", "--yes", "-q", "-o", "json").wants()
+	a := triager.findings("triage", "--project", "web", "--text", "path", "--confirm", "--yes", "-q", "-o", "json").Wants()
 	var summary struct{ Done, Unchanged []string }
-	o.must(json.Unmarshal([]byte(a.stdout), &summary))
+	o.must(json.Unmarshal([]byte(a.Stdout), &summary))
 	if diff := cmp.Diff([]string{"f-1"}, summary.Done); diff != "" || len(summary.Unchanged) != 0 {
-		t.Errorf("summary:\n%s", a.stdout)
+		t.Errorf("summary:\n%s", a.Stdout)
 	}
-	triager.findings("triage", "--project", "web", "--confirm", "--yes", "-o", "name").wants("finding.appsec.dev/f-3\n")
+	triager.findings("triage", "--project", "web", "--confirm", "--yes", "-o", "name").Wants("finding.appsec.dev/f-3\n")
 	harness.Same(t, "operations", 2, len(o.operations()))
-	triager.findings("triage", "--project", "web", "--confirm", "--yes").wants("0 confirmed, 2 unchanged, 0 failed")
+	triager.findings("triage", "--project", "web", "--confirm", "--yes").Wants("0 confirmed, 2 unchanged, 0 failed")
 	harness.Same(t, "operations: one that changes nothing is not kept", 2, len(o.operations()))
 	harness.Same(t, "f-2, which does not match", v1alpha1.UserStatusOpen, o.finding("f-2").Spec.Triage.UserStatus)
 }
@@ -215,12 +215,12 @@ func TestADecisionThatHasEndedIsOpen(t *testing.T) {
 	o.observed("f-ended", func(s *v1alpha1.FindingStatus) { s.EndedAt = &end })
 	triager := o.member(testenv.Triager)
 	for status, want := range map[string]string{"open": "f-ended", "muted": "f-muted"} {
-		a := triager.findings("list", "--user-status", status, "-o", "name").wants()
-		if a.stdout != "finding.appsec.dev/"+want+"\n" {
-			t.Errorf("%s are %q, want %s", status, a.stdout, want)
+		a := triager.findings("list", "--user-status", status, "-o", "name").Wants()
+		if a.Stdout != "finding.appsec.dev/"+want+"\n" {
+			t.Errorf("%s are %q, want %s", status, a.Stdout, want)
 		}
 	}
-	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants("open, ended", "1 muted, 0 unchanged")
+	triager.findings("triage", "--user-status", "open", "--mute", "--yes").Wants("open, ended", "1 muted, 0 unchanged")
 	if got := o.finding("f-ended").Spec.Triage; got.ExpiresAt != nil || got.Comments != "for a while" {
 		t.Errorf("triage %+v", got)
 	}

@@ -59,34 +59,34 @@ func TestWhatFailedIsRedelivered(t *testing.T) {
 	g := &gateway{}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 
-	triager.findings("redeliver", "--endpoint", "one", "--failed").fails("refusing to redeliver 2 deliveries in namespace "+o.namespace, "--yes")
-	triager.findings("redeliver", "--endpoint", "one", "--failed", "--dry-run").wants("one-1", "one-2", "dry run", "2 requested")
+	triager.findings("redeliver", "--endpoint", "one", "--failed").Fails("refusing to redeliver 2 deliveries in namespace "+o.namespace, "--yes")
+	triager.findings("redeliver", "--endpoint", "one", "--failed", "--dry-run").Wants("one-1", "one-2", "dry run", "2 requested")
 	if asked := o.asked(); len(asked) != 0 {
 		t.Fatalf("asked for %v without leave", asked)
 	}
-	triager.findings("redeliver", "--endpoint", "one", "--failed", "--yes").wants("redeliveries: 2 requested, 0 unchanged, 0 failed")
+	triager.findings("redeliver", "--endpoint", "one", "--failed", "--yes").Wants("redeliveries: 2 requested, 0 unchanged, 0 failed")
 	first := o.asked()
 	harness.Same(t, "asked for", map[string]bool{"one-1": true, "one-2": true}, keys(first))
 	if lists := g.sent(http.MethodGet, "/webhookdeliveries"); listed(lists) != 2*len(lists) {
 		t.Errorf("%d lists with %d deliveries, want 2 each", len(lists), listed(lists))
 	}
 
-	triager.findings("redeliver", "one-1", "one-3").wants("2 requested")
+	triager.findings("redeliver", "one-1", "one-3").Wants("2 requested")
 	if again := o.asked(); again["one-1"] == first["one-1"] || again["one-3"] == "" {
 		t.Errorf("asked for %v after %v: each time takes another value", again, first)
 	}
-	triager.findings("redeliver", "one-5").fails("Did you mean")
-	triager.findings("redeliver", "--failed", "--field-selector", "spec.class=CWE-89").fails("not supported", "Deliveries are selected by")
-	triager.findings("redeliver", "--endpoint", "neo", "--failed").fails(`webhookendpoints.appsec.dev "neo" not found`)
+	triager.findings("redeliver", "one-5").Fails("Did you mean")
+	triager.findings("redeliver", "--failed", "--field-selector", "spec.class=CWE-89").Fails("not supported", "Deliveries are selected by")
+	triager.findings("redeliver", "--endpoint", "neo", "--failed").Fails(`webhookendpoints.appsec.dev "neo" not found`)
 	triager.findings("redeliver", "--field-selector", "spec.event.type=finding.creatd", "--dry-run").
-		wants(`spec.event.type is "finding.creatd", which this version does not know: did you mean finding.created?`, "0 requested")
-	o.member(testenv.Viewer).findings("redeliver", "one-1").fails("forbidden", "redeliver webhooks", "findings-triager")
+		Wants(`spec.event.type is "finding.creatd", which this version does not know: did you mean finding.created?`, "0 requested")
+	o.member(testenv.Viewer).findings("redeliver", "one-1").Fails("forbidden", "redeliver webhooks", "findings-triager")
 }
 
 func TestARedeliveryIsWaitedFor(t *testing.T) {
 	o := newOrganization(t, "redeliver-wait")
 	o.delivered(inAllPhases)
-	done := make(chan *answer)
+	done := make(chan *harness.Outcome)
 	triager := o.member(testenv.Triager)
 	go func() { done <- triager.findings("redeliver", "--failed", "--wait", "--yes", "--timeout", "5m") }()
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.asked()).To(HaveLen(3)) })
@@ -95,10 +95,10 @@ func TestARedeliveryIsWaitedFor(t *testing.T) {
 	} {
 		o.ends(name, phase)
 	}
-	(<-done).fails("redeliveries: 2 delivered, 0 unchanged, 1 failed",
+	(<-done).Fails("redeliveries: 2 delivered, 0 unchanged, 1 failed",
 		"failed one-2: it failed again: the receiver answered with a status other than 200 to 299 (status 503)")
 
-	triager.findings("redeliver", "one-4", "--wait", "--timeout", "300ms").fails("not delivered yet")
+	triager.findings("redeliver", "one-4", "--wait", "--timeout", "300ms").Fails("not delivered yet")
 }
 
 // ends starts and completes the redelivery, as the controllers would.

@@ -16,24 +16,24 @@ func TestAStaleDecisionIsListedAndRepeated(t *testing.T) {
 	o := newOrganization(t, "stale")
 	o.has(many(3)...)
 	triager := o.member(testenv.Triager)
-	triager.findings("triage", "f-0000", "f-0001", "--mute").wants("2 muted")
-	triager.findings("list", "--stale").wants("no findings match")
+	triager.findings("triage", "f-0000", "f-0001", "--mute").Wants("2 muted")
+	triager.findings("list", "--stale").Wants("no findings match")
 	o.changed("f-0001", rateHigh)
 	o.changed("f-0002", rateHigh)
 
-	triager.findings("list", "--stale", "--no-headers").wants("f-0001", "muted", "SeverityChanged")
-	triager.findings("list", "--stale", "-o", "name").wants("finding.appsec.dev/f-0001\n")
-	triager.findings("history", "f-0001").wants("severity low, now high")
+	triager.findings("list", "--stale", "--no-headers").Wants("f-0001", "muted", "SeverityChanged")
+	triager.findings("list", "--stale", "-o", "name").Wants("finding.appsec.dev/f-0001\n")
+	triager.findings("history", "f-0001").Wants("severity low, now high")
 
 	before := o.versions()
-	triager.findings("triage", "f-0001", "--comment", "looked at").wants("1 commented")
-	triager.findings("list", "--stale", "-o", "name").wants("f-0001")
-	triager.findings("triage", "--user-status", "muted", "--mute", "--yes").wants("muted, stale", "muted again", "1 muted, 1 unchanged, 0 failed")
-	triager.findings("list", "--stale").wants("no findings match")
+	triager.findings("triage", "f-0001", "--comment", "looked at").Wants("1 commented")
+	triager.findings("list", "--stale", "-o", "name").Wants("f-0001")
+	triager.findings("triage", "--user-status", "muted", "--mute", "--yes").Wants("muted, stale", "muted again", "1 muted, 1 unchanged, 0 failed")
+	triager.findings("list", "--stale").Wants("no findings match")
 	if got := o.finding("f-0001").Spec.Triage; got.Basis != "rated=high" || got.Comments != "looked at" || got.UserStatus != v1alpha1.UserStatusMuted {
 		t.Errorf("the triage is %+v", got)
 	}
-	triager.findings("triage", "f-0001", "--mute").wants("0 muted, 1 unchanged")
+	triager.findings("triage", "f-0001", "--mute").Wants("0 muted, 1 unchanged")
 	harness.Same(t, "a decision about the same facts was written again", before["f-0000"], o.versions()["f-0000"])
 }
 
@@ -44,9 +44,9 @@ func TestADecisionAboutWhatAScanChangesMeanwhileIsStale(t *testing.T) {
 	o.has(many(2)...)
 	g := beforeCommit(func() { o.changed("f-0001", rateHigh) })
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
-	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants("2 muted")
-	triager.findings("list", "--stale", "-o", "name").wants("finding.appsec.dev/f-0001\n")
-	triager.findings("triage", "--stale", "--mute", "--yes").wants("muted again", "1 muted")
+	triager.findings("triage", "--user-status", "open", "--mute", "--yes").Wants("2 muted")
+	triager.findings("list", "--stale", "-o", "name").Wants("finding.appsec.dev/f-0001\n")
+	triager.findings("triage", "--stale", "--mute", "--yes").Wants("muted again", "1 muted")
 	if f := o.finding("f-0001"); findingstate.Stale(f) {
 		t.Errorf("stale: %s", findingstate.WhyStale(f))
 	}
@@ -56,8 +56,8 @@ func TestWhatTheSourceSuppressesIsListed(t *testing.T) {
 	o := newOrganization(t, "suppressed")
 	o.has(builder.Finding("f-1").Suppressed("inSource", "the name is a constant"), builder.Finding("f-2"))
 	viewer := o.member(testenv.Viewer)
-	viewer.findings("list", "--suppressed", "-o", "wide", "--no-headers").wants("f-1", "open_muted", "inSource", "the name is a constant")
-	viewer.findings("list", "--suppressed", "-o", "name").wants("finding.appsec.dev/f-1\n")
-	viewer.findings("list", "--state", "open", "-o", "name").wants("finding.appsec.dev/f-2\n")
-	viewer.findings("history", "f-1").wants("its source suppresses it (inSource): the name is a constant")
+	viewer.findings("list", "--suppressed", "-o", "wide", "--no-headers").Wants("f-1", "open_muted", "inSource", "the name is a constant")
+	viewer.findings("list", "--suppressed", "-o", "name").Wants("finding.appsec.dev/f-1\n")
+	viewer.findings("list", "--state", "open", "-o", "name").Wants("finding.appsec.dev/f-2\n")
+	viewer.findings("history", "f-1").Wants("its source suppresses it (inSource): the name is a constant")
 }

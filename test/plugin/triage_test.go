@@ -27,7 +27,7 @@ func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
 	g := &gateway{}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 
-	triager.findings("triage", "f-0000", "--mute", "--comment", "Only tests").wants("findings: 1 muted, 0 unchanged, 0 failed")
+	triager.findings("triage", "f-0000", "--mute", "--comment", "Only tests").Wants("findings: 1 muted, 0 unchanged, 0 failed")
 	want := v1alpha1.FindingTriage{
 		UserStatus: v1alpha1.UserStatusMuted, Comments: "Only tests",
 		By: testenv.ServiceAccountUsername(o.namespace, "some-triager"), Basis: "rated=low",
@@ -39,18 +39,18 @@ func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
 		}
 	}
 
-	triager.findings("triage", "f-0000", "f-0001", "--confirm").wants("2 confirmed")
+	triager.findings("triage", "f-0000", "f-0001", "--confirm").Wants("2 confirmed")
 	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "Only tests" {
 		t.Errorf("triage %+v: a comment that is not given must stay", got)
 	}
-	triager.findings("triage", "f-0000", "--comment", "").wants("1 commented")
+	triager.findings("triage", "f-0000", "--comment", "").Wants("1 commented")
 	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "" {
 		t.Errorf("triage %+v, want the comment gone and the decision as it was", got)
 	}
-	triager.findings("triage", "f-0000", "--reopen").wants("1 reopened")
+	triager.findings("triage", "f-0000", "--reopen").Wants("1 reopened")
 
 	before := o.versions()
-	triager.findings("triage", "f-0000", "--reopen").wants("0 reopened, 1 unchanged")
+	triager.findings("triage", "f-0000", "--reopen").Wants("0 reopened, 1 unchanged")
 	harness.Same(t, "a decision that changes nothing was written", before, o.versions())
 }
 
@@ -59,9 +59,9 @@ func TestAViewerIsToldWhatItTakes(t *testing.T) {
 	o.has(many(3)...)
 	before := o.versions()
 	viewer := o.member(testenv.Viewer)
-	viewer.findings("triage", "f-0000", "--mute").fails("forbidden", "findings-triager", "kubectl create rolebinding", "1 of 1 findings failed")
-	viewer.findings("triage", "--severity", "low", "--mute", "--yes").fails("forbidden", "findings-triager")
-	viewer.findings("triage", "f-0000", "--mute", "--dry-run=server").fails("forbidden", "findings-triager")
+	viewer.findings("triage", "f-0000", "--mute").Fails("forbidden", "findings-triager", "kubectl create rolebinding", "1 of 1 findings failed")
+	viewer.findings("triage", "--severity", "low", "--mute", "--yes").Fails("forbidden", "findings-triager")
+	viewer.findings("triage", "f-0000", "--mute", "--dry-run=server").Fails("forbidden", "findings-triager")
 	harness.Same(t, "something was written", before, o.versions())
 }
 
@@ -75,7 +75,7 @@ func TestTriageSaysWhatToDoNext(t *testing.T) {
 		"completely-different":         "--organization",
 		"i-abcd":                       "i-abcd looks like the name of an issue of a pull request: see kubectl findings triage-issue",
 	} {
-		triager.findings("triage", arguments, "--mute").fails(want)
+		triager.findings("triage", arguments, "--mute").Fails(want)
 	}
 }
 
@@ -90,13 +90,13 @@ func TestADryRunWritesNothing(t *testing.T) {
 		{"--severity", "low", "--dry-run=server"},
 	} {
 		a := triager.findings(append([]string{"triage", "--mute"}, arguments...)...).
-			wants("BECOMES", "f-0019", "... and 10 more", "30 muted, 0 unchanged, 0 failed", "dry run")
-		if strings.Contains(a.stderr, "f-0020") {
-			t.Errorf("the preview has no bound:\n%s", a.stderr)
+			Wants("BECOMES", "f-0019", "... and 10 more", "30 muted, 0 unchanged, 0 failed", "dry run")
+		if strings.Contains(a.Stderr, "f-0020") {
+			t.Errorf("the preview has no bound:\n%s", a.Stderr)
 		}
 	}
-	triager.findings("triage", "f-0001", "--mute", "--dry-run").wants("1 muted", "dry run (client)")
-	triager.findings("triage", "f-0001", "--mute", "--dry-run=server").wants("1 muted", "dry run (server)")
+	triager.findings("triage", "f-0001", "--mute", "--dry-run").Wants("1 muted", "dry run (client)")
+	triager.findings("triage", "f-0001", "--mute", "--dry-run=server").Wants("1 muted", "dry run (server)")
 	harness.Same(t, "a dry run wrote", before, o.versions())
 	o.hasNoOperations()
 }
@@ -108,14 +108,14 @@ func TestWithoutATerminalManyTakeAYes(t *testing.T) {
 	triager := o.member(testenv.Triager)
 	refused := triager.command("triage", "--severity", "low", "--mute")
 	refused.Stdin = strings.NewReader("y\n")
-	triager.ended(refused).fails("refusing to mute 3 findings in namespace "+o.namespace, "--yes")
+	harness.Run(t, refused).Fails("refusing to mute 3 findings in namespace "+o.namespace, "--yes")
 	harness.Same(t, "it wrote all the same", before, o.versions())
 	o.hasNoOperations()
-	triager.findings("triage", "f-0000", "--mute").wants("1 muted") // naming it is an explicit choice
-	triager.findings("triage", "--severity", "low", "--mute", "--yes").wants("2 muted, 1 unchanged, 0 failed")
+	triager.findings("triage", "f-0000", "--mute").Wants("1 muted") // naming it is an explicit choice
+	triager.findings("triage", "--severity", "low", "--mute", "--yes").Wants("2 muted, 1 unchanged, 0 failed")
 	triager.findings("triage", "--class", "nowhere", "--mute").
-		wants("nothing matches the filters", `no finding of any state has the class "nowhere"`, "0 muted, 0 unchanged")
-	triager.findings("triage", "--project", "nowhere", "--mute", "--yes").fails(`projects.appsec.dev "nowhere" not found`)
+		Wants("nothing matches the filters", `no finding of any state has the class "nowhere"`, "0 muted, 0 unchanged")
+	triager.findings("triage", "--project", "nowhere", "--mute", "--yes").Fails(`projects.appsec.dev "nowhere" not found`)
 }
 
 func TestAConflictIsTriedAgain(t *testing.T) {
@@ -130,7 +130,7 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 		return false
 	}}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
-	triager.findings("triage", "f-0000", "f-0001", "--mute").wants("2 muted, 0 unchanged, 0 failed")
+	triager.findings("triage", "f-0000", "f-0001", "--mute").Wants("2 muted, 0 unchanged, 0 failed")
 	patches := g.sent(http.MethodPatch, "/findings/f-0000")
 	harness.Same(t, "patches of the finding, with a second one after the conflict", 2, len(patches))
 	harness.Same(t, "the muted findings", 2, o.withVerdict(v1alpha1.UserStatusMuted))
@@ -152,17 +152,17 @@ func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 		o.changed("f-0001", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive })
 	})
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
-	a := triager.findings("triage", "--user-status", "open", "--mute", "--yes", "-o", "json").fails("1 of 3 findings failed", "admin decided about it in the meantime")
+	a := triager.findings("triage", "--user-status", "open", "--mute", "--yes", "-o", "json").Fails("1 of 3 findings failed", "admin decided about it in the meantime")
 	var summary struct {
 		Operation string
 		Done      []string
 		Failed    []struct{ Name, Reason string }
 	}
-	if err := json.Unmarshal([]byte(a.stdout), &summary); err != nil {
-		t.Fatalf("%v:\n%s", err, a.stdout)
+	if err := json.Unmarshal([]byte(a.Stdout), &summary); err != nil {
+		t.Fatalf("%v:\n%s", err, a.Stdout)
 	}
 	if diff := cmp.Diff([]string{"f-0000", "f-0002"}, summary.Done); diff != "" || len(summary.Failed) != 1 || summary.Failed[0].Name != "f-0001" {
-		t.Errorf("summary:\n%s", a.stdout)
+		t.Errorf("summary:\n%s", a.Stdout)
 	}
 	harness.Same(t, "the other's decision", v1alpha1.UserStatusActive, o.finding("f-0001").Spec.Triage.UserStatus)
 	harness.Same(t, "it is decided by", "operation/"+summary.Operation, o.finding("f-0000").Spec.Triage.By)
@@ -173,10 +173,10 @@ func TestSomeMayFail(t *testing.T) {
 	o.has(many(2)...)
 	triager := o.member(testenv.Triager)
 	triager.findings("triage", "f-0000", "f-000", "f-0001", "--mute").
-		fails("failed f-000: ", "2 muted, 0 unchanged, 1 failed", "1 of 3 findings failed", "Did you mean f-0000 or f-0001?")
+		Fails("failed f-000: ", "2 muted, 0 unchanged, 1 failed", "1 of 3 findings failed", "Did you mean f-0000 or f-0001?")
 	harness.Same(t, "the muted findings", 2, o.withVerdict(v1alpha1.UserStatusMuted))
-	a := triager.findings("triage", "f-0000", "f-0001", "--reopen", "-o", "name").wants()
-	harness.Same(t, "-o name", "finding.appsec.dev/f-0000\nfinding.appsec.dev/f-0001\n", a.stdout)
+	a := triager.findings("triage", "f-0000", "f-0001", "--reopen", "-o", "name").Wants()
+	harness.Same(t, "-o name", "finding.appsec.dev/f-0000\nfinding.appsec.dev/f-0001\n", a.Stdout)
 }
 
 func TestABusyAPIServerIsAskedAgain(t *testing.T) {
@@ -202,9 +202,9 @@ func TestABusyAPIServerIsAskedAgain(t *testing.T) {
 		return len(refused)
 	}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
-	triager.findings("triage", "f-0000", "f-0001", "f-0002", "--mute").wants("3 muted, 0 unchanged, 0 failed")
+	triager.findings("triage", "f-0000", "f-0001", "f-0002", "--mute").Wants("3 muted, 0 unchanged, 0 failed")
 	harness.Same(t, "the findings that were refused at first", 3, count())
-	triager.findings("triage", "--severity", "low", "--confirm", "--yes").wants("3 confirmed, 0 unchanged, 0 failed")
+	triager.findings("triage", "--severity", "low", "--confirm", "--yes").Wants("3 confirmed, 0 unchanged, 0 failed")
 	harness.Same(t, "the writes refused at first: of each finding, of the operation and of its commit", 5, count())
 }
 
@@ -214,7 +214,7 @@ func TestMoreFindingsThanAPageHoldsAreMutedAtOnce(t *testing.T) {
 	g := &gateway{}
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
 	triager.findings("triage", "--user-status", "open", "--mute", "--comment", "noise", "--yes").
-		wants("... and 490 more", "findings: 510 muted, 0 unchanged, 0 failed")
+		Wants("... and 490 more", "findings: 510 muted, 0 unchanged, 0 failed")
 	harness.Same(t, "the muted findings", 510, o.withVerdict(v1alpha1.UserStatusMuted))
 	patches, reads := 0, 0
 	for _, r := range g.requests {
@@ -270,7 +270,7 @@ func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	if want := fmt.Sprintf("interrupted after %d of %d findings", muted, n); !strings.Contains(stderr.String(), want) {
 		t.Errorf("it does not say %q:\n%s", want, stderr.String())
 	}
-	triager.findings("triage", "--user-status", "open", "--mute", "--yes").wants(fmt.Sprintf("%d muted, 0 unchanged, 0 failed", n-muted))
+	triager.findings("triage", "--user-status", "open", "--mute", "--yes").Wants(fmt.Sprintf("%d muted, 0 unchanged, 0 failed", n-muted))
 }
 
 // onTerminal runs the command on a terminal, types the answer once it is asked for, and returns
@@ -328,23 +328,23 @@ func TestAFindingThatGoesIsNamed(t *testing.T) {
 		harness.NoError(o, "delete f-0002", env.Client.Delete(o.Context(), gone, client.GracePeriodSeconds(0)))
 	})
 	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes").
-		fails("failed f-0002: the finding no longer exists", "2 muted, 0 unchanged, 1 failed")
+		Fails("failed f-0002: the finding no longer exists", "2 muted, 0 unchanged, 1 failed")
 }
 
 func TestADecisionIsGivenAReasonAndAnEnd(t *testing.T) {
 	o := newOrganization(t, "grounds")
 	o.has(many(2)...)
 	triager := o.member(testenv.Triager)
-	triager.findings("triage", "f-0000", "f-0001", "--mute", "--reason", "accepted-risk", "--expires-in", "720h").wants("2 muted")
+	triager.findings("triage", "f-0000", "f-0001", "--mute", "--reason", "accepted-risk", "--expires-in", "720h").Wants("2 muted")
 	got := o.finding("f-0000").Spec.Triage
 	if got.Reason != v1alpha1.DecisionAcceptedRisk || got.ExpiresAt == nil {
 		t.Errorf("triage %+v", got)
 	}
-	triager.findings("triage", "f-0000", "--mute", "--expires-at", "none").wants("1 muted")
+	triager.findings("triage", "f-0000", "--mute", "--expires-at", "none").Wants("1 muted")
 	if got := o.finding("f-0000").Spec.Triage; got.Reason != v1alpha1.DecisionAcceptedRisk || got.ExpiresAt != nil {
 		t.Errorf("triage %+v, want the reason without the end", got)
 	}
-	triager.findings("triage", "f-0001", "--confirm").wants("1 confirmed")
+	triager.findings("triage", "f-0001", "--confirm").Wants("1 confirmed")
 	if got := o.finding("f-0001").Spec.Triage; got.Reason != "" || got.ExpiresAt != nil {
 		t.Errorf("triage %+v: another decision comes without reason and end", got)
 	}

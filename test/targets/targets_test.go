@@ -75,11 +75,8 @@ func run(t *testing.T, environment []string, name string, arguments ...string) (
 	command := exec.CommandContext(t.Context(), name, arguments...)
 	command.Dir = harness.Root()
 	command.Env = append(surroundings(), environment...)
-	out, err := command.CombinedOutput()
-	if _, exited := errors.AsType[*exec.ExitError](err); err != nil && !exited {
-		t.Fatalf("%s %v: %v", name, arguments, err)
-	}
-	return string(out), command.ProcessState.ExitCode()
+	out := harness.Run(t, command)
+	return out.Stdout + out.Stderr, out.Code
 }
 
 // all are the targets that build or run something.
