@@ -3,6 +3,8 @@ package bench_test
 import (
 	"runtime"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // measured are the controllers whose cost might grow with the number of findings.
@@ -10,9 +12,8 @@ var measured = []string{"finding", "organization", "project", "repository", "ret
 
 func (c *cluster) reconcile(t *testing.T, name string) {
 	t.Helper()
-	if _, err := c.reconcilers[name].Reconcile(t.Context(), c.request(name)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.reconcilers[name].Reconcile(t.Context(), c.request(name))
+	harness.Must(t, err)
 }
 
 // The allocations of one reconcile do not grow with the findings: ten times as many findings allow

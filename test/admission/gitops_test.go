@@ -37,9 +37,7 @@ func newRepo(t *testing.T, c *cast) *repo {
 func (r *repo) commit(name, spec string) {
 	r.t.Helper()
 	manifest := fmt.Sprintf("apiVersion: %s\nkind: Finding\nmetadata: {name: %s}\n%s\n", v1alpha1.GroupVersion, name, spec)
-	if err := os.WriteFile(filepath.Join(r.folder, name+".yaml"), []byte(manifest), 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	harness.Must(r.t, os.WriteFile(filepath.Join(r.folder, name+".yaml"), []byte(manifest), 0o600))
 }
 
 // sync applies the folder, without force.

@@ -391,9 +391,7 @@ func namespaceMaker(t *testing.T) client.Client {
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"organizations"}, Verbs: []string{"create", "update", "patch"}},
 		{APIGroups: []string{v1alpha1.GroupName}, Resources: []string{"findings"}, Verbs: []string{"get"}},
 	}...) {
-		if err := env.Client.Create(t.Context(), object); client.IgnoreAlreadyExists(err) != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, client.IgnoreAlreadyExists(env.Client.Create(t.Context(), object)))
 	}
 	config, err := env.Member(t.Context(), "default", name, name)
 	harness.Must(t, err)

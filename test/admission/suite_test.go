@@ -132,9 +132,7 @@ func newRole(t *testing.T, name string, custom ...string) testenv.Role {
 			},
 		},
 	}
-	if err := env.Client.Create(t.Context(), role); client.IgnoreAlreadyExists(err) != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, client.IgnoreAlreadyExists(env.Client.Create(t.Context(), role)))
 	return testenv.Role(name)
 }
 

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/uploads"
@@ -44,9 +44,7 @@ func (o *organization) projects(folders map[string]string) {
 	o.t.Helper()
 	for name, folder := range folders {
 		project := builder.Project(name).In(o.namespace).Build()
-		if err := env.Client.Create(o.t.Context(), project.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
-			o.t.Fatal(err)
-		}
+		harness.Must(o.t, client.IgnoreAlreadyExists(env.Client.Create(o.t.Context(), project.DeepCopy())))
 		env.Patch(o.t, project, `{"spec":{"relativePath":"`+folder+`"}}`)
 	}
 }

@@ -44,14 +44,10 @@ func (o *tenant) members(t *testing.T) team {
 		ObjectMeta: metav1.ObjectMeta{Name: everything},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 	}
-	if err := target.admin.Create(t.Context(), role); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
+	harness.Must(t, client.IgnoreAlreadyExists(target.admin.Create(t.Context(), role)))
 	owner := "owner-of-" + o.name
 	binding := testenv.Bind(o.namespace, owner, everything, testenv.User(owner))
-	if err := target.admin.Create(t.Context(), binding); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
+	harness.Must(t, client.IgnoreAlreadyExists(target.admin.Create(t.Context(), binding)))
 	scanner, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
 	harness.Must(t, err)
 	all := team{

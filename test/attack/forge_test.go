@@ -72,9 +72,8 @@ func newForger(t *testing.T, o *tenant) *forger {
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	harness.Must(t, err)
 	f.private = key.(ed25519.PrivateKey)
-	if _, f.stranger, err = ed25519.GenerateKey(rand.Reader); err != nil {
-		t.Fatal(err)
-	}
+	_, f.stranger, err = ed25519.GenerateKey(rand.Reader)
+	harness.Must(t, err)
 	f.readPublic(t)
 	return f
 }

@@ -70,9 +70,8 @@ func (f *facade) http2(t *testing.T, config *tls.Config) *h2 {
 	harness.Must(t, c.conn.SetDeadline(time.Now().Add(patience)))
 	t.Cleanup(func() { c.conn.Close() }) //nolint:errcheck,gosec // the test's own
 	c.framer = http2.NewFramer(c.conn, c.conn)
-	if _, err := io.WriteString(c.conn, http2.ClientPreface); err != nil {
-		t.Fatal(err)
-	}
+	_, err = io.WriteString(c.conn, http2.ClientPreface)
+	harness.Must(t, err)
 	harness.Must(t, c.framer.WriteSettings())
 	return c
 }

@@ -62,9 +62,7 @@ func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 	}
 	samples := filesAt(t, commit, "config/samples")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-sample"}}
-	if err := env.Client.Create(t.Context(), namespace); client.IgnoreAlreadyExists(err) != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, client.IgnoreAlreadyExists(env.Client.Create(t.Context(), namespace)))
 	for _, content := range samples {
 		apply(t, content)
 	}

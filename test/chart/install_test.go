@@ -111,9 +111,7 @@ func checkPods(t *testing.T, release *Release) {
 			// The test pod uses the namespace's default account, which a controller would create.
 			if account, _, _ := unstructured.NestedString(pod.Object, "spec", "serviceAccountName"); account == "" { //nolint:errcheck // no account
 				account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}}
-				if err := env.Client.Create(t.Context(), account); client.IgnoreAlreadyExists(err) != nil {
-					t.Fatal(err)
-				}
+				harness.Must(t, client.IgnoreAlreadyExists(env.Client.Create(t.Context(), account)))
 			} else if !strings.HasPrefix(account, release.Name+"-") {
 				account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
 				harness.Must(t, env.Client.Create(t.Context(), account, client.DryRunAll))

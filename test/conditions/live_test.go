@@ -183,9 +183,7 @@ const fenceNamespace = "fences"
 func fence(t *testing.T, name string) map[string]eventsv1.Event {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: fenceNamespace}}
-	if err := env.Client.Create(t.Context(), namespace); client.IgnoreAlreadyExists(err) != nil {
-		t.Fatal(err)
-	}
+	harness.Must(t, client.IgnoreAlreadyExists(env.Client.Create(t.Context(), namespace)))
 	scan := builder.Scan(name, time.Now()).In(fenceNamespace).Ended(time.Now(), v1alpha1.ScanFailed).Build()
 	env.Create(t, scan)
 	events := map[string]eventsv1.Event{}

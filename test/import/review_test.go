@@ -403,9 +403,8 @@ func TestReviewsOfOnePullRequestDoNotCross(t *testing.T) {
 	}
 	for title, issue := range p.issues() {
 		var n int
-		if _, err := fmt.Sscanf(title, "problem %d", &n); err != nil {
-			t.Fatal(err)
-		}
+		_, err := fmt.Sscanf(title, "problem %d", &n)
+		harness.Must(t, err)
 		want := commits - max(0, n-9)
 		harness.Same(t, "commits in which "+title+" is seen", want, len(issue.Spec.SeenInCommits))
 	}

@@ -104,9 +104,7 @@ func TestAKilledNodeComesBackWithEverything(t *testing.T) {
 	url, key := address(t)+"/v1/findings", sampleKey(t)
 	kubectl(t, "-n", "org-sample", "patch", "finding", finding, "--type=merge",
 		"-p", `{"spec":{"triage":{"userStatus":"muted","comments":"kept over the node's death"}}}`)
-	if err := stop(); err != nil { // it kills
-		t.Fatal(err)
-	}
+	harness.Must(t, stop()) // it kills
 	harness.Must(t, up())
 	waitFor(t, "the REST API to answer with the old key", func() bool {
 		return call(&http.Client{Timeout: callTimeout}, url, key) == nil
@@ -156,10 +154,9 @@ func killProcessOf(t *testing.T, pod string) {
 	_, id, _ = strings.Cut(id, "://")
 	initPID, err := os.ReadFile(filepath.Join(dir, "state", "init.pid"))
 	harness.Must(t, err)
-	if _, err := output("nsenter", "-t", strings.TrimSpace(string(initPID)), "-m", "-n", "-p",
-		"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGKILL", id); err != nil {
-		t.Fatal(err)
-	}
+	_, err = output("nsenter", "-t", strings.TrimSpace(string(initPID)), "-m", "-n", "-p",
+		"ctr", "-n", "k8s.io", "task", "kill", "-s", "SIGKILL", id)
+	harness.Must(t, err)
 }
 
 func restarted(t *testing.T, pod string) bool {

@@ -83,9 +83,7 @@ func prepare(t *testing.T) *plane {
 func workloadAccount(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testenv.SystemNamespace}}
-	if err := workload.Client.Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
+	harness.Must(t, client.IgnoreAlreadyExists(workload.Client.Create(t.Context(), namespace)))
 	harness.Must(t, workload.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")))
 	config, err := workload.Controller(t.Context())
 	harness.Must(t, err)

@@ -50,12 +50,8 @@ func machine(t *testing.T, programs ...string) string {
 func program(t *testing.T, folder, name, script string) {
 	t.Helper()
 	path := filepath.Join(folder, name)
-	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte("#!/bin/bash\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // to be run
-		t.Fatal(err)
-	}
+	harness.Must(t, os.RemoveAll(path))
+	harness.Must(t, os.WriteFile(path, []byte("#!/bin/bash\n"+script+"\n"), 0o700)) //nolint:gosec // to be run
 }
 
 // decided are the variables that these tests set themselves, whatever make or .ci/run has set.
@@ -355,9 +351,7 @@ func newNode(t *testing.T) *node {
 	for _, name := range []string{"addresses.sh", "processes.sh", "down.sh", "with.sh"} {
 		content := harness.RepositoryFile(t, "hack", "node", name)
 		own := strings.NewReplacer("link=findings-host", "link=findings-none", "group=findings-node", "group=findings-none").Replace(content)
-		if err := os.WriteFile(filepath.Join(n.scripts, name), []byte(own), 0o700); err != nil { //nolint:gosec // to be run
-			t.Fatal(err)
-		}
+		harness.Must(t, os.WriteFile(filepath.Join(n.scripts, name), []byte(own), 0o700)) //nolint:gosec // to be run
 	}
 	harness.Must(t, errors.Join(n.process.Start(), os.Mkdir(filepath.Join(n.dir, "state"), 0o700)))
 	go func() { _ = n.process.Wait(); close(n.ended) }()
