@@ -365,6 +365,11 @@ type ScanReviewResult struct {
 	// +listType=atomic
 	// +optional
 	Unscanned []string `json:"unscanned,omitempty"`
+	// scannerWarnings is how many warnings the scanners gave, about files that they could not read or about their
+	// configuration. They are the first in the warnings of the upload.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	ScannerWarnings int32 `json:"scannerWarnings,omitempty"`
 	// issues are the most severe open issues after the review. At most 20.
 	// +kubebuilder:validation:MaxItems=20
 	// +listType=atomic

@@ -220,7 +220,7 @@ func (o *reviewOptions) print(s *reviewimport.Summary) error {
 	case o.format == formatMarkdown && s.Commit != "":
 		_, err := o.streams.Out.Write(s.Markdown())
 		if !o.quiet {
-			warn(o.streams.ErrOut, s.Warnings) // the comment has no place for them
+			warn(o.streams.ErrOut, s.Warnings) // the comment shows a few of the scanners
 		}
 		return err
 	case o.quiet && o.output == "":

@@ -13,9 +13,12 @@ import (
 const (
 	// mostLines bounds the list in a comment: providers refuse comments of more than 65,536 characters.
 	mostLines = 20
-	// mostTitle and mostPlace bound the parts of a line, in characters.
-	mostTitle = 160
-	mostPlace = 200
+	// mostTitle, mostPlace and mostWarning bound the parts of a line, in characters.
+	mostTitle   = 160
+	mostPlace   = 200
+	mostWarning = 300
+	// mostWarnings bounds the scanners' warnings in a comment.
+	mostWarnings = 3
 )
 
 // Markdown returns the summary of a reviewed commit as a comment on its pull request.
@@ -25,6 +28,7 @@ func (s *Summary) Markdown() []byte {
 	if g := s.Gate; g != nil {
 		fmt.Fprintf(&b, "**%s**: %s\n\n", map[bool]string{true: "Passed", false: "Failed"}[g.Passed], g.Because)
 	}
+	s.warnings(&b)
 	fmt.Fprint(&b, "| Open issues | high | medium | low |\n|---|---|---|---|\n")
 	fmt.Fprintf(&b, "| %d | %d | %d | %d |\n\n", s.Open, s.OpenHigh, s.OpenMedium, s.OpenLow)
 	for i := range s.Issues {
@@ -53,6 +57,16 @@ func (s *Summary) Markdown() []byte {
 	}
 	fmt.Fprintf(&b, "Commit %s\n", code(s.Commit, mostPlace))
 	return b.Bytes()
+}
+
+// warnings shows what the scanners may have missed: it counts as resolved, so the gate may have passed for it.
+func (s *Summary) warnings(b *bytes.Buffer) {
+	for _, warning := range s.fromScanners {
+		fmt.Fprintf(b, "Warning: %s\n\n", code(warning, mostWarning))
+	}
+	if s.moreFromScanners > 0 {
+		fmt.Fprintf(b, "More warnings of the scanners: %d.\n\n", s.moreFromScanners)
+	}
 }
 
 func (s *Summary) base(b *bytes.Buffer) {

@@ -33,7 +33,8 @@ func TestMarkdownOfAReview(t *testing.T) {
 // Whoever opens a pull request may control the texts that a scanner reports for it.
 func TestMarkdownShowsTheTextsOfAFileAsTexts(t *testing.T) {
 	const evil = "` @everyone <img src=x> [here](https://example.com) `\n# owned\n"
-	s := &Summary{Open: 1, Commit: evil, Issues: []Issue{{Title: evil, Place: evil}}, Base: &BaseSummary{Unscanned: []string{evil}}}
+	s := &Summary{Open: 1, Commit: evil, Issues: []Issue{{Title: evil, Place: evil}}, Base: &BaseSummary{Unscanned: []string{evil}},
+		fromScanners: []string{evil}}
 	for line := range strings.Lines(string(s.Markdown())) {
 		if strings.HasPrefix(line, "# ") || strings.Count(line, "`")%2 != 0 {
 			t.Errorf("a text gets out of its line or of its code span: %q", line)

@@ -136,6 +136,7 @@ func (s *Summary) result() *v1alpha1.ScanReviewResult {
 		Created: count(s.Created), Reopened: count(s.Reopened), Seen: count(s.Seen), Unchanged: count(s.Unchanged),
 		Resolved: count(s.Resolved), Skipped: count(s.Skipped),
 		OpenHigh: count(s.OpenHigh), OpenMedium: count(s.OpenMedium), OpenLow: count(s.OpenLow),
+		ScannerWarnings: count(len(s.fromScanners) + s.moreFromScanners),
 	}
 	if base := s.Base; base != nil {
 		r.Known, r.InDoubt, r.Fixed = count(base.Known), count(base.InDoubt), count(base.Fixed)
@@ -154,14 +155,15 @@ func (s *Summary) result() *v1alpha1.ScanReviewResult {
 }
 
 // Recorded restores the Summary of a pull request's upload, with its gate's verdict, from its Scans. It has no
-// examples, notes and warnings, and at most v1alpha1.MaxScanReviewIssues issues. An unfinished review has neither a
-// result nor a verdict. scans must not be empty, and all must belong to the upload.
+// examples and notes, of the warnings only what the comment shows, and at most v1alpha1.MaxScanReviewIssues issues. An
+// unfinished review has neither a result nor a verdict. scans must not be empty, and all must belong to the upload.
 func Recorded(scans []*v1alpha1.Scan) *Summary {
 	spec := &scans[0].Spec
 	s := &Summary{
 		Review: spec.Review.Name, Repository: string(spec.RepositoryRef.Name), PRNumber: spec.Review.PRNumber,
 		Commit: spec.Commit, SkippedBecause: map[string]int{},
 	}
+	var warnings []string
 	for _, scan := range scans {
 		if scan.Spec.Outcome != v1alpha1.ScanSucceeded {
 			return s
@@ -169,8 +171,9 @@ func Recorded(scans []*v1alpha1.Scan) *Summary {
 		for _, skip := range scan.Spec.SkippedBecause {
 			s.SkippedBecause[skip.Reason] += int(skip.Count)
 		}
+		warnings = append(warnings, scan.Spec.Warnings...) // one scan has those of the review
 	}
-	s.restore(spec.Review.Result)
+	s.restore(spec.Review.Result, warnings)
 	if spec.Review.FailOn != "" {
 		s.Gate = Gate(spec.Review.FailOn).Judge(s)
 	}
@@ -178,7 +181,7 @@ func Recorded(scans []*v1alpha1.Scan) *Summary {
 }
 
 // restore copies the stored result into the summary.
-func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
+func (s *Summary) restore(r *v1alpha1.ScanReviewResult, warnings []string) {
 	if r == nil {
 		return
 	}
@@ -186,6 +189,7 @@ func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
 	s.Resolved, s.Skipped = int(r.Resolved), int(r.Skipped)
 	s.OpenHigh, s.OpenMedium, s.OpenLow = int(r.OpenHigh), int(r.OpenMedium), int(r.OpenLow)
 	s.Open = s.OpenHigh + s.OpenMedium + s.OpenLow
+	s.warnedBy(warnings, int(r.ScannerWarnings))
 	s.Base = &BaseSummary{Known: int(r.Known), InDoubt: int(r.InDoubt), Fixed: int(r.Fixed), Unscanned: r.Unscanned}
 	for _, issue := range r.Issues {
 		s.Issues = append(s.Issues, Issue{

@@ -35,6 +35,31 @@ func TestAReviewThatPanicsIsRecordedAsFailed(t *testing.T) {
 	}
 }
 
+// What a scanner missed in a file counts as resolved: the gate may pass for it.
+func TestACommentNamesTheFileThatAScannerCouldNotRead(t *testing.T) {
+	var scans []*v1alpha1.Scan // as they were written last
+	c := answeredBy(t, func(r *http.Request) (code int, object any) {
+		scan := &v1alpha1.Scan{}
+		harness.NoError(t, "decode the scan", json.NewDecoder(r.Body).Decode(scan))
+		scans = append([]*v1alpha1.Scan{scan}, scans[:min(1, len(scans))]...)
+		return http.StatusOK, scan
+	})
+	batches := []*importer.Batch{{Tool: "lint"}, {Tool: "ESLint", Warnings: []string{"errors about files, the first about a.js", "b.js", "c.js", "d.js", "e.js"}}}
+	s := newSummary(pr, batches)
+	recorder := New(c, pr, Options{Record: &Record{Gate: GateHigh}}).recorder(&Commit{SHA: "c0"}, batches, v1alpha1.ScanLease{})
+	harness.Must(t, recorder.during(t.Context(), s, func() error {
+		s.Base, s.Commit, s.Gate = &BaseSummary{}, "c0", GateHigh.Judge(s)
+		s.Warnings = append(s.Warnings, "a warning of the importer") // it may quote what readers of the comment may not see
+		return nil
+	}))
+	comment := string(s.Markdown())
+	if !strings.Contains(comment, "**Passed**") || !strings.Contains(comment, "Warning: `errors about files, the first about a.js`\n") ||
+		!strings.Contains(comment, "More warnings of the scanners: 2.") || strings.Contains(comment, "of the importer") {
+		t.Errorf("the comment does not show the scanners' warnings alone:\n%s", comment)
+	}
+	harness.Same(t, "the comment from the scans", comment, string(Recorded(scans).Markdown()))
+}
+
 func TestTheScansOfAReviewEndByTheAPIServersClock(t *testing.T) {
 	server := time.Now().Add(-48 * time.Hour)
 	testenv.SetServerTime(t, server)

@@ -53,6 +53,9 @@ type Summary struct {
 	// Changes in a dry run, at most importer.MostChanges of each action.
 	Changes []importer.Change `json:"changes,omitempty"`
 
+	// fromScanners are the first of the warnings that came with the batches, and moreFromScanners counts the others.
+	fromScanners     []string
+	moreFromScanners int
 	// known counts the results that the base has.
 	known int
 	// shares holds each batch's part of the counts, as a Scan counts them: an issue that is seen again counts as
@@ -325,5 +328,13 @@ func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
 	for _, b := range batches {
 		s.read(b)
 	}
+	s.warnedBy(s.Warnings, len(s.Warnings))
 	return s
+}
+
+// warnedBy keeps what the comment shows of the scanners' warnings: the first n of the given ones, or as many of them as
+// were recorded.
+func (s *Summary) warnedBy(warnings []string, n int) {
+	s.fromScanners = slices.Clone(warnings[:min(n, len(warnings), mostWarnings)])
+	s.moreFromScanners = n - len(s.fromScanners)
 }
