@@ -257,7 +257,7 @@ func (s *Server) HealthAddress() string { return s.healthListener.Addr().String(
 // Run serves until ctx ends, then finishes the requests that have begun and returns nil. It returns early, with
 // an error, if a part of the server fails.
 func (s *Server) Run(ctx context.Context) error {
-	s.log.Info("Serving", "address", s.Address(), "healthAddress", s.HealthAddress())
+	s.log.Info("Serving", "address", s.Address(), "tls", s.certificates != nil, "healthAddress", s.HealthAddress())
 	// The parts outlive ctx: requests that have begun need them until the end.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()

@@ -8,11 +8,13 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"log/slog"
 	"math/big"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,8 +53,14 @@ func TestARenewedCertificateIsUsedWithoutARestart(t *testing.T) {
 	folder := t.TempDir()
 	certFile, keyFile := filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 	first, roots := certificate(t, certFile, keyFile)
-	s := ownServer(t, apiserver.Options{TLSCertFile: certFile, TLSKeyFile: keyFile})
+	var log harness.Buffer
+	s := ownServer(t, apiserver.Options{
+		TLSCertFile: certFile, TLSKeyFile: keyFile, Log: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	harness.Must(t, s.waitUntilReady(t.Context()))
+	if !strings.Contains(log.String(), "msg=Serving") || !strings.Contains(log.String(), "tls=true") {
+		t.Errorf("the log does not report TLS: %s", log.String())
+	}
 	serial := func(roots *x509.CertPool) (string, error) {
 		conn, err := (&tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}).DialContext(t.Context(), "tcp", s.Address())
 		if err != nil {
