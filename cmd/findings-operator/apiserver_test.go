@@ -36,6 +36,7 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		{"a collector has a scheme", []string{"--otlp-endpoint=collector:4318"}, "--otlp-endpoint must begin with http:// or https://"},
 		{"a collector has a host", []string{"--otlp-endpoint=http://:4318"}, "--otlp-endpoint must name a host"},
 		{"no credentials in arguments", []string{"--otlp-endpoint=http://me:secret@collector"}, "--otlp-endpoint must have no credentials"},
+		{"a URL of Redis is in a file", []string{"--redis-url-file=redis://:secret@redis:6379/0"}, "--redis-url-file must name a file"},
 		{"a share is no percentage", []string{"--trace-sample-ratio=10"}, "--trace-sample-ratio must be from 0 to 1"},
 		{"a share is a number", []string{"--trace-sample-ratio=NaN"}, "--trace-sample-ratio must be from 0 to 1"},
 		{"all mistakes are reported at once", []string{"--log-format=xml", "--key-staleness=0s"}, "--key-staleness"},
@@ -43,6 +44,9 @@ func TestAPIServerFlagsAreChecked(t *testing.T) {
 		err := validateAPIServer(test.flags...)
 		wantsKnownFlags(t, err)
 		harness.ErrorContains(t, test.reason, err, test.want)
+		if err != nil && strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the log gets a password: %v", test.reason, err)
+		}
 	}
 }
 
