@@ -23,9 +23,17 @@ func main() {
 	// reports itself, or that do not matter, such as those of a look-up.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal stops the command gracefully; a second one stops it immediately.
-	context.AfterFunc(ctx, stop)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), signals...)
+	// The first signal stops the command gracefully; a second one stops it immediately, except that of a terminal that
+	// has closed: the kernel and the shell each send one.
+	context.AfterFunc(ctx, func() {
+		signal.Ignore(syscall.SIGHUP)
+		stop()
+	})
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := flagerror.Execute(ctx, newRootCommand(streams))
 	if err != nil {

@@ -3,6 +3,7 @@ package plugin_test
 import (
 	"encoding/json"
 	"net/http"
+	"os/exec"
 	"regexp"
 	"strings"
 	"sync"
@@ -141,31 +142,40 @@ func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
 func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 	o := newOrganization(t, "preview-interrupted")
 	o.has(many(1)...)
-	made := make(chan struct{})
-	var asked atomic.Bool
-	g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
-		if r.Method == http.MethodGet && strings.Contains(r.URL.Path, "/triageoperations/") && !asked.Swap(true) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} {
+		var cmd *exec.Cmd
+		made := make(chan struct{})
+		var asked atomic.Bool
+		g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.Contains(r.URL.Path, "/triageoperations/") {
+				return false
+			}
+			if r.Method == http.MethodDelete && signal == syscall.SIGHUP {
+				_ = cmd.Process.Signal(signal) // when a terminal closes, the shell sends it too
+			}
+			if r.Method != http.MethodGet || asked.Swap(true) {
+				return false
+			}
 			w.WriteHeader(http.StatusOK)
 			w.(http.Flusher).Flush() // an answer begins, and never ends
 			close(made)
 			<-r.Context().Done()
 			return true
+		}}
+		cmd = o.as(g.through(o, o.token(testenv.Triager))).direct("triage", "--severity", "low", "--mute", "--yes")
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		o.must(cmd.Start())
+		<-made
+		o.must(cmd.Process.Signal(signal))
+		if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "interrupted; nothing was written") {
+			t.Errorf("%s: %v:\n%s", signal, err, stderr.String())
 		}
-		return false
-	}}
-	cmd := o.as(g.through(o, o.token(testenv.Triager))).direct("triage", "--severity", "low", "--mute", "--yes")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	o.must(cmd.Start())
-	<-made
-	o.must(cmd.Process.Signal(syscall.SIGINT))
-	if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "interrupted; nothing was written") {
-		t.Errorf("%v:\n%s", err, stderr.String())
+		if strings.Contains(stderr.String(), "request.go") {
+			t.Errorf("the client library writes lines of its own:\n%s", stderr.String())
+		}
+		o.hasNoOperations()
 	}
-	if strings.Contains(stderr.String(), "request.go") {
-		t.Errorf("the client library writes lines of its own:\n%s", stderr.String())
-	}
-	o.hasNoOperations()
 	harness.Same(t, "the muted findings", 0, o.withVerdict(v1alpha1.UserStatusMuted))
 }
 
