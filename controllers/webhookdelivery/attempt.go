@@ -138,7 +138,7 @@ func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) er
 	}
 	// Only now: an attempt whose outcome is not recorded is closed, and counted, as Unknown. Another controller may have
 	// done so already.
-	if all := s.Status.Attempts; index < len(all) && all[index].Outcome != v1alpha1.WebhookAttemptUnknown {
+	if all := s.Status.Attempts; made.isAt(index, all) && all[index].Outcome != v1alpha1.WebhookAttemptUnknown {
 		attemptsMade.count(made.outcome)
 	}
 	return nil
@@ -146,7 +146,7 @@ func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) er
 
 func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, made attempted) error {
 	status := s.Status
-	if index >= len(status.Attempts) || status.Attempts[index].Outcome != v1alpha1.WebhookAttemptStarted {
+	if !made.isAt(index, status.Attempts) || status.Attempts[index].Outcome != v1alpha1.WebhookAttemptStarted {
 		return nil // another controller took over, and closed the attempt
 	}
 	s.Begin(r.Clock.Now())

@@ -9,10 +9,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -21,6 +24,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 func TestAnAttemptDoesNotWaitForeverForTheAPIServer(t *testing.T) {
@@ -147,5 +151,57 @@ func TestASignatureExpiresThoughItsSecretIsNoLongerListed(t *testing.T) {
 		}
 		followSecrets(s)
 		harness.Same(t, c.reason, c.want, s.Status.Attempts[0].Signatures[0].ExpiresAt)
+	}
+}
+
+// A leader that has lost its lease still records its attempt, while its successor has closed it and makes another.
+func TestAnOutcomeIsNotRecordedForAnotherControllersAttempt(t *testing.T) {
+	full := func(last time.Duration) *v1alpha1.WebhookDelivery {
+		d := builder.WebhookDelivery("d-1", noon).Build()
+		for i := range v1alpha1.MaxWebhookAttempts {
+			d.Status.Attempts = append(d.Status.Attempts, v1alpha1.WebhookAttempt{
+				At: *at(last + time.Duration(i-v1alpha1.MaxWebhookAttempts+1)*time.Hour), Outcome: v1alpha1.WebhookAttemptUnknown,
+			})
+		}
+		d.Status.Attempts[v1alpha1.MaxWebhookAttempts-1].Outcome = v1alpha1.WebhookAttemptStarted
+		return d
+	}
+	for reason, tc := range map[string]struct {
+		stored *v1alpha1.WebhookDelivery
+		writes int
+	}{
+		"its own":     {full(0), 2},
+		"another one": {full(time.Hour), 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			writes := 0
+			r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}}}
+			r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+				SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+					if writes++; writes == 1 {
+						return apierrors.NewConflict(schema.GroupResource{}, "d-1", nil)
+					}
+					return nil
+				},
+			})
+			r.Live = interceptor.NewClient(nil, interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+					switch into := into.(type) {
+					case *v1alpha1.WebhookEndpoint:
+						builder.WebhookEndpoint("team").Build().DeepCopyInto(into)
+					case *v1alpha1.WebhookDelivery:
+						tc.stored.DeepCopyInto(into)
+					}
+					return nil
+				},
+			})
+			s := newScope()
+			full(0).DeepCopyInto(s.Object)
+			s.endpoint = builder.WebhookEndpoint("team").Build()
+			s.Begin(noon)
+			made := attempted{result: result{outcome: v1alpha1.WebhookAttemptSucceeded}, at: noon.Add(time.Millisecond), ended: noon}
+			harness.Must(t, r.recordEnd(t.Context(), s, made))
+			harness.Same(t, reason+": the writes", tc.writes, writes)
+		})
 	}
 }

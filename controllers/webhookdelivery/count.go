@@ -41,6 +41,12 @@ type attempted struct {
 	last bool
 }
 
+// isAt reports whether the attempt is the one at that index: once the record is full, each new attempt has the last
+// index.
+func (a attempted) isAt(index int, all []v1alpha1.WebhookAttempt) bool {
+	return index < len(all) && all[index].At.Equal(new(v1alpha1.NewTime(a.at)))
+}
+
 // recordAtEndpoint counts the attempt in the endpoint's status, if that changes anything.
 func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
 	if news, err := r.isNews(ctx, sent, made); err != nil || !news {
