@@ -164,13 +164,13 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object, kind stri
 	case err == nil:
 		retired.WithLabelValues(kind).Inc()
 		return fateRetired, nil
+	case removal.IsRefusal(err): // first: a webhook may choose the codes of the next two
+		refused.WithLabelValues(kind).Inc()
+		outcome = fateRefused
 	case apierrors.IsNotFound(err):
 		return fateGone, nil
 	case apierrors.IsConflict(err):
 		return fateChanged, nil
-	case removal.IsRefusal(err):
-		refused.WithLabelValues(kind).Inc()
-		outcome = fateRefused
 	case errors.As(err, &answer):
 		refused.WithLabelValues(kind).Inc()
 		outcome = fateFailed
@@ -191,8 +191,8 @@ func newObject(on shelf) client.Object {
 	return &v1alpha1.Finding{}
 }
 
-// announce logs what the pass has removed, if anything, and sends an Event about it. It logs which removals were refused
-// or failed.
+// announce logs what the pass has removed, if anything, and sends an Event about it. It logs which removals were
+// refused or failed.
 func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organization, p *pass) {
 	if p.refused > 0 {
 		ctrl.LoggerFrom(ctx).Error(p.refusal, "removals were refused or failed, and are tried again later",

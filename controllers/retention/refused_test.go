@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -50,6 +52,9 @@ func TestAnObjectWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 
 // A cluster's own webhook for some objects may be down; if every removal fails, the API server itself is in trouble.
 func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{
+		Code: http.StatusNotFound, Message: `admission webhook "hold.example.org" denied the request: a legal hold`,
+	}}
 	broken := apierrors.NewInternalError(errors.New("failed calling webhook"))
 	for reason, tc := range map[string]struct {
 		// Each nth removal ends with the error.
@@ -61,6 +66,7 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 	}{
 		"some fail":              {nth: 2, err: broken, tried: []int{25}, failed: 12, complete: true},
 		"all fail":               {nth: 1, err: broken, tried: []int{10, 20, 25}, failed: 25, complete: true},
+		"a webhook denies all":   {nth: 1, err: denied, tried: []int{25}, failed: 25, complete: true},
 		"no answer to the first": {nth: 1, err: errors.New("connection refused"), tried: []int{1, 2}},
 	} {
 		tried := 0

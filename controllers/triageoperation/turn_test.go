@@ -407,6 +407,9 @@ func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 		http.StatusConflict:                   http.StatusConflict,
 		http.StatusNotFound:                   http.StatusNotFound,
 		http.StatusGone:                       http.StatusGone,
+		// A webhook may choose that of an outage.
+		denied + http.StatusTooManyRequests:    denied + http.StatusTooManyRequests,
+		denied + http.StatusServiceUnavailable: denied + http.StatusServiceUnavailable,
 		// No refusal: it is over by the next run.
 		http.StatusTooManyRequests:     http.StatusForbidden,
 		http.StatusInternalServerError: http.StatusForbidden,
@@ -424,6 +427,8 @@ const (
 	noAnswer = -iota
 	// panics stands for a fault of the controllers.
 	panics
+	// denied is added to a code that a webhook chose.
+	denied = 1000
 )
 
 // othersAreDecided lets the API server answer with the first code to all writes of an operation's first run but the last,
@@ -454,6 +459,10 @@ func othersAreDecided(t *testing.T, code, later int) {
 				err = io.ErrUnexpectedEOF
 			case code == panics:
 				panic("a finding that nobody thought of")
+			case code > denied:
+				answer.WriteHeader(code - denied)
+				_, err = fmt.Fprintf(answer, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, `+
+					`"message": "admission webhook \"hold.example.org\" denied the request: a legal hold"}`, code-denied)
 			default:
 				answer.WriteHeader(code)
 			}

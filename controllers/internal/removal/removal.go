@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const (
@@ -37,8 +39,12 @@ const (
 const RefusedRetry = 15 * time.Second
 
 // IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of
-// a cluster's own admission policy: the same request would be refused again. A policy or webhook chooses the code.
+// a cluster's own admission policy: the same request would be refused again. A policy or webhook chooses the code, but
+// only a webhook may choose that of an outage, and its refusal can be told from one.
 func IsRefusal(err error) bool {
+	if kube.IsDeniedByWebhook(err) {
+		return true
+	}
 	answer := apierrors.APIStatus(nil)
 	if !errors.As(err, &answer) {
 		return false

@@ -188,6 +188,8 @@ func TestIsRefusal(t *testing.T) {
 		413: true, 422: true, 429: false, 451: true, 500: false} {
 		err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: code}}
 		harness.Same(t, fmt.Sprintf("%d is a refusal", code), want, IsRefusal(fmt.Errorf("remove it: %w", err)))
+		err.ErrStatus.Message = `admission webhook "hold.example.org" denied the request: a legal hold`
+		harness.Same(t, fmt.Sprintf("%d of a webhook is a refusal", code), true, IsRefusal(fmt.Errorf("remove it: %w", err)))
 	}
 	harness.Same(t, "an outage is a refusal", false, IsRefusal(errors.New("connection refused")))
 }
