@@ -4,6 +4,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -25,22 +26,23 @@ import (
 // as the object.
 //
 // Never Update an object read from this cache: that would wipe what it does not show: managedFields, and with them the
-// field ownership, that annotation, and of a Secret or ServiceAccount labels, finalizers and owners. Patches are safe,
-// except merge patches that replace a list that the cache does not show whole: the finalizers or owners of those two.
+// field ownership, that annotation, and of a Secret, ServiceAccount or RoleBinding labels, finalizers and owners.
+// Patches are safe, except merge patches that replace a list that the cache does not show whole: the finalizers or
+// owners of those three.
 func CacheOptions() cache.Options {
 	whoAndWhen := cache.ByObject{Transform: dropFieldSets}
 	// The cluster may have many objects of these kinds that are not ours, some of them secret.
 	madeByUs := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy})}
-	metadataOfOurs := madeByUs
-	metadataOfOurs.Transform = keepIdentity
+	metadataOfOurs, bindings := madeByUs, madeByUs
+	metadataOfOurs.Transform, bindings.Transform = keepIdentity, keepAccess
 	return cache.Options{
 		DefaultTransform: dropUnread,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:         metadataOfOurs,
 			&corev1.ServiceAccount{}: metadataOfOurs,
-			// Whole: ensureRoleBinding and the quota's watch compare most of these two. Who may create them in a
-			// namespace is an administrator of it, unlike who may create a Secret.
-			&rbacv1.RoleBinding{}:   madeByUs,
+			&rbacv1.RoleBinding{}:    bindings,
+			// Whole: its watch compares most of it. The administrator of a namespace may create all of the above there,
+			// but no quota.
 			&corev1.ResourceQuota{}: madeByUs,
 			// updatedAt and the end of a scan are derived from the times in managedFields.
 			&v1alpha1.Finding{}:     {Transform: shareComments(lru.New(recentComments))},
@@ -123,16 +125,60 @@ func keepIdentity(in any) (any, error) {
 	if !is {
 		return in, nil // a tombstone of the informer, not an object
 	}
-	kept := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: object.ObjectMeta}
-	kept.Labels, kept.OwnerReferences = nil, nil
-	kept.Annotations, kept.Finalizers, kept.ManagedFields = nil, nil, nil
-	if label, labelled := object.Labels[v1alpha1.ManagedByLabel]; labelled {
-		kept.Labels = map[string]string{v1alpha1.ManagedByLabel: label}
-	}
+	kept := &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: identityOf(object.ObjectMeta)}
 	if controller := metav1.GetControllerOf(object); controller != nil && mayBeOurs(controller) {
 		kept.OwnerReferences = []metav1.OwnerReference{*controller}
 	}
 	return kept, nil
+}
+
+// identityOf returns the metadata without all that may be large, except the operator's label.
+func identityOf(object metav1.ObjectMeta) metav1.ObjectMeta {
+	label, labelled := object.Labels[v1alpha1.ManagedByLabel]
+	object.Labels, object.OwnerReferences = nil, nil
+	object.Annotations, object.Finalizers, object.ManagedFields = nil, nil, nil
+	if labelled {
+		object.Labels = map[string]string{v1alpha1.ManagedByLabel: label}
+	}
+	return object
+}
+
+const (
+	// maxSubjects is more than any of the operator's RoleBindings has, so one with others besides still differs.
+	maxSubjects = 4
+	// maxAccessText is more than any text in the operator's RoleBindings has. An API server checks the length of none
+	// of them, not even of the name.
+	maxAccessText = validation.DNS1123SubdomainMaxLength
+)
+
+// keepAccess does for a RoleBinding what keepIdentity does, and keeps enough of its role and subjects to tell whether
+// they are those that the operator wrote. Whoever administers any namespace can create one of more than a megabyte.
+func keepAccess(in any) (any, error) {
+	binding, is := in.(*rbacv1.RoleBinding)
+	if !is {
+		return in, nil // a tombstone of the informer, not an object
+	}
+	kept := &rbacv1.RoleBinding{TypeMeta: binding.TypeMeta, ObjectMeta: identityOf(binding.ObjectMeta)}
+	kept.Name, kept.GenerateName = shortened(binding.Name), ""
+	kept.RoleRef = rbacv1.RoleRef{
+		APIGroup: shortened(binding.RoleRef.APIGroup), Kind: shortened(binding.RoleRef.Kind),
+		Name: shortened(binding.RoleRef.Name),
+	}
+	for _, subject := range binding.Subjects[:min(len(binding.Subjects), maxSubjects)] {
+		kept.Subjects = append(kept.Subjects, rbacv1.Subject{
+			APIGroup: shortened(subject.APIGroup), Kind: shortened(subject.Kind),
+			Name: shortened(subject.Name), Namespace: shortened(subject.Namespace),
+		})
+	}
+	return kept, nil
+}
+
+// shortened returns the text, or so much of it that it differs from any of the operator's, without holding the rest.
+func shortened(text string) string {
+	if len(text) <= maxAccessText {
+		return text
+	}
+	return strings.Clone(text[:maxAccessText])
 }
 
 // mayBeOurs reports whether the reference can name an object of this operator. An API server checks no length in it.

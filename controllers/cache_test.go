@@ -1,13 +1,16 @@
 package controllers
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -68,6 +71,44 @@ func TestCacheHoldsOnlyTheOwnerOfASecret(t *testing.T) {
 		got, err = transformOf(CacheOptions(), kind)(full)
 		harness.Must(t, err)
 		harness.Same(t, fmt.Sprintf("%T with an owner that cannot exist", kind), want, got)
+	}
+}
+
+// Whoever administers any namespace can create a RoleBinding with our label, and megabytes of the rest.
+func TestCacheHoldsOfARoleBindingOnlyWhatIsCompared(t *testing.T) {
+	want := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team-a", Name: "findings-scanner", UID: "u-1", ResourceVersion: "7",
+			Labels: map[string]string{v1alpha1.ManagedByLabel: v1alpha1.ManagedBy},
+		},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "findings-scanner"},
+		Subjects: []rbacv1.Subject{
+			{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "appsec:acme:scanners"},
+			{Kind: rbacv1.ServiceAccountKind, Namespace: "org-acme", Name: "scanner"},
+			{Kind: rbacv1.ServiceAccountKind, Namespace: "org-acme", Name: "findings-uploads"},
+		},
+	}
+	full := want.DeepCopy()
+	full.GenerateName, full.Labels["note"], full.Annotations = "x", "x", map[string]string{"note": "x"}
+	full.Finalizers, full.ManagedFields = []string{"example.com/x"}, []metav1.ManagedFieldsEntry{{Manager: "m"}}
+	full.OwnerReferences = []metav1.OwnerReference{{Name: "other"}}
+	transform := transformOf(CacheOptions(), full)
+	got, err := transform(full)
+	harness.Must(t, err)
+	harness.Same(t, "what is ours", want, got)
+	if full.Annotations == nil {
+		t.Error("an object that may be in the cache already was written to, while others may read it")
+	}
+	long := strings.Repeat("x", 1<<10)
+	full.Annotations["note"], full.GenerateName = long, long
+	full.Name, full.RoleRef = long, rbacv1.RoleRef{APIGroup: long, Kind: long, Name: long}
+	full.Subjects = slices.Repeat([]rbacv1.Subject{{APIGroup: long, Kind: long, Namespace: long, Name: long}}, 1000)
+	got, err = transform(full)
+	harness.Must(t, err)
+	stored, err := json.Marshal(got)
+	harness.Must(t, err)
+	if len(stored) > 8<<10 || len(got.(*rbacv1.RoleBinding).Subjects) <= len(want.Subjects) {
+		t.Errorf("of a RoleBinding with 1000 subjects %d bytes are kept: %.200s", len(stored), stored)
 	}
 }
 

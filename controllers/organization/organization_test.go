@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -199,6 +200,11 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 		"subject added": {"nobody grants a role by the way", func(g Gomega) {
 			b := testenv.Get(t, g, env, binding(namespace, triagerRole))
 			b.Subjects = append(b.Subjects, intruder)
+			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
+		}},
+		"many subjects added": {"also beyond those that the cache holds", func(g Gomega) {
+			b := testenv.Get(t, g, env, binding(namespace, scannerRole))
+			b.Subjects = append(b.Subjects, slices.Repeat([]rbacv1.Subject{intruder}, 10)...)
 			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
 		}},
 		"subjects removed": {"nor takes one", func(g Gomega) {
