@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,16 +50,9 @@ func termsOf(figures *v1alpha1.Retention) []term {
 		add(triagedFindings, figures.ClosedFindings)
 	}
 	add(finishedScans, figures.FinishedScans)
-	operations := orDefault(figures.FinishedOperations, DefaultOperations)
+	operations := cmp.Or(figures.FinishedOperations, &metav1.Duration{Duration: DefaultOperations})
 	add(finishedOperations, operations)
 	out = append(out, term{setlessOperations, min(operations.Duration, keepSetless)}, term{previews, keepPreviews})
-	add(finishedDeliveries, orDefault(figures.FinishedDeliveries, DefaultDeliveries))
+	add(finishedDeliveries, cmp.Or(figures.FinishedDeliveries, &metav1.Duration{Duration: DefaultDeliveries}))
 	return out
-}
-
-func orDefault(figure *metav1.Duration, otherwise time.Duration) *metav1.Duration {
-	if figure == nil {
-		return &metav1.Duration{Duration: otherwise}
-	}
-	return figure
 }
