@@ -71,21 +71,17 @@ func (p Patterns) Missing(existing []Existing, files iter.Seq[string]) ([]string
 	for _, project := range existing {
 		there[Clean(project.Folder)] = project.Beside
 	}
-	missing := map[string]bool{}
-	if len(there) == 0 {
-		missing[""] = true
-	}
-	first := true
+	missing, empty := map[string]bool{}, true
 	for file := range files {
-		if first && len(there) == 0 {
-			delete(missing, "") // unless a file belongs there
-		}
-		first = false
+		empty = false
 		folder := p.Folder(file)
 		if len(p) == 0 && len(existing) == 1 || covered(there, folder, file) {
 			continue
 		}
 		missing[folder] = true
+	}
+	if empty && len(there) == 0 {
+		missing[""] = true
 	}
 	if len(missing) > MostProjects {
 		return nil, fmt.Errorf("the results are of %d folders that are no projects yet (%s, ...), and one import creates at most %d projects: "+
