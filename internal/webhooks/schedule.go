@@ -114,11 +114,7 @@ func RetryAt(header string, now time.Time) *v1alpha1.Time {
 	if latest := now.Add(maxRetryAfter); until.After(latest) {
 		until = latest
 	}
-	until = until.UTC()
-	if whole := until.Truncate(time.Second); !whole.Equal(until) {
-		until = whole.Add(time.Second) // never sooner than asked
-	}
-	return &v1alpha1.Time{Time: until}
+	return new(v1alpha1.NewTime(until.Add(time.Second - 1))) // rounded up: never sooner than asked
 }
 
 func retryAfter(header string, now time.Time) (time.Time, bool) {
