@@ -57,10 +57,10 @@ func (d Decision) Changes(s Standing, now time.Time) map[string]any {
 		out["basis"] = s.Facts
 	}
 	if reason := d.reason(another, s.Triage.Reason); reason != s.Triage.Reason {
-		out["reason"] = orNull(reason, reason == "")
+		out["reason"] = OrNull(reason, reason == "")
 	}
 	if end := d.end(another, s.Triage.ExpiresAt); !end.Equal(s.Triage.ExpiresAt) {
-		out["expiresAt"] = orNull(end, end == nil)
+		out["expiresAt"] = OrNull(end, end == nil)
 	}
 	if d.Comments != nil && *d.Comments != s.Triage.Comments {
 		out["comments"] = *d.Comments
@@ -82,7 +82,7 @@ func (d Decision) begin(s Standing, out map[string]any) {
 		out["userStatus"] = *d.UserStatus
 	}
 	if s.Facts != "" || s.Triage.Basis != "" {
-		out["basis"] = orNull(s.Facts, *d.UserStatus == v1alpha1.UserStatusOpen)
+		out["basis"] = OrNull(s.Facts, *d.UserStatus == v1alpha1.UserStatusOpen)
 	}
 }
 
@@ -108,7 +108,8 @@ func (d Decision) end(another bool, before *v1alpha1.Time) *v1alpha1.Time {
 	}
 }
 
-func orNull(value any, null bool) any {
+// OrNull returns the value for a patch; nil, which removes what is stored, if null.
+func OrNull(value any, null bool) any {
 	if null {
 		return nil
 	}

@@ -115,12 +115,8 @@ func decision(set *v1alpha1.OperationDecision) findingstate.Decision {
 func restore(to, from v1alpha1.FindingTriage) map[string]any {
 	changes := map[string]any{}
 	set := func(name string, differs bool, value any, none bool) {
-		switch {
-		case !differs:
-		case none:
-			changes[name] = nil
-		default:
-			changes[name] = value
+		if differs {
+			changes[name] = findingstate.OrNull(value, none)
 		}
 	}
 	to.UserStatus = cmp.Or(to.UserStatus, v1alpha1.UserStatusOpen)
