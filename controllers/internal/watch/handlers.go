@@ -2,6 +2,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -169,10 +170,7 @@ type Change struct {
 
 // Object returns the newest known state of the changed object.
 func (c Change) Object() client.Object {
-	if c.After == nil {
-		return c.Before
-	}
-	return c.After
+	return cmp.Or(c.After, c.Before)
 }
 
 // Changes calls the function with every change.
