@@ -167,8 +167,7 @@ func TestAFindingThatMayNotBeRemovedStopsNoOther(t *testing.T) {
 	})
 	NewWithT(t).Expect(env.Client.Delete(t.Context(), project)).To(Succeed())
 	harness.Eventually(t, func(g Gomega) {
-		ready := v1alpha1.FindCondition(testenv.Get(t, g, env, project).Status.Conditions, v1alpha1.ConditionReady)
-		g.Expect(ready).NotTo(BeNil())
+		ready := testenv.Ready(t, g, env, project)
 		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonDeleting))
 		g.Expect(ready.Message).To(And(ContainSubstring("remove f-0"), ContainSubstring("a legal hold")))
 		left := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns), client.MatchingFields{"spec.projectRef.name": "proj"})

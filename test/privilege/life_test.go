@@ -546,10 +546,7 @@ func (l *life) removal(t *testing.T) {
 	organization := builder.Organization(organizationName).Build()
 	harness.Must(t, env.Client.Delete(t.Context(), organization))
 	harness.Eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, organization)
-		ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady)
-		g.Expect(ready).NotTo(BeNil())
-		g.Expect(ready.Reason).To(Equal(v1alpha1.ReasonNotEmpty), "the endpoints are left")
+		g.Expect(testenv.Ready(t, g, env, organization).Reason).To(Equal(v1alpha1.ReasonNotEmpty), "the endpoints are left")
 	})
 	env.Patch(t, organization, `{"metadata":{"annotations":{"`+v1alpha1.RemoveContentsAnnotation+`":"true"}}}`)
 	env.AwaitGone(t, organization)
