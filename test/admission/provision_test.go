@@ -33,11 +33,7 @@ func provisionedProject(name string) client.Object {
 // observed it.
 func letImports(t *testing.T, name string, imports *v1alpha1.OrganizationImports, until func(g Gomega)) {
 	t.Helper()
-	organization := &v1alpha1.Organization{}
-	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Name: name}, organization))
-	before := organization.DeepCopy()
-	organization.Spec.Imports = imports
-	harness.Must(t, env.Client.Patch(t.Context(), organization, client.MergeFrom(before)))
+	testenv.Change(t, env, builder.Organization(name).Build(), func(o *v1alpha1.Organization) { o.Spec.Imports = imports })
 	harness.Eventually(t, until)
 }
 

@@ -23,11 +23,9 @@ import (
 func newcomer(t *testing.T, folders ...v1alpha1.ProjectPattern) (*organization, *caller) {
 	t.Helper()
 	o, c := uploader(t)
-	organization := &v1alpha1.Organization{}
-	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKey{Name: o.name}, organization))
-	before := organization.DeepCopy()
-	organization.Spec.Imports = &v1alpha1.OrganizationImports{Create: true, Projects: folders}
-	harness.Must(t, env.Client.Patch(t.Context(), organization, client.MergeFrom(before)))
+	testenv.Change(t, env, builder.Organization(o.name).Build(), func(o *v1alpha1.Organization) {
+		o.Spec.Imports = &v1alpha1.OrganizationImports{Create: true, Projects: folders}
+	})
 	// The facade has observed the setting once it passes an upload to the importer, which refuses it
 	// for another reason.
 	harness.Eventually(t, func(g Gomega) {

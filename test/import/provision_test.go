@@ -49,11 +49,7 @@ func newTenant(t *testing.T, name string) *tenant {
 // observed that.
 func (tn *tenant) letsImportsCreate() {
 	tn.Helper()
-	organization := &v1alpha1.Organization{}
-	harness.Must(tn, env.Client.Get(tn.Context(), client.ObjectKey{Name: tn.name}, organization))
-	before := organization.DeepCopy()
-	organization.Spec.Imports = &v1alpha1.OrganizationImports{Create: true}
-	harness.Must(tn, env.Client.Patch(tn.Context(), organization, client.MergeFrom(before)))
+	env.Patch(tn, builder.Organization(tn.name).Build(), `{"spec":{"imports":{"create":true}}}`)
 	harness.Eventually(tn, func(g Gomega) {
 		probe := provision.Repository(tn.namespace, "probe", provision.Facts{})
 		g.Expect(tn.scanner.Create(tn.Context(), probe, client.DryRunAll)).To(Succeed())
@@ -135,9 +131,7 @@ func TestARepositoryComesByItself(t *testing.T) {
 
 	// If a person corrects a fact, the next import keeps the correction; a name in other letter case is not
 	// another repository.
-	before := there[0].DeepCopy()
-	there[0].Spec.ScanBranch = "trunk"
-	harness.Must(t, env.Client.Patch(t.Context(), &there[0], client.MergeFrom(before)))
+	env.Patch(t, &there[0], `{"spec":{"scanBranch":"trunk"}}`)
 	tn.kubectl(file, "--repository", "Acme/Payments", "--project", "payments").Wants("3 unchanged").Omits("created repository")
 	if there = tn.repositories(); len(there) != 1 || there[0].Spec.ScanBranch != "trunk" {
 		t.Errorf("there are %d repositories, the scan branch is %s", len(there), there[0].Spec.ScanBranch)
@@ -202,9 +196,7 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 		Fails("belongs to repository " + repository + ", not to acme/paymnts: give")
 	// The old name of a repository that was renamed is not taken for that of a new one.
 	renamed := tn.repositories()[0]
-	before := renamed.DeepCopy()
-	renamed.Spec.FullName = "acme/billing"
-	harness.Must(t, env.Client.Patch(t.Context(), &renamed, client.MergeFrom(before)))
+	env.Patch(t, &renamed, `{"spec":{"fullName":"acme/billing"}}`)
 	want := `would give to one with spec.fullName "acme/payments", but its spec.fullName is "acme/billing", its spec.url "" ` +
 		`and its spec.provider "": if it is the same repository, correct these fields or name it ` + renamed.Name +
 		" (over REST upload to /v2/repos/" + renamed.Name + "/projects/"
@@ -327,10 +319,7 @@ func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
 	place := importer.Place{Namespace: tn.namespace, Repository: "acme/web", Patterns: provision.Patterns{"src"}}
 	found, err := importer.Provision(t.Context(), tn.scanner, place, batches)
 	harness.Must(t, err)
-	project := &found.Projects[0]
-	before := project.DeepCopy()
-	project.Spec.RelativePath = "lib" // so that src is missing again, while its name is taken
-	harness.Must(t, env.Client.Patch(t.Context(), project, client.MergeFrom(before)))
+	env.Patch(t, &found.Projects[0], `{"spec":{"relativePath":"lib"}}`) // so that src is missing again, while its name is taken
 	found, err = importer.Provision(t.Context(), tn.scanner, place, batches)
 	harness.Must(t, err)
 	if len(found.Provisioned) > 0 || slices.ContainsFunc(found.Projects, func(p v1alpha1.Project) bool { return p.Spec.RelativePath != "lib" }) {
