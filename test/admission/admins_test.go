@@ -97,10 +97,7 @@ func inhabit(t *testing.T, namespace string) {
 
 // TestWhatAnOrganizationsAdministratorMayDo acts as a user whom the identity provider has put into the group.
 func TestWhatAnOrganizationsAdministratorMayDo(t *testing.T) {
-	ours, err := env.NewOrganization(t.Context(), "administered")
-	harness.Must(t, err)
-	theirs, err := env.NewOrganization(t.Context(), "unadministered")
-	harness.Must(t, err)
+	ours, theirs := env.Organization(t, "administered"), env.Organization(t, "unadministered")
 	inhabit(t, ours)
 	inhabit(t, theirs)
 	const group = "appsec:administered:admins"
@@ -199,8 +196,7 @@ func may(ctx context.Context, as client.Client, attributes authorizationv1.Resou
 // aggregates to them.
 func TestWhatKubernetesOwnRolesReach(t *testing.T) {
 	env.StartControllerManager(t, "clusterrole-aggregation-controller")
-	namespace, err := env.NewOrganization(t.Context(), "aggregated")
-	harness.Must(t, err)
+	namespace := env.Organization(t, "aggregated")
 	inhabit(t, namespace)
 	people := map[string]client.Client{}
 	for _, role := range []string{"view", "edit", "admin"} {

@@ -67,8 +67,7 @@ func TestWhoDeletesWhat(t *testing.T) {
 
 // The controllers would remove the children all the same.
 func TestNobodyOrphansWhatBelongsToAnObject(t *testing.T) {
-	namespace, err := env.NewOrganization(t.Context(), "orphans")
-	harness.Must(t, err)
+	namespace := env.Organization(t, "orphans")
 	inhabit(t, namespace)
 	env.Create(t, builder.TriageOperation("there", "G1").In(namespace).Build())
 	ways := map[string]struct {

@@ -22,8 +22,7 @@ import (
 
 func TestEachRoleHasItsRightsAndNoOthers(t *testing.T) {
 	c := newCast(t, "rights")
-	_, err := env.NewOrganization(t.Context(), "elsewhere")
-	harness.Must(t, err)
+	env.Organization(t, "elsewhere")
 	const ours, system = "org-rights", testenv.SystemNamespace
 	table := []struct {
 		who                                        who

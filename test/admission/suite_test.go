@@ -67,8 +67,7 @@ func (c *cast) as(name who) client.Client { return c.members[name].client }
 
 func newCast(t *testing.T, organization string) *cast {
 	t.Helper()
-	namespace, err := env.NewOrganization(t.Context(), organization)
-	harness.Must(t, err)
+	namespace := env.Organization(t, organization)
 	c := &cast{namespace: namespace, members: map[who]member{}}
 	c.add(t, admin, env.Config, nil)
 	config, err := env.Controller(t.Context())

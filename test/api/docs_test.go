@@ -71,8 +71,7 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 
 func documentedOrganization(t *testing.T) *organization {
 	t.Helper()
-	namespace, err := env.NewOrganization(t.Context(), "acme")
-	harness.Must(t, err)
+	namespace := env.Organization(t, "acme")
 	o := &organization{t: t, name: "acme", namespace: namespace, server: facade}
 	o.limit(unlimited)
 	o.create(builder.Repository("payments").In(namespace).Mutate(func(r *v1alpha1.Repository) {

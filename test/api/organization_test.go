@@ -30,8 +30,7 @@ type organization struct {
 func newOrganization(t testing.TB) *organization {
 	t.Helper()
 	name := fmt.Sprintf("test-%d", organizations.Add(1))
-	namespace, err := env.NewOrganization(t.Context(), name)
-	harness.Must(t, err)
+	namespace := env.Organization(t, name)
 	o := &organization{t: t, name: name, namespace: namespace, server: facade}
 	o.limit(unlimited)
 	o.create(builder.Repository("repo").In(namespace).Mutate(func(r *v1alpha1.Repository) {

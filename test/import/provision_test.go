@@ -34,10 +34,8 @@ type tenant struct {
 
 func newTenant(t *testing.T, name string) *tenant {
 	t.Helper()
-	tn := &tenant{T: t, name: name}
+	tn := &tenant{T: t, name: name, namespace: env.Organization(t, name)}
 	var err error
-	tn.namespace, err = env.NewOrganization(t.Context(), name)
-	harness.Must(t, err)
 	tn.config, err = env.Member(t.Context(), tn.namespace, "scanner", testenv.Scanner)
 	harness.Must(t, err)
 	tn.scanner, err = importer.NewClient(tn.config)

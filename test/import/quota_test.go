@@ -22,8 +22,7 @@ import (
 func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	env.StartControllerManager(t, "resourcequota-controller")
 	// A separate organization, because the quota would block all other tests.
-	tight, err := env.NewOrganization(t.Context(), "tight")
-	harness.Must(t, err)
+	tight := env.Organization(t, "tight")
 	config, err := env.Member(t.Context(), tight, "scanner", testenv.Scanner)
 	harness.Must(t, err)
 	harness.Must(t, env.Client.Create(t.Context(), builder.Repository(repositoryName).In(tight).URL("https://github.com/acme/shop").Build()))

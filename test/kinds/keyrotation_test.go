@@ -60,8 +60,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 		Namespace: testenv.SystemNamespace, PublicationNotice: 6 * time.Second,
 	}.SetupWithManager)
 	replicas := []*apiserver.Server{startFacade(t), startFacade(t)}
-	namespace, err := env.NewOrganization(t.Context(), "rotated")
-	harness.Must(t, err)
+	namespace := env.Organization(t, "rotated")
 	key := builder.APIKey("ci").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: new(int32(100_000))}
 	}).Build()

@@ -69,11 +69,8 @@ type organization struct {
 
 func newOrganization(t *testing.T, name string) *organization {
 	t.Helper()
-	namespace, err := env.NewOrganization(t.Context(), name)
-	if err == nil {
-		err = env.LetOperate(t.Context(), namespace)
-	}
-	harness.Must(t, err)
+	namespace := env.Organization(t, name)
+	harness.Must(t, env.LetOperate(t.Context(), namespace))
 	return &organization{t, name, namespace}
 }
 
