@@ -3,7 +3,6 @@ package admission_test
 import (
 	"context"
 	"maps"
-	"strings"
 	"testing"
 
 	jsonmergepatch "github.com/evanphx/json-patch/v5"
@@ -195,9 +194,5 @@ func wantRefusal(t *testing.T, what string, err error, says ...string) {
 		t.Errorf("%s: want a refusal, got %v", what, err)
 		return
 	}
-	for _, text := range says {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("%s: want a refusal that says %q, got %v", what, text, err)
-		}
-	}
+	harness.ErrorContains(t, what, err, says...)
 }

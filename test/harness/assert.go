@@ -33,13 +33,16 @@ func Same(t T, what string, want, got any, options ...cmp.Option) {
 	}
 }
 
-// ErrorContains fails the test unless the error contains want. An empty want means that there must be no error.
-func ErrorContains(t T, what string, err error, want string) {
+// ErrorContains fails the test unless the error contains all of the texts. An empty text means that there must be no
+// error.
+func ErrorContains(t T, what string, err error, texts ...string) {
 	t.Helper()
-	if want == "" {
-		NoError(t, what, err)
-	} else if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%s: error %v, want %q in it", what, err, want)
+	for _, want := range texts {
+		if want == "" {
+			NoError(t, what, err)
+		} else if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q in it", what, err, want)
+		}
 	}
 }
 

@@ -86,9 +86,7 @@ func TestAnEndThatNobodyAskedForIsAnError(t *testing.T) {
 	p := shell(t, "echo cause; exit 3")
 	harness.Must(t, p.Start())
 	err := p.AwaitReady(t.Context(), "http://127.0.0.1:1/readyz")
-	if err == nil || !strings.Contains(err.Error(), "script ended by itself: exit status 3") || !strings.Contains(err.Error(), "cause") {
-		t.Errorf("AwaitReady returned %v; want how the process ended, and its log", err)
-	}
+	harness.ErrorContains(t, "AwaitReady, which reports the end and the log", err, "script ended by itself: exit status 3", "cause")
 	harness.ErrorContains(t, "Stop, which says that the process had ended before", p.Stop(), "ended by itself")
 	harness.NoError(t, "a second Stop", p.Stop())
 }

@@ -229,11 +229,7 @@ func (p *project) wantRefused(err error, words ...string) {
 	if _, refused := errors.AsType[*importer.RefusedError](err); !refused {
 		p.Fatalf("error %v, want a refusal", err)
 	}
-	for _, word := range words {
-		if !strings.Contains(err.Error(), word) {
-			p.Errorf("refusal %q does not say %q", err, word)
-		}
-	}
+	harness.ErrorContains(p, "the refusal", err, words...)
 }
 
 // partial returns a reference to an object of the namespace, which may be an object that no Go type

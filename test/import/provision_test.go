@@ -229,9 +229,8 @@ func TestNothingIsCreatedBesideWhatCannotBeRead(t *testing.T) {
 	for _, place := range []importer.Place{{Project: "old"}, {Project: "old", Folder: "src"}, {Patterns: provision.Patterns{"src"}}} {
 		place.Namespace, place.Repository = tn.namespace, "bare"
 		found, err := importer.Provision(t.Context(), tn.scanner, place, batches)
-		if err == nil || !strings.Contains(err.Error(), "project odd cannot be read") || len(found.Provisioned) > 0 {
-			t.Errorf("beside a project that cannot be read, %+v created %v: %v", place, found.Provisioned, err)
-		}
+		harness.ErrorContains(t, "beside a project that cannot be read", err, "project odd cannot be read")
+		harness.Same(t, "what is created there", 0, len(found.Provisioned))
 	}
 }
 

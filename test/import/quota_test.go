@@ -1,7 +1,6 @@
 package import_test
 
 import (
-	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -47,17 +46,14 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	untilInForce := func(limit string) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {
-			testenv.Get(t, g, env, quota)
-			hard := quota.Status.Hard["count/findings.appsec.dev"]
+			hard := testenv.Get(t, g, env, quota).Status.Hard["count/findings.appsec.dev"]
 			g.Expect(hard.String()).To(Equal(limit), "the quota is not in force")
 		})
 	}
 	untilInForce("5")
 
 	_, err = imports(all[1:]...)
-	if err == nil || !strings.Contains(err.Error(), "used up its quota") || !strings.Contains(err.Error(), "spec.quotas of the Organization, and try again") {
-		t.Fatalf("error is %v; want one that says that the quota is used up, and where to raise it", err)
-	}
+	harness.ErrorContains(t, "the import", err, "used up its quota", "spec.quotas of the Organization, and try again")
 	findings := testenv.List(t, NewWithT(t), env, &v1alpha1.FindingList{}, client.InNamespace(tight))
 	for _, f := range findings.Items {
 		if f.Spec.Closed != nil {
