@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -77,7 +76,7 @@ func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {
 	collector := env.As(t, env.Impersonate(testenv.ServiceAccountUsername("kube-system", "generic-garbage-collector")))
 	finalizers := testenv.MergePatch(`{"metadata":{"finalizers":null}}`)
 	g.Expect(client.IgnoreNotFound(collector.Patch(t.Context(), policy, finalizers))).To(Succeed())
-	g.Expect(apierrors.IsNotFound(env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))).To(BeTrue())
+	g.Expect(env.Gone(t, policy)).To(BeTrue())
 
 	owned := builder.TriagePolicy("q", "true").In(c.namespace).Build()
 	harness.Must(t, env.Client.Create(t.Context(), owned))
@@ -99,6 +98,6 @@ func TestANamespaceThatIsRemovedTakesItsPoliciesAlong(t *testing.T) {
 	harness.Must(t, env.Client.Delete(t.Context(), namespace))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(client.IgnoreNotFound(remover.Delete(t.Context(), policy.DeepCopy()))).To(Succeed())
-		g.Expect(apierrors.IsNotFound(env.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), policy))).To(BeTrue())
+		g.Expect(env.Gone(t, policy)).To(BeTrue())
 	})
 }
