@@ -21,7 +21,7 @@ func decided(t *testing.T, c *cast, name string) *unstructured.Unstructured {
 	live := applied(t.Context(), t, finding)
 	muted := triage(map[string]any{"userStatus": "muted", "comments": "accepted"})
 	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, muted, ""))
-	live = read(t.Context(), t, live)
+	live = env.Stored(t, live)
 	wantTriage(t, live, map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[triager].username})
 	return live
 }
@@ -52,7 +52,7 @@ func TestAForgedSignatureAloneChangesNothing(t *testing.T) {
 				if name != facade && err != nil {
 					t.Errorf("want the old signature put back in silence, got %v", err)
 				}
-				harness.Same(t, "the object", content(before), content(read(t.Context(), t, before)))
+				harness.Same(t, "the object", content(before), content(env.Stored(t, before)))
 			})
 		}
 	}
@@ -67,7 +67,7 @@ func TestAForgedSignatureOfADecisionIsReplaced(t *testing.T) {
 				live := applied(t.Context(), t, builder.Finding(next()).In(c.namespace).Build())
 				forged := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
 				harness.Must(t, form.send(t.Context(), t, c.as(name), live, forged, ""))
-				wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "active", "by": c.members[name].username})
+				wantTriage(t, env.Stored(t, live), map[string]any{"userStatus": "active", "by": c.members[name].username})
 			})
 		}
 	}
@@ -83,7 +83,7 @@ func TestASignatureIsNoPartOfACreateWithoutADecision(t *testing.T) {
 				object := toUnstructured(t, builder.Finding(next()).In(c.namespace).Triage(v1alpha1.UserStatusOpen, "").Build())
 				set(t, object, "somebody", "spec", "triage", "by")
 				harness.Must(t, create(t.Context(), t, c.as(name), object))
-				wantTriage(t, read(t.Context(), t, object), map[string]any{"userStatus": "open"})
+				wantTriage(t, env.Stored(t, object), map[string]any{"userStatus": "open"})
 			})
 		}
 	}
@@ -121,7 +121,7 @@ func TestWhoRestoresABackupCreatesWhatItHoldsWithItsAuthors(t *testing.T) {
 				object.SetName(next())
 				set(t, object, "ann", row.by...)
 				harness.Must(t, create(t.Context(), t, c.as(restorer), object))
-				if by, _, _ := unstructured.NestedString(read(t.Context(), t, object).Object, row.by...); by != "ann" {
+				if by, _, _ := unstructured.NestedString(env.Stored(t, object).Object, row.by...); by != "ann" {
 					t.Errorf("signed by %q, want the author in the backup", by)
 				}
 			})
@@ -136,7 +136,7 @@ func TestWhoRestoresABackupCreatesWhatItHoldsWithItsAuthors(t *testing.T) {
 		live := decided(t, c, "existing")
 		again := triage(map[string]any{"userStatus": "active", "by": "ann"})
 		harness.Must(t, sendMergePatch(t.Context(), t, c.as(restorer), live, again, ""))
-		wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "active", "comments": "accepted", "by": c.members[restorer].username})
+		wantTriage(t, env.Stored(t, live), map[string]any{"userStatus": "active", "comments": "accepted", "by": c.members[restorer].username})
 	})
 }
 
@@ -146,7 +146,7 @@ func TestTakingTheSignatureAwayPutsItBack(t *testing.T) {
 	for _, name := range []who{triager, admin, scanner} {
 		harness.NoError(t, string(name), sendMergePatch(t.Context(), t, c.as(name), before, triage(map[string]any{"by": nil}), ""))
 	}
-	harness.Same(t, "the object", content(before), content(read(t.Context(), t, before)))
+	harness.Same(t, "the object", content(before), content(env.Stored(t, before)))
 }
 
 func TestTheFacadeSignsForAnAPIKey(t *testing.T) {
@@ -175,7 +175,7 @@ func TestTheFacadeSignsForAnAPIKey(t *testing.T) {
 			err := sendMergePatch(t.Context(), t, c.as(facade), live, triage(map[string]any{"userStatus": "muted", "by": row.by}), "")
 			wantAnswer(t, err, row.allowed, row.reason)
 			if row.allowed {
-				wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "by": row.by})
+				wantTriage(t, env.Stored(t, live), map[string]any{"userStatus": "muted", "by": row.by})
 			} else if err != nil && !strings.Contains(err.Error(), "spec.triage.by must be apikey/") {
 				t.Errorf("the refusal does not say what to sign with: %v", err)
 			}
@@ -189,7 +189,7 @@ func TestALongNameIsCutWithAMark(t *testing.T) {
 	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
 	as := env.As(t, env.Impersonate(strings.Repeat("ä", 400), "system:masters"))
 	harness.Must(t, sendMergePatch(t.Context(), t, as, live, triage(map[string]any{"userStatus": "muted"}), ""))
-	wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "by": strings.Repeat("ä", 319) + "…"})
+	wantTriage(t, env.Stored(t, live), map[string]any{"userStatus": "muted", "by": strings.Repeat("ä", 319) + "…"})
 }
 
 // The next decision is signed by the next person.
@@ -198,11 +198,11 @@ func TestTheLastToDecideSigns(t *testing.T) {
 	live := decided(t, c, "f")
 	facts := triage(map[string]any{"comments": "", "by": "apikey/ci"})
 	harness.Must(t, sendMergePatch(t.Context(), t, c.as(facade), live, facts, ""))
-	wantTriage(t, read(t.Context(), t, live), map[string]any{"userStatus": "muted", "comments": "", "by": "apikey/ci"})
+	wantTriage(t, env.Stored(t, live), map[string]any{"userStatus": "muted", "comments": "", "by": "apikey/ci"})
 	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "active"}), ""))
-	live = read(t.Context(), t, live)
+	live = env.Stored(t, live)
 	wantTriage(t, live, map[string]any{"userStatus": "active", "comments": "", "by": c.members[triager].username})
 	version := live.GetResourceVersion()
 	harness.Must(t, sendMergePatch(t.Context(), t, c.as(admin), live, triage(map[string]any{"userStatus": "active"}), ""))
-	harness.Same(t, "resourceVersion after saying the same again", version, read(t.Context(), t, live).GetResourceVersion())
+	harness.Same(t, "resourceVersion after saying the same again", version, env.Stored(t, live).GetResourceVersion())
 }

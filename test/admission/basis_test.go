@@ -59,7 +59,7 @@ func TestADecisionIsStampedWithTheFactsThatItRestsOn(t *testing.T) {
 			object := builder.Finding(next()).In(c.namespace).Mutate(change).Build()
 			live := applied(t.Context(), t, object)
 			harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "muted"}), ""))
-			wantDecision(t, read(t.Context(), t, live), map[string]any{
+			wantDecision(t, env.Stored(t, live), map[string]any{
 				"userStatus": "muted", "by": c.members[triager].username, "basis": findingstate.Basis(&object.Spec),
 			})
 		})
@@ -106,7 +106,7 @@ func TestWhatADecisionRestsOn(t *testing.T) {
 		if step.basis != "" {
 			want["basis"] = step.basis
 		}
-		wantDecision(t, read(t.Context(), t, live), want)
+		wantDecision(t, env.Stored(t, live), want)
 		if t.Failed() {
 			t.Fatal(step.reason)
 		}
@@ -130,7 +130,7 @@ func TestADecisionThatIsInForceAgainRestsOnTheFactsOfNow(t *testing.T) {
 		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(decision), ""))
 		harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": end}}, "status"))
 		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(again.patch), ""))
-		got, _, _ := unstructured.NestedString(read(t.Context(), t, live).Object, "spec", "triage", "basis")
+		got, _, _ := unstructured.NestedString(env.Stored(t, live).Object, "spec", "triage", "basis")
 		harness.Same(t, reason+": basis", again.basis, got)
 		harness.Must(t, env.Client.Delete(t.Context(), live))
 	}
@@ -145,11 +145,11 @@ func TestTheFacadeSaysWhatWasDecidedUpon(t *testing.T) {
 	}
 	harness.Must(t, decide(map[string]any{"userStatus": "muted", "basis": "severity=high"}))
 	want := map[string]any{"userStatus": "muted", "basis": "severity=high", "by": "apikey/ci"}
-	wantDecision(t, read(t.Context(), t, live), want)
+	wantDecision(t, env.Stored(t, live), want)
 	wantRefusal(t, "nobody puts the facts in its place", decide(map[string]any{"basis": "now"}))
 	unsigned := triage(map[string]any{"basis": "rated=low", "by": "somebody"})
 	wantRefusal(t, "to repeat a decision is one, and signed", sendMergePatch(t.Context(), t, c.as(facade), live, unsigned, ""))
-	wantDecision(t, read(t.Context(), t, live), want)
+	wantDecision(t, env.Stored(t, live), want)
 }
 
 func TestOnlyWhoMayTriageRepeatsADecision(t *testing.T) {
@@ -162,5 +162,5 @@ func TestOnlyWhoMayTriageRepeatsADecision(t *testing.T) {
 			}
 		}
 	}
-	harness.Same(t, "the finding's generation", live.GetGeneration(), read(t.Context(), t, live).GetGeneration())
+	harness.Same(t, "the finding's generation", live.GetGeneration(), env.Stored(t, live).GetGeneration())
 }

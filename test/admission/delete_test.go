@@ -57,7 +57,7 @@ func TestWhoDeletesWhat(t *testing.T) {
 					allowed := slices.Contains(row.allowed, name) && !(name == controller && slices.Contains(otherWay[collection], row.name))
 					wantAnswer(t, err, allowed, row.reason)
 					if !allowed {
-						read(t.Context(), t, live)
+						env.Stored(t, live)
 					}
 				})
 			}

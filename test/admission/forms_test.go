@@ -159,18 +159,7 @@ func applied(ctx context.Context, t *testing.T, object client.Object) *unstructu
 	if err := env.Client.Apply(ctx, apply, client.FieldOwner(owner)); err != nil {
 		t.Fatalf("apply %s: %v", object.GetName(), err)
 	}
-	return read(ctx, t, out)
-}
-
-// read returns the object as stored.
-func read(ctx context.Context, t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
-	t.Helper()
-	out := &unstructured.Unstructured{}
-	out.SetGroupVersionKind(object.GroupVersionKind())
-	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), out); err != nil {
-		t.Fatalf("read %s: %v", object.GetName(), err)
-	}
-	return out
+	return env.Stored(t, out)
 }
 
 // isRefusal reports whether the API server denied the request.

@@ -69,14 +69,14 @@ func TestGitOwnsTheDecisionThatItDeclares(t *testing.T) {
 	git.commit("f", mutedInGit)
 	git.mustSync() // without force: nobody owns the default
 	signed := map[string]any{"userStatus": "muted", "comments": "accepted", "by": c.members[admin].username}
-	live := read(t.Context(), t, finding)
+	live := env.Stored(t, finding)
 	wantTriage(t, live, signed)
 	git.mustSync()
-	harness.Same(t, "resourceVersion after a sync without a difference", live.GetResourceVersion(), read(t.Context(), t, finding).GetResourceVersion())
+	harness.Same(t, "resourceVersion after a sync without a difference", live.GetResourceVersion(), env.Stored(t, finding).GetResourceVersion())
 
 	rescan := builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build()
 	harness.NoError(t, "a rescan goes on", scan(t.Context(), t, c.as(scanner), rescan))
-	wantTriage(t, read(t.Context(), t, finding), signed)
+	wantTriage(t, env.Stored(t, finding), signed)
 
 	rest := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})
 	err := c.as(facade).Patch(t.Context(), finding.DeepCopy(), client.RawPatch("application/merge-patch+json", harness.JSON(t, rest)),
@@ -87,10 +87,10 @@ func TestGitOwnsTheDecisionThatItDeclares(t *testing.T) {
 	if err == nil || !strings.Contains(out, `conflict with "`+v1alpha1.APIFieldManager+`"`) || !strings.Contains(out, ".spec.triage.userStatus") {
 		t.Errorf("a sync without force: got %v, want the conflict that the docs show\n%s", err, out)
 	}
-	wantTriage(t, read(t.Context(), t, finding), byREST)
+	wantTriage(t, env.Stored(t, finding), byREST)
 
 	git.mustSync("--force-conflicts")
-	wantTriage(t, read(t.Context(), t, finding), signed)
+	wantTriage(t, env.Stored(t, finding), signed)
 }
 
 func TestADecisionThatLeavesItsManifestIsTakenBack(t *testing.T) {
@@ -100,7 +100,7 @@ func TestADecisionThatLeavesItsManifestIsTakenBack(t *testing.T) {
 	git.mustSync()
 	git.commit("f", "")
 	git.mustSync()
-	open := read(t.Context(), t, finding)
+	open := env.Stored(t, finding)
 	if status, _, err := unstructured.NestedString(open.Object, "spec", "triage", "userStatus"); err != nil || status != "open" {
 		t.Errorf("the finding is %s (%v), want open: nobody has decided", status, err)
 	}
@@ -116,7 +116,7 @@ func TestPruningADecisionsManifestDeletesTheFinding(t *testing.T) {
 	harness.Must(t, os.Remove(filepath.Join(git.folder, "f.yaml")))
 	git.mustSync(prune...)
 	harness.Same(t, "the finding whose manifest was removed is gone with all its facts", true, env.Gone(t, finding))
-	read(t.Context(), t, toUnstructured(t, other))
+	env.Stored(t, toUnstructured(t, other))
 }
 
 // Git cannot hold a decision about a finding that no scan has reported yet, or that retention has

@@ -53,14 +53,14 @@ func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 			ends(end)
 			continue
 		}
-		signer, _ := read(t.Context(), t, live).Object["spec"].(map[string]any)["triage"].(map[string]any)["by"].(string)
+		signer, _ := env.Stored(t, live).Object["spec"].(map[string]any)["triage"].(map[string]any)["by"].(string)
 		if step.signed {
 			signer = c.members[step.by].username
 		}
 		if err := sendMergePatch(t.Context(), t, c.as(step.by), live, triage(step.patch), ""); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
-		now := read(t.Context(), t, live)
+		now := env.Stored(t, live)
 		want := maps.Clone(step.after)
 		want["by"] = signer
 		if step.after["userStatus"] != "open" {
@@ -98,7 +98,7 @@ func TestForgedTimesOfFieldsEndNoDecision(t *testing.T) {
 		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(change), ""))
 	}
 	decide(map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": end})
-	fields := append(read(t.Context(), t, live).GetManagedFields(), metav1.ManagedFieldsEntry{
+	fields := append(env.Stored(t, live).GetManagedFields(), metav1.ManagedFieldsEntry{
 		Manager: "forger", Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: v1alpha1.GroupVersion.String(), FieldsType: "FieldsV1",
 		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:triage":{"f:userStatus":{},"f:expiresAt":{}}}}`),
 	})
@@ -110,10 +110,10 @@ func TestForgedTimesOfFieldsEndNoDecision(t *testing.T) {
 	}, ""))
 	want := map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": later, "basis": "rated=low", "by": c.members[triager].username}
 	decide(map[string]any{"expiresAt": later})
-	wantDecision(t, read(t.Context(), t, live), want)
+	wantDecision(t, env.Stored(t, live), want)
 	decide(map[string]any{"userStatus": "active"})
 	want["userStatus"], want["basis"] = "active", "rated=high"
-	wantDecision(t, read(t.Context(), t, live), want)
+	wantDecision(t, env.Stored(t, live), want)
 }
 
 // The facade signs its own decisions, and no change of the reason or the expiry is left unsigned.

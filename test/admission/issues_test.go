@@ -30,7 +30,7 @@ func TestADecisionAboutAnIssueIsSignedAndItsGroundsGoWithIt(t *testing.T) {
 		if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(step.patch), ""); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
-		live = read(t.Context(), t, live)
+		live = env.Stored(t, live)
 		wantTriage(t, live, step.want)
 	}
 }

@@ -48,15 +48,15 @@ func TestARescanKeepsADecision(t *testing.T) {
 				return builder.Finding(name).In(c.namespace).Tool("gosec", v1alpha1.CategoryCode)
 			}
 			harness.Must(t, scan(t.Context(), t, c.as(scanner), finding().Build()))
-			live := read(t.Context(), t, toUnstructured(t, finding().Build()))
+			live := env.Stored(t, toUnstructured(t, finding().Build()))
 			wantTriage(t, live, map[string]any{"userStatus": "open"})
 			muted := triage(map[string]any{"userStatus": "muted", "comments": "accepted", "by": "apikey/ci"})
 			harness.Must(t, sendMergePatch(t.Context(), t, c.as(decider), live, muted, ""))
 			by := map[who]string{triager: c.members[triager].username, facade: "apikey/ci"}[decider]
 			decided := map[string]any{"userStatus": "muted", "comments": "accepted", "by": by}
-			version := read(t.Context(), t, live).GetResourceVersion()
+			version := env.Stored(t, live).GetResourceVersion()
 			harness.Must(t, scan(t.Context(), t, c.as(scanner), finding().Build()))
-			harness.Same(t, "resourceVersion after the same scan", version, read(t.Context(), t, live).GetResourceVersion())
+			harness.Same(t, "resourceVersion after the same scan", version, env.Stored(t, live).GetResourceVersion())
 			for step, facts := range []*builder.FindingBuilder{
 				finding().Severity(v1alpha1.LevelHigh),
 				finding().Closed(start, "scan-2"),
@@ -65,7 +65,7 @@ func TestARescanKeepsADecision(t *testing.T) {
 				if err := scan(t.Context(), t, c.as(scanner), facts.Build()); err != nil {
 					t.Fatalf("rescan %d: %v", step, err)
 				}
-				wantTriage(t, read(t.Context(), t, live), decided)
+				wantTriage(t, env.Stored(t, live), decided)
 			}
 		})
 	}
@@ -78,7 +78,7 @@ func TestABorrowedFieldManagerTakesNoDecisionAway(t *testing.T) {
 	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
 	decision := map[string]any{"userStatus": "muted", "comments": "accepted"}
 	harness.Must(t, declare(t.Context(), t, c.as(triager), "f", c.namespace, decision, client.ForceOwnership))
-	before := read(t.Context(), t, live)
+	before := env.Stored(t, live)
 	body := applyBody(live)
 	body["spec"] = map[string]any{"details": severe}
 	for _, force := range []bool{false, true} {
@@ -91,7 +91,7 @@ func TestABorrowedFieldManagerTakesNoDecisionAway(t *testing.T) {
 			t.Errorf("force=%t: want a refusal, got %v", force, err)
 		}
 	}
-	harness.Same(t, "the object", content(before), content(read(t.Context(), t, before)))
+	harness.Same(t, "the object", content(before), content(env.Stored(t, before)))
 }
 
 // The API server accepts the longest field manager name that an importer may use.

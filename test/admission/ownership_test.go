@@ -162,7 +162,7 @@ func (c *cast) everyoneTries(t *testing.T, row change, next func() string, at st
 					before = applied(t.Context(), t, fixture)
 				}
 				err := form.send(t.Context(), t, c.as(name), before, row.change, at)
-				after := read(t.Context(), t, before)
+				after := env.Stored(t, before)
 				if wantAnswer(t, err, allowed(name, form), row.reason); err == nil {
 					wantChange(t, before, after, c.members[name].username, row)
 					before = nil

@@ -46,7 +46,7 @@ func TestTheFacadeTakesNothingFromAKeysStatus(t *testing.T) {
 	for _, removal := range []fragment{
 		status(map[string]any{"keyID": nil}), status(map[string]any{"lastUsedAt": nil}), {"status": nil},
 	} {
-		live = read(t.Context(), t, live)
+		live = env.Stored(t, live)
 		wantRefusal(t, fmt.Sprintf("facade sent %s", harness.JSON(t, removal)), sendMergePatch(t.Context(), t, c.as(facade), live, removal, "status"))
 	}
 }
@@ -66,7 +66,7 @@ func TestAWriteOfTheMainResourceCarriesNoStatus(t *testing.T) {
 				before := applied(t.Context(), t, fixture)
 				harness.Must(t, form.send(t.Context(), t, c.as(name), before, status(map[string]any{"state": "closed"}), ""))
 				byDefault := map[string]any{"state": "open", "userStatus": "open"}
-				harness.Same(t, "status", any(byDefault), read(t.Context(), t, before).Object["status"])
+				harness.Same(t, "status", any(byDefault), env.Stored(t, before).Object["status"])
 			})
 		}
 	}

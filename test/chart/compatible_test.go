@@ -76,11 +76,9 @@ func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 		object := &unstructured.Unstructured{}
 		harness.Must(t, yaml.Unmarshal([]byte(content), &object.Object))
 		// A person or a GitOps tool then repeats the apply, which must change nothing.
-		stored := object.DeepCopy()
-		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored))
+		stored := env.Stored(t, object)
 		apply(t, content)
-		harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-		harness.Same(t, fmt.Sprintf("generation of %s of the commit %s after the upgrade", name, commit), stored.GetGeneration(), object.GetGeneration())
+		harness.Same(t, fmt.Sprintf("generation of %s of the commit %s after the upgrade", name, commit), stored.GetGeneration(), env.Stored(t, object).GetGeneration())
 		// Stored objects may continue to violate a new rule; new objects may not.
 		harness.NoError(t, fmt.Sprintf("%s of the commit %s, made anew", name, commit), env.Client.Create(t.Context(), renamed(t, content), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict)))
 	}

@@ -48,7 +48,7 @@ func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 	running.waitUntilIdle(t, all)
 	told := fence(t, "before")
 	for _, object := range objects {
-		reread(t, object)
+		testenv.Get(t, NewWithT(t), env, object)
 		object.SetAnnotations(map[string]string{"example.com/touched": "true"})
 		env.Patch(t, object, `{"metadata":{"annotations":{"example.com/touched":"true"}}}`)
 	}
@@ -65,7 +65,7 @@ func TestTheExamplesBecomeReadyAndStayQuiet(t *testing.T) {
 	}
 	for _, object := range objects {
 		touched := object.GetResourceVersion()
-		if reread(t, object); object.GetResourceVersion() != touched {
+		if testenv.Get(t, NewWithT(t), env, object).GetResourceVersion() != touched {
 			t.Errorf("nothing has changed, and %s %s was written", object.GetKind(), object.GetName())
 		}
 	}
@@ -96,12 +96,6 @@ func createExamples(t *testing.T, kinds []string) []*unstructured.Unstructured {
 	return out
 }
 
-// reread reads the object again.
-func reread(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object))
-}
-
 // status holds the members that the statuses of all kinds share.
 type status struct {
 	ObservedGeneration int64                `json:"observedGeneration"`
@@ -126,7 +120,7 @@ func checkReady(t *testing.T, object *unstructured.Unstructured) {
 	if out := env.Kubectl(t, "default", arguments...); !strings.HasSuffix(out, " condition met\n") {
 		t.Errorf("kubectl wait printed %q", out)
 	}
-	reread(t, object)
+	testenv.Get(t, NewWithT(t), env, object)
 	is := statusOf(t, object)
 	ready := v1alpha1.FindCondition(is.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {

@@ -111,7 +111,7 @@ func checkHindered(t *testing.T, kind string, want hindered) {
 	object.SetName(want.object.GetName())
 	var ready, stalled *v1alpha1.Condition
 	harness.Eventually(t, func(g Gomega) {
-		reread(t, object)
+		testenv.Get(t, g, env, object)
 		is := statusOf(t, object)
 		ready = v1alpha1.FindCondition(is.Conditions, v1alpha1.ConditionReady)
 		stalled = v1alpha1.FindCondition(is.Conditions, v1alpha1.ConditionStalled)

@@ -52,7 +52,7 @@ func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 			if err := env.Client.Apply(t.Context(), apply, client.FieldOwner("schema-test"), client.ForceOwnership); err != nil {
 				t.Fatalf("store the spec: %v", err)
 			}
-			stored := get(t, object)
+			stored := env.Stored(t, object)
 			stored.Object["status"] = object.Object["status"]
 			if err := controller(t).Status().Update(t.Context(), stored); err != nil {
 				t.Fatalf("store the status: %v", err)
@@ -62,7 +62,7 @@ func TestAnObjectFilledToItsBoundsIsStored(t *testing.T) {
 				t.Fatalf("the policies' comparison of the whole spec must stay within their budget: %v", err)
 			}
 
-			stored = get(t, object)
+			stored = env.Stored(t, object)
 			for _, path := range stamped[kind] {
 				unstructured.RemoveNestedField(want.Object, path...)
 				unstructured.RemoveNestedField(stored.Object, path...)
@@ -104,7 +104,7 @@ func TestTheServerInjectsNoDefaultButTriage(t *testing.T) {
 					harness.Must(t, unstructured.SetNestedField(want.Object, "open", "spec", "triage", "userStatus"))
 				}
 				env.Create(t, object)
-				got := get(t, object)
+				got := env.Stored(t, object)
 				for _, path := range stamped[kind] {
 					if kind != "Finding" {
 						unstructured.RemoveNestedField(want.Object, path...)
@@ -135,13 +135,5 @@ func hollow(schema *apiextensionsv1.JSONSchemaProps, value any) any {
 			out[name] = hollow(&memberSchema, member)
 		}
 	}
-	return out
-}
-
-func get(t *testing.T, object *unstructured.Unstructured) *unstructured.Unstructured {
-	t.Helper()
-	out := &unstructured.Unstructured{}
-	out.SetGroupVersionKind(object.GroupVersionKind())
-	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(object), out))
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -144,6 +145,15 @@ func Get[T client.Object](t testing.TB, g Gomega, e *Environment, object T) T {
 	t.Helper()
 	g.Expect(e.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object)).To(Succeed())
 	return object
+}
+
+// Stored returns the object as it is stored.
+func (e *Environment) Stored(t testing.TB, object *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	stored := &unstructured.Unstructured{}
+	stored.SetGroupVersionKind(object.GroupVersionKind())
+	harness.Must(t, e.Client.Get(t.Context(), client.ObjectKeyFromObject(object), stored))
+	return stored
 }
 
 // Versions reads the objects again, and returns their names and resource versions: the same until one is written.
