@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver"
@@ -44,16 +43,6 @@ func ask(t *testing.T, server *apiserver.Server, token string) int {
 	return answer.Status
 }
 
-func tokenOf(t *testing.T, key *v1alpha1.APIKey) string {
-	t.Helper()
-	secret := &corev1.Secret{}
-	err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: apikey.SecretName(key.Name)}, secret)
-	if client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
-	return string(secret.Data[v1alpha1.APIKeyTokenKey])
-}
-
 // Clients keep using their token, and each replica accepts the new one as soon as it can be read.
 func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	controllertest.Start(t, env, apikey.Settings{
@@ -67,7 +56,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	harness.Must(t, env.Client.Create(t.Context(), key))
 	var before string
 	harness.Eventually(t, func(g Gomega) {
-		before = tokenOf(t, key)
+		before = env.TokenNow(t, key)
 		g.Expect(before).NotTo(BeEmpty())
 		for _, replica := range replicas {
 			g.Expect(ask(t, replica, before)).To(Equal(http.StatusOK))
@@ -114,7 +103,7 @@ func waitForAnother(t *testing.T, key *v1alpha1.APIKey, before string, replicas 
 	ticker := time.NewTicker(pause / 5) // the next token is used as soon as it can be read
 	defer ticker.Stop()
 	for deadline := time.Now().Add(harness.Patience); time.Now().Before(deadline); <-ticker.C {
-		if after = tokenOf(t, key); after != before {
+		if after = env.TokenNow(t, key); after != before {
 			return after
 		}
 		for i, replica := range replicas {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,9 +35,7 @@ func (o *organization) key(name string) *v1alpha1.APIKey {
 // tokenOf returns the token in the key's Secret.
 func (o *organization) tokenOf(name string) string {
 	o.Helper()
-	secret := &corev1.Secret{}
-	o.must(env.Client.Get(o.Context(), client.ObjectKey{Namespace: o.namespace, Name: string(o.key(name).Status.SecretRef.Name)}, secret))
-	return string(secret.Data[v1alpha1.APIKeyTokenKey])
+	return env.TokenNow(o, builder.APIKey(name).In(o.namespace).Build())
 }
 
 func TestAKeyLivesFromTheCommandLine(t *testing.T) {

@@ -174,8 +174,8 @@ func (l *life) subscribe(t *testing.T) {
 }
 
 func (l *life) keys(t *testing.T) {
-	key := testenv.CreateReady(t, env, builder.APIKey("ci").Scopes(v1alpha1.Scopes()...).In(home).Build())
-	first := token(t, "ci")
+	key := builder.APIKey("ci").Scopes(v1alpha1.Scopes()...).In(home).Build()
+	first := env.Key(t, key)
 	l.accepts(t, first)
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, key).Status.LastUsedAt).NotTo(BeNil())
@@ -188,8 +188,8 @@ func (l *life) keys(t *testing.T) {
 	env.Patch(t, key, `{"spec":{"rotation":{"serial":2}}}`)
 	l.accepts(t, anotherToken(t, second))
 
-	other := testenv.CreateReady(t, env, builder.APIKey("other").In(home).Build())
-	refused := &apiclient.Client{Base: l.rest.Base, Token: token(t, "other")}
+	other := builder.APIKey("other").In(home).Build()
+	refused := &apiclient.Client{Base: l.rest.Base, Token: env.Key(t, other)}
 	harness.Eventually(t, func(g Gomega) { g.Expect(status(t, refused)).To(Equal(http.StatusOK)) })
 	env.Patch(t, other, `{"spec":{"disabled":true}}`)
 	harness.Eventually(t, func(g Gomega) {
@@ -245,8 +245,8 @@ func (l *life) scans(t *testing.T) {
 
 // upload uploads the plugin's results, and expects them to be unchanged.
 func (l *life) upload(t *testing.T) {
-	key := testenv.CreateReady(t, env, builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build())
-	ci := &apiclient.Client{Base: l.rest.Base, Token: token(t, "uploads")}
+	key := builder.APIKey("uploads").In(home).Scopes(v1alpha1.ScopeFindingsImport).Build()
+	ci := &apiclient.Client{Base: l.rest.Base, Token: env.Key(t, key)}
 	harness.Eventually(t, func(g Gomega) {
 		answer, err := ci.Do(t.Context(), http.MethodPost, "/v2/repos/repo/projects/proj/scans", imported("one", "two"),
 			apiclient.Header("Content-Type", "application/sarif+json"))
@@ -441,7 +441,7 @@ func (l *life) contend(t *testing.T, object client.Object, resource, path string
 func (l *life) signingKey(t *testing.T) {
 	public := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "findings-signing-keys"}}
 	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(public), public))
-	before := token(t, "ci")
+	before := env.TokenNow(t, builder.APIKey("ci").In(home).Build())
 	env.Patch(t, public, `{"metadata":{"annotations":{"appsec.dev/rotate-signing-key":"1","appsec.dev/signing-key-overlap":"1s"}}}`)
 	endNotice(t)
 	after := anotherToken(t, before)
@@ -576,21 +576,11 @@ func status(t *testing.T, caller *apiclient.Client) int {
 	return answer.Status
 }
 
-// token returns the key's token from its Secret.
-func token(t *testing.T, key string) string {
-	t.Helper()
-	secret := &corev1.Secret{}
-	err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: home, Name: key + "-token"}, secret)
-	if client.IgnoreNotFound(err) != nil {
-		t.Fatal(err)
-	}
-	return string(secret.Data[v1alpha1.APIKeyTokenKey])
-}
-
+// anotherToken waits until the key ci has another token, and returns it.
 func anotherToken(t *testing.T, before string) (after string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		after = token(t, "ci")
+		after = env.TokenNow(t, builder.APIKey("ci").In(home).Build())
 		g.Expect(after).NotTo(BeEmpty())
 		g.Expect(after).NotTo(Equal(before))
 	})

@@ -277,6 +277,15 @@ func Token(ctx context.Context, c client.Client, key *v1alpha1.APIKey) (token st
 	return token, err
 }
 
+// TokenNow returns the token in the key's Secret, or an empty one if there is no Secret.
+func (e *Environment) TokenNow(t testing.TB, key *v1alpha1.APIKey) string {
+	t.Helper()
+	secret := &corev1.Secret{}
+	err := e.Client.Get(t.Context(), client.ObjectKey{Namespace: key.Namespace, Name: key.Name + "-token"}, secret)
+	harness.Must(t, client.IgnoreNotFound(err))
+	return string(secret.Data[v1alpha1.APIKeyTokenKey])
+}
+
 // Reconciled creates the organization, waits until the controllers have reconciled it, and returns its namespace.
 func (e *Environment) Reconciled(t testing.TB, organization *v1alpha1.Organization) (namespace string) {
 	t.Helper()
