@@ -115,7 +115,7 @@ release: ## Build plugin and operator for all platforms into bin/release: checks
 	  $(RELEASE_TOOL) goreleaser release --snapshot --clean --config hack/release/goreleaser.yaml
 	@hack/release/check.sh $(VERSION:v%=%)
 
-# The folder of the node of `make e2e`; its content is removed at the start.
+# The folder of the node of `make e2e`, a new one or that of an earlier node; its content is removed at the start.
 NODE_DIR ?= $(CURDIR)/.node
 
 .PHONY: e2e

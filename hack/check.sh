@@ -52,13 +52,6 @@ without() {
 # port_is_free PORT, on the loopback address
 port_is_free() { ! (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
 
-# first_file FOLDER prints the name of a file in the folder, hidden ones too; nothing if it is empty.
-first_file() (
-  shopt -s dotglob nullglob
-  files=("$1"/*)
-  [ ${#files[@]} -eq 0 ] || echo "${files[0]##*/}"
-)
-
 need golang go
 need git git
 
@@ -98,7 +91,10 @@ case "$target" in
     need postgresql-client psql
     need openssl openssl
     ;;
-  e2e) "$here/node/check.sh" --e2e >/dev/null || exit 1 ;;
+  e2e)
+    "$here/node/clear.sh" --check "${NODE_DIR:-.node}" || exit 1
+    "$here/node/check.sh" --e2e >/dev/null || exit 1
+    ;;
   *) echo "check: there is no target \"$target\"; see hack/check.sh --help" >&2; exit 2 ;;
 esac
 

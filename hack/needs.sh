@@ -7,6 +7,13 @@ problems=() # anything else
 
 installed() { command -v "$1" >/dev/null 2>&1; }
 
+# first_file FOLDER prints the name of a file in the folder, hidden ones too; nothing if it is empty.
+first_file() (
+  shopt -s dotglob nullglob
+  files=("$1"/*)
+  [ ${#files[@]} -eq 0 ] || echo "${files[0]##*/}"
+)
+
 # need PACKAGE PROGRAM...
 need() {
   local package=$1 program found=yes

@@ -7,6 +7,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,9 +48,9 @@ func start(_ context.Context, stops *harness.Stops) (err error) {
 	if root, err = filepath.Abs("../.."); err != nil {
 		return err
 	}
-	dir = os.Getenv("FINDINGS_NODE_DIR")
-	if dir == "" {
-		dir = filepath.Join(root, ".node")
+	dir = cmp.Or(os.Getenv("FINDINGS_NODE_DIR"), ".node")
+	if !filepath.IsAbs(dir) { // the scripts run in the project's folder
+		dir = filepath.Join(root, dir)
 	}
 	if before, err = lookAtMachine(); err != nil {
 		return err
@@ -58,7 +59,7 @@ func start(_ context.Context, stops *harness.Stops) (err error) {
 	if tarball == "" {
 		return errors.New("FINDINGS_IMAGE names no image: run `make e2e`")
 	}
-	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(filepath.Join(dir, "images"), 0o755)); err != nil {
+	if err := command("hack/node/clear.sh", dir); err != nil {
 		return err
 	}
 	if err := copyFile(tarball, filepath.Join(dir, "images", "findings-operator.tar")); err != nil {

@@ -159,6 +159,36 @@ func TestMakeRunNamesASettingThatCannotBe(t *testing.T) {
 	}
 }
 
+// Whoever runs `make e2e` is root.
+func TestOnlyTheFolderOfANodeIsEmptied(t *testing.T) {
+	path := "PATH=" + os.Getenv("PATH")
+	folder := t.TempDir()
+	precious, file := filepath.Join(folder, "precious"), filepath.Join(t.TempDir(), "file")
+	for _, name := range []string{precious, file} {
+		harness.Must(t, os.WriteFile(name, nil, 0o600))
+	}
+	for dir, want := range map[string]string{folder: "contains precious", file: "is a file"} {
+		if out, code := run(t, []string{path, "NODE_DIR=" + dir}, "hack/check.sh", "e2e"); code == 0 || !strings.Contains(out, want) {
+			t.Errorf("check.sh, %s: exit status %d:\n%s", dir, code, out)
+		}
+		if out, code := run(t, []string{path}, "hack/node/clear.sh", dir); code == 0 || !strings.Contains(out, want) {
+			t.Errorf("clear.sh, %s: exit status %d:\n%s", dir, code, out)
+		}
+	}
+	harness.Same(t, "what is in another's folder", "", harness.File(t, precious))
+
+	node := filepath.Join(t.TempDir(), "node") // a new one, then one that was used
+	for range 2 {
+		if out, code := run(t, []string{path}, "hack/node/clear.sh", node); code != 0 {
+			t.Fatalf("exit status %d:\n%s", code, out)
+		}
+		left, err := filepath.Glob(filepath.Join(node, "*", "*"))
+		harness.Must(t, err)
+		harness.Same(t, "what is left of the last node", 0, len(left))
+		harness.Must(t, os.WriteFile(filepath.Join(node, "state", "etcd"), nil, 0o600))
+	}
+}
+
 func TestTheFolderOfTheControlPlaneMustExist(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "nowhere")
 	out, code := run(t, []string{"PATH=" + os.Getenv("PATH"), "KUBEBUILDER_ASSETS=" + missing}, "hack/controlplane/build.sh")
