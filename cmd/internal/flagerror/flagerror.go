@@ -90,8 +90,8 @@ func wanted(invalid *pflag.InvalidValueError) string {
 	return ""
 }
 
-// RefuseBlank returns an error for each given flag that is blank, as from an unset shell variable: a filter, a file or an
-// address would be missing silently.
+// RefuseBlank returns an error for each given flag that is blank, as from an unset shell variable: a filter, a file or
+// an address would be missing silently.
 func RefuseBlank(cmd *cobra.Command, blank func(*pflag.Flag) bool) error {
 	var errs []error
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
