@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -28,14 +27,14 @@ import (
 
 // receiver receives traces as a collector does: OTLP in protobuf over HTTP.
 type receiver struct {
-	*httptest.Server
+	URL   string
 	mu    sync.Mutex
 	spans []*tracev1.Span
 }
 
 func newReceiver(t *testing.T) *receiver {
 	r := &receiver{}
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	r.URL = harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		if err := r.take(request); err != nil || request.URL.Path != "/v1/traces" {
 			t.Errorf("an export to %s: %v", request.URL.Path, err)
 			w.WriteHeader(http.StatusBadRequest)
@@ -43,7 +42,6 @@ func newReceiver(t *testing.T) *receiver {
 		}
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}))
-	t.Cleanup(r.Close)
 	return r
 }
 
@@ -175,13 +173,12 @@ func TestATraceLeadsFromTheRequestToThePatch(t *testing.T) {
 func TestNobodyWaitsForTheCollector(t *testing.T) {
 	t.Parallel() // it mostly waits
 	begun, release := make(chan struct{}, 1024), make(chan struct{})
-	stuck := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	stuck := harness.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		begun <- struct{}{}
 		<-release
 	}))
-	t.Cleanup(stuck.Close)
 	t.Cleanup(func() { close(release) })
-	s := ownServer(t, apiserver.Options{TraceEndpoint: stuck.URL, TraceSampleRatio: 1})
+	s := ownServer(t, apiserver.Options{TraceEndpoint: stuck, TraceSampleRatio: 1})
 	o := newOrganization(t).on(s)
 	c := o.key("ci")
 	o.finding(c, builder.Finding("f-1"))

@@ -2,11 +2,12 @@ package load
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const body = "0123456789"
@@ -14,9 +15,7 @@ const body = "0123456789"
 // serve serves the handler and returns the server's address.
 func serve(t *testing.T, handler http.HandlerFunc) string {
 	t.Helper()
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
-	return strings.TrimPrefix(server.URL, "http://")
+	return strings.TrimPrefix(harness.Serve(t, handler), "http://")
 }
 
 func run(t *testing.T, address string, requests ...[]byte) Result {
