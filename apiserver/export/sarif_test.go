@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -115,9 +114,7 @@ func TestSARIFIsReadAsItWasWritten(t *testing.T) {
 				want = append(want, expected(f))
 			}
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("(-want +got):\n%s\n%s", diff, text)
-		}
+		harness.Same(t, string(text), want, got)
 	})
 }
 

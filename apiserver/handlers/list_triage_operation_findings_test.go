@@ -9,6 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/cluster"
 	"github.com/appsec-dev/findings-operator/internal/triageoperation"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Whatever the outcomes and the size, the pages hold each finding once, HasMore is true until the last one, and each
@@ -54,9 +55,7 @@ func TestPagesOfAnOperationsFindingsReadFewPartsAndEndWithTheLastFinding(t *test
 					}
 					at = placeOf(&page.Next)
 				}
-				if !slices.Equal(got, conflicted) {
-					t.Errorf("%s, final %t: pages of %d hold %v, want %v", name, final, size, got, conflicted)
-				}
+				harness.Same(t, fmt.Sprintf("%s, final %t: pages of %d", name, final, size), conflicted, got)
 			}
 		}
 	}

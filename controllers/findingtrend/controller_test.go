@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -119,9 +118,7 @@ func (r *room) rows() (out []string) {
 
 func (r *room) wants(reason string, rows ...string) {
 	r.t.Helper()
-	if diff := cmp.Diff(rows, r.rows()); diff != "" {
-		r.t.Fatalf("%s (-want +got):\n%s", reason, diff)
-	}
+	harness.Same(r.t, reason, rows, r.rows())
 }
 
 func TestRowsAreKeptFromDayToDayAndQuarterToQuarter(t *testing.T) {
@@ -215,9 +212,7 @@ func TestTrendsAreKeptForTwoYears(t *testing.T) {
 	r.wants("the days since equal the last row", "2026-03-30 open 1 opened 1 closed 0")
 	r.finds("f-2")
 	r.reconcile()
-	if kept := slices.Sorted(maps.Keys(r.kept())); !slices.Equal(kept, []string{"proj-2026q1", "proj-2028q2"}) {
-		t.Errorf("kept after two years: %v", kept)
-	}
+	harness.Same(t, "kept after two years", []string{"proj-2026q1", "proj-2028q2"}, slices.Sorted(maps.Keys(r.kept())))
 	r.clock.SetTime(end.AddDate(2, 3, 0))
 	r.finds("f-3")
 	permitted := r.r.Client
@@ -225,14 +220,12 @@ func TestTrendsAreKeptForTwoYears(t *testing.T) {
 	if _, err := r.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(r.project)}); !apierrors.IsForbidden(err) {
 		t.Errorf("a removal that is refused ends with %v", err)
 	}
-	if kept := slices.Sorted(maps.Keys(r.kept())); !slices.Equal(kept, []string{"proj-2026q1", "proj-2028q2", "proj-2030q3"}) {
-		t.Errorf("kept while removals are refused: %v", kept)
-	}
+	harness.Same(t, "kept while removals are refused", []string{"proj-2026q1", "proj-2028q2", "proj-2030q3"},
+		slices.Sorted(maps.Keys(r.kept())))
 	r.r.Client = permitted
 	r.reconcile()
-	if kept := slices.Sorted(maps.Keys(r.kept())); !slices.Equal(kept, []string{"proj-2028q2", "proj-2030q3"}) {
-		t.Errorf("kept two years after the next quarter with rows: %v", kept)
-	}
+	harness.Same(t, "kept two years after the next quarter with rows", []string{"proj-2028q2", "proj-2030q3"},
+		slices.Sorted(maps.Keys(r.kept())))
 }
 
 // refusing is a client whose removals the API server refuses.

@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -94,9 +93,7 @@ func TestTheAgendaIsThatOfAListOfEverything(t *testing.T) {
 			}
 			last = page[len(page)-1]
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("due (-want +got):\n%s", diff)
-		}
+		harness.Same(t, "due", want, got)
 		reached := entry{at: noon.Unix() + 1} // before everything that finished later
 		next, found := a.next(from, reached)
 		later := dueIn(there, noon.Add(100*time.Hour))[len(want):]

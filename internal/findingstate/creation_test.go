@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -164,9 +163,7 @@ func TestWhatHappenedUnobservedIsInTheHistory(t *testing.T) {
 		}
 		before := f.Status
 		observe(f, now.Add(3*time.Hour))
-		if d := cmp.Diff(before, f.Status); d != "" {
-			t.Fatalf("observed again:\n%s", d)
-		}
+		harness.Same(t, "observed again", before, f.Status)
 	})
 }
 

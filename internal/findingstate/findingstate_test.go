@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
@@ -285,9 +284,7 @@ func TestHistoryIsGaplessUnderAnyChanges(t *testing.T) {
 					t.Fatalf("gap in the history: %+v", f.Status.Transitions)
 				}
 			}
-			if diff := cmp.Diff(findingstate.State(f), f.Status.State); diff != "" {
-				t.Fatalf("state is not the spec's:\n%s", diff)
-			}
+			harness.Same(t, "state", findingstate.State(f), f.Status.State)
 			stateChanged := before.State != f.Status.State || before.UserStatus != f.Status.UserStatus
 			if stateChanged && findingstate.History(&f.Status).LastSeq() == findingstate.History(before).LastSeq() {
 				t.Fatalf("state went from %s/%s to %s/%s and no transition was recorded",

@@ -5,8 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
@@ -39,9 +37,7 @@ func TestAPersonWinsOverAPolicyAndThePolicyOverNothing(t *testing.T) {
 		if got := issue.Status.UserStatus; got != person || reviewstate.Decided(issue) != decided {
 			t.Errorf("%s: the person's status is %s, all in all %s; want %s and %s", reason, got, reviewstate.Decided(issue), person, decided)
 		}
-		if again := reviewstate.IssueStatus(issue, review, at(59).Time); !cmp.Equal(issue.Status, again) {
-			t.Errorf("%s: a second look changes the status:\n%s", reason, cmp.Diff(issue.Status, again))
-		}
+		harness.Same(t, reason+": a second look", issue.Status, reviewstate.IssueStatus(issue, review, at(59).Time))
 	}
 	look(nil, 6)
 	want("nobody", v1alpha1.UserStatusOpen, v1alpha1.UserStatusOpen)

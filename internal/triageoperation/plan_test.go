@@ -2,11 +2,11 @@ package triageoperation
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -176,9 +176,7 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 		if len(step.Triage) == 0 {
 			want.By = Author("mute") // there was nothing to restore
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("from %+v (-before +after):\n%s", now.Spec.Triage, diff)
-		}
+		harness.Same(t, fmt.Sprintf("from %+v", now.Spec.Triage), want, got)
 		// A second plan has nothing left to do.
 		now.Spec.Triage = got
 		if step := Plan(undo, &undone, now, time.Time{}, true); len(step.Triage) > 0 {

@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -21,10 +19,8 @@ import (
 )
 
 func TestSkipsAreBoundedAndNoneIsLostFromTheCount(t *testing.T) {
-	if diff := cmp.Diff([]v1alpha1.ScanSkip{{Reason: "b", Count: 2}, {Reason: "a", Count: 1}, {Reason: "c", Count: 1}},
-		skips(map[string]int{"a": 1, "b": 2, "c": 1})); diff != "" {
-		t.Errorf("the most frequent first (-want +got):\n%s", diff)
-	}
+	want := []v1alpha1.ScanSkip{{Reason: "b", Count: 2}, {Reason: "a", Count: 1}, {Reason: "c", Count: 1}}
+	harness.Same(t, "the most frequent first", want, skips(map[string]int{"a": 1, "b": 2, "c": 1}))
 	for _, n := range []int{v1alpha1.MaxScanSkips, v1alpha1.MaxScanSkips + 1, 3 * v1alpha1.MaxScanSkips} {
 		because, want := map[string]int{}, 0
 		for i := range n {

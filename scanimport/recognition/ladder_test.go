@@ -431,9 +431,7 @@ func TestPairsDoNotDependOnTheOrder(t *testing.T) {
 		want := describe(results, known)
 		random.Shuffle(len(results), func(i, j int) { results[i], results[j] = results[j], results[i] })
 		random.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
-		if d := cmp.Diff(want, describe(results, known)); d != "" {
-			t.Fatalf("pairs in another order (-before +after):\n%s", d)
-		}
+		harness.Same(t, "pairs in another order", want, describe(results, known))
 	})
 }
 

@@ -50,9 +50,7 @@ func TestADecisionStaysWithItsProblem(t *testing.T) {
 		}
 		before := c.clone()
 		c.importsResults(t, "c0", results(tc.commits[0]...), nil)
-		if diff := cmp.Diff(before, c, cmp.AllowUnexported(cluster{})); diff != "" {
-			t.Errorf("%s: the first commit once more changes (-before +after):\n%s", name, diff)
-		}
+		harness.Same(t, name+": the first commit once more", before, c, cmp.AllowUnexported(cluster{}))
 		harness.Same(t, name, tc.want, c.lines())
 	}
 }

@@ -211,9 +211,7 @@ func TestStatesAreThoseOfTheHistory(t *testing.T) {
 
 			before := c.clone()
 			c.imports(t, commit, shows, nil)
-			if diff := cmp.Diff(before, c, cmp.AllowUnexported(cluster{})); diff != "" {
-				t.Fatalf("step %d: the same again changes (-before +after):\n%s", step, diff)
-			}
+			harness.Same(t, fmt.Sprintf("step %d: the same again", step), before, c, cmp.AllowUnexported(cluster{}))
 		}
 	})
 }
@@ -511,9 +509,8 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 	}
 	first.PRTitle, first.PRAuthor, first.PRStatus = "title", "jo", v1alpha1.PullRequestClosed
 	same, err := nextReview(&first, pr, shop, nil, start)
-	if diff := cmp.Diff(first, same); err != nil || diff != "" {
-		t.Errorf("nothing is said anew: error %v (-before +after):\n%s", err, diff)
-	}
+	harness.Must(t, err)
+	harness.Same(t, "nothing is said anew", first, same)
 	said := pr
 	said.Title, said.Author, said.Provider, said.Status = "other", "al", "gitlab", v1alpha1.PullRequestMerged
 	other, err := nextReview(&first, said, shop, nil, start)

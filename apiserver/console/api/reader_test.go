@@ -84,9 +84,7 @@ func TestTheReaderReadsWhatTheJSONHolds(t *testing.T) {
 		if len(want.List) == 0 {
 			want.List = nil
 		}
-		if !reflect.DeepEqual(drawn(got), want) {
-			t.Fatalf("%s:\ngot  %#v\nwant %#v", text, got, want)
-		}
+		harness.Same(t, string(text), want, drawn(got))
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
@@ -38,9 +37,7 @@ func TestAChangeIsTheSameAfterItsWayThroughAForm(t *testing.T) {
 				form.Set(name, *value)
 			}
 		}
-		if diff := cmp.Diff(c, ChangeOf(form, Decision{UserStatus: Open})); diff != "" {
-			t.Fatalf("it came back as another (-sent +got):\n%s", diff)
-		}
+		harness.Same(t, "the change that came back", c, ChangeOf(form, Decision{UserStatus: Open}))
 	})
 }
 
@@ -50,9 +47,7 @@ func TestAFormThatNobodyTouchedChangesNothing(t *testing.T) {
 	form := url.Values{"user_status": {"muted"}, "reason": {"duplicate"}, "until": {before.Until()}, "comments": {"one\r\ntwo"}}
 	for _, comments := range []string{before.Comments, "one\r\ntwo"} {
 		before.Comments = comments
-		if diff := cmp.Diff(ChangeTo(before), ChangeOf(form, before)); diff != "" {
-			t.Errorf("%q (-before +asked for):\n%s", comments, diff)
-		}
+		harness.Same(t, comments, ChangeTo(before), ChangeOf(form, before))
 	}
 	form.Set("comments", "one\r\ntwo\r\nthree")
 	harness.Same(t, "what was typed", "one\ntwo\nthree", *ChangeOf(form, before).Comments)

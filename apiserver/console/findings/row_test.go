@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
@@ -69,9 +68,7 @@ func TestARowShowsWhatTheFindingIs(t *testing.T) {
 		for i := range want.Items {
 			shown.Items = append(shown.Items, rowOf(want.Items[i]))
 		}
-		if diff := cmp.Diff(shown, got); diff != "" {
-			t.Fatalf("%s\n%s", body, diff)
-		}
+		harness.Same(t, string(body), shown, got)
 	})
 }
 

@@ -1,7 +1,6 @@
 package implied_test
 
 import (
-	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -52,9 +51,7 @@ func TestARequestIsForOneFindingAndRemembersWhatItLost(t *testing.T) {
 	statuses.OnRequest(func(finding types.NamespacedName) { enqueued = append(enqueued, finding) })
 	statuses.Lose(f, "d-1")
 	statuses.Request(f)
-	if key := client.ObjectKeyFromObject(f); !slices.Equal(enqueued, []types.NamespacedName{key}) {
-		t.Errorf("enqueued are %v", enqueued)
-	}
+	harness.Same(t, "enqueued", []types.NamespacedName{client.ObjectKeyFromObject(f)}, enqueued)
 	for reason, c := range map[string]struct {
 		finding         *v1alpha1.Finding
 		delivery        string
@@ -95,9 +92,7 @@ func TestWhatIsOwedIsOfOneNamespaceAndUntilItIsMade(t *testing.T) {
 	if !statuses.Owes(here) || statuses.Owes(again) {
 		t.Error("not exactly the finding that was left owes")
 	}
-	if owing := statuses.Owing("org-a"); !slices.Equal(owing, []string{"f-1"}) {
-		t.Errorf("in org-a %q owe", owing)
-	}
+	harness.Same(t, "those in org-a that owe", []string{"f-1"}, statuses.Owing("org-a"))
 	statuses.Leave(here, false)
 	statuses.Forget(client.ObjectKeyFromObject(there))
 	if statuses.Owes(here) || statuses.Owes(there) || len(statuses.Owing("org-a"))+len(statuses.Owing("org-b")) > 0 {

@@ -55,9 +55,7 @@ func TestRejudgingKeepsNoOtherWaiting(t *testing.T) {
 		for goOn <- struct{}{}; len(got) < len(c.want); goOn <- struct{}{} {
 			got = append(got, <-began)
 		}
-		if !slices.Equal(got, c.want) {
-			t.Errorf("judged %v, want %v", got, c.want)
-		}
+		harness.Same(t, "judged", c.want, got)
 		// If anything were left over, it would come first.
 		changes(t, h, "org-a", "r")
 		if next := <-began; next != "org-a/r" {
