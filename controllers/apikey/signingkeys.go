@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -203,9 +204,6 @@ func (k signingKeys) owed(ctx context.Context, before tokens.KeySet) (bool, erro
 }
 
 func served(key *v1alpha1.APIKey) bool {
-	switch conditions.ReadyReason(key.Status.Conditions) {
-	case v1alpha1.ReasonOrganizationNotFound, v1alpha1.ReasonSecretNotWritten, v1alpha1.ReasonSecretConflict:
-		return false
-	}
-	return true
+	return !slices.Contains([]string{v1alpha1.ReasonOrganizationNotFound, v1alpha1.ReasonSecretNotWritten,
+		v1alpha1.ReasonSecretConflict}, conditions.ReadyReason(key.Status.Conditions))
 }
