@@ -137,10 +137,9 @@ func (r *Reconciler) retireLease(ctx context.Context, namespace string, seen see
 	if err := r.limiter.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for a turn to remove Lease %s: %w", seen.name, err)
 	}
-	lease := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: seen.name, UID: seen.uid, ResourceVersion: seen.version,
-	}}
-	lease.SetGroupVersionKind(coordinationv1.SchemeGroupVersion.WithKind(leaseKind))
+	lease := kube.MetadataOf(coordinationv1.SchemeGroupVersion.WithKind(leaseKind))
+	lease.Namespace, lease.Name = namespace, seen.name
+	lease.UID, lease.ResourceVersion = seen.uid, seen.version
 	outcome, err := r.remove(ctx, lease, leaseKind)
 	if outcome == fateRefused {
 		// It counts as unseen in the next snapshot, so it is tried again two snapshots later.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,10 +39,8 @@ func Status(ctx context.Context, c client.Client, object client.Object, before, 
 	if err != nil {
 		return false, err
 	}
-	written := &metav1.PartialObjectMetadata{
-		ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), Name: object.GetName()},
-	}
-	written.SetGroupVersionKind(kind)
+	written := kube.MetadataOf(kind)
+	written.Namespace, written.Name = object.GetNamespace(), object.GetName()
 	if err := c.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, data)); err != nil {
 		return false, fmt.Errorf("write the status: %w", err)
 	}
