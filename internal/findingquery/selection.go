@@ -33,18 +33,15 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 	var errs []error
 	// Refuse a member that is set but restricts nothing: an operation would decide about every finding.
 	errs = append(errs, CheckText(spec.Text))
-	if spec.CreatedSince != nil {
-		errs = append(errs, CheckSince("createdSince", spec.CreatedSince.Time))
+	check := func(rule func(string, time.Time) error, member string, at *v1alpha1.Time) {
+		if at != nil {
+			errs = append(errs, rule(member, at.Time))
+		}
 	}
-	if spec.CreatedUntil != nil {
-		errs = append(errs, CheckUntil("createdUntil", spec.CreatedUntil.Time))
-	}
-	if spec.UpdatedSince != nil {
-		errs = append(errs, CheckSince("updatedSince", spec.UpdatedSince.Time))
-	}
-	if spec.UpdatedUntil != nil {
-		errs = append(errs, CheckUntil("updatedUntil", spec.UpdatedUntil.Time))
-	}
+	check(CheckSince, "createdSince", spec.CreatedSince)
+	check(CheckUntil, "createdUntil", spec.CreatedUntil)
+	check(CheckSince, "updatedSince", spec.UpdatedSince)
+	check(CheckUntil, "updatedUntil", spec.UpdatedUntil)
 	if len(s.words) > MaxWords {
 		errs = append(errs, fmt.Errorf("text has %d words and may have %d", len(s.words), MaxWords))
 	}
