@@ -278,9 +278,8 @@ func changeFor(c *scanContext, r *reported, m *match) change {
 		ch.doubt = m.doubt
 	}
 	ch.spec.Evidence = keepDigest(m, ch.spec.Evidence)
-	ch.because = strings.Join(slices.DeleteFunc([]string{m.because(), becauseSuppressed(m.before.Spec.Suppression,
-		ch.spec.Suppression)},
-		func(s string) bool { return s == "" }), "; ")
+	suppressed := becauseSuppressed(m.before.Spec.Suppression, ch.spec.Suppression)
+	ch.because = strings.Join(distinct(m.because(), suppressed), "; ")
 	ch.replaces(m.before, c.scanID)
 	if ch.action == ActionUpdate && !m.addsDoubt() && sameFacts(&ch.spec, &m.before.Spec) {
 		ch.action = ActionKeep
