@@ -89,12 +89,9 @@ func RequireProject(ctx context.Context, c client.Client, key client.ObjectKey, 
 	return checkBond(project, repository, repository)
 }
 
-// RequireProjectOfReview is RequireProject for the project that a review names, which a review does not create.
-func RequireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey, repository string) error {
-	return requireProjectOfReview(ctx, c, key, repository, repository)
-}
-
-func requireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey,
+// RequireProjectOfReview is RequireProject for the project that a review names, which a review does not create. given
+// is the repository as the user named it.
+func RequireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey,
 	repository, given string) error {
 	project := &v1alpha1.Project{}
 	found, err := find(ctx, c, "project", key, project)

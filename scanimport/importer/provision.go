@@ -294,7 +294,7 @@ func (p *provisioner) projectOfReview(ctx context.Context, repository string) er
 	if p.place.Project == "" {
 		return nil
 	}
-	return requireProjectOfReview(ctx, p.client, p.key(p.place.Project), repository, p.place.Repository)
+	return RequireProjectOfReview(ctx, p.client, p.key(p.place.Project), repository, p.place.Repository)
 }
 
 // getDescribed gets the repository by its name. If the import derived that name from a full name, it refuses a

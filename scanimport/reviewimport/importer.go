@@ -79,7 +79,8 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 		return s, err
 	}
 	if im.pr.Project != "" {
-		if err := importer.RequireProjectOfReview(ctx, im.client, im.key(im.pr.Project), im.pr.Repository); err != nil {
+		if err := importer.RequireProjectOfReview(ctx, im.client, im.key(im.pr.Project), im.pr.Repository,
+			im.pr.Repository); err != nil {
 			return s, err
 		}
 	}
