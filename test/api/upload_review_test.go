@@ -86,6 +86,10 @@ func TestAnUploadTellsWhatBecameOfThePullRequest(t *testing.T) {
 			t.Errorf("after %q stored are %+v, want %s", step.status, reviews, step.want)
 		}
 	}
+	c.upload("?pull_request=7&commit="+headCommit[:8], sarif()).wants(http.StatusOK, "the same commit, shortened")
+	if reviews, _ := o.ofReviews(); len(reviews[0].Spec.ReviewedCommits) != 1 {
+		t.Errorf("reviewed are %+v, want %s alone", reviews[0].Spec.ReviewedCommits, headCommit)
+	}
 }
 
 // If there is no base to compare with, the gate does not pass, and the answer says why.
