@@ -94,6 +94,17 @@ func TestWhatUnfoldsTooFarIsRefused(t *testing.T) {
 	}
 }
 
+func TestAPathIsComparedWithAFewRoots(t *testing.T) {
+	run := &wireRun{}
+	for i := range mostParts {
+		folder := wireArtifactLocation{URI: text(fmt.Sprintf("/build/%d", i/2))}
+		run.invocations = append(run.invocations, wireInvocation{WorkingDirectory: folder})
+	}
+	roots := newPathBook(run, "/src", &budget{}).roots
+	harness.Same(t, "roots, the user's, the second and the last", []any{mostRoots, "/src/", "/build/0/", "/build/30/"},
+		[]any{len(roots), roots[0], roots[1], roots[len(roots)-1]})
+}
+
 func TestALargeResultIsCounted(t *testing.T) {
 	log, err := Parse(strings.NewReader(file(`"results":[{"ruleId":"R","message":{"text":"`+strings.Repeat("a", 5<<20)+`"}}]`)), Options{})
 	if err != nil || len(log.Runs[0].Skipped) != 1 || log.Runs[0].Skipped[0].Reason != SkipTooLarge {
