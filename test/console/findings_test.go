@@ -227,15 +227,13 @@ func TestAFindingIsDecidedByKeysAndTheDecisionUndone(t *testing.T) {
 	p.do(chromedp.SetValue("#one-reason", "used-in-tests"), chromedp.SendKeys("#one-comments", "A fixture."))
 	p.presses(kb.Enter)
 	p.reads("#finding-decision .state", "muted", "apikey/ada")
-	if got := o.finding("decision").Spec.Triage; got.Reason != v1alpha1.DecisionUsedInTests || got.Comments != "A fixture." || got.By != "apikey/ada" {
-		t.Errorf("the decision is %+v", got)
-	}
+	want := v1alpha1.FindingTriage{UserStatus: "muted", Reason: v1alpha1.DecisionUsedInTests, Comments: "A fixture.", By: "apikey/ada", Basis: "rated=low"}
+	harness.Same(t, "the decision", want, o.finding("decision").Spec.Triage)
 	p.presses("u")
 	p.reads("#messages", "Undone")
 	p.reads("#finding-decision .state", "confirmed")
-	if got := o.finding("decision").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "Looked at it." || got.Reason != "" {
-		t.Errorf("undone, the decision is %+v", got)
-	}
+	want = v1alpha1.FindingTriage{UserStatus: "active", Comments: "Looked at it.", By: "apikey/ada", Basis: "rated=low"}
+	harness.Same(t, "the decision, undone", want, o.finding("decision").Spec.Triage)
 	p.presses("j", "c")
 	p.reads("#finding-f-0002 .state", "confirmed")
 	p.presses("o")
@@ -376,9 +374,7 @@ func TestADecisionThatCameTooLateChangesNothingAndSaysWhoWasFaster(t *testing.T)
 	p.presses("j", "o")
 	p.reads("#messages", "apikey/bob was faster")
 	p.reads("#finding-f-0000 .state", "confirmed", "apikey/bob")
-	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.By != "apikey/bob" {
-		t.Errorf("the decision is %+v", got)
-	}
+	harness.Same(t, "the decision", v1alpha1.FindingTriage{UserStatus: "active", By: "apikey/bob", Basis: "rated=high"}, o.finding("f-0000").Spec.Triage)
 	slow.clicks(".decide summary")
 	slow.do(chromedp.SetValue("#this-status", "muted"), chromedp.SetValue("#this-comments", "Typed."), chromedp.Submit("#this-status"))
 	slow.reads(".conflict", "apikey/bob was faster")
@@ -496,9 +492,7 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === 'duplicate'")
 	p.presses(kb.Enter)
 	p.reads("#messages .wrong", "faster")
-	if got := o.finding("f-0001").Spec.Triage; got.UserStatus != v1alpha1.UserStatusOpen || got.By != "apikey/bob" {
-		t.Errorf("the decision is %+v", got)
-	}
+	harness.Same(t, "the decision", v1alpha1.FindingTriage{UserStatus: "open", By: "apikey/bob"}, o.finding("f-0001").Spec.Triage)
 	p.goes("/console/findings")
 	p.presses("j", kb.Enter)
 	p.clicks("#panel .decide summary")
@@ -582,9 +576,7 @@ func TestDecisionsThatWaitedRestOnWhatWasSeen(t *testing.T) {
 	p.sees("answered === 2 && " + mayLeave)
 	p.reads("#finding-f-0001 .state", "muted", "apikey/bob")
 	p.reads("#messages .wrong", "Finding number 1", "apikey/bob was faster")
-	if got := o.finding("f-0001").Spec.Triage; got.UserStatus != v1alpha1.UserStatusMuted || got.By != "apikey/bob" {
-		t.Errorf("the decision is %+v", got)
-	}
+	harness.Same(t, "the decision", v1alpha1.FindingTriage{UserStatus: "muted", By: "apikey/bob", Basis: "rated=medium"}, o.finding("f-0001").Spec.Triage)
 	p.holds()
 	p.presses("j", "c", "m") // the answer to c comes while the dialog is open
 	p.do(chromedp.SetValue("#one-reason", "duplicate"))

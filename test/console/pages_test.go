@@ -240,9 +240,8 @@ func TestOneCanFilterReadAndDecideWithoutScripts(t *testing.T) {
 	p.sees(painted)
 	p.do(chromedp.Click(".decide summary"), chromedp.SendKeys("#this-comments", "Seen."), chromedp.Click(".decide button"),
 		chromedp.WaitVisible(".decision blockquote"))
-	if got := o.finding("f-0003").Spec.Triage; got.UserStatus != v1alpha1.UserStatusMuted || got.Comments != "Seen." {
-		t.Errorf("the decision is %+v", got)
-	}
+	want := v1alpha1.FindingTriage{UserStatus: "muted", Comments: "Seen.", By: "apikey/ada", Basis: "rated=high"}
+	harness.Same(t, "the decision", want, o.finding("f-0003").Spec.Triage)
 }
 
 // hostile are texts that would be harmful if they were interpreted as markup.

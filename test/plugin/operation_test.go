@@ -81,9 +81,8 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 	if spec := operations[0].Spec; spec.By != me || spec.CommittedBy != me {
 		t.Errorf("made by %q, committed by %q", spec.By, spec.CommittedBy)
 	}
-	if got := o.finding("f-0000").Spec.Triage; got.By != "operation/"+name[1] || got.Reason != v1alpha1.DecisionAcceptedRisk || got.Comments != "all" {
-		t.Errorf("triage %+v", got)
-	}
+	want := v1alpha1.FindingTriage{UserStatus: "muted", Reason: v1alpha1.DecisionAcceptedRisk, Comments: "all", By: "operation/" + name[1], Basis: "rated=low"}
+	harness.Same(t, "triage", want, o.finding("f-0000").Spec.Triage)
 
 	triager.findings("triage", "f-0003", "--confirm").Wants("1 confirmed")
 	mine := o.decisions()["f-0003"]

@@ -30,9 +30,8 @@ func TestAStaleDecisionIsListedAndRepeated(t *testing.T) {
 	triager.findings("list", "--stale", "-o", "name").Wants("f-0001")
 	triager.findings("triage", "--user-status", "muted", "--mute", "--yes").Wants("muted, stale", "muted again", "1 muted, 1 unchanged, 0 failed")
 	triager.findings("list", "--stale").Wants("no findings match")
-	if got := o.finding("f-0001").Spec.Triage; got.Basis != "rated=high" || got.Comments != "looked at" || got.UserStatus != v1alpha1.UserStatusMuted {
-		t.Errorf("the triage is %+v", got)
-	}
+	got := o.finding("f-0001").Spec.Triage
+	harness.Same(t, "triage", v1alpha1.FindingTriage{UserStatus: "muted", Comments: "looked at", By: got.By, Basis: "rated=high"}, got)
 	triager.findings("triage", "f-0001", "--mute").Wants("0 muted, 1 unchanged")
 	harness.Same(t, "a decision about the same facts was written again", before["f-0000"], o.versions()["f-0000"])
 }

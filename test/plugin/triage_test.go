@@ -40,13 +40,11 @@ func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
 	}
 
 	triager.findings("triage", "f-0000", "f-0001", "--confirm").Wants("2 confirmed")
-	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "Only tests" {
-		t.Errorf("triage %+v: a comment that is not given must stay", got)
-	}
+	want.UserStatus = v1alpha1.UserStatusActive // a comment that is not given stays
+	harness.Same(t, "triage", want, o.finding("f-0000").Spec.Triage)
 	triager.findings("triage", "f-0000", "--comment", "").Wants("1 commented")
-	if got := o.finding("f-0000").Spec.Triage; got.UserStatus != v1alpha1.UserStatusActive || got.Comments != "" {
-		t.Errorf("triage %+v, want the comment gone and the decision as it was", got)
-	}
+	want.Comments = ""
+	harness.Same(t, "triage", want, o.finding("f-0000").Spec.Triage)
 	triager.findings("triage", "f-0000", "--reopen").Wants("1 reopened")
 
 	before := o.versions()
@@ -336,16 +334,14 @@ func TestADecisionIsGivenAReasonAndAnEnd(t *testing.T) {
 	o.has(many(2)...)
 	triager := o.member(testenv.Triager)
 	triager.findings("triage", "f-0000", "f-0001", "--mute", "--reason", "accepted-risk", "--expires-in", "720h").Wants("2 muted")
-	got := o.finding("f-0000").Spec.Triage
-	if got.Reason != v1alpha1.DecisionAcceptedRisk || got.ExpiresAt == nil {
-		t.Errorf("triage %+v", got)
+	want := o.finding("f-0000").Spec.Triage
+	if want.Reason != v1alpha1.DecisionAcceptedRisk || want.ExpiresAt == nil {
+		t.Errorf("triage %+v", want)
 	}
 	triager.findings("triage", "f-0000", "--mute", "--expires-at", "none").Wants("1 muted")
-	if got := o.finding("f-0000").Spec.Triage; got.Reason != v1alpha1.DecisionAcceptedRisk || got.ExpiresAt != nil {
-		t.Errorf("triage %+v, want the reason without the end", got)
-	}
+	want.ExpiresAt = nil
+	harness.Same(t, "triage without an end", want, o.finding("f-0000").Spec.Triage)
 	triager.findings("triage", "f-0001", "--confirm").Wants("1 confirmed")
-	if got := o.finding("f-0001").Spec.Triage; got.Reason != "" || got.ExpiresAt != nil {
-		t.Errorf("triage %+v: another decision comes without reason and end", got)
-	}
+	want.UserStatus, want.Reason = v1alpha1.UserStatusActive, "" // another decision comes without reason and end
+	harness.Same(t, "triage", want, o.finding("f-0001").Spec.Triage)
 }
