@@ -13,17 +13,10 @@ import (
 )
 
 // decidedBy returns a state of the finding f.
-func decidedBy(by string, status v1alpha1.UserStatus) rig.Stored {
+func decidedBy(by string, status v1alpha1.UserStatus, verdict *v1alpha1.FindingVerdict) rig.Stored {
 	f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "uid"}}
 	f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: status, By: by}
-	return stored("findings", "f", f)
-}
-
-// judgedBy returns such a state that also has a policy's verdict.
-func judgedBy(by string, status v1alpha1.UserStatus) rig.Stored {
-	f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f", UID: "uid"}}
-	f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: status, By: by}
-	f.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p"}
+	f.Status.Verdict = verdict
 	return stored("findings", "f", f)
 }
 
@@ -46,8 +39,9 @@ func TestTheAuditSeesWhatOperationsAndPoliciesMayNotDo(t *testing.T) {
 		return stored("triageoperationparts", "o-000", parts[0])
 	}
 	asIs := func(*triageoperation.Entry) {}
-	open, muted := decidedBy("", v1alpha1.UserStatusOpen), decidedBy("operation/o", v1alpha1.UserStatusMuted)
-	ann := decidedBy("ann", v1alpha1.UserStatusActive)
+	open, muted := decidedBy("", v1alpha1.UserStatusOpen, nil), decidedBy("operation/o", v1alpha1.UserStatusMuted, nil)
+	ann := decidedBy("ann", v1alpha1.UserStatusActive, nil)
+	verdict := &v1alpha1.FindingVerdict{Policy: "p"}
 	for _, c := range []struct {
 		reason  string
 		history []rig.Stored
@@ -65,8 +59,8 @@ func TestTheAuditSeesWhatOperationsAndPoliciesMayNotDo(t *testing.T) {
 			e.Set = &v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusActive}
 		}), operation(true, 1), muted}, "gave back"},
 		{"a set is removed", []rig.Stored{part(asIs), {Namespace: namespace, Resource: "triageoperationparts", Name: "o-000", Deleted: true}}, "was deleted"},
-		{"a policy decides where nobody has", []rig.Stored{judgedBy("", v1alpha1.UserStatusOpen)}, ""},
-		{"a policy decides where a person has", []rig.Stored{judgedBy("ann", v1alpha1.UserStatusActive)}, "a policy decides about f"},
+		{"a policy decides where nobody has", []rig.Stored{decidedBy("", v1alpha1.UserStatusOpen, verdict)}, ""},
+		{"a policy decides where a person has", []rig.Stored{decidedBy("ann", v1alpha1.UserStatusActive, verdict)}, "a policy decides about f"},
 	} {
 		wantsSaid(t, c.reason, c.want, audited(t, c.history, func(a *audit) { a.many.check() }))
 	}
