@@ -8,7 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -267,9 +267,5 @@ func freePort(t *testing.T) int {
 	t.Helper()
 	free, err := harness.FreeAddresses(1)
 	harness.Must(t, err)
-	_, port, err := net.SplitHostPort(free[0])
-	harness.Must(t, err)
-	number, err := strconv.Atoi(port)
-	harness.Must(t, err)
-	return number
+	return int(netip.MustParseAddrPort(free[0]).Port())
 }
