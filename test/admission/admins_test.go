@@ -91,7 +91,7 @@ func inhabit(t *testing.T, namespace string) {
 	} {
 		object := of("there")
 		object.SetNamespace(namespace)
-		harness.Must(t, env.Client.Create(t.Context(), object))
+		env.Create(t, object)
 	}
 }
 

@@ -70,16 +70,14 @@ func TestAPolicyIsSignedByWhoWroteItAndNobodySignsAsAnother(t *testing.T) {
 // dependents.
 func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {
 	g, c := NewWithT(t), newCast(t, "policies-collected")
-	policy := builder.TriagePolicy("p", "true").In(c.namespace).Build()
-	harness.Must(t, env.Client.Create(t.Context(), policy))
+	policy := testenv.Create(t, env, builder.TriagePolicy("p", "true").In(c.namespace).Build())
 	harness.Must(t, env.Client.Delete(t.Context(), policy, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 	collector := env.As(t, env.Impersonate(testenv.ServiceAccountUsername("kube-system", "generic-garbage-collector")))
 	finalizers := testenv.MergePatch(`{"metadata":{"finalizers":null}}`)
 	g.Expect(client.IgnoreNotFound(collector.Patch(t.Context(), policy, finalizers))).To(Succeed())
 	g.Expect(env.Gone(t, policy)).To(BeTrue())
 
-	owned := builder.TriagePolicy("q", "true").In(c.namespace).Build()
-	harness.Must(t, env.Client.Create(t.Context(), owned))
+	owned := testenv.Create(t, env, builder.TriagePolicy("q", "true").In(c.namespace).Build())
 	spec := testenv.MergePatch(`{"spec":{"priority":7}}`)
 	wantRefusal(t, "it decides nothing", collector.Patch(t.Context(), owned.DeepCopy(), spec))
 	g.Expect(collector.Delete(t.Context(), owned)).To(Succeed())
@@ -87,10 +85,8 @@ func TestTheGarbageCollectorMayFinishWhatIsDeleted(t *testing.T) {
 
 // Kubernetes removes namespaces itself, without the verb triage.
 func TestANamespaceThatIsRemovedTakesItsPoliciesAlong(t *testing.T) {
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-policies-removed"}}
-	harness.Must(t, env.Client.Create(t.Context(), namespace))
-	policy := builder.TriagePolicy("p", "true").In(namespace.Name).Build()
-	harness.Must(t, env.Client.Create(t.Context(), policy))
+	namespace := testenv.Create(t, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-policies-removed"}})
+	policy := testenv.Create(t, env, builder.TriagePolicy("p", "true").In(namespace.Name).Build())
 	config, err := env.Member(context.Background(), namespace.Name, "remover", newRole(t, "test-editor"))
 	harness.Must(t, err)
 	remover := env.As(t, config)

@@ -94,8 +94,7 @@ func TestImportsCreateWhereTheOrganizationLetsThem(t *testing.T) {
 	// The other organization has not allowed it.
 	wantRefusal(t, "leave in another organization", creates(provisioned)(t.Context(), other.as(scanner), other.namespace))
 	// A namespace that belongs to no Organization allows nothing.
-	stray := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-provisions-stray"}}
-	harness.Must(t, env.Client.Create(t.Context(), stray))
+	stray := testenv.Create(t, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-provisions-stray"}})
 	config, err := env.Member(t.Context(), stray.Name, "scanner", testenv.Scanner)
 	harness.Must(t, err)
 	strayScanner := env.As(t, config)

@@ -198,7 +198,7 @@ func lastApplied[T client.Object](object T) T {
 // The controllers hold the metadata of all objects in memory.
 func TestMetadataIsBounded(t *testing.T) {
 	c := newCast(t, "heavy-metadata")
-	harness.Must(t, env.Client.Create(t.Context(), lastApplied(builder.Repository("applied").In(c.namespace).Build())))
+	env.Create(t, lastApplied(builder.Repository("applied").In(c.namespace).Build()))
 	for reason, fill := range map[string]func(*v1alpha1.Finding){
 		"an annotation": func(f *v1alpha1.Finding) { f.Annotations = map[string]string{"note": strings.Repeat("x", 16381)} },
 		"labels": func(f *v1alpha1.Finding) {
@@ -225,7 +225,7 @@ func TestMetadataIsBounded(t *testing.T) {
 // Outside of organizations no quota limits the keys that every replica of the REST API lists.
 func TestKeysAreCreatedInOrganizationsAlone(t *testing.T) {
 	c := newCast(t, "key-places")
-	harness.Must(t, env.Client.Create(t.Context(), builder.APIKey("ci").In(c.namespace).Build()))
+	env.Create(t, builder.APIKey("ci").In(c.namespace).Build())
 	unmarked := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-unmarked-keys"}}
 	empty := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "org-emptily-marked-keys", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: ""},

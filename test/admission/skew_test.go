@@ -45,7 +45,7 @@ func release(t *testing.T, version string) {
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		object := &unstructured.Unstructured{}
 		harness.Must(t, yaml.Unmarshal([]byte(document), object))
-		harness.Must(t, env.Client.Create(t.Context(), object))
+		env.Create(t, object)
 		t.Cleanup(func() { _ = env.Client.Delete(t.Context(), object) })
 	}
 }

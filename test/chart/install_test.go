@@ -42,8 +42,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	waitForKinds(t)
 	checkPods(t, release)
 
-	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
-	harness.Must(t, env.Client.Create(t.Context(), organization))
+	organization := testenv.Create(t, env, &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}})
 	checkAccounts(t, release, organization)
 	harness.Must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization))
 	crds := uids(t)
@@ -211,8 +210,7 @@ func everything(t *testing.T) []string {
 // with the default names may not.
 func checkAccounts(t *testing.T, release *Release, organization *v1alpha1.Organization) {
 	t.Helper()
-	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "first"}}
-	harness.Must(t, env.Client.Create(t.Context(), key))
+	key := testenv.Create(t, env, &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "first"}})
 	impostor := impersonate(t, testenv.ServiceAccountUsername(testenv.SystemNamespace, testenv.ControllerServiceAccount))
 	eventually(t, func() error { return wantForbidden(setNamespace(t, impostor, organization)) })
 

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -38,7 +37,7 @@ func makeNamespace(t *testing.T, name string) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}
-	harness.Must(t, env.Client.Create(t.Context(), namespace))
+	env.Create(t, namespace)
 }
 
 func one(t *testing.T, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {

@@ -72,8 +72,7 @@ func held(t *testing.T, namespace string) *v1alpha1.Repository {
 func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 	all := kinds(t)
 	startControllers(t)
-	organization := builder.Organization("hindered").Build()
-	env.Create(t, organization)
+	organization := testenv.Create(t, env, builder.Organization("hindered").Build())
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, organization).Status.Namespace).NotTo(BeEmpty())
 	})

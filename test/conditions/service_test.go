@@ -114,8 +114,7 @@ const mostLate = 20 * time.Second
 // mostLate.
 func (o *organization) stillWorks(t *testing.T, name string) {
 	t.Helper()
-	finding := builder.Finding(name).In(o.namespace).Project("a", "a").Build()
-	env.Create(t, finding)
+	finding := testenv.Create(t, env, builder.Finding(name).In(o.namespace).Project("a", "a").Build())
 	path := "/v2/repos/a/projects/a/findings/" + name
 	harness.Within(t, mostLate, func(g Gomega) { g.Expect(o.get(t, path)).To(Equal(http.StatusOK)) })
 	harness.Same(t, "status of PATCH", http.StatusOK, o.ask(t, http.MethodPatch, "/v2/findings/"+name, `{"user_status":"muted"}`))

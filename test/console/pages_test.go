@@ -164,8 +164,7 @@ func TestAPullRequestShowsWhatIsNewAndWhatIsFixed(t *testing.T) {
 	late.reads("main", "No operations yet")
 	o.hasOthers("The signing key is in the source")
 	q.sees(`document.querySelector('main a[href="/console/scans/s-1"]')`) // the first ones come by themselves, too
-	operation := builder.TriageOperation("op-1", "G101").In(o.namespace).Build()
-	env.Create(t, operation)
+	operation := testenv.Create(t, env, builder.TriageOperation("op-1", "G101").In(o.namespace).Build())
 	late.clicks(`main a[href="/console/operations/op-1"]`)
 	late.reads(".operation header .badge", "not applied")
 	late.do(chromedp.Focus(".operation [aria-labelledby=preview] a"))

@@ -159,7 +159,7 @@ func TestAMisspeltRepositoryOrProjectCreatesNothing(t *testing.T) {
 	leaving := builder.Project("leaving").In(tn.namespace).Repository(repository).Mutate(func(p *v1alpha1.Project) {
 		p.Spec.RelativePath, p.Finalizers = "old", []string{"test.example/kept"}
 	}).Build()
-	harness.Must(t, env.Client.Create(t.Context(), leaving))
+	env.Create(t, leaving)
 	harness.Must(t, env.Client.Delete(t.Context(), leaving))
 	projects := tn.projects()
 	from := provenance(document(numbered(1)...), "https://github.com/acme/payments.git", "main")
@@ -224,7 +224,7 @@ func TestNothingIsCreatedBesideWhatCannotBeRead(t *testing.T) {
 	harness.Must(t, env.Client.Delete(t.Context(), builder.Repository("odd").In(tn.namespace).Build()))
 
 	stores("Project", `{"repositoryRef":{"name":"bare"},"relativePath":7}`)
-	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("bare").In(tn.namespace).Build()))
+	env.Create(t, builder.Repository("bare").In(tn.namespace).Build())
 	batches := collect(t, importer.Choices{}, document(numbered(1)...))
 	for _, place := range []importer.Place{{Project: "old"}, {Project: "old", Folder: "src"}, {Patterns: provision.Patterns{"src"}}} {
 		place.Namespace, place.Repository = tn.namespace, "bare"
@@ -276,7 +276,7 @@ func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
 	tn := newTenant(t, "rivals")
 	tn.letsImportsCreate()
 	batches := collect(t, importer.Choices{}, document(numbered(1)...))
-	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("web").In(tn.namespace).Build()))
+	env.Create(t, builder.Repository("web").In(tn.namespace).Build())
 	for n, repository := range []string{"web", "acme/new"} {
 		errs := make([]error, 4)
 		unnamed := func(i int) bool { return repository == "web" && i%2 == 1 }

@@ -24,8 +24,8 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	tight := env.Organization(t, "tight")
 	config, err := env.Member(t.Context(), tight, "scanner", testenv.Scanner)
 	harness.Must(t, err)
-	harness.Must(t, env.Client.Create(t.Context(), builder.Repository(repositoryName).In(tight).URL("https://github.com/acme/shop").Build()))
-	harness.Must(t, env.Client.Create(t.Context(), builder.Project("app").In(tight).Repository(repositoryName).Build()))
+	env.Create(t, builder.Repository(repositoryName).In(tight).URL("https://github.com/acme/shop").Build())
+	env.Create(t, builder.Project("app").In(tight).Repository(repositoryName).Build())
 	c, err := importer.NewClient(config)
 	harness.Must(t, err)
 	imports := func(results ...builder.Result) (*importer.Summary, error) {
@@ -42,7 +42,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: tight, Name: "findings-quota"},
 		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{"count/findings.appsec.dev": resource.MustParse("5")}},
 	}
-	harness.Must(t, env.Client.Create(t.Context(), quota))
+	env.Create(t, quota)
 	untilInForce := func(limit string) {
 		t.Helper()
 		harness.Eventually(t, func(g Gomega) {

@@ -191,7 +191,7 @@ func TestACreateLeavesAnObjectOfItsNameAlone(t *testing.T) {
 	foreign.Namespace, foreign.Name = namespace, name
 	foreign.Spec = v1alpha1.FindingSpec{RepositoryRef: other.Spec.RepositoryRef, ProjectRef: other.Spec.ProjectRef, Tool: "another",
 		Details: v1alpha1.FindingDetails{Title: "by hand", Severity: v1alpha1.LevelLow}}
-	harness.Must(p, env.Client.Create(p.Context(), foreign))
+	env.Create(p, foreign)
 
 	for scan, want := range []counts{{Created: 1}, {Unchanged: 1}} {
 		p.did("the import of what somebody else has made", p.imports(document(numbered(1)...), commitA), want)

@@ -53,7 +53,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	key := builder.APIKey("ci").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
 		k.Spec.RateLimit = &v1alpha1.RateLimit{RequestsPerMinute: new(int32(100_000))}
 	}).Build()
-	harness.Must(t, env.Client.Create(t.Context(), key))
+	env.Create(t, key)
 	var before string
 	harness.Eventually(t, func(g Gomega) {
 		before = env.TokenNow(t, key)

@@ -13,8 +13,7 @@ import (
 
 func TestAnIssueOfAPullRequestIsDecidedAbout(t *testing.T) {
 	o := newOrganization(t, "issues")
-	issue := builder.ReviewIssue("i-abcd").In(o.namespace).SeenIn("a").Build()
-	env.Create(t, issue)
+	issue := testenv.Create(t, env, builder.ReviewIssue("i-abcd").In(o.namespace).SeenIn("a").Build())
 	triager := o.member(testenv.Triager)
 	triager.findings("triage-issue", "i-abcd", "--mute", "--reason", "used-in-tests", "--comment", "Only tests").Wants("issues: 1 muted, 0 unchanged, 0 failed")
 	triager.findings("triage-issue", "i-abcd", "i-abcd", "--mute").Wants("0 muted, 1 unchanged")

@@ -101,7 +101,7 @@ func TestGrantsThatNoRequestShowsAreNeeded(t *testing.T) {
 		builder.ReviewIssue("issue").In(otherHome).Build(),
 		testenv.Bind(otherHome, "findings-scanner", testenv.Scanner, testenv.Account(otherHome, "scanner")),
 	} {
-		harness.Must(t, env.Client.Create(t.Context(), object))
+		env.Create(t, object)
 	}
 	clients := map[string]client.Client{}
 	for account, config := range map[string]func(context.Context) (*rest.Config, error){

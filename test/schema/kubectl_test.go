@@ -19,7 +19,7 @@ import (
 
 func TestKubectlFiltersAndShowsFindings(t *testing.T) {
 	const namespace = "kubectl-findings"
-	harness.Must(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))
+	env.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	env.Create(t, content(t, builder.Finding("grave").In(namespace).Severity(v1alpha1.LevelHigh).Build()),
 		content(t, builder.Finding("slight").In(namespace).Triage(v1alpha1.UserStatusMuted, "").Build()))
 	if got, want := env.Kubectl(t, namespace, "get", "findings", "--field-selector", "spec.details.severity=high", "-o", "name"), "finding.appsec.dev/grave\n"; got != want {
@@ -39,8 +39,7 @@ func TestKubectlFiltersAndShowsFindings(t *testing.T) {
 
 // A delivery keeps attempts of earlier rounds.
 func TestKubectlShowsTheCodeOfADeliverysLastAttempt(t *testing.T) {
-	delivery := builder.WebhookDelivery("refused", time.Now()).In("default").Build()
-	env.Create(t, delivery)
+	delivery := testenv.Create(t, env, builder.WebhookDelivery("refused", time.Now()).In("default").Build())
 	testenv.ChangeStatus(t, env, delivery, func(d *v1alpha1.WebhookDelivery) {
 		for _, code := range []int32{503, 413} {
 			d.Status.Attempts = append(d.Status.Attempts, v1alpha1.WebhookAttempt{

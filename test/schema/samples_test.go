@@ -21,7 +21,7 @@ func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "org-sample", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
 	}}
-	harness.Must(t, env.Client.Create(t.Context(), namespace))
+	env.Create(t, namespace)
 	files, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "config", "samples", "*.yaml"))
 	harness.Must(t, err)
 	sampled := map[string]bool{}
