@@ -8,7 +8,7 @@ import (
 )
 
 // The history shows which key imported a finding, so a scanner must not be able to claim one.
-func TestWhichKeyImportedIsForUploadsToSay(t *testing.T) {
+func TestOnlyUploadsRecordTheKeyThatImported(t *testing.T) {
 	c := newCast(t, "imported")
 	for name, allowed := range map[who]bool{uploads: true, admin: true, scanner: false, reporter: false} {
 		scan := builder.Scan("s-"+string(name), start).In(c.namespace).Mutate(func(s *v1alpha1.Scan) { s.Spec.ImportedBy = "apikey/ci" }).Build()

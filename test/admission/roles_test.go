@@ -52,10 +52,10 @@ func TestEachRoleHasItsRightsAndNoOthers(t *testing.T) {
 		{uploads, "report", "appsec.dev", "findings", "", ours, "f", true, "writes facts"},
 		{uploads, "triage", "appsec.dev", "findings", "", ours, "f", false, "decides nothing"},
 		{uploads, "create", "appsec.dev", "findings", "", "org-elsewhere", "", false, "one name per organization"},
-		{uploads, "get", "", "secrets", "", ours, "key", false, "tokens are nobody's to read by role"},
+		{uploads, "get", "", "secrets", "", ours, "key", false, "no role may read tokens"},
 		{controller, "create", "", "secrets", "", ours, "", true, "tokens are kept in Secrets"},
 		{controller, "create", "coordination.k8s.io", "leases", "", system, "", true, "leader election"},
-		{controller, "create", "coordination.k8s.io", "leases", "", ours, "", false, "leases of an organization are its importers'"},
+		{controller, "create", "coordination.k8s.io", "leases", "", ours, "", false, "only importers create leases there"},
 		{controller, "create", "", "events", "", system, "", true, "says who leads, beside the Lease"},
 		{controller, "create", "", "events", "", ours, "", false, "other Events are of the new kind"},
 		{controller, "patch", "", "configmaps", "", system, "findings-signing-keys", true, "publishes its public keys"},
@@ -80,7 +80,7 @@ func TestEachRoleHasItsRightsAndNoOthers(t *testing.T) {
 		{facade, "restore", "appsec.dev", "triagepolicies", "", ours, "", false, "signs for API keys alone"},
 		{controller, "restore", "appsec.dev", "findings", "", ours, "", false, "signs nothing"},
 		{scanner, "delete", "appsec.dev", "reviewissues", "", ours, "i", false, "an issue that is gone is resolved"},
-		{scanner, "get", "appsec.dev", "webhookendpoints", "", ours, "e", false, "no business of a scanner's"},
+		{scanner, "get", "appsec.dev", "webhookendpoints", "", ours, "e", false, "a scanner does not need it"},
 		{facade, "watch", "appsec.dev", "reviews", "", "", "", true, "REST lists reviews"},
 		{facade, "watch", "appsec.dev", "reviewissues", "", "", "", true, "REST shows issues"},
 		{facade, "patch", "appsec.dev", "reviewissues", "", ours, "i", true, "REST decides about issues"},
@@ -106,8 +106,8 @@ func TestEachRoleHasItsRightsAndNoOthers(t *testing.T) {
 		{viewer, "patch", "appsec.dev", "webhookdeliveries", "", ours, "d", false, "viewers view"},
 		{facade, "patch", "appsec.dev", "webhookdeliveries", "", ours, "d", true, "REST has one sent again"},
 		{scanner, "delete", "appsec.dev", "findings", "", ours, "f", false, "a scanner closes and never deletes"},
-		{scanner, "get", "", "secrets", "", ours, "key", false, "tokens are nobody's to read by role"},
-		{scanner, "get", "appsec.dev", "apikeys", "", ours, "key", false, "no business of a scanner's"},
+		{scanner, "get", "", "secrets", "", ours, "key", false, "no role may read tokens"},
+		{scanner, "get", "appsec.dev", "apikeys", "", ours, "key", false, "a scanner does not need it"},
 		{triager, "triage", "appsec.dev", "findings", "", ours, "f", true, "what the role is for"},
 		{triager, "create", "appsec.dev", "findings", "", ours, "", false, "people report through scanners"},
 		{viewer, "watch", "appsec.dev", "findings", "", ours, "", true, "what the role is for"},
@@ -115,7 +115,7 @@ func TestEachRoleHasItsRightsAndNoOthers(t *testing.T) {
 		{viewer, "triage", "appsec.dev", "findings", "", ours, "f", false, "viewers view"},
 		{triager, "report", "appsec.dev", "findings", "", ours, "f", false, "people report through scanners"},
 		{scanner, "triage", "appsec.dev", "findings", "", ours, "f", false, "decides nothing"},
-		{viewer, "get", "", "secrets", "", ours, "key", false, "tokens are nobody's to read by role"},
+		{viewer, "get", "", "secrets", "", ours, "key", false, "no role may read tokens"},
 	}
 	for _, row := range table {
 		t.Run(fmt.Sprintf("%s %s %s %s in %s", row.who, row.verb, row.resource, row.obj, row.namespace), func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestTheControllerBindsTheFourRolesAndNoOther(t *testing.T) {
 	}
 }
 
-func TestWhoSaysWhichNamespaceIsAnOrganizations(t *testing.T) {
+func TestOnlyControllersMarkNamespacesOfOrganizations(t *testing.T) {
 	c := newCast(t, "adoption")
 	maker := namespaceMaker(t)
 	mark := map[string]string{v1alpha1.OrganizationUIDAnnotation: "forged"}

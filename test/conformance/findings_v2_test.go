@@ -163,7 +163,7 @@ func TestFindings_PatchIsSeenByReads(t *testing.T) {
 	})
 }
 
-func TestFindingsV2_PatchOfWhatIsTheSameWritesNothing(t *testing.T) {
+func TestFindingsV2_PatchWithTheSameValuesWritesNothing(t *testing.T) {
 	o := newOrganization(t)
 	o.finding(builder.Finding("f-1"))
 	o.patch("/v2/findings/f-1", `{"user_status":"open"}`).wants(200, "as it is from the start")

@@ -100,7 +100,7 @@ func TestFacetsSearchAndOrderNarrowTheListAndStayInTheAddress(t *testing.T) {
 	})`)
 }
 
-// composes types into the search with an input method, and expects the list to follow only when the words are complete.
+// composes types into the search with an input method, and expects a search only when the composition has ended.
 func (p *person) composes(words string) {
 	p.Helper()
 	var early int
@@ -254,7 +254,7 @@ func (o *organization) requiresReasons(p *person) {
 	})
 }
 
-func TestADecisionTakesNothingFromTheOneAboutAnotherFinding(t *testing.T) {
+func TestADecisionStartsWithAnEmptyForm(t *testing.T) {
 	t.Parallel()
 	o, p := withFindings(t, some(3)...)
 	p.goes("/console/findings")
@@ -312,7 +312,7 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p.reads("#finding-f-0001 .state", "open")
 	p.reads("#panel", "Undecided: no person has decided")
 	p.sees("!document.querySelector('#panel .news-of')") // one's own decisions are not shown as news
-	p.holdsThose(`at.endsWith("/f-0000")`)
+	p.holdsRequests(`at.endsWith("/f-0000")`)
 	p.presses("c", "j")
 	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada") // the answer comes before the page of the next finding
 	p.sees("document.querySelector('#panel').ariaBusy === 'true'")
@@ -524,7 +524,7 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.reads("#panel", "Muted by apikey/ada")
 	p.clicks("#panel .decide summary")
 	p.do(chromedp.SetValue("#this-status", "active"), chromedp.SetValue("#this-comments", "Sent from the panel."))
-	p.holdsThose(posts)
+	p.holdsRequests(posts)
 	p.clicks("#panel .decide button")
 	p.presses(kb.Escape)
 	p.sees("document.querySelector('#panel').hidden && !location.hash")
@@ -540,11 +540,11 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 // holds keeps requests to the service back until release() is called in the page, and counts the forms answered then.
 func (p *person) holds() {
 	p.Helper()
-	p.holdsThose("true")
+	p.holdsRequests("true")
 }
 
-// holdsThose is holds for requests of which the expression is true.
-func (p *person) holdsThose(expression string) {
+// holdsRequests holds only requests for which the expression is true.
+func (p *person) holdsRequests(expression string) {
 	p.Helper()
 	p.evaluates(fmt.Sprintf(`((send) => {
 		window.answered = 0;
@@ -557,7 +557,7 @@ func (p *person) holdsThose(expression string) {
 	})(window.unheld ?? window.fetch)`, expression), nil)
 }
 
-// posts is an expression for holdsThose.
+// posts is an expression for holdsRequests.
 const posts = `request?.method === "POST"`
 
 const mayLeave = "window.dispatchEvent(new Event('beforeunload', { cancelable: true }))"
@@ -673,7 +673,7 @@ func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
 	const undoes = "#messages .message:last-child:not(.wrong) button"
 	p.presses("k", "o")
 	p.reads(undoes, "Undo (u)")
-	p.holdsThose(posts)
+	p.holdsRequests(posts)
 	p.presses("j", "c")
 	p.clicks(undoes) // of the message about the other
 	p.evaluates("release()", nil)
@@ -682,7 +682,7 @@ func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
 	p.reads("#finding-f-0000 .state", "confirmed", "apikey/ada")
 	p.presses("o")
 	p.reads(undoes, "Undo (u)")
-	p.holdsThose(posts)
+	p.holdsRequests(posts)
 	p.presses("c")
 	p.clicks(undoes) // an older one about the same finding
 	p.evaluates("release()", nil)

@@ -270,7 +270,7 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 	p.reads("#finding-f-0002 .age", "changed")
 	p.sees("!document.querySelector('#finding-f-0000.changed, #finding-f-0001.changed')")
 
-	p.holdsThose(posts)
+	p.holdsRequests(posts)
 	p.presses("o")
 	p.clicks(".facet a[href*='tool=semgrep']")
 	p.sees("!document.querySelector('#finding-f-0000')")

@@ -81,7 +81,7 @@ func Pause(ctx context.Context, d time.Duration) bool {
 }
 
 // AwaitAnswer returns when the URL answers 200. It returns an error when the context ends or over
-// returns one. A nil client stands for a client without credentials.
+// returns one. A nil client means one without credentials.
 func AwaitAnswer(ctx context.Context, client *http.Client, url string, over func() error) error {
 	last := errors.New("no answer")
 	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
@@ -115,8 +115,8 @@ func Get(ctx context.Context, client *http.Client, url string) (body string, err
 	return string(content), nil
 }
 
-// Answer sends the request and returns the status and the body of its answer, both in full. A nil client stands for a
-// client without credentials.
+// Answer sends the request and returns the status and the body of its answer, both in full. A nil client means one
+// without credentials.
 func Answer(client *http.Client, request *http.Request) (status int, body []byte, err error) {
 	response, err := cmp.Or(client, http.DefaultClient).Do(request)
 	if err != nil {

@@ -79,7 +79,7 @@ func TestSigningKeyIsRotatedUnderTraffic(t *testing.T) {
 	refusedAt := waitUntilRefused(t, before, after, replicas)
 	// The overlap is counted in whole seconds, and does not start exactly at handedOut.
 	if lasted := refusedAt.Sub(handedOut); lasted < overlap-2*time.Second {
-		t.Errorf("the token before was good for another %v, want %v", lasted, overlap)
+		t.Errorf("the previous token was good for another %v, want %v", lasted, overlap)
 	}
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, configMap).Data).To(HaveLen(1))
@@ -136,13 +136,13 @@ func waitUntilRefused(t *testing.T, before, after string, replicas []*apiserver.
 					first = time.Now()
 				}
 			default:
-				t.Fatalf("replica %d answers %d to the token before", i, status)
+				t.Fatalf("replica %d answers %d to the previous token", i, status)
 			}
 		}
 		if refused == len(replicas) {
 			return first
 		}
 	}
-	t.Fatal("the token before is still accepted")
+	t.Fatal("the previous token is still accepted")
 	return first
 }
