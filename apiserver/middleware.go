@@ -458,6 +458,12 @@ func (r *router) perform(handle handlers.Handle) gin.HandlerFunc {
 			r.sendEvents(c, response.Events)
 			return
 		}
+		free, err := takeOwnPage(c, response.Own, lengthOf(response.Body))
+		if err != nil {
+			fail(c, err)
+			return
+		}
+		defer free()
 		if response.Tag == "" {
 			if response.Location != "" {
 				c.Header("Location", response.Location)

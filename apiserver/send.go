@@ -11,6 +11,8 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
 
 // Constant header values, allocated once instead of for each response.
@@ -100,8 +102,9 @@ func lengthOf(parts []content.Part) (length int) {
 }
 
 // chunkBytes is how much of a body is assembled for one write. A client that does not read occupies one chunk
-// per request. Each further write wakes the client and costs: a page of 100 findings, 225 kB, takes a tenth more
-// processor time in chunks of 128 KiB, and a fifth more in chunks of 64.
+// per request, and the rest of a body that nothing else holds: see ownPages. Each further write wakes the client and
+// costs: a page of 100 findings, 225 kB, takes a tenth more processor time in chunks of 128 KiB, and a fifth more in
+// chunks of 64.
 const chunkBytes = 256 << 10
 
 // chunkPatience is how long a client may take to read a chunk. Each client that reads nothing keeps one for so
@@ -110,6 +113,25 @@ const chunkPatience = 20 * time.Second
 
 // chunks is a pool, without the chunks that grew because of a long part.
 var chunks = sync.Pool{New: func() any { return new(make([]byte, 0, chunkBytes+chunkBytes/4)) }}
+
+// ownPages limits how many pages that only their responses hold are sent at a time, in total and per organization, if
+// they are longer than a chunk: one may have 8 MiB, and its client two minutes.
+var ownPages = slots.New(16, 4)
+
+// ownPageRetryAfter is when to try again for a place: the usual client has read its page by then.
+const ownPageRetryAfter = 5 * time.Second
+
+// takeOwnPage takes a place for a body of that length if one is needed. The caller frees it once the body is sent. The
+// console needs none: it reads at once.
+func takeOwnPage(c *gin.Context, own bool, length int) (free func(), err error) {
+	if !own || length <= chunkBytes || fromInside(c.Request.Context()) {
+		return func() {}, nil
+	}
+	if free, err = ownPages.Take(stateOf(c).identity.Organization); err != nil {
+		return nil, problem.Busy("too many long pages are being sent: ask for shorter ones, or later", ownPageRetryAfter)
+	}
+	return free, nil
+}
 
 // gather appends parts until the chunk is full, and returns the remaining parts.
 func gather(chunk []byte, parts []content.Part) ([]byte, []content.Part) {

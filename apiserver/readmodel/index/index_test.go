@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"unique"
@@ -94,7 +95,8 @@ func walk(x *Index[*book], q Query, s Selection[*book], bounds Span) (rows []*ro
 	return rows
 }
 
-// A page contains rows as long as they fit, and at least one, and the next page continues where it ended.
+// A page contains rows as long as they fit, and at least one, and the next page continues where it ended. Collected
+// without an index, it is the same, and nothing that is not on it is held.
 func TestAPageEndsWhereTheNextRowWouldPassItsBytes(t *testing.T) {
 	length := func(b *book) int { return b.length }
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,6 +105,7 @@ func TestAPageEndsWhereTheNextRowWouldPassItsBytes(t *testing.T) {
 		for i := range rows {
 			put(x, &book{id: fmt.Sprintf("r%02d", i), title: drawTitle(t), length: rapid.IntRange(1, 100).Draw(t, "length")})
 		}
+		come := rapid.Permutation(slices.Collect(x.With(Everything, ""))).Draw(t, "as they come")
 		limit := Limit{Size: rapid.IntRange(1, 10).Draw(t, "size"), Bytes: rapid.IntRange(1, 400).Draw(t, "bytes")}
 		order, everything := drawOrder(t), x.Pick(Everything, "", AnyFacet)
 		all := x.List(books.Query(Request{Order: order, Limit: Limit{Size: rows}}), everything, length).Items
@@ -116,6 +119,13 @@ func TestAPageEndsWhereTheNextRowWouldPassItsBytes(t *testing.T) {
 			}
 			if !slices.Equal(page.Items, all[read:read+fit]) || page.HasMore != (read+fit < rows) || page.Total != rows {
 				t.Fatalf("%+v after %d of %d: %d items, has_more %t, total %d; want %d items", limit, read, rows, len(page.Items), page.HasMore, page.Total, fit)
+			}
+			collector := NewCollector(Request{Order: order, Limit: limit, After: after}, length)
+			for _, b := range come {
+				harness.Must(t, collector.Add(Position{b.title, b.id}, func() (*book, error) { return b, nil }))
+			}
+			if got := collector.Page(); !reflect.DeepEqual(got, page) || len(collector.rows) > fit+1 {
+				t.Fatalf("collected %+v and %d rows, want %+v", got, len(collector.rows), page)
 			}
 			read, after = read+fit, &page.Next
 		}

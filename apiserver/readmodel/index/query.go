@@ -98,9 +98,11 @@ func (q Query) fits(items, bytes, length int) bool {
 }
 
 // Query returns the query for a page of an index with this layout.
-func (l *Layout[T]) Query(r Request) Query {
+func (l *Layout[T]) Query(r Request) Query { return r.query(max(slices.Index(l.Sorts, r.Sort), 0)) }
+
+func (r Request) query(sort int) Query {
 	return Query{
-		Sort:       max(slices.Index(l.Sorts, r.Sort), 0),
+		Sort:       sort,
 		descending: r.Order != OrderAsc,
 		size:       max(r.Limit.Size, 1),
 		bytes:      r.Limit.Bytes,
