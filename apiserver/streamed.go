@@ -21,9 +21,13 @@ import (
 // streamedBytes is how much of a streamed response is buffered for a slow client.
 const streamedBytes = 64 << 10
 
+// streamedPace is how many bytes per second a client must read on average, once it has used up writeTimeout: otherwise
+// a few clients that read next to nothing would occupy all places for days.
+const streamedPace = 16 << 10
+
 // sendStreamed sends a body while it is produced, compressed if the client accepts that. If the body cannot be
 // completed, the connection is aborted: a partial response must not look complete. readmit is called before each chunk,
-// because a slow client may read for days; its error ends the body.
+// because a slow client may read for an hour; its error ends the body.
 func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error) {
 	defer body.Close()
 	header := c.Writer.Header()
@@ -44,6 +48,7 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error)
 	c.Writer.Flush()
 	client := &pacedWriter{
 		to: c.Writer, control: http.NewResponseController(c.Writer), patience: writeTimeout, readmit: readmit,
+		pace: streamedPace, allowance: writeTimeout,
 	}
 	chunk := bufio.NewWriterSize(client, streamedBytes)
 	err := write(chunk)
@@ -86,8 +91,8 @@ func reset(r *http.Request) {
 	}
 }
 
-// pacedWriter gives the client time for each chunk and, if there is an end, for all of them. A client that reads
-// nothing in that time is disconnected. The next request on the connection has the server's usual deadlines
+// pacedWriter gives the client time for each chunk and, if there is an end or a pace, for all of them. A client that
+// does not read them in that time is disconnected. The next request on the connection has the server's usual deadlines
 // again.
 type pacedWriter struct {
 	to      io.Writer
@@ -96,6 +101,10 @@ type pacedWriter struct {
 	patience time.Duration
 	// end is when all chunks must have been taken; zero for a body without such an end.
 	end time.Time
+	// pace is how many bytes that the client takes extend its allowance by a second; zero without an allowance.
+	pace int
+	// allowance is how long the client may still make the server wait, in all chunks.
+	allowance time.Duration
 	// readmit returns an error if the client must get no more; nil if it may get all.
 	readmit func() error
 	// err is the error of the last write, or of readmit.
@@ -108,12 +117,19 @@ func (w *pacedWriter) Write(chunk []byte) (n int, err error) {
 			return 0, w.err
 		}
 	}
-	deadline := time.Now().Add(w.patience)
+	began, patience := time.Now(), w.patience
+	if w.pace > 0 {
+		patience = min(patience, w.allowance)
+	}
+	deadline := began.Add(patience)
 	if !w.end.IsZero() && w.end.Before(deadline) {
 		deadline = w.end
 	}
 	// The error is ignored: a writer without deadlines has no connection.
 	_ = w.control.SetWriteDeadline(deadline)
 	n, w.err = w.to.Write(chunk)
+	if w.pace > 0 {
+		w.allowance += time.Duration(n)*time.Second/time.Duration(w.pace) - time.Since(began)
+	}
 	return n, w.err
 }

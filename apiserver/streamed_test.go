@@ -15,6 +15,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -170,6 +171,54 @@ func TestAClientThatReadsSlowlyGetsAll(t *testing.T) {
 				t.Fatalf("cut off after %s: %v", time.Since(begun), err)
 			}
 		}
+	}
+}
+
+// slowClient takes each chunk after a while.
+type slowClient struct {
+	timed
+	perChunk time.Duration
+}
+
+func (c *slowClient) Write(chunk []byte) (int, error) {
+	select {
+	case <-time.After(c.perChunk):
+		return c.timed.Write(chunk)
+	case <-time.After(time.Until(c.deadlines[len(c.deadlines)-1])):
+		return 0, os.ErrDeadlineExceeded
+	}
+}
+
+// A client that takes one chunk after the other, but each just in time, would keep its place for days.
+func TestAStreamedBodyMustBeReadAtALowestPace(t *testing.T) {
+	const chunks, atPace = 100, streamedBytes / streamedPace * time.Second
+	for name, c := range map[string]struct {
+		perChunk, atMost time.Duration
+		sent             int
+	}{
+		"at the pace": {atPace, chunks * atPace, chunks * streamedBytes},
+		"slower":      {writeTimeout - time.Second, 2 * writeTimeout, streamedBytes},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			client := &slowClient{timed{ResponseRecorder: httptest.NewRecorder()}, c.perChunk}
+			handler := routerWith(&bytes.Buffer{}, func(c *gin.Context) {
+				sendStreamed(c, &handlers.Streamed{MediaType: "text/csv", FileName: "a.csv", Close: func() {}, Write: func(w io.Writer) (err error) {
+					for i := 0; i < chunks && err == nil; i++ {
+						_, err = w.Write(chunkOf)
+					}
+					return err
+				}}, func() error { return nil })
+			})
+			began := time.Now()
+			func() {
+				defer func() { _ = recover() }()
+				handler.ServeHTTP(client, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+			}()
+			harness.Same(t, name+": bytes sent", c.sent, client.Body.Len())
+			if took := time.Since(began); took > c.atMost {
+				t.Errorf("%s: it took %s", name, took)
+			}
+		})
 	}
 }
 
