@@ -64,13 +64,13 @@ func New(limits Limits, clock clock.PassiveClock) *Log {
 	return &Log{limits: limits, clock: clock, feeds: map[string]*feed{}}
 }
 
-// Own starts to record the changes of an organization. Existing readers, which belong to its former namespace,
-// end.
-func (l *Log) Own(organization string) {
+// Own starts to record the changes of an organization after the given versions: earlier ones may yet be put or passed
+// over by Advance. Existing readers, which belong to its former namespace, end.
+func (l *Log) Own(organization string, after Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end(organization)
-	l.feeds[organization] = &feed{base: l.heads}
+	l.feeds[organization] = &feed{base: l.heads.later(after)}
 }
 
 // Disown drops an organization. Its readers end.
@@ -129,7 +129,7 @@ func (l *Log) forget(f *feed, n int) {
 	}
 	for i := range f.changes[:n] {
 		c := &f.changes[i]
-		f.base[c.Kind] = c.Version
+		f.base[c.Kind] = max(f.base[c.Kind], c.Version)
 		f.bytes -= c.bytes()
 	}
 	clear(f.changes[:n])
@@ -195,7 +195,7 @@ func (l *Log) Read(organization string, kinds Set, after *Position) *Reader {
 		r.at = *after
 		return r
 	}
-	r.next, r.at, r.owed = f.next, l.heads, after != nil
+	r.next, r.at, r.owed = f.next, l.heads.later(f.base), after != nil
 	return r
 }
 

@@ -36,7 +36,7 @@ var allKinds = Set(1<<Kinds - 1)
 
 func newReplica(w *world) *replica {
 	r := &replica{log: New(Limits{Changes: 4, Bytes: 1 << 20, Total: 6}, standing)}
-	r.log.Own(acme)
+	r.log.Own(acme, Position{})
 	r.list(w)
 	return r
 }
@@ -199,8 +199,8 @@ func put(l *Log, organization string, k Kind, version uint64) {
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	l := New(Limits{Changes: 100, Bytes: 50 * (fixedBytes + 4), Total: 60}, standing)
-	l.Own("a")
-	l.Own("b")
+	l.Own("a", Position{})
+	l.Own("b", Position{})
 	for version := uint64(1000); version < 2000; version++ {
 		put(l, "a", Findings, version)
 	}
@@ -218,7 +218,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 
 func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 	l := New(Limits{Changes: 3, Bytes: 1 << 20, Total: 100}, standing)
-	l.Own(acme)
+	l.Own(acme, Position{})
 	slow, gone := l.Read(acme, allKinds, nil), l.Read(acme, allKinds, nil)
 	ofFindings := l.Read(acme, Set(0).With(Findings), nil)
 	if b := slow.Next(10); b.Wake == nil || len(b.Changes) > 0 {
@@ -245,7 +245,7 @@ func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 
 func TestARestartMakesRoomAndWakesReaders(t *testing.T) {
 	l := New(Limits{Changes: 100, Bytes: 3 * (fixedBytes + 2), Total: 100}, standing)
-	l.Own(acme)
+	l.Own(acme, Position{})
 	kinds := Set(0).With(Findings).With(Scans)
 	slow, waiting := l.Read(acme, kinds, nil), l.Read(acme, kinds, nil)
 	put(l, acme, Scans, 10)
@@ -281,7 +281,7 @@ func TestARestartMakesRoomAndWakesReaders(t *testing.T) {
 
 func TestOnlyTheKindsAskedForAreSent(t *testing.T) {
 	l := New(DefaultLimits, standing)
-	l.Own(acme)
+	l.Own(acme, Position{})
 	r := l.Read(acme, Set(0).With(Reviews), nil)
 	put(l, acme, Findings, 1)
 	put(l, acme, Reviews, 2)
@@ -294,7 +294,7 @@ func TestOnlyTheKindsAskedForAreSent(t *testing.T) {
 // After a gap in the deliveries, no client needs to read the findings again.
 func TestAListOfAKindResetsTheReadersOfThatKindAlone(t *testing.T) {
 	l := New(DefaultLimits, standing)
-	l.Own(acme)
+	l.Own(acme, Position{})
 	ofFindings, ofDeliveries := Set(0).With(Findings), Set(0).With(Deliveries)
 	resumed := &Position{Findings: 5}
 	put(l, acme, Findings, 5)
@@ -332,7 +332,7 @@ func TestAPlaceThatTheStoreHasLostIsReset(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Time{})
 	step := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	l := New(DefaultLimits, clock)
-	l.Own(acme)
+	l.Own(acme, Position{})
 	for k := range Kinds {
 		l.Restart(k, 500)
 	}

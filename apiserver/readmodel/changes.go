@@ -148,6 +148,16 @@ func (m *Model) notice(k changes.Kind, n noticed) {
 	m.noticed[k] = append(waiting, n)
 }
 
+// lastNoticed returns, for each kind, the version of the last change that is not reported yet; 0 if there is none.
+func (m *Model) lastNoticed() (last changes.Position) {
+	for k, waiting := range m.noticed {
+		if len(waiting) > 0 {
+			last[k] = waiting[len(waiting)-1].version
+		}
+	}
+	return last
+}
+
 // reportChanges reports the changes that readers see now. The caller has just published.
 func (m *Model) reportChanges() {
 	for k := range changes.Kinds {

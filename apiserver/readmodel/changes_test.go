@@ -173,3 +173,21 @@ func TestTheReadersOfAnOrganizationEndWhenItsNamespaceChangesHands(t *testing.T)
 		t.Errorf("the reader goes on: %+v", b)
 	}
 }
+
+// A change of a namespace that belongs to nobody yet is not reported.
+func TestChangesNoticedBeforeAnOrganizationOwnsItsNamespaceAreAReset(t *testing.T) {
+	m, _ := newTestModel(t)
+	feed(t, m, findings, finding("f-1", 10))
+	feed(t, m, organizations, organization(acme, acmeNamespace, 11))
+	kinds := changes.Set(1<<changes.Kinds - 1)
+	fresh, err := m.Changes(acme, kinds, nil)
+	harness.Must(t, err)
+	settle(m)
+	resumed, err := m.Changes(acme, kinds, &changes.Position{changes.Findings: 9})
+	harness.Must(t, err)
+	harness.Same(t, "after the place before it", []string{"reset"}, reported(resumed))
+	show(t, m, findings, finding("f-2", 21))
+	for of, reader := range map[string]*changes.Reader{"a new reader": fresh, "a reader that was reset": resumed} {
+		harness.Same(t, of, []string{"finding created f-2 21 open\n"}, reported(reader))
+	}
+}

@@ -281,7 +281,7 @@ func (m *Model) assignOwner(namespace string) {
 		m.changes.Disown(before)
 	}
 	if changed && owner != "" {
-		m.changes.Own(owner)
+		m.changes.Own(owner, m.lastNoticed())
 		for k := organizations + 1; k < kinds && p.objects() > 0; k++ {
 			m.enqueue(rejoin{namespace: namespace, rows: k, by: byAll})
 			p.view.unjoined++
