@@ -19,7 +19,7 @@ import (
 
 // leaveAsCreated stores no status if it would contain only what follows from the creation, unless the settings or a
 // request ask for it. Storing it costs the API server as much as creating the finding, and an import creates thousands.
-// It does not follow from the creation that its deliveries exist: they are made first, and if every endpoint that
+// The creation does not prove that its deliveries exist: they are made first, and if every endpoint that
 // existed has one, or waits for it until its backlog ends, they are the record. Retention requests the status before it
 // removes one of them.
 func (r *Reconciler) leaveAsCreated(_ context.Context, s *scope) error {

@@ -238,8 +238,8 @@ func pairBase(results []reported, k *known, issues func(known ResultSet) Distanc
 	return pairBase(others, k, issues)
 }
 
-// ownOf returns the results that are open issues of the pull request, or may be. Among results that are alike none is
-// certain, so those are left out that the base certainly has, and then those too that have the code of their finding.
+// ownOf returns the results that are open issues of the pull request, or may be. Similar results are ambiguous:
+// first those are left out that the base certainly has, then also those with the code of their finding.
 func ownOf(results []reported, matches []match, issues func(known ResultSet) Distances) Distances {
 	if issues == nil || !slices.ContainsFunc(matches, func(m match) bool { return m.inDoubt() }) {
 		return nil

@@ -149,7 +149,7 @@ func (h history) unfinished() history {
 }
 
 // positions returns the positions of the scans in the order of their imports, from 1, by the scan's name. Times are
-// whole seconds: one without an end began after another one of its series had ended in the same second.
+// whole seconds: within one second, a scan without an end comes after one that ended.
 func (h history) positions() map[string]int {
 	out := make(map[string]int, len(h))
 	for i, name := range slices.SortedFunc(maps.Keys(h), func(a, b string) int {

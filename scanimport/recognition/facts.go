@@ -25,8 +25,8 @@ func countsAt(here []int, factsOf func(int) Facts, done map[int]counts) counts {
 	return done[here[0]]
 }
 
-// text returns that text of facts by which the result and the finding are compared: of the kind that more pairs at
-// their places share. If as many share both, it is the one that is shared; none if both are.
+// text returns the text to compare the result and the finding by: Lines or Distances, whichever more pairs at their
+// places share. If as many share both, it is the one that is shared; none if both are.
 func (m *matcher) text(result, known int, of Facts) string {
 	if of.Lines == of.Distances || m.shift(result, known) == 0 {
 		return of.Lines

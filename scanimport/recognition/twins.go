@@ -97,7 +97,7 @@ func (m *matcher) join(result, known int) {
 	}
 }
 
-// doubtTwins marks the pairs whose result may as well be that of another finding, which was decided differently or is
+// doubtTwins marks the pairs whose result could equally belong to another finding, which was decided differently or is
 // new: nothing but a decision tells it apart from one without a result, or what told several apart has changed, if only
 // of some. Those of Legacy findings have changed: their names tell them apart.
 func (m *matcher) doubtTwins() {
