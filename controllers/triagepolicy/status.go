@@ -182,7 +182,7 @@ func (s *scope) explain() (whyNot, because string) {
 	}
 	switch whyNot {
 	case v1alpha1.ReasonNotCompiled:
-		because = "The expression of the present spec does not compile: the condition Compiled says where it is wrong."
+		because = "The expression of the present spec does not compile: the condition Compiled shows where."
 	case v1alpha1.ReasonPreview:
 		because = "The mode is Preview: the status shows what the policy would decide. Set spec.mode to Apply."
 	case v1alpha1.ReasonNotYetValid:

@@ -87,7 +87,7 @@ func decide(s *scope) step {
 }
 
 // failedMessage explains what to do about a delivery without further attempts.
-const failedMessage = "All attempts have failed: the message of the last one tells why. " +
+const failedMessage = "All attempts have failed: see the message of the last attempt. " +
 	"Set the annotation " + v1alpha1.RedeliverAnnotation + " to a new value to send the event again."
 
 func waiting(reason, message string) step {

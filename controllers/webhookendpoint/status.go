@@ -49,7 +49,7 @@ func judge(endpoint *v1alpha1.WebhookEndpoint, served bool, f found) conditions.
 			unmatched = fmt.Sprintf(" No event matches these entries of spec.events: %s.", entries)
 		}
 		return conditions.NotReady(v1alpha1.ReasonDeliveryFailing,
-			"The last attempts failed: status.attempts of the endpoint's WebhookDeliveries tells why."+rotation+unmatched)
+			"The last attempts failed: status.attempts of the endpoint's WebhookDeliveries shows why."+rotation+unmatched)
 	}
 	if entries != "" {
 		return conditions.Verdict{
