@@ -9,7 +9,7 @@ import (
 // retired counts removed objects. It is process-wide, like the registry.
 var retired = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "findings_retired_total",
-	Help: "Objects removed because the organization keeps them no longer, by kind.",
+	Help: "Objects removed because their retention period is over, by kind.",
 }, []string{"kind"})
 
 // refused counts removals that the API server refused or answered with another error.

@@ -41,7 +41,7 @@ func newNumbers(registry prometheus.Registerer) *numbers {
 		policiesBy: prometheus.NewDesc("findings_triage_policies",
 			"Triage policies by the reason of their condition InForce.", []string{"reason"}, nil),
 		findingsBy: prometheus.NewDesc("findings_triage_policy_findings",
-			"Findings that triage policies match, by what comes of it; a finding counts for each policy.",
+			"Findings that triage policies match, by outcome; a finding counts once per matching policy.",
 			[]string{"outcome"}, nil),
 		policies: map[types.NamespacedName]v1alpha1.TriagePolicyStatus{},
 	}

@@ -32,11 +32,11 @@ func newBacklogs(registry prometheus.Registerer, now func() time.Time) *backlogs
 	factory := promauto.With(registry)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_webhook_deliveries_pending",
-		Help: "Webhook deliveries that wait, those to disabled endpoints included.",
+		Help: "Pending webhook deliveries, including those to disabled endpoints.",
 	}, b.pending)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_webhook_oldest_pending_seconds",
-		Help: "Age of the oldest webhook delivery that waits for an endpoint that is not disabled; 0 where none does.",
+		Help: "Age of the oldest webhook delivery that waits for an endpoint that is not disabled; 0 if there is none.",
 	}, b.oldestAge)
 	return b
 }
