@@ -137,7 +137,7 @@ func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.Fi
 			err = client.IgnoreNotFound(r.Client.Delete(ctx, after, client.Preconditions{UID: new(before.UID)}))
 		}
 		if err != nil {
-			return false, fmt.Errorf("drop the rows of days to come from the trend %s: %w", before.Name, err)
+			return false, fmt.Errorf("remove rows of future days from the trend %s: %w", before.Name, err)
 		}
 	}
 	return dropped, nil

@@ -43,7 +43,7 @@ func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 	check(CheckSince, "updatedSince", spec.UpdatedSince)
 	check(CheckUntil, "updatedUntil", spec.UpdatedUntil)
 	if len(s.words) > MaxWords {
-		errs = append(errs, fmt.Errorf("text has %d words and may have %d", len(s.words), MaxWords))
+		errs = append(errs, fmt.Errorf("text has %d words; at most %d are allowed", len(s.words), MaxWords))
 	}
 	if spec.MinScore != "" {
 		tenths, ok := Tenths(spec.MinScore)

@@ -57,7 +57,7 @@ func (d *listDecoder) items(each func(runtime.Object) error) error {
 		return err
 	}
 	if begin != json.Delim('[') {
-		return fmt.Errorf("%v in place of items", begin)
+		return fmt.Errorf("got %v, want a list of items", begin)
 	}
 	for d.More() {
 		object, err := d.item()
@@ -96,7 +96,7 @@ func (d *listDecoder) expect(want json.Delim) error {
 	case err != nil:
 		return err
 	case got != want:
-		return fmt.Errorf("%v in place of %v", got, want)
+		return fmt.Errorf("got %v, want %v", got, want)
 	}
 	return nil
 }

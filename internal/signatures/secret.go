@@ -57,7 +57,7 @@ func ParseSecret(text string) (Secret, error) {
 		return Secret{}, fmt.Errorf("%w: what follows %s is not base64 with padding", ErrSecret, SecretPrefix)
 	}
 	if len(key) < minKeyLength || len(key) > maxKeyLength {
-		return Secret{}, fmt.Errorf("%w: it stands for %d bytes, and %d to %d are allowed", ErrSecret, len(key), minKeyLength,
+		return Secret{}, fmt.Errorf("%w: it decodes to %d bytes; allowed are %d to %d", ErrSecret, len(key), minKeyLength,
 			maxKeyLength)
 	}
 	return newSecret(key), nil

@@ -27,13 +27,13 @@ func checkForm(token string) error {
 		return err
 	}
 	if given["crit"] != nil {
-		return fmt.Errorf("%w: something in it is critical and not known", ErrMalformed)
+		return fmt.Errorf("%w: unknown critical header", ErrMalformed)
 	}
 	if given, err = members(claims, claimMembers); err != nil {
 		return fmt.Errorf("%w: not an object with each member once", ErrClaims)
 	}
 	if given["nbf"] != nil {
-		return fmt.Errorf("%w: no token of ours has nbf", ErrClaims)
+		return fmt.Errorf("%w: nbf is not allowed", ErrClaims)
 	}
 	for _, name := range []string{"iat", "exp"} {
 		if bytes.HasPrefix(given[name], []byte(`"`)) {

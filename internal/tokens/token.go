@@ -59,7 +59,7 @@ func (s KeySet) VerifySignature(token string) (Verified, error) {
 		return Verified{}, fmt.Errorf("%w: longer than %d bytes", ErrMalformed, MaxLength)
 	}
 	if strings.ContainsFunc(token, foreign) {
-		return Verified{}, fmt.Errorf("%w: a character that no token has", ErrMalformed)
+		return Verified{}, fmt.Errorf("%w: invalid character", ErrMalformed)
 	}
 	var wire wireClaims
 	parsed, err := parser.ParseWithClaims(token, &wire, s.lookup)

@@ -150,7 +150,7 @@ func decodePart[T any](part *v1alpha1.TriageOperationPart) ([]T, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read part %s: %w", part.Name, err)
 	case len(entries) != int(part.Spec.Count):
-		return nil, fmt.Errorf("read part %s: it holds %d findings and says %d", part.Name, len(entries), part.Spec.Count)
+		return nil, fmt.Errorf("read part %s: it has %d findings but declares %d", part.Name, len(entries), part.Spec.Count)
 	}
 	return entries, nil
 }

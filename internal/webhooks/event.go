@@ -59,7 +59,7 @@ func namedDelivery(name string, event Event, endpoint *v1alpha1.WebhookEndpoint)
 		return nil, fmt.Errorf("encode the payload of a %s event: %w", event.Type, err)
 	}
 	if len(payload) > v1alpha1.MaxWebhookPayloadLength {
-		return nil, fmt.Errorf("the payload of a %s event takes %d bytes, and %d are allowed", event.Type, len(payload),
+		return nil, fmt.Errorf("the payload of a %s event is %d bytes long; at most %d are allowed", event.Type, len(payload),
 			v1alpha1.MaxWebhookPayloadLength)
 	}
 	return &v1alpha1.WebhookDelivery{

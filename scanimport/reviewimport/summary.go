@@ -247,7 +247,7 @@ func (s *Summary) count(p *plan) {
 			p.commit, last, p.commit, last))
 	}
 	if n := len(p.inBase); n > 0 {
-		s.Warnings = append(s.Warnings, fmt.Sprintf("By now the base has %s that this commit shows: not counted and not judged. The next new commit resolves what is still open",
+		s.Warnings = append(s.Warnings, fmt.Sprintf("The base now has %s that this commit shows: they are neither counted nor judged. The next new commit resolves what is still open",
 			number(n, "issue")))
 	}
 	var counts reviewstate.Counts
