@@ -30,8 +30,8 @@ const (
 	handOver = 5 * time.Millisecond
 	// lookAgain is when an undo that waits for the operation that it undoes is checked again.
 	lookAgain = time.Second
-	// lookAtLine is when an operation that waits for its turn is checked again. Usually it is enqueued before that.
-	lookAtLine = 5 * time.Minute
+	// queueRecheck is when an operation that waits for its turn is checked again. Usually it is enqueued before that.
+	queueRecheck = 5 * time.Minute
 )
 
 // Reconciler reconciles TriageOperations.
@@ -58,7 +58,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriageOperation{}, builder.WithPredicates(watch.SpecChanged)).
-		Watches(&v1alpha1.TriageOperation{}, r.whoseTurnItIs()).
+		Watches(&v1alpha1.TriageOperation{}, r.enqueueNext()).
 		Watches(&v1alpha1.Finding{}, pager.Findings()).
 		Watches(&v1alpha1.WebhookEndpoint{}, pager.Endpoints()).
 		WithOptions(options).
@@ -124,15 +124,15 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	}
 	// The message does not name the other one, else each end of an operation would rewrite all that wait.
 	inProgress(s, "An older operation of the organization comes first: this one goes on after it.")
-	s.RequeueAfter(lookAtLine)
+	s.RequeueAfter(queueRecheck)
 	s.Stop()
 	return nil
 }
 
-// whoseTurnItIs enqueues the operations that no other operation precedes, whenever one may have left the line.
-func (r *Reconciler) whoseTurnItIs() handler.EventHandler {
+// enqueueNext enqueues the operations that no other operation precedes, whenever one may have left the line.
+func (r *Reconciler) enqueueNext() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		if !mayShorten(change) {
+		if !mayAdvance(change) {
 			return
 		}
 		all, err := r.operations(ctx, change.Object().GetNamespace())
@@ -141,7 +141,7 @@ func (r *Reconciler) whoseTurnItIs() handler.EventHandler {
 			return
 		}
 		var first *v1alpha1.TriageOperation
-		if line := inLine(all); len(line) > 0 {
+		if line := queued(all); len(line) > 0 {
 			first = slices.MinFunc(line, byAge)
 		}
 		for i := range all {
@@ -153,9 +153,9 @@ func (r *Reconciler) whoseTurnItIs() handler.EventHandler {
 	})
 }
 
-// mayShorten reports whether an operation may leave the line because of the change. Even a new operation may cause
+// mayAdvance reports whether an operation may leave the line because of the change. Even a new operation may cause
 // this: an existing undo that names it leaves the line, and waits for it from then on.
-func mayShorten(change watch.Change) bool {
+func mayAdvance(change watch.Change) bool {
 	before, known := change.Before.(*v1alpha1.TriageOperation)
 	after, exists := change.After.(*v1alpha1.TriageOperation)
 	switch {
@@ -170,11 +170,11 @@ func mayShorten(change watch.Change) bool {
 
 // ahead returns the operations whose turn comes before the given one.
 func ahead(operation *v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
-	return slices.DeleteFunc(inLine(all), func(o *v1alpha1.TriageOperation) bool { return byAge(o, operation) >= 0 })
+	return slices.DeleteFunc(queued(all), func(o *v1alpha1.TriageOperation) bool { return byAge(o, operation) >= 0 })
 }
 
-// inLine returns the operations whose turn it is, or that wait for their turn, in no particular order.
-func inLine(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
+// queued returns the operations whose turn it is, or that wait for their turn, in no particular order.
+func queued(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
 	ended := map[string]bool{}
 	for i := range all {
 		ended[all[i].Name] = all[i].Status.CompletedAt != nil

@@ -157,7 +157,7 @@ func ends(t *testing.T, r *Reconciler, o *v1alpha1.TriageOperation) *v1alpha1.Tr
 // enqueued returns which operations the change enqueues. Before is nil for a new operation, after for a deleted one.
 func enqueued(r *Reconciler, before, after *v1alpha1.TriageOperation) string {
 	q := &handlertest.Queue{}
-	handlertest.Send(r.whoseTurnItIs(), q, before, after)
+	handlertest.Send(r.enqueueNext(), q, before, after)
 	slices.Sort(q.Added)
 	return strings.Join(q.Added, ", ")
 }

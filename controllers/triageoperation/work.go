@@ -260,18 +260,18 @@ func (r *Reconciler) change(ctx context.Context, s *scope, members map[string]an
 }
 
 // add counts the result for a finding.
-func add(status *v1alpha1.TriageOperationStatus, finding v1alpha1.ResourceName, came result) {
-	switch came.outcome {
+func add(status *v1alpha1.TriageOperationStatus, finding v1alpha1.ResourceName, got result) {
+	switch got.outcome {
 	case rules.Changed:
 		status.Changed++
 	case rules.Unchanged:
 		status.Unchanged++
 	case rules.Conflicted:
 		status.Conflicted++
-		status.Conflicts = example(status.Conflicts, finding, orUnknown(came.why))
+		status.Conflicts = example(status.Conflicts, finding, orUnknown(got.why))
 	case rules.Failed:
 		status.Failed++
-		status.Failures = example(status.Failures, finding, orUnknown(came.why))
+		status.Failures = example(status.Failures, finding, orUnknown(got.why))
 	}
 }
 

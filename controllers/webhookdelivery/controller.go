@@ -49,9 +49,9 @@ const (
 	// stopGrace is how long attempts may take to end when the controller is stopped: longer than an
 	// attempt, shorter than the manager waits.
 	stopGrace = 17 * time.Second
-	// troubleDelay is when a delivery is requeued after an attempt failed with an error of the API
+	// errorDelay is when a delivery is requeued after an attempt failed with an error of the API
 	// server, and how long an endpoint rests whose secret cannot be read or used.
-	troubleDelay = 5 * time.Second
+	errorDelay = 5 * time.Second
 	// settleDelay is how long to wait for the cache to show what an attempt wrote.
 	settleDelay = 50 * time.Millisecond
 )

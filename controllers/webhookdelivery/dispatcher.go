@@ -293,7 +293,7 @@ func (d *dispatcher) end(j *job, after standing) {
 	d.dispatch()
 }
 
-// rest lets no job of the endpoint begin for troubleDelay: each would cost as much as an attempt, and send nothing. The
+// rest lets no job of the endpoint begin for errorDelay: each would cost as much as an attempt, and send nothing. The
 // lock is held.
 func (d *dispatcher) rest(endpoint types.NamespacedName, q *queue) {
 	q.standing = standingUnknown
@@ -301,7 +301,7 @@ func (d *dispatcher) rest(endpoint types.NamespacedName, q *queue) {
 		return
 	}
 	q.resting = true
-	d.clock.AfterFunc(troubleDelay, func() {
+	d.clock.AfterFunc(errorDelay, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		q.resting = false

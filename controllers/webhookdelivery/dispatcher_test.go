@@ -239,7 +239,7 @@ func TestOnlyAPanicIsLoggedWithAStack(t *testing.T) {
 		if got := strings.Contains(logged, `"stack"`); got != want {
 			t.Errorf("logged %s", logged)
 		}
-		if long := q.pause >= troubleDelay; long != (failed != nil) || q.pause < settleDelay {
+		if long := q.pause >= errorDelay; long != (failed != nil) || q.pause < settleDelay {
 			t.Errorf("after %v it is enqueued in %s", failed, q.pause)
 		}
 	}
@@ -293,7 +293,7 @@ func TestAnEndpointThatCannotBeSentToRests(t *testing.T) {
 	b.release(types.NamespacedName{Name: "b/0"}, standingProven)
 	b.until(func() bool { return b.running("b") == 0 })
 
-	b.clock.Step(troubleDelay)
+	b.clock.Step(errorDelay)
 	b.next(1)
 	b.wantsRunning(1, "it is tried again")
 	b.release(at(4), standingProven)
@@ -303,7 +303,7 @@ func TestAnEndpointThatCannotBeSentToRests(t *testing.T) {
 		b.release(at(n), standingUnsendable)
 	}
 	b.finished.Wait()
-	b.clock.Step(troubleDelay)
+	b.clock.Step(errorDelay)
 	b.dispatcher.mu.Lock()
 	defer b.dispatcher.mu.Unlock()
 	harness.Same(t, "queues that are left", 0, len(b.queues))

@@ -84,7 +84,7 @@ func (r *Reconciler) enqueueEnded(_ context.Context, q watch.Queue) error {
 				log = log.WithValues("stack", stack)
 			}
 			log.Error(err, "attempt to deliver a webhook")
-			rest = troubleDelay
+			rest = errorDelay
 		}
 		// It does nothing once the controller stops: the next one reconciles every delivery.
 		q.AddAfter(reconcile.Request{NamespacedName: delivery}, wait.Jitter(rest, 1))

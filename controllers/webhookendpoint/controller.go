@@ -76,11 +76,11 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 // worthReconciling lets status changes through: the sender of deliveries records successes and failures there. It
 // passes over those of messages alone: an error whose text differs each time would be retried at once, without end.
 var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.WebhookEndpoint) bool {
-	return !reflect.DeepEqual(wordless(before.Status), wordless(after.Status))
+	return !reflect.DeepEqual(withoutMessages(before.Status), withoutMessages(after.Status))
 })
 
-// wordless returns the status without the messages of its conditions.
-func wordless(status v1alpha1.WebhookEndpointStatus) v1alpha1.WebhookEndpointStatus {
+// withoutMessages returns the status without the messages of its conditions.
+func withoutMessages(status v1alpha1.WebhookEndpointStatus) v1alpha1.WebhookEndpointStatus {
 	status.Conditions = slices.Clone(status.Conditions)
 	for i := range status.Conditions {
 		status.Conditions[i].Message = ""

@@ -16,10 +16,10 @@ type backlogs struct {
 	now func() time.Time
 
 	mu        sync.Mutex
-	endpoints map[types.NamespacedName]sentTo
+	endpoints map[types.NamespacedName]endpointBacklog
 }
 
-type sentTo struct {
+type endpointBacklog struct {
 	backlog
 	disabled bool
 }
@@ -28,7 +28,7 @@ type sentTo struct {
 var theBacklog = newBacklogs(metrics.Registry, time.Now)
 
 func newBacklogs(registry prometheus.Registerer, now func() time.Time) *backlogs {
-	b := &backlogs{now: now, endpoints: map[types.NamespacedName]sentTo{}}
+	b := &backlogs{now: now, endpoints: map[types.NamespacedName]endpointBacklog{}}
 	factory := promauto.With(registry)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_webhook_deliveries_pending",
@@ -48,7 +48,7 @@ func (b *backlogs) note(endpoint types.NamespacedName, found backlog, disabled b
 		delete(b.endpoints, endpoint)
 		return
 	}
-	b.endpoints[endpoint] = sentTo{found, disabled}
+	b.endpoints[endpoint] = endpointBacklog{found, disabled}
 }
 
 func (b *backlogs) forget(endpoint types.NamespacedName) { b.note(endpoint, backlog{}, false) }

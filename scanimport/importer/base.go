@@ -125,11 +125,11 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the scans of the base: %w", err)
 		}
-		findings, odd, err := List[v1alpha1.Finding](ctx, c, b.Namespace, fields.AndSelectors(terms...))
+		findings, unreadable, err := List[v1alpha1.Finding](ctx, c, b.Namespace, fields.AndSelectors(terms...))
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the findings of the base: %w", err)
 		}
-		for _, name := range odd {
+		for _, name := range unreadable {
 			out.Warnings = append(out.Warnings, PassedOver("finding", name))
 		}
 		has = append(has, slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool {

@@ -86,7 +86,7 @@ func RequireProject(ctx context.Context, c client.Client, key client.ObjectKey, 
 	if err := Require(ctx, c, "project", key, project); err != nil {
 		return err
 	}
-	return checkBond(project, repository, repository)
+	return checkBelongs(project, repository, repository)
 }
 
 // RequireProjectOfReview is RequireProject for the project that a review names, which a review does not create. given
@@ -102,12 +102,12 @@ func RequireProjectOfReview(ctx context.Context, c client.Client, key client.Obj
 		return &RefusedError{missing("project", key) + "; a review creates no project: import a scan of the branch first, " +
 			"or review without --project (over REST: POST /repos/OWNER/NAME/code-scanning/sarifs)"}
 	}
-	return checkBond(project, repository, given)
+	return checkBelongs(project, repository, given)
 }
 
-// checkBond refuses a project of another repository. given is the repository as the user named it: a name that an
+// checkBelongs refuses a project of another repository. given is the repository as the user named it: a name that an
 // import derives from a full name means nothing to people.
-func checkBond(project *v1alpha1.Project, repository, given string) error {
+func checkBelongs(project *v1alpha1.Project, repository, given string) error {
 	of := string(project.Spec.RepositoryRef.Name)
 	if of == repository {
 		return nil
@@ -183,9 +183,9 @@ type appliedMeta struct {
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 }
 
-// notThere is a resource version that none of our objects has. An apply that carries it creates the object, and
+// absentVersion is a resource version that none of our objects has. An apply that carries it creates the object, and
 // conflicts if the object exists.
-const notThere = "1"
+const absentVersion = "1"
 
 // apply sends a whole spec by server-side apply and returns the object's metadata since; nothing else of it is
 // requested. With a resource version in metadata, apply fails with a conflict if the object has changed; with a UID,

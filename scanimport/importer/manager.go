@@ -15,11 +15,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// passOn transfers a finding's fields that one field manager applied to another manager, and returns the finding's
-// resource version. Server-side apply removes only fields of the same manager: applied under a new name, a fact of the
-// old one, such as closed, would stay forever. The spec does not change, and fields of other managers are not touched.
+// transferFields transfers a finding's fields that one field manager applied to another manager, and returns the
+// finding's resource version. Server-side apply removes only fields of the same manager: applied under a new name, a
+// fact of the old one, such as closed, would stay forever. The spec does not change, and fields of other managers stay.
 // If the import ends here, the next one repeats it. The managed fields are read here: listed findings do not have them.
-func (im *Importer) passOn(ctx context.Context, finding *v1alpha1.Finding, from,
+func (im *Importer) transferFields(ctx context.Context, finding *v1alpha1.Finding, from,
 	to string) (resourceVersion string, err error) {
 	if from == to {
 		return finding.ResourceVersion, nil

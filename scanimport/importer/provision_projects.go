@@ -74,7 +74,7 @@ func (p *provisioner) findProject(ctx context.Context, key client.ObjectKey) (fo
 	found, err = find(ctx, p.client, "project", key, project)
 	if found {
 		p.found.Projects = append(p.found.Projects, *project)
-		err = cmp.Or(err, checkBond(project, p.found.Repository.Name, p.place.Repository))
+		err = cmp.Or(err, checkBelongs(project, p.found.Repository.Name, p.place.Repository))
 	}
 	return found, err
 }

@@ -88,8 +88,9 @@ func eachPage[T any](ctx context.Context, c *Client, namespace string, selector 
 	}
 }
 
-// Read reads an object into its Go type. It returns nil if the object does not exist, and odd if it cannot be decoded.
-func Read[T any](ctx context.Context, c *Client, namespace, name string) (object *T, odd bool, err error) {
+// Read reads an object into its Go type. It returns nil if the object does not exist, and unreadable if it cannot be
+// decoded.
+func Read[T any](ctx context.Context, c *Client, namespace, name string) (object *T, unreadable bool, err error) {
 	kind, err := kindOf[T]()
 	if err != nil {
 		return nil, false, err

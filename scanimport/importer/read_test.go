@@ -127,7 +127,7 @@ func TestATakeoverReadsWhoOwnsWhichField(t *testing.T) {
 	})
 	im := New(c, Target{Namespace: "org-acme"}, Options{})
 	listed := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1", ResourceVersion: "7"}}
-	version, err := im.passOn(t.Context(), listed, "scanner/old", "scanner/new")
+	version, err := im.transferFields(t.Context(), listed, "scanner/old", "scanner/new")
 	harness.Must(t, err)
 	harness.Same(t, "version since", "9", version)
 	harness.Same(t, "patches", []string{`[{"op":"replace","path":"/metadata/managedFields","value":[` +

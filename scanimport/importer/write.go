@@ -174,7 +174,7 @@ const mostNames = 16
 func (w *writer) create(ctx context.Context, ch *change) error {
 	name := ch.name
 	for i := 1; ; i++ {
-		after, err := w.im.applyFinding(ctx, w.manager, appliedMeta{Name: ch.name, ResourceVersion: notThere}, ch.spec)
+		after, err := w.im.applyFinding(ctx, w.manager, appliedMeta{Name: ch.name, ResourceVersion: absentVersion}, ch.spec)
 		if err == nil {
 			w.changed(ch, after.ResourceVersion)
 			return nil
@@ -182,11 +182,11 @@ func (w *writer) create(ctx context.Context, ch *change) error {
 		if !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) {
 			return err
 		}
-		now, odd, getErr := w.read(ctx, ch.name)
+		now, unreadable, getErr := w.read(ctx, ch.name)
 		switch {
 		case getErr != nil:
 			return errors.Join(err, getErr)
-		case odd: // the API server itself may be unable to apply to it
+		case unreadable: // the API server itself may be unable to apply to it
 			w.leave(ch, skipUnreadable)
 			return nil
 		case apierrors.IsInternalError(err):
@@ -221,11 +221,11 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 		if !apierrors.IsConflict(err) && !kube.IsNoSuchObject(err) {
 			return err
 		}
-		now, odd, getErr := w.read(ctx, ch.name)
+		now, unreadable, getErr := w.read(ctx, ch.name)
 		if getErr != nil {
 			return errors.Join(err, getErr)
 		}
-		if odd {
+		if unreadable {
 			w.leave(ch, skipUnreadable)
 			return nil
 		}
@@ -250,7 +250,7 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 func (w *writer) send(ctx context.Context, ch *change) (version string, err error) {
 	metadata := appliedMeta{Name: ch.name, UID: ch.before.UID, ResourceVersion: ch.before.ResourceVersion}
 	if was := ch.before.Spec.Tool; was != ch.spec.Tool {
-		if metadata.ResourceVersion, err = w.im.passOn(ctx, ch.before, fieldManager(was), w.manager); err != nil {
+		if metadata.ResourceVersion, err = w.im.transferFields(ctx, ch.before, fieldManager(was), w.manager); err != nil {
 			return "", err
 		}
 	}
@@ -358,8 +358,8 @@ func (w *writer) again(ch *change, now *v1alpha1.Finding) {
 	}
 }
 
-// read returns the finding, or nil if it does not exist. odd reports that it cannot be decoded.
-func (w *writer) read(ctx context.Context, name string) (now *v1alpha1.Finding, odd bool, err error) {
+// read returns the finding, or nil if it does not exist. unreadable reports that it cannot be decoded.
+func (w *writer) read(ctx context.Context, name string) (now *v1alpha1.Finding, unreadable bool, err error) {
 	return Read[v1alpha1.Finding](ctx, w.im.client, w.im.target.Namespace, name)
 }
 

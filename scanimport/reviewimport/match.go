@@ -148,16 +148,16 @@ func merge(results []found) (distinct []*found, again [][]*found) {
 // of that name, the result gets the next free name. It gets none if its own issue is one that cannot be read.
 func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue, certain []string) []string {
 	names := slices.Clone(certain)
-	taken, odd := map[string]bool{}, sets.New(p.unreadable...)
+	taken, unreadable := map[string]bool{}, sets.New(p.unreadable...)
 	var rest []int
 	var identities []fingerprints.Identity
 	for i := range results {
-		if names[i] == "" && !results[i].Takes(odd) {
+		if names[i] == "" && !results[i].Takes(unreadable) {
 			rest, identities = append(rest, i), append(identities, results[i].Identity)
 		}
 		taken[names[i]] = true
 	}
-	p.unseen = sets.List(odd)
+	p.unseen = sets.List(unreadable)
 	unfit := func(name string) bool {
 		return taken[name] || isDecided(existing[name]) || slices.Contains(p.unreadable, name)
 	}

@@ -188,8 +188,8 @@ func (w *writer) write(ctx context.Context, ch *change,
 
 // issue returns the issue of that name, or nil.
 func (im *Importer) issue(ctx context.Context, name string) (*v1alpha1.ReviewIssue, error) {
-	issue, odd, err := importer.Read[v1alpha1.ReviewIssue](ctx, im.client, im.pr.Namespace, name)
-	if odd {
+	issue, unreadable, err := importer.Read[v1alpha1.ReviewIssue](ctx, im.client, im.pr.Namespace, name)
+	if unreadable {
 		err = errors.New(importer.PassedOver("issue", name))
 	}
 	if err != nil {
