@@ -35,24 +35,24 @@ func (t term) cutoff(now time.Time) time.Time { return now.Add(-t.keep) }
 // termsOf returns the organization's terms. A shelf without a term is kept forever.
 //
 // Findings come before the scans that they name, and deliveries last: their subjects may hold them.
-func termsOf(figures *v1alpha1.Retention) []term {
-	if figures == nil {
-		figures = &v1alpha1.Retention{}
+func termsOf(retention *v1alpha1.Retention) []term {
+	if retention == nil {
+		retention = &v1alpha1.Retention{}
 	}
 	var out []term
-	add := func(on shelf, figure *metav1.Duration) {
-		if figure != nil {
-			out = append(out, term{on, figure.Duration})
+	add := func(on shelf, keep *metav1.Duration) {
+		if keep != nil {
+			out = append(out, term{on, keep.Duration})
 		}
 	}
-	add(closedFindings, figures.ClosedFindings)
-	if figures.IncludeTriaged {
-		add(triagedFindings, figures.ClosedFindings)
+	add(closedFindings, retention.ClosedFindings)
+	if retention.IncludeTriaged {
+		add(triagedFindings, retention.ClosedFindings)
 	}
-	add(finishedScans, figures.FinishedScans)
-	operations := cmp.Or(figures.FinishedOperations, &metav1.Duration{Duration: DefaultOperations})
+	add(finishedScans, retention.FinishedScans)
+	operations := cmp.Or(retention.FinishedOperations, &metav1.Duration{Duration: DefaultOperations})
 	add(finishedOperations, operations)
 	out = append(out, term{setlessOperations, min(operations.Duration, keepSetless)}, term{previews, keepPreviews})
-	add(finishedDeliveries, cmp.Or(figures.FinishedDeliveries, &metav1.Duration{Duration: DefaultDeliveries}))
+	add(finishedDeliveries, cmp.Or(retention.FinishedDeliveries, &metav1.Duration{Duration: DefaultDeliveries}))
 	return out
 }
