@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
@@ -203,7 +204,7 @@ func (a *Authenticator) In(namespace string) []*v1alpha1.APIKey { return a.keys.
 // drops the record if it cannot be written.
 func (a *Authenticator) MarkUsed(identity Identity) {
 	if key, ok := a.keys.get(identity.KeyUID); ok {
-		a.usage.note(key, time.Now())
+		a.usage.note(key, apitime.Clock{}.Now())
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -62,10 +63,14 @@ func (u *usage) note(key *v1alpha1.APIKey, now time.Time) {
 }
 
 // usedLately reports whether the status already records a use within the last interval. The status is truncated
-// to the second.
+// to the second. A time further ahead than apitime.MostAhead was recorded by a wrong clock, and does not count.
 func usedLately(key *v1alpha1.APIKey, now time.Time) bool {
 	last := key.Status.LastUsedAt
-	return last != nil && now.Sub(last.Time) < usageInterval+time.Second
+	if last == nil {
+		return false
+	}
+	ago := now.Sub(last.Time)
+	return -apitime.MostAhead <= ago && ago < usageInterval+time.Second
 }
 
 // write performs the queued writes until the context ends.

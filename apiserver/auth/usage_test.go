@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -150,6 +151,7 @@ func TestUseIsNotedOnceAMinute(t *testing.T) {
 		{"queued here a moment ago and not written yet", time.Hour, time.Second, false},
 		{"queued here a minute ago", time.Hour, time.Minute, true},
 		{"another replica's clock is ahead", -time.Minute, 0, false},
+		{"noted by a replica whose clock was wrong", -24 * time.Hour, 0, true},
 	}
 	for _, tc := range cases {
 		u := newUsage()
@@ -163,4 +165,25 @@ func TestUseIsNotedOnceAMinute(t *testing.T) {
 		u.note(key, now)
 		harness.Same(t, tc.reason, tc.want, len(u.queue) == 1)
 	}
+}
+
+// A replica whose clock was ahead must not stop the others from noting uses until that time comes.
+func TestUseIsNotDatedByAClockThatIsAhead(t *testing.T) {
+	a := start(t)
+	key, header := acceptedKey(t, a, "ahead")
+	identity, err := a.Authenticate(header, time.Now())
+	harness.Must(t, err)
+	tomorrow := v1alpha1.NewTime(time.Now().Add(24 * time.Hour))
+	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status.LastUsedAt = &tomorrow })
+	harness.Eventually(t, func(g Gomega) {
+		known, _ := a.keys.get(key.UID)
+		g.Expect(known.Status.LastUsedAt).NotTo(BeNil())
+	})
+	server := time.Now().Add(-48 * time.Hour) // the local clock is ahead
+	testenv.SetServerTime(t, server)
+	a.MarkUsed(identity)
+	harness.Eventually(t, func(g Gomega) {
+		used := testenv.Get(t, g, env, key).Status.LastUsedAt
+		g.Expect(used.Time).To(BeTemporally("~", server, apitime.MostAhead+time.Minute))
+	})
 }
