@@ -67,7 +67,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 			&v1alpha1.WebhookEndpoint{}, handler.OnlyControllerOwner())).
 		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueAfter(watch.CountDelay, watch.Reference(index.EndpointOf)),
 			builder.WithPredicates(watch.NewSinceStart, changesBacklog)).
-		Watches(&v1alpha1.WebhookEndpoint{}, handler.EnqueueRequestsFromMapFunc(r.misjudged),
+		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueMisjudged(),
 			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).
 		WithOptions(options).
 		Complete(r)

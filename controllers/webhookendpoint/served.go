@@ -2,10 +2,12 @@ package webhookendpoint
 
 import (
 	"context"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -20,10 +22,20 @@ func (r *Reconciler) isServed(ctx context.Context, endpoint *v1alpha1.WebhookEnd
 	return webhooks.IsServed(endpoint, all), err
 }
 
-// misjudged returns requests for the endpoints whose condition is outdated after one in their namespace was created or
-// deleted.
-func (r *Reconciler) misjudged(ctx context.Context, changed client.Object) (requests []ctrl.Request) {
-	all, err := ledger.EndpointsOf(ctx, r.Client, changed.GetNamespace())
+// gatherDelay is how long the creations and deletions in a namespace are gathered: there may be thousands.
+const gatherDelay = time.Second
+
+// enqueueMisjudged enqueues the misjudged endpoints of the namespace in which one was created or deleted.
+func (r *Reconciler) enqueueMisjudged() handler.EventHandler {
+	return watch.Changes(watch.Gathered(gatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
+		watch.AddAfter(q, 0, r.misjudged(ctx, change.Object().GetNamespace()))
+	}))
+}
+
+// misjudged returns requests for the endpoints of the namespace whose condition is outdated after one of them was
+// created or deleted.
+func (r *Reconciler) misjudged(ctx context.Context, namespace string) (requests []ctrl.Request) {
+	all, err := ledger.EndpointsOf(ctx, r.Client, namespace)
 	watch.LogError(ctx, err, "list what is to be reconciled")
 	served := map[types.UID]bool{}
 	for _, endpoint := range webhooks.Served(all) {

@@ -3,6 +3,7 @@ package webhookendpoint
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -51,4 +53,38 @@ func TestAnEndpointThatGetsNoEventsIsNotPolled(t *testing.T) {
 			t.Errorf("%s: %s, reconciled again after %s; want %+v", want.name, reason, result.RequeueAfter, want)
 		}
 	}
+}
+
+// There may be thousands, and one goroutine serves the events of all organizations.
+func TestEndpointsThatComeOrGoTogetherCostOneList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		endpoint := func(i int, reason string, status metav1.ConditionStatus) v1alpha1.WebhookEndpoint {
+			e := builder.WebhookEndpoint(fmt.Sprintf("e-%02d", i)).In("org-acme").Build()
+			e.UID, e.CreationTimestamp = types.UID(e.Name), metav1.NewTime(noon.Add(time.Duration(i)*time.Minute))
+			e.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: status, Reason: reason}}
+			return *e
+		}
+		all := make([]v1alpha1.WebhookEndpoint, webhooks.MaxServed+2)
+		for i := range all {
+			all[i] = endpoint(i, v1alpha1.ReasonReconciled, metav1.ConditionTrue)
+		}
+		within, beyond := webhooks.MaxServed-1, webhooks.MaxServed+1
+		all[within] = endpoint(within, v1alpha1.ReasonTooManyEndpoints, metav1.ConditionFalse)
+		all[beyond] = endpoint(beyond, v1alpha1.ReasonTooManyEndpoints, metav1.ConditionFalse)
+		lists, q := 0, &handlertest.Queue{}
+		r := &Reconciler{Base: reconcile.Base{Client: handlertest.Lists(func(list *v1alpha1.WebhookEndpointList) {
+			lists++
+			list.Items = all
+		})}}
+		h := r.enqueueMisjudged()
+		for range 1000 {
+			handlertest.Send(h, q, nil, &all[0])
+			handlertest.Send(h, q, &all[0], nil)
+		}
+		<-time.After(2 * gatherDelay)
+		synctest.Wait()
+		harness.Same(t, "lists", 1, lists)
+		want := []string{all[within].Name + " in 0s", all[within+1].Name + " in 0s"}
+		harness.Same(t, "one that is served again, and one that is not any more", want, q.Added)
+	})
 }
