@@ -121,9 +121,7 @@ func (a answer) wantsError(status int, message, reason string) answer {
 	a.wants(status, reason)
 	var e openapi.Error
 	a.decode(&e)
-	if string(e.Error) != message {
-		a.t.Errorf("%s: error is %q, want %q", reason, e.Error, message)
-	}
+	harness.Same(a.t, reason+": error", message, string(e.Error))
 	if e.Detail == "" {
 		a.t.Errorf("%s: the detail is empty", reason)
 	}

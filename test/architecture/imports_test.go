@@ -4,10 +4,13 @@ package architecture
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const module = "github.com/appsec-dev/findings-operator/"
@@ -45,9 +48,7 @@ func TestRoomsImportOnlyWhatTheyMay(t *testing.T) {
 		t.Fatalf("go list named %d imports among our packages; the check saw nothing", len(edges))
 	}
 	for _, edge := range edges {
-		if reason := violation(edge); reason != "" {
-			t.Errorf("%s imports %s: %s", edge.from, edge.to, reason)
-		}
+		harness.Same(t, edge.from+" imports "+edge.to, "", violation(edge))
 	}
 }
 
@@ -80,9 +81,7 @@ func TestTheLawRefusesWhatItShould(t *testing.T) {
 		{edge{from: "cmd/findings-operator", to: "apiserver"}, true, "cmd sees both"},
 		{edge{from: "test/e2e", to: "controllers/finding", inTest: true}, true, "test sees both"},
 	} {
-		if got := violation(c.edge) == ""; got != c.allowed {
-			t.Errorf("%+v: allowed is %t, want %t: %s", c.edge, got, c.allowed, c.reason)
-		}
+		harness.Same(t, fmt.Sprintf("%+v is allowed, since %s", c.edge, c.reason), c.allowed, violation(c.edge) == "")
 	}
 }
 

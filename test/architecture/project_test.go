@@ -31,9 +31,7 @@ func TestTheProjectFileListsEveryKindAndItsController(t *testing.T) {
 		if !exists(filepath.Join(root, strings.TrimPrefix(resource.Path, module))) {
 			t.Errorf("%s: %s does not exist", resource.Kind, resource.Path)
 		}
-		if has := exists(filepath.Join(root, "controllers", strings.ToLower(resource.Kind))); has != resource.Controller {
-			t.Errorf("%s: PROJECT declares controller: %t, the folder exists: %t", resource.Kind, resource.Controller, has)
-		}
+		harness.Same(t, resource.Kind+" has a folder of a controller", resource.Controller, exists(filepath.Join(root, "controllers", strings.ToLower(resource.Kind))))
 	}
 	scheme := runtime.NewScheme()
 	harness.Must(t, v1alpha1.AddToScheme(scheme))

@@ -145,9 +145,7 @@ dependencies: [{name: findings-operator, version: ">=0-0", condition: findings-o
 	for enabled, want := range map[string]bool{"true": true, "false": false} {
 		out, err := Helm(t, "template", "security", parent, "--set", "findings-operator.enabled="+enabled)
 		harness.Must(t, err)
-		if got := strings.Contains(out, "kind: Deployment"); got != want {
-			t.Errorf("enabled=%s: Deployments are rendered: %v, want %v", enabled, got, want)
-		}
+		harness.Same(t, "Deployments are rendered with enabled="+enabled, want, strings.Contains(out, "kind: Deployment"))
 	}
 }
 
@@ -316,9 +314,7 @@ func TestTheImageIsWhatTheValuesSay(t *testing.T) {
 	} {
 		for _, object := range Render(t, "findings", "findings-system", "--set", set) {
 			for _, container := range containers(object) {
-				if got := container["image"]; got != want {
-					t.Errorf("--set %s: %s has %v, want %s", set, object.GetName(), got, want)
-				}
+				harness.Same(t, fmt.Sprintf("the image of %s with --set %s", object.GetName(), set), want, container["image"])
 			}
 		}
 	}

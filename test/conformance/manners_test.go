@@ -32,9 +32,7 @@ func TestManners_HeadIsGetWithoutTheBody(t *testing.T) {
 			t.Errorf("%s: HEAD has a body of %d bytes", path, len(head.Body))
 		}
 		for _, name := range []string{"Content-Type", "Content-Length", "Content-Disposition", "Etag", "Vary"} {
-			if head.Header.Get(name) != get.Header.Get(name) {
-				t.Errorf("%s: %s is %q for HEAD and %q for GET", path, name, head.Header.Get(name), get.Header.Get(name))
-			}
+			harness.Same(t, path+": "+name+" for HEAD, compared with GET", get.Header.Get(name), head.Header.Get(name))
 		}
 	}
 }

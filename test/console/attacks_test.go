@@ -58,9 +58,7 @@ func TestNoOtherSiteDecidesWithAPersonsSession(t *testing.T) {
 		"another origin":         {mute(token), []string{"Origin", "https://evil.example"}},
 		"no origin":              {mute(token), []string{"Origin", "null"}},
 	} {
-		if answer := v.asks("/console/findings/f-0000", attack.form, attack.headers...); answer.StatusCode != http.StatusForbidden {
-			t.Errorf("%s: %s", name, answer.Status)
-		}
+		harness.Same(t, name, http.StatusForbidden, v.asks("/console/findings/f-0000", attack.form, attack.headers...).StatusCode)
 	}
 	if got := o.finding("f-0000").Spec.Triage.UserStatus; got == v1alpha1.UserStatusMuted {
 		t.Error("an attack has decided")
@@ -68,9 +66,7 @@ func TestNoOtherSiteDecidesWithAPersonsSession(t *testing.T) {
 	if answer := v.asks("/console/login", url.Values{"key": {o.key("fixed")}}, "Sec-Fetch-Site", "cross-site"); len(answer.Cookies()) > 0 {
 		t.Error("another site logs people in")
 	}
-	if answer := v.asks("/console/findings/f-0000", mute(token), "Sec-Fetch-Site", "same-origin"); answer.StatusCode != http.StatusSeeOther {
-		t.Errorf("the page's own form gets %s", answer.Status)
-	}
+	harness.Same(t, "the page's own form", http.StatusSeeOther, v.asks("/console/findings/f-0000", mute(token), "Sec-Fetch-Site", "same-origin").StatusCode)
 }
 
 func TestASessionIsMadeFromAKeyAloneAndEndsWithIt(t *testing.T) {
@@ -84,22 +80,16 @@ func TestASessionIsMadeFromAKeyAloneAndEndsWithIt(t *testing.T) {
 		}
 	}
 	for _, given := range []string{"made-up", key, strings.Repeat("A", 600), ""} {
-		if answer := v.asks("/console/", nil, "Cookie", "findings_console="+given); answer.StatusCode != http.StatusSeeOther {
-			t.Errorf("a session of %.20q: %s", given, answer.Status)
-		}
+		harness.Same(t, fmt.Sprintf("a session of %.20q", given), http.StatusSeeOther, v.asks("/console/", nil, "Cookie", "findings_console="+given).StatusCode)
 	}
 	answer := v.asks("/console/login", url.Values{"key": {key}, "next": {"//evil.example/"}})
-	if got := answer.Header.Get("Location"); got != "/console/" {
-		t.Errorf("the login leads to %q", got)
-	}
+	harness.Same(t, "the login leads to", "/console/", answer.Header.Get("Location"))
 	cookies := answer.Cookies()
 	if len(cookies) != 1 || !cookies[0].HttpOnly || cookies[0].SameSite != http.SameSiteLaxMode || cookies[0].Path != "/console/" ||
 		strings.Contains(cookies[0].Value, key[:20]) {
 		t.Errorf("the cookie is %v", cookies)
 	}
-	if answer := v.asks("/v2/findings", nil); answer.StatusCode != http.StatusUnauthorized {
-		t.Errorf("the REST API takes the cookie: %s", answer.Status)
-	}
+	harness.Same(t, "the REST API with the cookie", http.StatusUnauthorized, v.asks("/v2/findings", nil).StatusCode)
 	if answer := v.asks("/console/findings", nil); answer.StatusCode != http.StatusOK {
 		t.Fatalf("the session gets %s", answer.Status)
 	}
@@ -132,9 +122,7 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 			t.Errorf("%q shows another's finding", query)
 		}
 	}
-	if answer := v.asks("/console/findings/f-theirs", mute(token)); answer.StatusCode != http.StatusNotFound {
-		t.Errorf("to decide about another's finding gets %s", answer.Status)
-	}
+	harness.Same(t, "a decision about another's finding", http.StatusNotFound, v.asks("/console/findings/f-theirs", mute(token)).StatusCode)
 	operation := v.asks("/console/operations/_new", url.Values{"token": {token}, "user_status": {"muted"}, "id": {"f-theirs"}})
 	if operation.StatusCode == http.StatusSeeOther {
 		harness.Eventually(t, func(g Gomega) {
@@ -206,18 +194,14 @@ func TestAnAssetOfAnotherVersionIsServedAndNotKept(t *testing.T) {
 		other.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("of this version %s %v, of another %s %v", own.Status, own.Header, other.Status, other.Header)
 	}
-	if answer := v.asks("/console/assets/0123456789abcdef/ui/none.css", nil); answer.StatusCode != http.StatusNotFound {
-		t.Errorf("an asset that does not exist: %s", answer.Status)
-	}
+	harness.Same(t, "an asset that does not exist", http.StatusNotFound, v.asks("/console/assets/0123456789abcdef/ui/none.css", nil).StatusCode)
 }
 
 func TestAnExportHoldsWhatTheListShowsAndOnlyForASession(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(4)...)
 	v := newVisitor(t)
-	if answer := v.asks("/console/export?format=csv", nil); answer.StatusCode != http.StatusSeeOther {
-		t.Errorf("without a session: %s", answer.Status)
-	}
+	harness.Same(t, "an export without a session", http.StatusSeeOther, v.asks("/console/export?format=csv", nil).StatusCode)
 	v.logsIn(o.key("ada"))
 	link := regexp.MustCompile(`href="(/console/export\?format=csv[^"]*)"`).FindStringSubmatch(v.asks("/console/findings?severity=high", nil).text)
 	if link == nil {

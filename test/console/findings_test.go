@@ -348,9 +348,7 @@ func TestUnknownFiltersInAnAddressAreRefused(t *testing.T) {
 	}
 	for _, list := range []string{"deliveries", "scans", "reviews", "reviews/rv-1", "operations", "policies", "keys"} {
 		for _, query := range []string{"about=lodash", "status=failed&status=pending"} {
-			if answer := v.asks("/console/"+list+"?"+query, nil); answer.StatusCode != http.StatusBadRequest {
-				t.Errorf("%s by %s: %s", list, query, answer.Status)
-			}
+			harness.Same(t, list+" by "+query, http.StatusBadRequest, v.asks("/console/"+list+"?"+query, nil).StatusCode)
 		}
 	}
 }
@@ -841,9 +839,7 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 		}
 		return names
 	}
-	if got := strings.Join(muted(), " "); got != "f-0000 f-0002 f-0004" {
-		t.Errorf("muted are %s", got)
-	}
+	harness.Same(t, "the muted ones", "f-0000 f-0002 f-0004", strings.Join(muted(), " "))
 	var undone string
 	p.evaluates("location.pathname", &undone)
 	p.clicks(".operation form button")

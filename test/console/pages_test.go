@@ -225,14 +225,10 @@ func TestOneCanFilterReadAndDecideWithoutScripts(t *testing.T) {
 		chromedp.WaitVisible(".account"))
 	p.do(chromedp.Navigate(base+"/console/findings"), chromedp.Click(".tools details:nth-of-type(1) summary"),
 		chromedp.Click(`.menu a[href="/console/findings?order=asc&sort=severity"]`), chromedp.WaitVisible(`.facet a[href*="sort=severity"]`))
-	if got := text(".row:first-child .what a"); got != "Finding number 2" {
-		t.Errorf("the least severe is %q", got)
-	}
+	harness.Same(t, "the least severe", "Finding number 2", text(".row:first-child .what a"))
 	p.do(chromedp.Navigate(base+"/console/findings"), chromedp.Click(`.facet a[href="/console/findings?severity=high"]`),
 		chromedp.WaitVisible(".chips"))
-	if got := text(".total"); got != "2 findings" {
-		t.Errorf("the list has %q", got)
-	}
+	harness.Same(t, "the total", "2 findings", text(".total"))
 	const painted = "performance.getEntriesByType('paint').length > 0" // earlier the browser drops clicks
 	p.sees(painted)
 	p.do(chromedp.Click(".row .what a"), chromedp.WaitVisible(".finding"))

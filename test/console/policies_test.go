@@ -147,17 +147,13 @@ func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
 			t.Errorf("%s answers %s", path, got.Status)
 		}
 		form.Del("token")
-		if got := v.asks(path, form); got.StatusCode != http.StatusForbidden {
-			t.Errorf("%s without a token answers %s", path, got.Status)
-		}
+		harness.Same(t, path+" without a token", http.StatusForbidden, v.asks(path, form).StatusCode)
 	}
 	many := url.Values{"token": {token}, "id": slices.Repeat([]string{"x"}, 401)}
 	if got := v.asks("/console/policies/_new", many); got.StatusCode != http.StatusBadRequest || !strings.Contains(got.text, "At most 400") {
 		t.Errorf("a selection of 401 answers %s", got.Status)
 	}
-	if got := v.asks("/console/keys", nil); got.StatusCode != http.StatusForbidden {
-		t.Errorf("the keys answer %s", got.Status)
-	}
+	harness.Same(t, "the keys", http.StatusForbidden, v.asks("/console/keys", nil).StatusCode)
 	if got := v.asks("/console/policies/p-1", nil); strings.Contains(got.text, "Apply it") {
 		t.Error("the page offers to apply")
 	}

@@ -464,9 +464,7 @@ func (w *webhookTrial) checkWork(t *testing.T, recorded map[change]string) {
 		"finding.created": foundFindings, "finding.closed": missedFindings, "finding.reopened": missedFindings,
 		"scan.completed": len(scans.Items), "review_issue.opened": pullRequests*issuesOfEach + half, "review_issue.resolved": half,
 	} {
-		if counts[event] != want {
-			t.Errorf("%d transitions %s are recorded; want %d", counts[event], event, want)
-		}
+		harness.Same(t, "recorded transitions "+event, want, counts[event])
 	}
 	// Two changes between two reconciles count as one: how often a kill causes that is unknown.
 	for event, least := range map[string]int{"finding.triaged": triagedFindings, "review.updated": 3 * pullRequests} {

@@ -219,9 +219,7 @@ func wantOneFailed(t testing.TB, scans []v1alpha1.Scan, because string) {
 			failed++
 		}
 	}
-	if failed != 1 {
-		t.Errorf("%d scans failed with %q in the message, want 1", failed, because)
-	}
+	harness.Same(t, "scans that failed with "+because, 1, failed)
 }
 
 func (p *project) wantRefused(err error, words ...string) {

@@ -109,9 +109,8 @@ func TestAKilledNodeComesBackWithEverything(t *testing.T) {
 	waitFor(t, "the REST API to answer with the old key", func() bool {
 		return call(&http.Client{Timeout: callTimeout}, url, key) == nil
 	})
-	if got := kubectl(t, "-n", "org-sample", "get", "finding", finding, "-o", "jsonpath={.spec.triage.comments}"); got != "kept over the node's death" {
-		t.Errorf("the comment is %q", got)
-	}
+	got := kubectl(t, "-n", "org-sample", "get", "finding", finding, "-o", "jsonpath={.spec.triage.comments}")
+	harness.Same(t, "the comment", "kept over the node's death", got)
 	for _, component := range []string{"controller", "api"} {
 		kubectl(t, "-n", namespace, "rollout", "status", "deployment/"+release+"-"+component, "--timeout="+timeout)
 	}

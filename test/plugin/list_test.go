@@ -85,9 +85,8 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 		})
 	}
 	// The API server's page of two ends before f-new, which does not match.
-	if a := o.as(token).findings("list", "--severity", "high", "--limit", "2").Wants("f-high", "f-muted"); a.Stderr != "" {
-		t.Errorf("no more findings match, and it says %q", a.Stderr)
-	}
+	few := o.as(token).findings("list", "--severity", "high", "--limit", "2").Wants("f-high", "f-muted")
+	harness.Same(t, "what it says if no more findings match", "", few.Stderr)
 }
 
 func TestMoreFindingsThanAPageHoldsAreListedInPagesAndNotAllOffered(t *testing.T) {
@@ -98,9 +97,7 @@ func TestMoreFindingsThanAPageHoldsAreListedInPagesAndNotAllOffered(t *testing.T
 		g := &gateway{}
 		viewer := o.as(g.through(o, o.token(testenv.Viewer)))
 		a := viewer.findings("list", "--no-headers").Wants()
-		if n := strings.Count(a.Stdout, "\n"); n != 620 {
-			t.Errorf("%d lines, want 620", n)
-		}
+		harness.Same(t, "lines", 620, strings.Count(a.Stdout, "\n"))
 		if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || lists[0].items != 500 || lists[1].items != 120 {
 			t.Errorf("%d lists with %d findings, want pages of 500 and 120", len(lists), listed(lists))
 		}
@@ -227,9 +224,7 @@ func TestAnotherOrganizationAndAllOfThem(t *testing.T) {
 	other.has(builder.Finding("f-other").Mutate(func(f *v1alpha1.Finding) { f.Spec.Class = "CWE-all" }))
 
 	a := one.administrator().findings("list", "-A", "--class", "CWE-all").Wants("NAMESPACE", one.namespace, "f-one", other.namespace, "f-other")
-	if n := strings.Count(a.Stdout, "\n"); n != 3 {
-		t.Errorf("%d lines, want 3:\n%s", n, a.Stdout)
-	}
+	harness.Same(t, "lines", 3, strings.Count(a.Stdout, "\n"))
 	one.administrator().findings("list", "--organization", other.name).Wants("f-other")
 	viewer := one.member(testenv.Viewer)
 	viewer.findings("list", "-A").Fails("forbidden", "ClusterRoleBinding", "--organization")

@@ -96,9 +96,7 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 	before["f-0003"] = mine
 	harness.Same(t, "the decisions after the undo", before, o.decisions())
 	a = triager.findings("ops", "--no-headers").Wants("undo "+name[1], "Completed", me)
-	if n := strings.Count(a.Stdout, "\n"); n != 2 {
-		t.Errorf("%d operations are listed, want 2:\n%s", n, a.Stdout)
-	}
+	harness.Same(t, "operations that are listed", 2, strings.Count(a.Stdout, "\n"))
 	triager.findings("ops", "-o", "name").Wants("triageoperation.appsec.dev/" + name[1] + "\n")
 	a = triager.findings("triage", "--undo", name[1], "--yes", "-o", "json").Fails(name[1]+" was undone already by undo-", "4 of 4 findings failed")
 	if !json.Valid([]byte(a.Stdout)) || !strings.Contains(a.Stdout, `"f-0003"`) {
@@ -225,9 +223,7 @@ func TestADecisionThatHasEndedIsOpen(t *testing.T) {
 	triager := o.member(testenv.Triager)
 	for status, want := range map[string]string{"open": "f-ended", "muted": "f-muted"} {
 		a := triager.findings("list", "--user-status", status, "-o", "name").Wants()
-		if a.Stdout != "finding.appsec.dev/"+want+"\n" {
-			t.Errorf("%s are %q, want %s", status, a.Stdout, want)
-		}
+		harness.Same(t, status+" are", "finding.appsec.dev/"+want+"\n", a.Stdout)
 	}
 	triager.findings("triage", "--user-status", "open", "--mute", "--yes").Wants("open, ended", "1 muted, 0 unchanged")
 	if got := o.finding("f-ended").Spec.Triage; got.ExpiresAt != nil || got.Comments != "for a while" {

@@ -197,9 +197,7 @@ func TestATestOfPoliciesIsAGate(t *testing.T) {
 	} {
 		cmd := viewer.direct("policy", "test", "-f", "-", "--fail-on", tc.failOn)
 		cmd.Stdin = strings.NewReader(tc.manifest)
-		if a := harness.Run(t, cmd).Says(tc.says); a.Code != tc.code {
-			t.Errorf("%s: exit code %d, want %d:\n%s%s", reason, a.Code, tc.code, a.Stdout, a.Stderr)
-		}
+		harness.Same(t, reason+": exit code", tc.code, harness.Run(t, cmd).Says(tc.says).Code)
 	}
 }
 

@@ -22,12 +22,10 @@ func TestKubectlFiltersAndShowsFindings(t *testing.T) {
 	env.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	env.Create(t, content(t, builder.Finding("grave").In(namespace).Severity(v1alpha1.LevelHigh).Build()),
 		content(t, builder.Finding("slight").In(namespace).Triage(v1alpha1.UserStatusMuted, "").Build()))
-	if got, want := env.Kubectl(t, namespace, "get", "findings", "--field-selector", "spec.details.severity=high", "-o", "name"), "finding.appsec.dev/grave\n"; got != want {
-		t.Errorf("by severity: got %q, want %q", got, want)
-	}
-	if got, want := env.Kubectl(t, namespace, "get", "fnd", "--field-selector", "spec.triage.userStatus=muted", "-o", "name"), "finding.appsec.dev/slight\n"; got != want {
-		t.Errorf("by user status: got %q, want %q", got, want)
-	}
+	high := env.Kubectl(t, namespace, "get", "findings", "--field-selector", "spec.details.severity=high", "-o", "name")
+	harness.Same(t, "by severity", "finding.appsec.dev/grave\n", high)
+	muted := env.Kubectl(t, namespace, "get", "fnd", "--field-selector", "spec.triage.userStatus=muted", "-o", "name")
+	harness.Same(t, "by user status", "finding.appsec.dev/slight\n", muted)
 	if got := env.Kubectl(t, namespace, "get", "appsec"); !strings.Contains(got, "finding.appsec.dev/grave") {
 		t.Errorf("the category shows no finding:\n%s", got)
 	}
