@@ -23,8 +23,7 @@ import (
 
 func eventsOn(t *testing.T, g Gomega, key *v1alpha1.APIKey) []eventsv1.Event {
 	t.Helper()
-	list := &eventsv1.EventList{}
-	g.Expect(env.Client.List(t.Context(), list, client.InNamespace(key.Namespace))).To(Succeed())
+	list := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(key.Namespace))
 	var out []eventsv1.Event
 	for _, event := range list.Items {
 		if event.Regarding.UID == key.UID {
@@ -136,8 +135,7 @@ func TestRefusalWithoutAKeyIsNotAnnounced(t *testing.T) {
 	waitUntilRefused(t, a, good, ReasonDisabled)
 	refuseAs(t, a, good)
 	harness.Eventually(t, func(g Gomega) {
-		list := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), list, client.InNamespace(namespace))).To(Succeed())
+		list := testenv.List(t, g, env, &eventsv1.EventList{}, client.InNamespace(namespace))
 		g.Expect(list.Items).To(HaveLen(1))
 		g.Expect(list.Items[0].Reason).To(Equal("RefusedDisabled"))
 	})

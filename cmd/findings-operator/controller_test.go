@@ -169,31 +169,25 @@ func populate(t *testing.T, n int) {
 // isPopulated checks the objects that take the controllers longest, the cheapest check first.
 func isPopulated(t *testing.T, g Gomega, ns string, n int) {
 	t.Helper()
-	list := func(into client.ObjectList) {
-		g.Expect(env.Client.List(t.Context(), into, client.InNamespace(ns))).To(Succeed())
-	}
-	repository, project, review := &v1alpha1.Repository{}, &v1alpha1.Project{}, &v1alpha1.Review{}
-	for name, object := range map[string]client.Object{"repo": repository, "proj": project, "review": review} {
-		g.Expect(env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, object)).To(Succeed())
-	}
+	inside := client.InNamespace(ns)
+	repository := testenv.Get(t, g, env, builder.Repository("repo").In(ns).Build())
+	project := testenv.Get(t, g, env, builder.Project("proj").In(ns).Build())
+	review := testenv.Get(t, g, env, builder.Review("review").In(ns).Build())
 	g.Expect(repository.Status.Counts.Findings).To(BeEquivalentTo(n))
 	g.Expect(project.Status.FindingsCount).To(BeEquivalentTo(n))
 	g.Expect(project.Status.LastScan).To(Equal(&v1alpha1.ProjectLastScan{ID: "s-running", Status: v1alpha1.ScanPhaseRunning}))
 	g.Expect([]int32{review.Status.OpenIssueCount, review.Status.ClosedIssueCount}).To(Equal([]int32{1, 1}))
-	trends := &v1alpha1.FindingTrendList{}
-	list(trends)
+	trends := testenv.List(t, g, env, &v1alpha1.FindingTrendList{}, inside)
 	g.Expect(trends.Items).To(HaveLen(1), "the one project with findings has a history")
-	keys, findings := &v1alpha1.APIKeyList{}, &v1alpha1.FindingList{}
-	list(keys)
+	keys := testenv.List(t, g, env, &v1alpha1.APIKeyList{}, inside)
 	for i := range keys.Items {
 		g.Expect(v1alpha1.IsConditionTrue(keys.Items[i].Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	}
-	list(findings)
+	findings := testenv.List(t, g, env, &v1alpha1.FindingList{}, inside)
 	for i := range findings.Items {
 		g.Expect(findings.Items[i].Status.ObservedGeneration).To(Equal(findings.Items[i].Generation))
 	}
-	deliveries := &v1alpha1.WebhookDeliveryList{}
-	list(deliveries)
+	deliveries := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, inside)
 	// One ping per endpoint, the creation of each finding, and deliveries that wait for a missing endpoint.
 	g.Expect(len(deliveries.Items)).To(BeNumerically(">", 2*n))
 	for i := range deliveries.Items {
@@ -201,8 +195,7 @@ func isPopulated(t *testing.T, g Gomega, ns string, n int) {
 			g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered), d.Spec.Event.Type)
 		}
 	}
-	organizations := &v1alpha1.OrganizationList{}
-	g.Expect(env.Client.List(t.Context(), organizations)).To(Succeed())
+	organizations := testenv.List(t, g, env, &v1alpha1.OrganizationList{})
 	for i := range organizations.Items {
 		g.Expect(v1alpha1.IsConditionTrue(organizations.Items[i].Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
 	}

@@ -92,8 +92,7 @@ func putBacklog(t *testing.T, findings int, build func(name string) *v1alpha1.Fi
 // for their first reconcile.
 func reconciledBetween(t *testing.T, ns string, began, ended int64) (reconciled, waiting int) {
 	t.Helper()
-	list := &v1alpha1.FindingList{}
-	harness.Must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	list := testenv.List(t, NewWithT(t), env, &v1alpha1.FindingList{}, client.InNamespace(ns))
 	for i := range list.Items {
 		switch f := &list.Items[i]; {
 		case f.Status.ObservedGeneration == 0:

@@ -134,8 +134,7 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 		g.Expect(message).To(ContainSubstring("The quota is used up for: findings."))
 	})
 	harness.Eventually(t, func(g Gomega) {
-		events := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), events)).To(Succeed())
+		events := testenv.List(t, g, env, &eventsv1.EventList{})
 		said := 0
 		for _, event := range events.Items {
 			if event.Regarding.UID == organization.UID && event.Reason == v1alpha1.ReasonQuotaReached {

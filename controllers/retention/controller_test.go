@@ -128,8 +128,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 func announced(t *testing.T, name, note string) {
 	t.Helper()
 	harness.Eventually(t, func(g Gomega) {
-		list := &eventsv1.EventList{}
-		g.Expect(env.Client.List(t.Context(), list)).To(Succeed())
+		list := testenv.List(t, g, env, &eventsv1.EventList{})
 		var notes []string
 		for _, e := range list.Items {
 			if e.Regarding.Kind == "Organization" && e.Regarding.Name == name && e.Reason == "Retired" {
@@ -158,8 +157,7 @@ func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 	again := testenv.Create(t, env, builder.Finding("f-replaced").In(ns).Build())
 
 	r := behind(t, seen)
-	o := &v1alpha1.Organization{}
-	g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: "races"}, o)).To(Succeed())
+	o := testenv.Get(t, g, env, builder.Organization("races").Build())
 	p := newPass()
 	done, err := r.work(t.Context(), o, p)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -278,8 +276,7 @@ func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.
 		builder.WebhookEndpoint("all").In(ns).Build(), finding)
 	deliveries := &v1alpha1.WebhookDeliveryList{}
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(env.Client.List(t.Context(), deliveries, client.InNamespace(ns))).To(Succeed())
-		g.Expect(deliveries.Items).To(HaveLen(1))
+		g.Expect(testenv.List(t, g, env, deliveries, client.InNamespace(ns)).Items).To(HaveLen(1))
 		g.Expect(left.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
 	})
 	delivery := &deliveries.Items[0]
@@ -390,11 +387,9 @@ func TestCountsStayTrue(t *testing.T) {
 		Project      v1alpha1.ProjectStatus
 	}
 	look := func(g Gomega) shown {
-		repo, proj := &v1alpha1.Repository{}, &v1alpha1.Project{}
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o)).To(Succeed())
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "repo"}, repo)).To(Succeed())
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "proj"}, proj)).To(Succeed())
-		return shown{o.Status.Counts, repo.Status, proj.Status}
+		repo := testenv.Get(t, g, env, builder.Repository("repo").In(ns).Build())
+		proj := testenv.Get(t, g, env, builder.Project("proj").In(ns).Build())
+		return shown{testenv.Get(t, g, env, o).Status.Counts, repo.Status, proj.Status}
 	}
 	var before shown
 	harness.Eventually(t, func(g Gomega) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -40,8 +39,7 @@ func TestTheEndOfAScanIsSentOnce(t *testing.T) {
 	owedNothing(t, scan, 1)
 	name := webhooks.DeliveryName(scan.UID, 1, endpoint.UID)
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(map[string]string{name: "scan.completed"}), "one endpoint asks for it")
-	delivery := &v1alpha1.WebhookDelivery{}
-	g.Expect(env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, delivery)).To(Succeed())
+	delivery := testenv.Get(t, g, env, builder.WebhookDelivery(name, time.Now()).In(ns).Build())
 	g.Expect(delivery.Spec.Event.Subject).To(Equal(v1alpha1.WebhookEventSubject{Kind: "Scan", Name: "s-1"}))
 	g.Expect(delivery.Spec.Payload).To(ContainSubstring(`"outcome":{"to":"Succeeded"},"abandoned":false,"counts":{"created":3,`))
 

@@ -92,9 +92,9 @@ func (r room) makes(operation *v1alpha1.TriageOperation, until v1alpha1.Operatio
 
 func (r room) awaits(name string, until v1alpha1.OperationPhase) *v1alpha1.TriageOperation {
 	r.t.Helper()
-	o := &v1alpha1.TriageOperation{}
+	o := builder.TriageOperation(name, "").In(r.namespace).Build()
 	harness.Eventually(r.t, func(g Gomega) {
-		g.Expect(env.Client.Get(r.t.Context(), client.ObjectKey{Namespace: r.namespace, Name: name}, o)).To(Succeed())
+		testenv.Get(r.t, g, env, o)
 		g.Expect(o.Status.Phase).To(Equal(until), "%+v", o.Status)
 	})
 	return o

@@ -65,7 +65,7 @@ func (r room) recorded(seq int64) []v1alpha1.Finding {
 	r.t.Helper()
 	list := &v1alpha1.FindingList{}
 	harness.Eventually(r.t, func(g Gomega) {
-		g.Expect(env.Client.List(r.t.Context(), list, client.InNamespace(r.namespace))).To(Succeed())
+		testenv.List(r.t, g, env, list, client.InNamespace(r.namespace))
 		others := 0
 		for i := range list.Items {
 			if findingstate.History(&list.Items[i].Status).LastSeq() != seq {
