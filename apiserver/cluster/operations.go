@@ -19,7 +19,7 @@ const operationNoun = "triage operation"
 // CreateOperation stores an operation and returns it as it was stored.
 func (c *Client) CreateOperation(ctx context.Context, operation *v1alpha1.TriageOperation) (*v1alpha1.TriageOperation,
 	error) {
-	created, err := create(ctx, c, operation)
+	created, err := create(ctx, c, operation, operationNoun, func(o *v1alpha1.TriageOperation) any { return o.Spec })
 	if err != nil {
 		return nil, explainOperation(err, "")
 	}

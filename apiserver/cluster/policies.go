@@ -42,7 +42,7 @@ func (c *Client) CreatePolicy(ctx context.Context, policy *v1alpha1.TriagePolicy
 	if stored >= maxPolicies {
 		return nil, problem.Refused(errTooManyPolicies)
 	}
-	created, err := create(ctx, c, policy)
+	created, err := create(ctx, c, policy, policyNoun, func(p *v1alpha1.TriagePolicy) any { return p.Spec })
 	if err != nil {
 		return nil, explainPolicy(policy.Name, err)
 	}

@@ -1,14 +1,19 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -16,8 +21,50 @@ import (
 // would be stored without their end, and triage operations without a filter.
 const strict = metav1.FieldValidationStrict
 
-// create stores an object and returns it as it was stored.
-func create[T kube.Object](ctx context.Context, c *Client, object T) (T, error) {
+// create stores an object and returns it as it was stored. If it is not known whether the API server has stored it, the
+// object is sent once more: a client that did so itself would create another one, under another name. It is stored if
+// there is one of its name with the same spec, which names the author.
+func create[T kube.Object](ctx context.Context, c *Client, object T, noun string, spec func(T) any) (T, error) {
+	created, err := post(ctx, c, object)
+	if err == nil || !mayBeStored(err) || ctx.Err() != nil {
+		return created, err
+	}
+	created, err = post(ctx, c, object)
+	if err == nil {
+		return created, nil
+	}
+	stored := empty[T]()
+	unread := kube.Get(ctx, c.rest, object.GetNamespace(), object.GetName(), stored)
+	switch {
+	case unread == nil && sameJSON(spec(stored), spec(object)):
+		return stored, nil
+	case unread == nil, apierrors.IsNotFound(unread) && !mayBeStored(err):
+		return created, err
+	}
+	cause := unread
+	if apierrors.IsNotFound(unread) {
+		cause = err
+	}
+	p := problem.TryAgain("", cause)
+	p.Detail = fmt.Sprintf("it is not known whether the %s %s was stored: look for it before you try again", noun,
+		object.GetName())
+	return created, p
+}
+
+// mayBeStored reports whether the API server may have stored an object although its creation failed.
+func mayBeStored(err error) bool {
+	return kube.IsTemporary(err) && !apierrors.IsTooManyRequests(err) && !utilnet.IsConnectionRefused(err)
+}
+
+// sameJSON reports whether both values are stored in the same way.
+func sameJSON(a, b any) bool {
+	first, err := json.Marshal(a)
+	second, failed := json.Marshal(b)
+	return err == nil && failed == nil && bytes.Equal(first, second)
+}
+
+// post sends an object to be stored, once, and returns it as it was stored.
+func post[T kube.Object](ctx context.Context, c *Client, object T) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.CallTimeout)
 	defer cancel()
 	created := empty[T]()

@@ -1,15 +1,20 @@
 package cluster
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -39,4 +44,79 @@ func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
+}
+
+// Whatever the second request is answered, an operation that the first has stored is the one that was asked for: if the
+// client had to send another, that would decide about what people have decided meanwhile.
+func TestACreationWhoseOutcomeIsUnknownIsSentOnceMore(t *testing.T) {
+	mine := builder.TriagePolicy("mute", "true").In("org-acme").Build()
+	mine.APIVersion, mine.Kind, mine.Spec.By = v1alpha1.GroupVersion.String(), "TriagePolicy", "apikey/ci"
+	mine.Spec.ValidUntil = new(v1alpha1.NewTime(time.Now()))
+	others := mine.DeepCopy()
+	others.Spec.By = "apikey/other"
+	resource := v1alpha1.GroupVersion.WithResource("triagepolicies").GroupResource()
+	exists := apierrors.NewAlreadyExists(resource, mine.Name)
+	quota := apierrors.NewForbidden(resource, mine.Name, errors.New("exceeded quota: findings"))
+	missing := apierrors.NewNotFound(resource, mine.Name)
+	for name, c := range map[string]struct {
+		second error // nil: it is stored
+		stored any
+		want   string
+	}{
+		"the second is stored":            {nil, missing, ""},
+		"the first was stored":            {exists, mine, ""},
+		"the first reached the quota":     {quota, mine, ""},
+		"both were lost, one was stored":  {context.DeadlineExceeded, mine, ""},
+		"the name is taken":               {exists, others, "another triage policy is called mute"},
+		"none is allowed":                 {quota, missing, "as its quota allows"},
+		"both were lost":                  {context.DeadlineExceeded, missing, "not known whether the triage policy mute was stored"},
+		"what is stored cannot be read":   {exists, context.DeadlineExceeded, "not known whether the triage policy mute was stored"},
+		"the quota is reached, or unread": {quota, context.DeadlineExceeded, "not known whether the triage policy mute was stored"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			posts := 0
+			client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+				func(request *http.Request) (*http.Response, error) {
+					switch {
+					case request.Method == http.MethodPost:
+						if posts++; posts == 1 {
+							return nil, context.DeadlineExceeded
+						}
+						return answered(t, cmp.Or[any](c.second, mine))
+					case strings.HasSuffix(request.URL.Path, "/triagepolicies"): // they are counted
+						return answered(t, map[string]any{"kind": "TriagePolicyList", "apiVersion": mine.APIVersion, "items": []any{}})
+					}
+					return answered(t, c.stored)
+				})})
+			harness.Must(t, err)
+			created, err := client.CreatePolicy(t.Context(), mine.DeepCopy())
+			harness.Same(t, "times that it was sent", 2, posts)
+			switch {
+			case c.want == "" && (err != nil || created.Spec.By != mine.Spec.By):
+				t.Errorf("got %v, %v", created, err)
+			case c.want != "" && (err == nil || !strings.Contains(problem.Of(err).Detail, c.want)):
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// answered returns a response with the object, or with the status of an error of the API server, or fails.
+func answered(t *testing.T, what any) (*http.Response, error) {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	err, failed := what.(error)
+	refused, is := errors.AsType[*apierrors.StatusError](err)
+	switch {
+	case failed && !is:
+		return nil, err
+	case is:
+		status := refused.Status()
+		status.Kind, status.APIVersion = "Status", "v1"
+		answer.WriteHeader(int(status.Code))
+		what = status
+	}
+	_, err = answer.Write(harness.JSON(t, what))
+	return answer.Result(), err
 }
