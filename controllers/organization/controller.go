@@ -90,11 +90,9 @@ func showRefusal(phase reconcile.Phase[*scope]) reconcile.Phase[*scope] {
 		if !removal.IsRefusal(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 			return err
 		}
-		// No error, whose pauses would grow to a minute.
-		ctrl.LoggerFrom(ctx).Error(err, "what the organization needs was refused, and is tried again later")
+		s.RetryRefused(ctx, err, "what the organization needs was refused, and is tried again later")
 		s.Status.ObservedGeneration = s.Object.Generation
 		s.Judge(refusalVerdict(err))
-		s.RequeueAfter(removal.RefusedRetry)
 		s.Stop()
 		return nil
 	}

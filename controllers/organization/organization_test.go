@@ -22,7 +22,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
-	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -322,7 +321,7 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 		again time.Duration
 		shown bool
 	}{
-		"a rule of the cluster":                 {fmt.Errorf("quota: %w", forbids(nil)), removal.RefusedRetry, true},
+		"a rule of the cluster":                 {fmt.Errorf("quota: %w", forbids(nil)), reconcile.RefusedRetry, true},
 		"its namespace, which is being deleted": {fmt.Errorf("quota: %w", forbids(terminating)), 0, false},
 	} {
 		organization := builder.Organization("acme").Build()

@@ -133,10 +133,8 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	s.Status.ObservedGeneration = s.Object.Generation
 	s.Judge(judge(s.Object, served, found))
 	if removal.IsRefusal(found.unwritten) {
-		// No error, whose pauses would grow to a minute.
 		if served {
-			ctrl.LoggerFrom(ctx).Error(found.unwritten, "the signing secret was refused, and is tried again later")
-			s.RequeueAfter(removal.RefusedRetry)
+			s.RetryRefused(ctx, found.unwritten, "the signing secret was refused, and is tried again later")
 		}
 		found.unwritten = nil
 	}
@@ -199,9 +197,7 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	err = r.Client.Create(ctx, delivery)
 	switch {
 	case removal.IsRefusal(err):
-		// No error: a full quota or a policy of the cluster may last for days.
-		ctrl.LoggerFrom(ctx).Error(err, "the ping was refused, and is tried again later")
-		s.RequeueAfter(removal.RefusedRetry)
+		s.RetryRefused(ctx, err, "the ping was refused, and is tried again later")
 		return nil
 	case client.IgnoreAlreadyExists(err) != nil:
 		return fmt.Errorf("create the ping's delivery: %w", err)

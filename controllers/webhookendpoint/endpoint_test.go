@@ -25,7 +25,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
-	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -179,7 +178,7 @@ func TestAnEndpointWorksWhileItsPingIsRefused(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		return result
 	}
-	waits := func(g Gomega) { g.Expect(reconciled(g).RequeueAfter).To(Equal(removal.RefusedRetry)) }
+	waits := func(g Gomega) { g.Expect(reconciled(g).RequeueAfter).To(Equal(reconcile.RefusedRetry)) }
 	harness.Eventually(t, waits) // once the cache has it
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
 	NewWithT(t).Expect(endpoint.Status.PingedAt).To(BeNil())
@@ -271,7 +270,7 @@ func TestARefusedSecretIsTriedAgainSoon(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) { // once the cache has it
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(endpoint)})
 		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(result.RequeueAfter).To(Equal(removal.RefusedRetry))
+		g.Expect(result.RequeueAfter).To(Equal(reconcile.RefusedRetry))
 	})
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretNotWritten)
 }

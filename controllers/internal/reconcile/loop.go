@@ -165,6 +165,16 @@ func (o *outcome) RequeueAfter(wait time.Duration) {
 	o.again = Sooner(o.again, wait)
 }
 
+// RefusedRetry is how often what the API server refused, such as a removal, is tried again.
+const RefusedRetry = 15 * time.Second
+
+// RetryRefused logs what the API server refused, and requeues the object. Phases return no error then: its pauses would
+// grow to a minute, and a full quota or a policy of the cluster may last for days.
+func (o *outcome) RetryRefused(ctx context.Context, err error, message string) {
+	ctrl.LoggerFrom(ctx).Error(err, message)
+	o.RequeueAfter(RefusedRetry)
+}
+
 // Stop ends the reconcile after this phase; the status is stored.
 func (o *outcome) Stop() { o.stopped = true }
 

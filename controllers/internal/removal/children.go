@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -44,8 +43,7 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 		s.LeaveStatus()
 		s.Stop()
 		if IsRefusal(err) {
-			ctrl.LoggerFrom(ctx).Error(err, "the API server refuses to return the object: its removal is tried again later")
-			s.RequeueAfter(RefusedRetry)
+			s.RetryRefused(ctx, err, "the API server refuses to return the object: its removal is tried again later")
 			return nil
 		}
 		s.RequeueAfter(later)
@@ -63,10 +61,8 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 		s.Judge(deleting(plan.Parent, child.Name, err))
 		s.RequeueAfter(again)
 		if IsRefusal(err) {
-			// No error, whose pauses would grow to a minute. Later kinds wait: they may belong to what is kept.
-			ctrl.LoggerFrom(ctx).Error(err, "removals were refused, and are tried again later")
-			s.RequeueAfter(RefusedRetry)
-			return nil
+			s.RetryRefused(ctx, err, "removals were refused, and are tried again later")
+			return nil // later kinds wait: they may belong to what is kept
 		}
 		return err
 	}

@@ -35,9 +35,6 @@ const (
 	later = time.Second
 )
 
-// RefusedRetry is how often what the API server refused, such as a removal, is tried again.
-const RefusedRetry = 15 * time.Second
-
 // IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of
 // a cluster's own admission policy: the same request would be refused again. A policy or webhook chooses the code, but
 // only a webhook may choose that of an outage, and its refusal can be told from one.

@@ -92,7 +92,7 @@ func TestAnObjectsChildrenAreRemovedInBatches(t *testing.T) {
 		{"the cache is behind: another object of its name is", other, nil, 0, none, later, nil},
 		{"the API server's object is not being deleted", metav1.ObjectMeta{UID: "u-1"}, nil, 0, none, later, nil},
 		{"the cache is behind: it is gone", metav1.ObjectMeta{}, gone, 0, none, later, nil},
-		{"reading it is refused", metav1.ObjectMeta{}, refusal, 0, none, RefusedRetry, nil},
+		{"reading it is refused", metav1.ObjectMeta{}, refusal, 0, none, reconcile.RefusedRetry, nil},
 		{"it cannot be read", metav1.ObjectMeta{}, outage, 0, none, 0, outage},
 	} {
 		p := parent{live: c.live, fails: c.fails}
