@@ -95,12 +95,12 @@ func TestAFewLongPagesOfStoredObjectsAreSentAtATime(t *testing.T) {
 	t.Cleanup(func() { ownPages = before })
 	server := serverOf(t, newListed(t, 100, func() {}))
 	list := func(handler http.Handler, size int) *httptest.ResponseRecorder {
-		return answerOf(handler, httptest.NewRequest(http.MethodGet, fmt.Sprint("/v2/triage-operations?size=", size), nil))
+		return answerOf(handler, httptest.NewRequest(http.MethodGet, fmt.Sprint("/v2/triage-operations?size=", size), http.NoBody))
 	}
 	client, done := &unread{httptest.NewRecorder(), sync.Once{}, make(chan struct{}), make(chan struct{})}, make(chan struct{})
 	go func() {
 		defer close(done)
-		server.ServeHTTP(client, httptest.NewRequest(http.MethodGet, "/v2/triage-operations?size=100", nil))
+		server.ServeHTTP(client, httptest.NewRequest(http.MethodGet, "/v2/triage-operations?size=100", http.NoBody))
 	}()
 	<-client.asks
 	refused := list(server, 100)
@@ -121,7 +121,7 @@ func TestAListOfStoredObjectsHoldsOnlyItsPage(t *testing.T) {
 	var before, atEnd int64
 	server := serverOf(t, newListed(t, 200, func() { atEnd = harness.Heap() }))
 	before = harness.Heap()
-	answer := answerOf(server, httptest.NewRequest(http.MethodGet, "/v2/triage-operations?size=1", nil))
+	answer := answerOf(server, httptest.NewRequest(http.MethodGet, "/v2/triage-operations?size=1", http.NoBody))
 	if answer.Code != http.StatusOK || atEnd == 0 || atEnd-before > most {
 		t.Errorf("%d bytes more on the heap once all are read, want at most %d: %d %.200s", atEnd-before, most, answer.Code, answer.Body)
 	}
