@@ -16,7 +16,6 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // childVariable makes the test binary act as one of the commands that the program starts itself
@@ -43,7 +42,7 @@ func selfAsChild(ctx context.Context, arguments ...string) *exec.Cmd {
 // The comparison works, the loaded data is what the controllers would leave, and a page costs a
 // fraction of the API server's own. No more can be asked of a busy machine; `make bench` measures.
 func TestTheComparisonInShort(t *testing.T) {
-	binary := filepath.Join(testenv.RepositoryRoot(), "bin", "findings-operator")
+	binary := filepath.Join(harness.Root(), "bin", "findings-operator")
 	if _, err := os.Stat(binary); err != nil {
 		t.Fatal("run `make build` first: ", err)
 	}

@@ -20,12 +20,12 @@ import (
 // The API server accepts every manifest in the pages of the kinds and in the guides, field by field, and the
 // expressions of policies compile.
 func TestManifestsInTheDocsApply(t *testing.T) {
-	pages, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "docs", "kinds", "*.md"))
+	pages, err := filepath.Glob(filepath.Join(harness.Root(), "docs", "kinds", "*.md"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no pages: %v", err)
 	}
 	for _, guide := range []string{"triage.md", "kubectl-findings.md"} {
-		pages = append(pages, filepath.Join(testenv.RepositoryRoot(), "docs", guide))
+		pages = append(pages, filepath.Join(harness.Root(), "docs", guide))
 	}
 	// The controllers would create the examples' namespace for an Organization; for a dry run any marked one does.
 	namespace := testenv.Create(t, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -36,7 +37,7 @@ func TestThePoliciesOfTheGuide(t *testing.T) {
 		func(s *v1alpha1.FindingSpec) { s.Category = v1alpha1.CategorySecret })
 	low, high, code := finds("f-low", "yarn.lock", lodash("6.5")), finds("f-high", "yarn.lock", lodash("7.5")), finds("f-code", "a.go", nothing)
 
-	page, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "triage.md"))
+	page, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "triage.md"))
 	g.Expect(err).NotTo(HaveOccurred())
 	policies := map[string]*v1alpha1.TriagePolicy{}
 	for _, block := range manifestBlock.FindAllStringSubmatch(string(page), -1) {

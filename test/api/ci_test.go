@@ -22,7 +22,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // job is a CI job with a checkout that contains the script of docs/findings.sh.
@@ -182,7 +181,7 @@ func scannerPath(t *testing.T) string {
 		needs.Missing(t, "gosec is not in PATH, and is built only with REQUIRE_ALL=1")
 	}
 	find := exec.CommandContext(t.Context(), "go", "tool", "-modfile=hack/tools/go.mod", "-n", "gosec")
-	find.Dir = testenv.RepositoryRoot()
+	find.Dir = harness.Root()
 	path, err := find.Output()
 	if err != nil {
 		needs.Missing(t, "gosec cannot be built: %v", err)

@@ -23,7 +23,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // acceptedFile lists incompatible changes that were made on purpose, one per line, in the form of
@@ -36,7 +35,7 @@ func TestCRDsStayCompatible(t *testing.T) {
 	commit := lastBefore(t)
 	accepted := strings.Split(harness.RepositoryFile(t, "test", "chart", "testdata", acceptedFile), "\n")
 	for name, content := range filesAt(t, commit, "config/crd/bases") {
-		after, err := readCRD([]byte(readFileOrEmpty(filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases", name))))
+		after, err := readCRD([]byte(readFileOrEmpty(filepath.Join(harness.Root(), "config", "crd", "bases", name))))
 		if err != nil {
 			t.Errorf("config/crd/bases/%s of the commit %s is gone: %v", name, commit, err)
 			continue
@@ -66,7 +65,7 @@ func TestObjectsOutliveAnUpgradeOfTheCRDs(t *testing.T) {
 	for _, content := range samples {
 		apply(t, content)
 	}
-	files, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "crd", "bases", "*.yaml"))
 	harness.Must(t, err)
 	for _, file := range files {
 		apply(t, readFileOrEmpty(file))
@@ -96,7 +95,7 @@ func renamed(t *testing.T, manifest string) *unstructured.Unstructured {
 // committed yet.
 func lastBefore(t *testing.T) string {
 	t.Helper()
-	commit, missing := lastBeforeIn(t, testenv.RepositoryRoot())
+	commit, missing := lastBeforeIn(t, harness.Root())
 	if missing != "" {
 		needs.Missing(t, "%s", missing)
 	}
@@ -134,7 +133,7 @@ func lastBeforeIn(t *testing.T, clone string) (commit, missing string) {
 func TestAShallowCloneHasNoEarlierCRDsToCompareWith(t *testing.T) {
 	lastBefore(t) // the test needs a repository too
 	clone := filepath.Join(t.TempDir(), "clone")
-	_, err := git(t, testenv.RepositoryRoot(), "clone", "-q", "--depth=1", "file://"+testenv.RepositoryRoot(), clone)
+	_, err := git(t, harness.Root(), "clone", "-q", "--depth=1", "file://"+harness.Root(), clone)
 	harness.Must(t, err)
 	if commit, missing := lastBeforeIn(t, clone); missing == "" {
 		t.Errorf("the CRDs would be compared with those of %s", commit)
@@ -144,14 +143,14 @@ func TestAShallowCloneHasNoEarlierCRDsToCompareWith(t *testing.T) {
 // filesAt returns the YAML files of a folder at a commit, by name.
 func filesAt(t *testing.T, commit, folder string) map[string]string {
 	t.Helper()
-	names, err := git(t, testenv.RepositoryRoot(), "ls-tree", "--name-only", commit, folder+"/")
+	names, err := git(t, harness.Root(), "ls-tree", "--name-only", commit, folder+"/")
 	harness.Must(t, err)
 	files := map[string]string{}
 	for _, name := range strings.Fields(names) {
 		if path.Ext(name) != ".yaml" {
 			continue
 		}
-		if files[path.Base(name)], err = git(t, testenv.RepositoryRoot(), "show", commit+":"+name); err != nil {
+		if files[path.Base(name)], err = git(t, harness.Root(), "show", commit+":"+name); err != nil {
 			t.Fatal(err)
 		}
 	}

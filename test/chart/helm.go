@@ -25,7 +25,7 @@ import (
 
 // Folder returns the chart's folder.
 func Folder() string {
-	return filepath.Join(testenv.RepositoryRoot(), "charts", "findings-operator")
+	return filepath.Join(harness.Root(), "charts", "findings-operator")
 }
 
 // Helm runs helm with a temporary home, and returns its output.
@@ -47,7 +47,7 @@ func Helm(t testing.TB, arguments ...string) (string, error) {
 // tool returns the path of a program that hack/helm builds.
 func tool(t testing.TB, name string) string {
 	t.Helper()
-	path := filepath.Join(testenv.RepositoryRoot(), "bin", name)
+	path := filepath.Join(harness.Root(), "bin", name)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("bin/%s is not there: run `make helm` first", name)
 	}

@@ -233,7 +233,7 @@ func setNamespace(t *testing.T, as client.Client, organization *v1alpha1.Organiz
 // TestKustomizeInstalls: config/default can be installed as documented; applied again it would change nothing, and
 // deleting it removes everything it created.
 func TestKustomizeInstalls(t *testing.T) {
-	folder := filepath.Join(testenv.RepositoryRoot(), "config", "default")
+	folder := filepath.Join(harness.Root(), "config", "default")
 	kubeconfig := testenv.WriteKubeconfig(t, env.Config, "default")
 	kubectl := func(arguments ...string) string {
 		t.Helper()

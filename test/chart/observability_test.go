@@ -15,7 +15,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 var everythingOn = filepath.Join("testdata", "values", "everything.yaml")
@@ -150,7 +149,7 @@ func goSource(t *testing.T) string {
 	t.Helper()
 	var source strings.Builder
 	for _, room := range []string{"apiserver", "controllers", "internal"} {
-		err := filepath.WalkDir(filepath.Join(testenv.RepositoryRoot(), room), func(path string, entry fs.DirEntry, err error) error {
+		err := filepath.WalkDir(filepath.Join(harness.Root(), room), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
 			}

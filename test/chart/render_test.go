@@ -250,7 +250,7 @@ func TestUninstallingWithKustomizeDeletesWhatHelmDeletes(t *testing.T) {
 func kustomization(t *testing.T, folder string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "kustomize",
-		filepath.Join(testenv.RepositoryRoot(), "config", folder)).Output()
+		filepath.Join(harness.Root(), "config", folder)).Output()
 	harness.Must(t, err)
 	return string(out)
 }
@@ -488,7 +488,7 @@ func podOf(object *unstructured.Unstructured) map[string]any {
 func TestEveryFlagIsOneOfTheBinary(t *testing.T) {
 	help := map[string]string{}
 	for _, command := range []string{"controller", "apiserver", "healthcheck"} {
-		out, err := exec.CommandContext(t.Context(), filepath.Join(testenv.RepositoryRoot(), "bin", "findings-operator"), command, "--help").CombinedOutput()
+		out, err := exec.CommandContext(t.Context(), filepath.Join(harness.Root(), "bin", "findings-operator"), command, "--help").CombinedOutput()
 		if err != nil {
 			t.Fatalf("bin/findings-operator %s --help (`make build` makes it): %v\n%s", command, err, out)
 		}

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // shared are the conditions that every kind has; ownAtMost is how many it may add.
@@ -27,7 +26,7 @@ const ownAtMost = 2
 // parse parses the Go files of a folder, except for tests.
 func parse(t *testing.T, folder ...string) []*ast.File {
 	t.Helper()
-	paths, err := filepath.Glob(filepath.Join(append([]string{testenv.RepositoryRoot()}, append(folder, "*.go")...)...))
+	paths, err := filepath.Glob(filepath.Join(append([]string{harness.Root()}, append(folder, "*.go")...)...))
 	harness.Must(t, err)
 	var out []*ast.File
 	for _, path := range paths {
@@ -78,7 +77,7 @@ func stringConstants(files []*ast.File) map[string]string {
 // declaredBy returns the names with the prefix that the kind's own file in api/v1alpha1 declares.
 func declaredBy(t *testing.T, kind, prefix string) []string {
 	t.Helper()
-	path := filepath.Join(testenv.RepositoryRoot(), "api", "v1alpha1", strings.ToLower(kind)+"_types.go")
+	path := filepath.Join(harness.Root(), "api", "v1alpha1", strings.ToLower(kind)+"_types.go")
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
 	harness.Must(t, err)
 	var out []string
@@ -153,7 +152,7 @@ func reasons(t *testing.T, kind string) []string {
 // conditionsSchema returns the schema of status.conditions in the kind's CRD.
 func conditionsSchema(t *testing.T, kind string) apiextensionsv1.JSONSchemaProps {
 	t.Helper()
-	folder := filepath.Join(testenv.RepositoryRoot(), "config", "crd", "bases")
+	folder := filepath.Join(harness.Root(), "config", "crd", "bases")
 	files, err := os.ReadDir(folder)
 	harness.Must(t, err)
 	for _, file := range files {

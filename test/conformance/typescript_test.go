@@ -13,7 +13,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // npmTimeout bounds each step of the test; the first fetches packages.
@@ -41,7 +40,7 @@ func TestGeneratedClient_TypeScriptListsPagesAndPatches(t *testing.T) {
 	})
 
 	folder := t.TempDir()
-	harness.Must(t, os.CopyFS(folder, os.DirFS(filepath.Join(testenv.RepositoryRoot(), "test", "client-typescript"))))
+	harness.Must(t, os.CopyFS(folder, os.DirFS(filepath.Join(harness.Root(), "test", "client-typescript"))))
 	npm := func(arguments ...string) (string, error) {
 		ctx, cancel := context.WithTimeout(t.Context(), npmTimeout)
 		defer cancel()

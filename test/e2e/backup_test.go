@@ -27,7 +27,7 @@ const (
 
 // checkBackup saves the sample organization, deletes it with all that it has, and restores it, as docs/backup.md says.
 func checkBackup(t *testing.T, r *run) {
-	samples := filepath.Join(testenv.RepositoryRoot(), "config", "samples")
+	samples := filepath.Join(harness.Root(), "config", "samples")
 	for _, sample := range []string{"repository", "project", "finding", "review", "reviewissue", "scan", "triagepolicy", "webhookendpoint"} {
 		r.kubectl(t, "apply", "--filename", filepath.Join(samples, sample+".yaml"))
 	}

@@ -76,7 +76,7 @@ func launch(t *testing.T, folder string, port int, environment ...string) *run {
 	// Do not use the test's context: its end would kill the process, and the tests choose how a run
 	// ends.
 	r.process = exec.Command(binary)
-	r.process.Dir = testenv.RepositoryRoot()
+	r.process.Dir = harness.Root()
 	r.process.Env = append(append(harness.CollectLess(), "RUN_DIR="+folder, "PORT="+strconv.Itoa(port)), environment...)
 	r.process.SysProcAttr = endWithTest()
 	r.process.Stdout, r.process.Stderr = r.output, r.output
@@ -123,7 +123,7 @@ func (r *run) path(parts ...string) string {
 
 // importer returns the path of the kubectl plugin.
 func (r *run) importer() string {
-	return filepath.Join(testenv.RepositoryRoot(), "bin", "kubectl-findings")
+	return filepath.Join(harness.Root(), "bin", "kubectl-findings")
 }
 
 // pids returns the process IDs of the run's children by name.
@@ -256,7 +256,7 @@ func readEnvironment(t *testing.T, path string) map[string]string {
 
 func repositoryFile(t *testing.T, parts ...string) string {
 	t.Helper()
-	path := filepath.Join(append([]string{testenv.RepositoryRoot()}, parts...)...)
+	path := filepath.Join(append([]string{harness.Root()}, parts...)...)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%v: run `make build controlplane` first", err)
 	}

@@ -8,7 +8,6 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // The instructions that the terminal shows without samples are followed here exactly.
@@ -25,7 +24,7 @@ func TestWithoutSamplesTheTerminalSaysHowToBegin(t *testing.T) {
 		t.Fatalf("the terminal says no steps:\n%s", r.output)
 	}
 	shell := exec.CommandContext(t.Context(), "/bin/bash", "-euc", steps+"\necho; echo $FINDINGS_API_KEY")
-	shell.Dir = testenv.RepositoryRoot()
+	shell.Dir = harness.Root()
 	out, err := shell.CombinedOutput()
 	if err != nil {
 		t.Fatalf("the steps failed: %v\n%s\n%s", err, steps, out)

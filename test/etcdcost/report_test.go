@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/appsec-dev/findings-operator/test/testenv"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const reportHead = `# What a finding costs etcd
@@ -48,7 +48,7 @@ No Event is created for a finding: each would cost one more write, and a scan co
 func writeReport(path string, alone, heard *life) error {
 	var b strings.Builder
 	b.WriteString(reportHead)
-	commit, err := exec.Command("git", "-C", testenv.RepositoryRoot(), "rev-parse", "--short", "HEAD").Output() //nolint:noctx // a moment
+	commit, err := exec.Command("git", "-C", harness.Root(), "rev-parse", "--short", "HEAD").Output() //nolint:noctx // a moment
 	if err != nil {
 		return fmt.Errorf("ask for the commit: %w", err)
 	}

@@ -26,7 +26,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // This is one test, because each build links the operator again; the first build also compiles
@@ -34,11 +33,11 @@ import (
 func TestImage(t *testing.T) {
 	builder := filepath.Join(t.TempDir(), "image")
 	compile := exec.CommandContext(t.Context(), "go", "build", "-o", builder, ".")
-	compile.Dir = filepath.Join(testenv.RepositoryRoot(), "hack", "image")
+	compile.Dir = filepath.Join(harness.Root(), "hack", "image")
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("build hack/image: %v\n%s", err, out)
 	}
-	first := build(t, builder, testenv.RepositoryRoot())
+	first := build(t, builder, harness.Root())
 	image := open(t, readFile(t, first, "findings-operator-"+runtime.GOARCH+".tar"))
 
 	t.Run("the same sources in another folder give the same bytes", func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestImage(t *testing.T) {
 // The Dockerfile's image is built by an engine, which tests have not.
 func TestTheDockerfileLinksLikeMakeImage(t *testing.T) {
 	flags := func(file string, pattern string) string {
-		found := regexp.MustCompile(pattern).FindSubmatch(readFile(t, testenv.RepositoryRoot(), file))
+		found := regexp.MustCompile(pattern).FindSubmatch(readFile(t, harness.Root(), file))
 		if found == nil {
 			t.Fatalf("%s has no %s", file, pattern)
 		}
@@ -130,7 +129,7 @@ var copied = regexp.MustCompile(`(?m)^COPY (\w+) \w+$`)
 
 // An engine is not given what .dockerignore leaves out.
 func TestTheDockerfileGetsWhatItCopies(t *testing.T) {
-	root := testenv.RepositoryRoot()
+	root := harness.Root()
 	kept := strings.Split(string(readFile(t, root, ".dockerignore")), "\n")
 	folders := regexp.MustCompile(`(?m)^COPY (\w\S*) \S+$`).FindAllSubmatch(readFile(t, root, "Dockerfile"), -1)
 	if len(folders) < 5 {
@@ -147,12 +146,12 @@ func TestTheDockerfileGetsWhatItCopies(t *testing.T) {
 func copySources(t *testing.T) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "elsewhere")
-	for _, found := range copied.FindAllStringSubmatch(string(readFile(t, testenv.RepositoryRoot(), "Dockerfile")), -1) {
+	for _, found := range copied.FindAllStringSubmatch(string(readFile(t, harness.Root(), "Dockerfile")), -1) {
 		folder := found[1]
-		harness.Must(t, os.CopyFS(filepath.Join(to, folder), os.DirFS(filepath.Join(testenv.RepositoryRoot(), folder))))
+		harness.Must(t, os.CopyFS(filepath.Join(to, folder), os.DirFS(filepath.Join(harness.Root(), folder))))
 	}
 	for _, file := range []string{"go.mod", "go.sum"} {
-		harness.Must(t, os.WriteFile(filepath.Join(to, file), readFile(t, testenv.RepositoryRoot(), file), 0o600))
+		harness.Must(t, os.WriteFile(filepath.Join(to, file), readFile(t, harness.Root(), file), 0o600))
 	}
 	return to
 }

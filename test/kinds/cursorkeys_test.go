@@ -63,7 +63,7 @@ func TestCreationIsRetriedUntilPermitted(t *testing.T) {
 func account(t *testing.T) *rest.Config {
 	t.Helper()
 	const namespace, name = testenv.SystemNamespace, testenv.ControllerServiceAccount
-	harness.Must(t, env.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")))
+	harness.Must(t, env.ApplyFile(t.Context(), filepath.Join(harness.Root(), "config", "manager", "role.yaml")))
 	binding := testenv.Get(t, NewWithT(t), env, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	harness.Must(t, env.Client.Delete(t.Context(), binding))
 	t.Cleanup(func() {

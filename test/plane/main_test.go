@@ -50,7 +50,7 @@ func (s *shell) run(t *testing.T, block string) string {
 func (s *shell) command(t *testing.T, what, commands string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "bash", "-e", "-u", "-o", "pipefail", "-c", commands) //nolint:gosec // the page's own
-	command.Dir, command.Env = testenv.RepositoryRoot(), s.env
+	command.Dir, command.Env = harness.Root(), s.env
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", what, err, output)
@@ -72,7 +72,7 @@ func (s *shell) start(t *testing.T, block string, more ...string) *harness.Proce
 
 func (s *shell) begin(t *testing.T, p *harness.Process) {
 	t.Helper()
-	p.Env, p.Dir = s.env, testenv.RepositoryRoot()
+	p.Env, p.Dir = s.env, harness.Root()
 	harness.Must(t, p.Start())
 	t.Cleanup(func() {
 		if err := p.Stop(); err != nil || t.Failed() {
@@ -105,7 +105,7 @@ func freePorts(t *testing.T, names ...string) map[string]string {
 func (s *shell) quickly(t *testing.T, program string, arguments ...string) (string, error) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, arguments...) //nolint:gosec // a test's own
-	command.Env, command.Dir = s.env, testenv.RepositoryRoot()
+	command.Env, command.Dir = s.env, harness.Root()
 	var out bytes.Buffer
 	command.Stdout, command.Stderr = &out, &out
 	err := command.Run()

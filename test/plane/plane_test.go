@@ -62,7 +62,7 @@ func newPlane(t *testing.T, more ...string) *plane {
 // workload cluster.
 func prepare(t *testing.T) *plane {
 	t.Helper()
-	root := testenv.RepositoryRoot()
+	root := harness.Root()
 	for program, make := range map[string]string{"kine": "hack/kine/build.sh", "findings-operator": "make build"} {
 		if _, err := os.Stat(filepath.Join(root, "bin", program)); err != nil {
 			needs.Missing(t, "bin/%s is not there: run %s", program, make)
@@ -84,7 +84,7 @@ func workloadAccount(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testenv.SystemNamespace}}
 	harness.Must(t, client.IgnoreAlreadyExists(workload.Client.Create(t.Context(), namespace)))
-	harness.Must(t, workload.ApplyFile(t.Context(), filepath.Join(testenv.RepositoryRoot(), "config", "manager", "role.yaml")))
+	harness.Must(t, workload.ApplyFile(t.Context(), filepath.Join(harness.Root(), "config", "manager", "role.yaml")))
 	config, err := workload.Controller(t.Context())
 	harness.Must(t, err)
 	return testenv.WriteKubeconfig(t, config, testenv.SystemNamespace)
@@ -181,7 +181,7 @@ func TestThePageMakesAPlaneThatConforms(t *testing.T) {
 	p.renew(t)
 	command := exec.CommandContext(t.Context(), "go", "test", "-count=1", "-v", "-timeout=30m", "./test/conformance", //nolint:gosec // our own suite
 		"-base-url=http://127.0.0.1:"+p.ports["8080"], "-kubeconfig="+p.kubeconfig("admin"), "-require-all")
-	command.Dir = testenv.RepositoryRoot()
+	command.Dir = harness.Root()
 	started := time.Now()
 	output, err := command.CombinedOutput()
 	if err != nil {

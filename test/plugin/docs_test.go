@@ -28,7 +28,7 @@ var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
 // Every command of docs/kubectl-findings.md is run, in order, and prints what the page shows.
 func TestTheExamplesOfTheDocumentation(t *testing.T) {
-	page := filepath.Join(testenv.RepositoryRoot(), "docs", "kubectl-findings.md")
+	page := filepath.Join(harness.Root(), "docs", "kubectl-findings.md")
 	content := harness.File(t, page)
 	rosa := documented(t)
 	folder := folderOf(t, manifestsOf(t, content))

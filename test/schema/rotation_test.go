@@ -33,7 +33,7 @@ func TestTheRotationOfAPageRotatesEachTime(t *testing.T) {
 		{"apikey.md", key, func() int64 { return key.Spec.Rotation.WantedSerial() }},
 		{"webhookendpoint.md", endpoint, func() int64 { return endpoint.Spec.Rotation.WantedSerial() }},
 	} {
-		content, err := os.ReadFile(filepath.Join(testenv.RepositoryRoot(), "docs", "kinds", c.page))
+		content, err := os.ReadFile(filepath.Join(harness.Root(), "docs", "kinds", c.page))
 		harness.Must(t, err)
 		found := rotation.FindStringSubmatch(string(content))
 		if found == nil {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // A member that the schema does not know would be dropped silently; strict validation refuses it.
@@ -22,7 +21,7 @@ func TestEveryKindHasASampleAndTheAPIServerTakesAll(t *testing.T) {
 		Name: "org-sample", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
 	}}
 	env.Create(t, namespace)
-	files, err := filepath.Glob(filepath.Join(testenv.RepositoryRoot(), "config", "samples", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "samples", "*.yaml"))
 	harness.Must(t, err)
 	sampled := map[string]bool{}
 	for _, file := range files {

@@ -13,7 +13,7 @@ import (
 // is a custom resource. With failurePolicy Fail, the policy would then refuse every write. All writes that it matches
 // evaluate it once per parameter, so it must match few.
 func TestPoliciesWithParametersIgnoreTheirFailuresAndMatchFewWrites(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(RepositoryRoot(), "config", "admission", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "admission", "*.yaml"))
 	harness.Must(t, err)
 	var found int
 	for _, file := range files {
@@ -39,7 +39,7 @@ func TestPoliciesWithParametersIgnoreTheirFailuresAndMatchFewWrites(t *testing.T
 // Without a probe for a policy, every test that starts right after Start would race with the
 // policy.
 func TestEveryPolicyHasAProbe(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(RepositoryRoot(), "config", "admission", "*.yaml"))
+	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "admission", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("config/admission holds %d manifests, error %v", len(files), err)
 	}

@@ -88,7 +88,7 @@ func run(m *testing.M, env **Environment, start func(flags ...string) (*Environm
 // Start starts etcd and kube-apiserver, the latter with the additional flags, and installs
 // everything under config/.
 func Start(flags ...string) (*Environment, error) {
-	return launch(RepositoryRoot(), harness.CollectLess(), flags)
+	return launch(harness.Root(), harness.CollectLess(), flags)
 }
 
 // StartOf is Start with the config/ of another commit, whose tree is in the folder source, and with processes that run
@@ -98,7 +98,7 @@ func StartOf(source string, flags ...string) (*Environment, error) { return laun
 // StartBare starts etcd and kube-apiserver, the latter with the additional flags, and installs
 // nothing.
 func StartBare(flags ...string) (*Environment, error) {
-	return launchBare(RepositoryRoot(), harness.CollectLess(), flags)
+	return launchBare(harness.Root(), harness.CollectLess(), flags)
 }
 
 func launch(source string, environment, flags []string) (*Environment, error) {
@@ -270,6 +270,3 @@ func TryKubectl(t testing.TB, kubeconfig string, arguments ...string) (string, e
 	output, err := command.CombinedOutput()
 	return string(output), err
 }
-
-// RepositoryRoot returns the folder that contains go.mod.
-func RepositoryRoot() string { return harness.Root() }

@@ -31,7 +31,7 @@ const quiet = "--feature-gates=DetectCacheInconsistency=false"
 // Start starts etcd and kube-apiserver; the operator's processes are started on demand. binary is
 // the operator's path. The folder must exist; it holds logs and credentials.
 func Start(folder, binary string) (*Plane, error) {
-	return StartOf(testenv.RepositoryRoot(), folder, binary)
+	return StartOf(harness.Root(), folder, binary)
 }
 
 // StartOf is Start with the kinds, roles and policies of another commit, whose tree is in the folder source; the
