@@ -188,7 +188,7 @@ func copies(one *v1alpha1.Finding, n int) []runtime.Object {
 		f := one.DeepCopy()
 		f.Name, f.UID = fmt.Sprintf("f-copy-%06d", i), types.UID(fmt.Sprint("copy-", i))
 		if i%5 == 4 {
-			f.Spec.Closed = &v1alpha1.FindingClosure{At: builder.Time(time.Now().Add(-time.Hour)), ScanID: "s-1"}
+			f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(time.Now().Add(-time.Hour)), ScanID: "s-1"}
 		}
 		out[i] = f
 	}

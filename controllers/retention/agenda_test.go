@@ -71,7 +71,7 @@ func TestTheAgendaIsThatOfAListOfEverything(t *testing.T) {
 			}
 			after := finding(func(f *v1alpha1.Finding) {
 				f.Name, f.UID = name, types.UID("of "+name)
-				f.Spec.Closed.At = builder.Time(noon.Add(time.Duration(rapid.IntRange(-3, 3).Draw(t, "hours")) * time.Hour))
+				f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(time.Duration(rapid.IntRange(-3, 3).Draw(t, "hours")) * time.Hour))
 				if rapid.Bool().Draw(t, "open") {
 					f.Spec.Closed = nil
 				}

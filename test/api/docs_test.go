@@ -157,7 +157,7 @@ func (o *organization) documentedDelivery(key *caller) {
 	o.create(delivery)
 	digest := sha256.Sum256([]byte(documentedSignature))
 	delivery.Status.Attempts = []v1alpha1.WebhookAttempt{{
-		At: builder.Time(at), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: 200,
+		At: v1alpha1.NewTime(at), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: 200,
 		Signatures: []v1alpha1.WebhookSignature{{Digest: hex.EncodeToString(digest[:]), SecretID: "s-1"}},
 	}}
 	harness.Must(o.t, controller.Status().Update(o.t.Context(), delivery))

@@ -173,7 +173,7 @@ func (o *tenant) repository() *v1alpha1.Repository {
 		s.DefaultBranch, s.ScanBranch, s.Private, s.ScanEnabled = "main-"+o.marker, "scan-"+o.marker, true, true
 		s.InstallationID, s.ProviderID = o.marker, o.marker
 		s.Languages, s.Size, s.Summary = map[string]int64{o.marker: 12345}, 67890, o.text("summary")
-		at := builder.Time(sharedTime)
+		at := v1alpha1.NewTime(sharedTime)
 		s.LastCommit = &v1alpha1.Commit{Hash: o.marker, Link: "https://" + o.marker + ".example.com/c", CommittedAt: &at}
 	}).Build()
 }
@@ -197,7 +197,7 @@ func (o *tenant) project() *v1alpha1.Project {
 		short := []v1alpha1.ShortText{v1alpha1.ShortText(o.marker)}
 		s.Frameworks, s.Languages, s.FileExtensions, s.SensitiveDataTypes = short, short, short, short
 		s.Components = []v1alpha1.ProjectComponent{{Criticality: 7, Description: o.text("component"), FolderName: o.marker, Type: o.marker}}
-		at := builder.Time(sharedTime)
+		at := v1alpha1.NewTime(sharedTime)
 		s.Size, s.LastCommittedAt = 4321, &at
 	}).Build()
 }
@@ -213,7 +213,7 @@ func (o *tenant) finding(n int) *v1alpha1.Finding {
 		s.Class, s.Confidence, s.SecretType, s.CommitHash = o.marker, v1alpha1.LevelMedium, o.marker, o.marker
 		s.Triage.Comments = o.text("comment")
 		s.Agent = &v1alpha1.FindingAgent{Name: o.marker, Description: o.text("agent"), Vector: o.marker, CustomAgentVectorID: o.marker}
-		at := builder.Time(sharedTime)
+		at := v1alpha1.NewTime(sharedTime)
 		s.Scan = &v1alpha1.FindingScan{ScanID: o.ids["scan"], AnalyzedAt: &at, VerifiedAt: &at, RejectedAt: &at}
 		place := v1alpha1.FileLocation{FilePath: o.marker + ".go", LineNumber: 42, URL: "https://" + o.marker + ".example.com/l", Hash: o.marker, ClassName: o.marker, MethodName: o.marker, FunctionSignature: o.marker}
 		s.Details = v1alpha1.FindingDetails{

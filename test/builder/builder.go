@@ -3,8 +3,6 @@
 package builder
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -44,8 +42,3 @@ func (b *base[B, O]) Mutate(change func(O)) B {
 
 // Build returns the object.
 func (b *base[B, O]) Build() O { return b.object }
-
-// Time returns the time as it is stored.
-func Time(at time.Time) v1alpha1.Time {
-	return v1alpha1.NewTime(at)
-}

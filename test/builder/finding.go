@@ -50,7 +50,7 @@ func (b *FindingBuilder) Title(title string) *FindingBuilder {
 
 // DetectedAt sets when the finding was first seen.
 func (b *FindingBuilder) DetectedAt(at time.Time) *FindingBuilder {
-	b.object.Spec.DetectedAt = new(Time(at))
+	b.object.Spec.DetectedAt = new(v1alpha1.NewTime(at))
 	return b
 }
 
@@ -68,7 +68,7 @@ func (b *FindingBuilder) Scan(id string) *FindingBuilder {
 
 // Closed marks the finding as closed: a scan that started at that time no longer reports it.
 func (b *FindingBuilder) Closed(at time.Time, scanID string) *FindingBuilder {
-	b.object.Spec.Closed = &v1alpha1.FindingClosure{At: Time(at), ScanID: scanID}
+	b.object.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(at), ScanID: scanID}
 	return b
 }
 

@@ -16,7 +16,7 @@ func FindingTrend(name string, quarter v1alpha1.Quarter) *FindingTrendBuilder {
 	b := &FindingTrendBuilder{}
 	return b.start(b, "FindingTrend", name, &v1alpha1.FindingTrend{
 		Spec: v1alpha1.FindingTrendSpec{
-			ProjectRef: v1alpha1.ProjectReference{Name: "proj"}, Quarter: quarter, UpdatedAt: Time(time.Unix(0, 0)),
+			ProjectRef: v1alpha1.ProjectReference{Name: "proj"}, Quarter: quarter, UpdatedAt: v1alpha1.NewTime(time.Unix(0, 0)),
 		},
 	})
 }

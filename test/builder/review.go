@@ -39,6 +39,6 @@ func (b *ReviewBuilder) Status(status v1alpha1.PullRequestStatus) *ReviewBuilder
 // Reviewed adds a commit after those reviewed so far.
 func (b *ReviewBuilder) Reviewed(sha string, at time.Time) *ReviewBuilder {
 	b.object.Spec.ReviewedCommits = append(b.object.Spec.ReviewedCommits,
-		v1alpha1.ReviewedCommit{SHA: sha, ReviewedAt: Time(at)})
+		v1alpha1.ReviewedCommit{SHA: sha, ReviewedAt: v1alpha1.NewTime(at)})
 	return b
 }

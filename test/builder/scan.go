@@ -20,7 +20,7 @@ func Scan(name string, startedAt time.Time) *ScanBuilder {
 			ProjectRef:    v1alpha1.ProjectReference{Name: "proj"},
 			Tool:          "gosec",
 			Category:      v1alpha1.CategoryCode,
-			StartedAt:     Time(startedAt),
+			StartedAt:     v1alpha1.NewTime(startedAt),
 		},
 	})
 }
@@ -40,7 +40,7 @@ func (b *ScanBuilder) Tool(tool string, category v1alpha1.FindingCategory) *Scan
 
 // Ended sets the end time and the outcome.
 func (b *ScanBuilder) Ended(at time.Time, outcome v1alpha1.ScanOutcome) *ScanBuilder {
-	b.object.Spec.CompletedAt, b.object.Spec.Outcome = new(Time(at)), outcome
+	b.object.Spec.CompletedAt, b.object.Spec.Outcome = new(v1alpha1.NewTime(at)), outcome
 	return b
 }
 

@@ -419,7 +419,7 @@ func (o *organization) restless(stay, busy int) (ids []string) {
 	row := func(id string, number int) {
 		at := firstFinding.Add(time.Duration(number/2) * time.Minute) // with ties
 		o.create(builder.Repository(id).In(o.namespace).Mutate(func(r *v1alpha1.Repository) {
-			committed := builder.Time(at)
+			committed := v1alpha1.NewTime(at)
 			r.Spec.LastCommit = &v1alpha1.Commit{Hash: "8f3e1c2d", CommittedAt: &committed}
 		}).Build())
 		o.create(builder.Review(id).PullRequest("repo", int32(number+1)).In(o.namespace).Mutate(func(r *v1alpha1.Review) {

@@ -196,7 +196,7 @@ func fullRepository() *builder.RepositoryBuilder {
 		s.DefaultBranch, s.ScanBranch, s.Private, s.Archived = "main", "develop", true, true
 		s.InstallationID, s.ProviderID, s.ScanEnabled = "installation-7", "provider-9", true
 		s.Languages, s.Size, s.Summary = map[string]int64{"Go": 12345}, 67890, "What the code is for."
-		at := builder.Time(committedAt)
+		at := v1alpha1.NewTime(committedAt)
 		s.LastCommit = &v1alpha1.Commit{Hash: "8f3e1c2d", Link: "https://github.com/acme/full/commit/8f3e1c2d", CommittedAt: &at}
 	})
 }
@@ -213,7 +213,7 @@ func fullProject() *builder.ProjectBuilder {
 		s.Frameworks, s.Languages, s.FileExtensions = []v1alpha1.ShortText{"gin"}, []v1alpha1.ShortText{"Go"}, []v1alpha1.ShortText{".go"}
 		s.SensitiveDataTypes = []v1alpha1.ShortText{"card number"}
 		s.Components = []v1alpha1.ProjectComponent{{Criticality: 7, Description: "The API.", FolderName: "api", Type: "api"}}
-		at := builder.Time(committedAt)
+		at := v1alpha1.NewTime(committedAt)
 		s.Size, s.LastCommittedAt = 4321, &at
 	})
 }
@@ -229,7 +229,7 @@ func fullFinding() *builder.FindingBuilder {
 			s.Vulnerability = &v1alpha1.FindingVulnerability{ID: "CVE-2019-1549", Aliases: []string{"GHSA-29mw-wpgm-hmr9"}}
 			s.Package = &v1alpha1.FindingPackage{PURL: "pkg:apk/alpine/openssl@1.1.1c-r0", Name: "openssl", Version: "1.1.1c-r0", FixedVersion: "1.1.1d-r0"}
 			s.Agent = &v1alpha1.FindingAgent{Name: "gosec", Description: "Looks at Go.", Vector: "taint", CustomAgentVectorID: "vector-1"}
-			analyzed, verified, rejected := builder.Time(analyzedAt), builder.Time(verifiedAt), builder.Time(rejectedAt)
+			analyzed, verified, rejected := v1alpha1.NewTime(analyzedAt), v1alpha1.NewTime(verifiedAt), v1alpha1.NewTime(rejectedAt)
 			s.Scan = &v1alpha1.FindingScan{ScanID: "scan-1", AnalyzedAt: &analyzed, VerifiedAt: &verified, RejectedAt: &rejected}
 			s.Details = v1alpha1.FindingDetails{
 				Title: "Path traversal", Description: "The name is joined unchecked <&>.", Severity: v1alpha1.LevelHigh,

@@ -119,9 +119,9 @@ func documented(t *testing.T) *person {
 	o.observed(first, func(s *v1alpha1.FindingStatus) {
 		s.ObservedGeneration = 2
 		s.Transitions = []v1alpha1.Transition{
-			{Seq: 1, Type: v1alpha1.TransitionCreated, At: builder.Time(at), To: "open", By: "gosec", Scan: "gosec-27x4k"},
+			{Seq: 1, Type: v1alpha1.TransitionCreated, At: v1alpha1.NewTime(at), To: "open", By: "gosec", Scan: "gosec-27x4k"},
 			{
-				Seq: 2, Type: v1alpha1.TransitionTriaged, At: builder.Time(time.Now()), From: "open", To: "muted",
+				Seq: 2, Type: v1alpha1.TransitionTriaged, At: v1alpha1.NewTime(time.Now()), From: "open", To: "muted",
 				By: "rosa@example.com", Comment: "Only the sample reads it",
 			},
 		}

@@ -19,9 +19,9 @@ var historyStart = time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
 func decided() []v1alpha1.Transition {
 	at := func(hours int) time.Time { return historyStart.Add(time.Duration(hours) * time.Hour) }
 	return []v1alpha1.Transition{
-		{Seq: 1, Type: v1alpha1.TransitionCreated, At: builder.Time(at(0)), To: "open", By: "gosec", Scan: "scan-1"},
-		{Seq: 2, Type: v1alpha1.TransitionTriaged, At: builder.Time(at(1)), From: "open", To: "muted", By: "rosa@example.com", Comment: "Only tests\x1b[2J"},
-		{Seq: 3, Type: v1alpha1.TransitionTriaged, At: builder.Time(at(2)), From: "muted", To: "active", By: "apikey/ci"},
+		{Seq: 1, Type: v1alpha1.TransitionCreated, At: v1alpha1.NewTime(at(0)), To: "open", By: "gosec", Scan: "scan-1"},
+		{Seq: 2, Type: v1alpha1.TransitionTriaged, At: v1alpha1.NewTime(at(1)), From: "open", To: "muted", By: "rosa@example.com", Comment: "Only tests\x1b[2J"},
+		{Seq: 3, Type: v1alpha1.TransitionTriaged, At: v1alpha1.NewTime(at(2)), From: "muted", To: "active", By: "apikey/ci"},
 	}
 }
 

@@ -215,7 +215,7 @@ func TestAnOperationChoosesByFiltersOfItsOwn(t *testing.T) {
 // A decision that has expired counts as open, for a list and for an operation.
 func TestADecisionThatHasEndedIsOpen(t *testing.T) {
 	o := newOrganization(t, "operation-ended")
-	end := builder.Time(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	end := v1alpha1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	o.has(builder.Finding("f-ended").Triage(v1alpha1.UserStatusMuted, "for a while").Mutate(func(f *v1alpha1.Finding) {
 		f.Spec.Triage.ExpiresAt = &end
 	}), builder.Finding("f-muted").Triage(v1alpha1.UserStatusMuted, "for ever"))

@@ -153,7 +153,7 @@ func TestAPolicyIsCheckedAsItsFileDeclaresIt(t *testing.T) {
 	})
 	policy := builder.TriagePolicy("p", "true").In(o.namespace).Build()
 	policy.Annotations = map[string]string{"ticket": "SEC-1"}
-	from := builder.Time(time.Now().AddDate(2, 0, 0))
+	from := v1alpha1.NewTime(time.Now().AddDate(2, 0, 0))
 	policy.Spec.ValidFrom = &from
 	o.must(env.Client.Create(t.Context(), policy))
 

@@ -107,12 +107,12 @@ func (o *organization) ends(name string, phase v1alpha1.WebhookDeliveryPhase) {
 	delivery := &v1alpha1.WebhookDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name}}
 	testenv.ChangeStatus(o, env, delivery, func(d *v1alpha1.WebhookDelivery) {
 		d.Status.Redelivery = &v1alpha1.WebhookRedelivery{
-			Value: d.Annotations[v1alpha1.RedeliverAnnotation], At: builder.Time(time.Now()), Attempts: 1,
+			Value: d.Annotations[v1alpha1.RedeliverAnnotation], At: v1alpha1.NewTime(time.Now()), Attempts: 1,
 		}
 		d.Status.Phase = v1alpha1.WebhookDeliveryPending
 	})
 	attempt := v1alpha1.WebhookAttempt{
-		At: builder.Time(time.Now()), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: http.StatusNoContent,
+		At: v1alpha1.NewTime(time.Now()), Outcome: v1alpha1.WebhookAttemptSucceeded, Code: http.StatusNoContent,
 	}
 	if phase == v1alpha1.WebhookDeliveryFailed {
 		attempt.Outcome, attempt.Code = v1alpha1.WebhookAttemptFailed, http.StatusServiceUnavailable

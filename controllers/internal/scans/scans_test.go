@@ -108,7 +108,7 @@ func TestWhatIsNotLastTellsNothing(t *testing.T) {
 			}
 			s := scan(fmt.Sprint("s-", i), second("started"), second("recorded"))
 			if outcome := rapid.SampledFrom([]v1alpha1.ScanOutcome{"", v1alpha1.ScanSucceeded, v1alpha1.ScanFailed}).Draw(t, "outcome"); outcome != "" {
-				s.Spec.Outcome, s.Spec.CompletedAt = outcome, new(builder.Time(noon.Add(second("completed"))))
+				s.Spec.Outcome, s.Spec.CompletedAt = outcome, new(v1alpha1.NewTime(noon.Add(second("completed"))))
 			}
 			list = append(list, s)
 		}
