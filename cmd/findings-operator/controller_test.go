@@ -121,12 +121,7 @@ func TestReconciledClusterSeesNoWrite(t *testing.T) {
 // populate creates n objects of each kind, in every lasting state, and waits until the controllers are done with them.
 func populate(t *testing.T, n int) {
 	t.Helper()
-	organization := testenv.Create(t, env, builder.Organization("settled").Build())
-	eventually(t, func(g Gomega) {
-		g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(organization), organization)).To(Succeed())
-		g.Expect(v1alpha1.IsConditionTrue(organization.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	})
-	ns, now := organization.Status.Namespace, time.Now()
+	ns, now := env.Reconciled(t, builder.Organization("settled").Build()), time.Now()
 	receiver := harness.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 
 	objects := []client.Object{
@@ -323,11 +318,7 @@ func (w *watches) all() []string {
 func TestSecondReplicaTakesOver(t *testing.T) {
 	reconciled := func(name string) {
 		t.Helper()
-		repository := testenv.Create(t, env, builder.Repository(name).In("default").Build())
-		eventually(t, func(g Gomega) {
-			g.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(repository), repository)).To(Succeed())
-			g.Expect(v1alpha1.IsConditionTrue(repository.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-		})
+		testenv.CreateReady(t, env, builder.Repository(name).In("default").Build())
 	}
 	holder := func() string {
 		lease := &coordinationv1.Lease{}
@@ -457,11 +448,7 @@ func TestFindingsPlaneAwayFromTheLease(t *testing.T) {
 	})
 	run(t, o)
 
-	repository := testenv.Create(t, env, builder.Repository("away").In("default").Build())
-	eventually(t, func(g Gomega) {
-		testenv.Get(t, g, env, repository)
-		g.Expect(v1alpha1.IsConditionTrue(repository.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	})
+	testenv.CreateReady(t, env, builder.Repository("away").In("default").Build())
 }
 
 func TestHelpShowsNoEmptyDefault(t *testing.T) {

@@ -146,8 +146,7 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	waitUntilIssued(t, marker)
 	// The new signing key enqueues all keys; the status shows when this key was reconciled.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
-	testenv.AwaitObserved(t, env, key)
-	if ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != v1alpha1.ReasonExpired || key.Status.KeyID != claims.ID {
+	if ready := testenv.AwaitObserved(t, env, key); ready.Reason != v1alpha1.ReasonExpired || key.Status.KeyID != claims.ID {
 		t.Errorf("the key has token %s and is %s, want it expired as it was", key.Status.KeyID, ready.Reason)
 	}
 	// Until a rotation is requested.
@@ -420,8 +419,7 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 	harness.Same(t, "the token of the key, which is the one in the Secret", claims.ID, key.Status.KeyID)
 	// The rotation of the signing key would otherwise wait for this key until its token expires.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })
-	testenv.AwaitObserved(t, env, key)
-	ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
+	ready := testenv.AwaitObserved(t, env, key)
 	if ready.Reason != v1alpha1.ReasonSecretConflict || !strings.Contains(ready.Message, "refused while spec.disabled is set") {
 		t.Errorf("the disabled key is %s: %s", ready.Reason, ready.Message)
 	}
@@ -447,8 +445,7 @@ func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
 		secret := testenv.Get(t, NewWithT(t), env, tokenSecret(key))
 		quota := env.UseUp(t, "count/secrets", &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: "probe"}})
 		harness.Must(t, lose(secret))
-		testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
-		ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
+		ready := testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
 		if key.Status.KeyID != "" || !strings.Contains(ready.Message, "exceeded quota") {
 			t.Errorf("%s: the key has token %q and says %q", name, key.Status.KeyID, ready.Message)
 		}
@@ -484,8 +481,7 @@ func TestTokenStaysValidWhileItsSecretCannotBeWritten(t *testing.T) {
 		stop = shared.Alone(t, env)
 		disabled := name == "typed"
 		change(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled, s.Rotation = disabled, &v1alpha1.APIKeyRotation{Serial: 1} })
-		testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
-		ready := v1alpha1.FindCondition(key.Status.Conditions, v1alpha1.ConditionReady)
+		ready := testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
 		if strings.Contains(ready.Message, "refused while spec.disabled is set") != disabled {
 			t.Errorf("%s: the message is %q", name, ready.Message)
 		}

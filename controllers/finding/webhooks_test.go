@@ -236,11 +236,8 @@ func TestOnlyTheOldestEndpointsGetEvents(t *testing.T) {
 
 func TestTwoWritesOnlyOfAChangeThatSomebodyAsksFor(t *testing.T) {
 	writesIn := func(ns string) int {
-		first := testenv.Create(t, env, builder.Finding("first").In(ns).Build())
-		harness.Eventually(t, func(g Gomega) { // the controller's cache shows the places then
-			testenv.Get(t, g, env, first)
-			g.Expect(v1alpha1.IsConditionTrue(first.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-		})
+		// The controller's cache shows the places then.
+		testenv.CreateReady(t, env, builder.Finding("first").In(ns).Build())
 		writes := testenv.Writes[*v1alpha1.Finding](t, env, &v1alpha1.FindingList{}, ns)
 		finding := testenv.Create(t, env, builder.Finding("counted").In(ns).Build())
 		caughtUp(t, finding, 1)
