@@ -67,13 +67,7 @@ func heldRing(t *testing.T) tokens.Ring {
 // annotateConfigMap requests a rotation like a user.
 func annotateConfigMap(t *testing.T, annotations map[string]string) {
 	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		configMap := testenv.Get(t, g, env, signingConfigMap())
-		for name, value := range annotations {
-			metav1.SetMetaDataAnnotation(&configMap.ObjectMeta, name, value)
-		}
-		g.Expect(env.Client.Update(t.Context(), configMap)).To(Succeed())
-	})
+	env.Patch(t, signingConfigMap(), string(harness.JSON(t, map[string]any{"metadata": map[string]any{"annotations": annotations}})))
 }
 
 func TestReplicasMakeOneSigningKey(t *testing.T) {
@@ -437,9 +431,7 @@ func TestImmutableSigningKeyIsNotRotated(t *testing.T) {
 	noSigningKey(t)
 	k, _, recorder := someSigningKeys(t, time.Now())
 	reconcileOnce(t, k)
-	secret := testenv.Get(t, NewWithT(t), env, signingSecret())
-	secret.Immutable = new(true)
-	harness.Must(t, env.Client.Update(t.Context(), secret))
+	env.Patch(t, signingSecret(), `{"immutable":true}`)
 	annotateConfigMap(t, map[string]string{RotateAnnotation: "1"})
 	harness.Same(t, "time until it is said again", time.Hour, reconcileOnce(t, k))
 	if ring := heldRing(t); ring.HasNext() {

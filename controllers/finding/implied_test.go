@@ -103,9 +103,7 @@ func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
 	finding := leftTold(t)
 	ns, g := finding.Namespace, NewWithT(t)
 	stop()
-	endpoint := testenv.Get(t, g, env, builder.WebhookEndpoint("all").In(ns).Build())
-	endpoint.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.triaged"}
-	harness.Must(t, env.Client.Update(t.Context(), endpoint))
+	env.Patch(t, builder.WebhookEndpoint("all").In(ns).Build(), `{"spec":{"events":["finding.triaged"]}}`)
 
 	implying.Alone(t, env)
 	harness.Eventually(t, func(g Gomega) {
@@ -203,11 +201,9 @@ func TestACreationIsNoLongerOwedOnceTheEndpointGoes(t *testing.T) {
 // status says so.
 func TestAnOwedCreationIsNotSentLaterIfTheEndpointStopsAskingForIt(t *testing.T) {
 	finding, busy := owedTo(t)
-	busy.Spec.Events = []v1alpha1.WebhookEventPattern{"finding.closed"}
-	harness.Must(t, env.Client.Update(t.Context(), busy))
+	env.Patch(t, busy, `{"spec":{"events":["finding.closed"]}}`)
 	caughtUp(t, finding, 1)
-	busy.Spec.Events = nil
-	harness.Must(t, env.Client.Update(t.Context(), busy))
+	env.Patch(t, busy, `{"spec":{"events":null}}`)
 	controllertest.SetBacklogged(t, env, busy, "")
 	triage(t, finding, "x")
 	caughtUp(t, finding, 2)
@@ -217,8 +213,7 @@ func TestAnOwedCreationIsNotSentLaterIfTheEndpointStopsAskingForIt(t *testing.T)
 // Pages need the transition in a status.
 func TestAnOwedCreationIsStoredIfTheEndpointBeginsToBatch(t *testing.T) {
 	finding, busy := owedTo(t)
-	busy.Spec.Batch = v1alpha1.WebhookBatchPerScan
-	harness.Must(t, env.Client.Update(t.Context(), busy))
+	env.Patch(t, busy, `{"spec":{"batch":"PerScan"}}`)
 	testenv.AwaitObserved(t, env, finding)
 	NewWithT(t).Expect(finding.Status.EmittedSeq).To(BeZero())
 	controllertest.SetBacklogged(t, env, busy, "")

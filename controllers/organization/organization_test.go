@@ -174,9 +174,7 @@ func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
 	shared.Start(t, env)
 	organization := readyOrganization(t, "robbed")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-robbed"}}
-	testenv.Get(t, NewWithT(t), env, namespace)
-	namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = "another"
-	harness.Must(t, env.Client.Update(t.Context(), namespace))
+	testenv.Change(t, env, namespace, func(n *corev1.Namespace) { n.Annotations[v1alpha1.OrganizationUIDAnnotation] = "another" })
 	harness.Eventually(t, func(g Gomega) {
 		testenv.Get(t, g, env, organization)
 		g.Expect(organization.Status.Namespace).To(BeEmpty())
@@ -189,49 +187,46 @@ func TestAccessIsKeptAsItShouldBe(t *testing.T) {
 	readyOrganization(t, "kept")
 	const namespace = "org-kept"
 	intruder := rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "mallory"}
+	change := func(t *testing.T, role string, apply func(*rbacv1.RoleBinding)) {
+		t.Helper()
+		testenv.Change(t, env, binding(namespace, role), apply)
+	}
 	cases := map[string]struct {
 		reason string
-		tamper func(g Gomega)
+		tamper func(t *testing.T)
 	}{
-		"deleted": {"a role that is gone comes back", func(g Gomega) {
-			g.Expect(env.Client.Delete(t.Context(), binding(namespace, viewerRole))).To(Succeed())
+		"deleted": {"a role that is gone comes back", func(t *testing.T) {
+			harness.Must(t, env.Client.Delete(t.Context(), binding(namespace, viewerRole)))
 		}},
-		"subject added": {"nobody grants a role by the way", func(g Gomega) {
-			b := testenv.Get(t, g, env, binding(namespace, triagerRole))
-			b.Subjects = append(b.Subjects, intruder)
-			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
+		"subject added": {"nobody grants a role by the way", func(t *testing.T) {
+			change(t, triagerRole, func(b *rbacv1.RoleBinding) { b.Subjects = append(b.Subjects, intruder) })
 		}},
-		"many subjects added": {"also beyond those that the cache holds", func(g Gomega) {
-			b := testenv.Get(t, g, env, binding(namespace, scannerRole))
-			b.Subjects = append(b.Subjects, slices.Repeat([]rbacv1.Subject{intruder}, 10)...)
-			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
+		"many subjects added": {"also beyond those that the cache holds", func(t *testing.T) {
+			change(t, scannerRole, func(b *rbacv1.RoleBinding) {
+				b.Subjects = append(b.Subjects, slices.Repeat([]rbacv1.Subject{intruder}, 10)...)
+			})
 		}},
-		"subjects removed": {"nor takes one", func(g Gomega) {
-			b := testenv.Get(t, g, env, binding(namespace, scannerRole))
-			b.Subjects = nil
-			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
+		"subjects removed": {"nor takes one", func(t *testing.T) {
+			change(t, scannerRole, func(b *rbacv1.RoleBinding) { b.Subjects = nil })
 		}},
-		"label removed": {"the label is what the watch goes by", func(g Gomega) {
-			b := testenv.Get(t, g, env, binding(namespace, viewerRole))
-			b.Labels, b.Subjects = nil, []rbacv1.Subject{intruder}
-			g.Expect(env.Client.Update(t.Context(), b)).To(Succeed())
+		"label removed": {"the label is what the watch goes by", func(t *testing.T) {
+			change(t, viewerRole, func(b *rbacv1.RoleBinding) { b.Labels, b.Subjects = nil, []rbacv1.Subject{intruder} })
 		}},
-		"role exchanged": {"a role reference cannot be changed, only made anew", func(g Gomega) {
-			b := testenv.Get(t, g, env, binding(namespace, viewerRole))
-			g.Expect(env.Client.Delete(t.Context(), b)).To(Succeed())
+		"role exchanged": {"a role reference cannot be changed, only made anew", func(t *testing.T) {
+			harness.Must(t, env.Client.Delete(t.Context(), binding(namespace, viewerRole)))
 			forged := binding(namespace, viewerRole)
 			forged.RoleRef = rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}
 			forged.Subjects = []rbacv1.Subject{intruder}
 			// The controller may be faster than this test; then the create fails.
 			_ = env.Client.Create(t.Context(), forged)
 		}},
-		"account deleted": {"the scanner's account comes back", func(g Gomega) {
-			g.Expect(env.Client.Delete(t.Context(), scannerAccount(namespace))).To(Succeed())
+		"account deleted": {"the scanner's account comes back", func(t *testing.T) {
+			harness.Must(t, env.Client.Delete(t.Context(), scannerAccount(namespace)))
 		}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.tamper(NewWithT(t))
+			tc.tamper(t)
 			harness.Eventually(t, func(g Gomega) {
 				testenv.Get(t, g, env, scannerAccount(namespace))
 				for _, want := range roleBindings("kept", namespace) {

@@ -66,10 +66,7 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	expect(fifty)
 
 	// A manual change of the ResourceQuota is reverted.
-	quota := testenv.Get(t, NewWithT(t), env, quotaIn("org-bounded"))
-	quota.Labels = nil
-	quota.Spec.Hard = corev1.ResourceList{"count/findings.appsec.dev": resource.MustParse("999")}
-	harness.Must(t, env.Client.Update(t.Context(), quota))
+	env.Patch(t, quotaIn("org-bounded"), `{"metadata":{"labels":null},"spec":{"hard":{"count/findings.appsec.dev":"999"}}}`)
 	expect(fifty)
 	harness.Must(t, env.Client.Delete(t.Context(), quotaIn("org-bounded")))
 	expect(fifty)
