@@ -11,7 +11,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -46,13 +45,10 @@ func someSigningKeys(t *testing.T, now time.Time) (signingKeys, *clocktesting.Fa
 
 func publishedIDs(t *testing.T) []string {
 	t.Helper()
-	configMap := signingConfigMap()
-	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(configMap), configMap); apierrors.IsNotFound(err) {
+	if env.Gone(t, signingConfigMap()) {
 		return nil
-	} else if err != nil {
-		t.Fatal(err)
 	}
-	set, err := tokens.DecodeKeySet(configMap.Data)
+	set, err := tokens.DecodeKeySet(testenv.Get(t, NewWithT(t), env, signingConfigMap()).Data)
 	harness.Must(t, err)
 	return set.IDs()
 }

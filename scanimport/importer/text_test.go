@@ -8,6 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // An apply request is read as YAML: a text that came back changed would be written again by every import.
@@ -16,9 +18,7 @@ func TestCleanTextComesBackAsItWas(t *testing.T) {
 		in := string(rapid.SliceOf(rapid.Rune()).Draw(t, "runes")) + rapid.SampledFrom([]string{"", "\x00", "\x7f", "\u0085", "\u2028", "\ufeff", "\uffff", "\xff", "\r\n", " \n\t "}).Draw(t, "tail")
 		cleaned := clean(in)
 		encoded, err := json.Marshal(map[string]string{"text": cleaned})
-		if err != nil {
-			t.Fatal(err)
-		}
+		harness.Must(t, err)
 		var out map[string]string
 		if err := yaml.Unmarshal(encoded, &out); err != nil {
 			t.Fatalf("%q is sent as %s, which is no YAML: %v", in, encoded, err)

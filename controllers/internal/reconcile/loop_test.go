@@ -192,11 +192,10 @@ func TestNothingIsDoneAboutWhatIsDeletedWithoutOurFinalizer(t *testing.T) {
 func TestWhatDoesNotExistIsReportedAsGone(t *testing.T) {
 	var gone []types.NamespacedName
 	absent := &v1alpha1.Project{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "absent"}}
-	if _, err := reconcileOnce(t, absent, projectLoop{
+	_, err := reconcileOnce(t, absent, projectLoop{
 		Phases: []phase{fails(errors.New("a phase ran"))},
 		Gone:   func(name types.NamespacedName) { gone = append(gone, name) },
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
+	harness.Must(t, err)
 	harness.Same(t, "gone", []types.NamespacedName{{Namespace: "default", Name: "absent"}}, gone)
 }
