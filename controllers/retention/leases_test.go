@@ -116,9 +116,7 @@ func TestALeaseThatIsTakenAtThatMomentStays(t *testing.T) {
 	harness.Must(t, env.Client.Update(t.Context(), lease))
 	r := newReconciler(env.AsController(t), nil, quick)
 	harness.Must(t, r.retireLease(t.Context(), ns, seen))
-	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
-		t.Errorf("the Lease is gone: %v", err)
-	}
+	harness.Same(t, "the Lease is gone", false, env.Gone(t, lease))
 }
 
 // store holds Leases, sorted by name, and returns them page by page.

@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -120,7 +119,7 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 
 	g.Expect(os.Remove(filepath.Join(git.folder, "by-rule.yaml"))).To(Succeed())
 	git.sync()
-	g.Expect(apierrors.IsNotFound(env.Client.Get(t.Context(), client.ObjectKeyFromObject(byRule), byRule))).To(BeTrue(), "the policy was not pruned")
+	g.Expect(env.Gone(t, byRule)).To(BeTrue(), "the policy was not pruned")
 	r.is(undecided, v1alpha1.FindingStateOpen, "")
 	r.is(anns, v1alpha1.FindingStateOpen, "")
 	r.is(rests, v1alpha1.FindingStateOpenMuted, "")
