@@ -486,9 +486,7 @@ func TestValidateNamesEveryMistake(t *testing.T) {
 			continue
 		}
 		for _, part := range c.want {
-			if !strings.Contains(err.Error(), part) {
-				t.Errorf("%s: %q is not in %q", c.reason, part, err)
-			}
+			harness.ErrorContains(t, c.reason, err, part)
 		}
 	}
 }

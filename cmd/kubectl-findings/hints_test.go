@@ -57,9 +57,7 @@ func TestAnImportThatTheCRDsDoNotUnderstandSaysWhatToDo(t *testing.T) {
 	s := &session{namespace: "org-acme", config: &rest.Config{Host: "https://here"}}
 	refusal := apierrors.NewInternalError(errors.New("failed to create typed patch object: .spec.tomorrow: field not declared in schema"))
 	err := s.explainImport(t.Context(), fmt.Errorf("record the scan of lint: %w", refusal), "import scans")
-	if !strings.Contains(err.Error(), "https://here are older than this plugin: upgrade its findings-operator") {
-		t.Error(err)
-	}
+	harness.ErrorContains(t, "an import", err, "https://here are older than this plugin: upgrade its findings-operator")
 }
 
 // The API server answers with a text, as one that does not work does.

@@ -201,7 +201,6 @@ func TestAReviewThatTheQuotaRefusesSaysWhatHelps(t *testing.T) {
 	})
 	im := New(c, pr, Options{})
 	err := im.create(t.Context(), &v1alpha1.ReviewIssue{ObjectMeta: im.meta("i-1")})
-	if err == nil || !strings.Contains(err.Error(), "quota of objects of kind ReviewIssue: delete what is no longer needed, or raise spec.quotas") {
-		t.Errorf("error %v", err)
-	}
+	harness.ErrorContains(t, "create an issue", err,
+		"quota of objects of kind ReviewIssue: delete what is no longer needed, or raise spec.quotas")
 }
