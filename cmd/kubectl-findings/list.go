@@ -355,8 +355,9 @@ func findingRow(f *v1alpha1.Finding, now time.Time, wide, namespaces bool) row {
 	r := row{
 		f.Name, string(f.Spec.Details.Severity), string(findingquery.StateOf(f)), string(findingstate.UserStatus(f)),
 		findingstate.StaleReason(f), string(f.Spec.ProjectRef.Name),
-		ago(madeAt(f), now), string(f.Spec.RepositoryRef.Name), at.FilePath, line, f.Spec.Details.Score, vulnerability, inPackage,
-		f.Spec.Class, f.Spec.Tool, f.Spec.Triage.By, string(f.Spec.Triage.Reason), until, suppressed, justification, title,
+		ago(madeAt(f), now), string(f.Spec.RepositoryRef.Name), at.FilePath, line, f.Spec.Details.Score, vulnerability,
+		inPackage, f.Spec.Class, f.Spec.Tool, f.Spec.Triage.By, string(f.Spec.Triage.Reason), until,
+		suppressed, justification, title,
 	}
 	if namespaces {
 		return append(row{f.Namespace}, r...)
