@@ -25,6 +25,8 @@ const (
 	// ReasonInvalidSelection: a filter in spec.select cannot be read, or is a text, a selector or a time that
 	// selects everything.
 	ReasonInvalidSelection = "InvalidSelection"
+	// ReasonSelectionFailed: a fault of the controllers ended each try to select the findings.
+	ReasonSelectionFailed = "SelectionFailed"
 	// ReasonNotUndoable: the operation to undo does not exist, was not committed, or is not completed.
 	ReasonNotUndoable = "NotUndoable"
 	// ReasonPartsLost: a part of the operation's set, or of the operation that it undoes, has been removed or cannot be

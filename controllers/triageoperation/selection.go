@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -17,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/safely"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
@@ -38,7 +40,11 @@ type chosen struct {
 func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	if s.Status.SelectedAt == nil {
 		s.Status.Phase = v1alpha1.OperationSelecting
-		err := r.makeSet(ctx, s)
+		err := safely.Func(func() error { return r.makeSet(ctx, s) })()
+		if stack := safely.Stack(err); stack != "" {
+			ctrl.LoggerFrom(ctx).Error(err, "select the findings", "stack", stack)
+			err = r.selectionPanicked(s, err)
+		}
 		if err != nil {
 			inProgress(s, fmt.Sprintf("The selection failed and is being retried: %q.", conditions.Shortened(err.Error())))
 		}
@@ -63,6 +69,19 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	}
 	s.Status.Phase = v1alpha1.OperationRunning
 	inProgress(s, "The operation is processing its findings.")
+	return nil
+}
+
+// selectionPanicked returns the panic that ended the selection, until it has been repeated for refusalPatience: then the
+// operation fails, so that those after it get their turn.
+func (r *Reconciler) selectionPanicked(s *scope, err error) error {
+	*s.Status = *s.Before.DeepCopy() // else the next try would add to what this one has recorded
+	s.Status.ObservedGeneration, s.Status.Phase = s.Object.Generation, v1alpha1.OperationSelecting
+	if !r.permanent(s.Object, err) {
+		return err
+	}
+	fail(s, v1alpha1.ReasonSelectionFailed, fmt.Sprintf("A fault of the controllers ended each try to select the findings: %q. "+
+		"Nothing was decided: report the fault, with the stack from their log.", conditions.Shortened(err.Error())))
 	return nil
 }
 

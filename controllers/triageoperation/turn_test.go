@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -305,6 +306,33 @@ func TestUndosOfOneAnotherFail(t *testing.T) {
 	harness.Must(t, r.Client.Update(t.Context(), o))
 	undo, _ = reconciled(t, r, "o-0")
 	harness.Same(t, "the phase of an undo of itself", v1alpha1.OperationFailed, undo.Status.Phase)
+}
+
+// Else one finding that nobody thought of would keep all later operations of the organization waiting.
+func TestASelectionThatPanicsFailsAfterAWhile(t *testing.T) {
+	r, _ := line(t, 1, "", v1alpha1.TriageOperationStatus{})
+	clock := clocktesting.NewFakeClock(noon)
+	r.local = clock
+	harness.Must(t, r.Client.Create(t.Context(), builder.Finding("f-1").In("org-acme").Mutate(
+		func(f *v1alpha1.Finding) { f.Spec.RuleID = "G1" }).Build()))
+	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{
+		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+			panic("a part that nobody thought of")
+		},
+	})
+	var logged strings.Builder
+	ctx := ctrl.LoggerInto(t.Context(), funcr.New(func(_, line string) { logged.WriteString(line) }, funcr.Options{}))
+	_, err := r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "org-acme", Name: "o-0"}})
+	first := stored(t, r, "o-0").Status
+	why := v1alpha1.FindCondition(first.Conditions, v1alpha1.ConditionReady).Message
+	if err == nil || first.Phase != v1alpha1.OperationSelecting || first.Matched != 0 ||
+		!strings.Contains(why, "panic: a part that") || !strings.Contains(logged.String(), "selection.go") {
+		t.Errorf("got %v and %+v, and logged %q", err, first, logged.String())
+	}
+	clock.Step(refusalPatience + time.Second)
+	failed, _ := reconciled(t, r, "o-0")
+	harness.Same(t, "the reason", v1alpha1.ReasonSelectionFailed, conditions.ReadyReason(failed.Status.Conditions))
+	harness.Same(t, "those whose turn it is", 0, len(inLine([]v1alpha1.TriageOperation{*failed})))
 }
 
 // Once it has decided about anything it must be Running in any case: else it could fail as Expired, and nothing undoes that.
