@@ -3884,8 +3884,8 @@ type TriageOperationRequest struct {
 
 // TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: it was
 // left alone, because somebody decided about it after it was selected, or while an operation committed by its first request
-// waited for its turn, or, if the operation was interrupted by a restart or by a write that failed, because anything
-// changed it; failed: it could not be changed.
+// waited for its turn, or because anything changed it, if the controllers were restarted meanwhile, or if that was after a
+// write of it that failed; failed: it could not be changed.
 type TriageOutcome string
 
 // TriagePolicy A rule that decides about the findings that match an expression, as long as no person has. The counts are of findings that

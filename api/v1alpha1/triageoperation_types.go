@@ -287,8 +287,8 @@ type TriageOperationStatus struct {
 	// +optional
 	Unchanged int32 `json:"unchanged"`
 	// conflicted is the number of findings that were skipped because somebody decided about them after they were
-	// selected or, if the operation was interrupted by a restart or by a write that failed, because anything changed
-	// them.
+	// selected, or because anything changed them, if the controllers were restarted meanwhile, or if that was after a
+	// write of them that failed.
 	// +optional
 	Conflicted int32 `json:"conflicted"`
 	// failed is the number of findings that could not be changed.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -43,6 +44,8 @@ type Reconciler struct {
 	// refused counts from the first refusal of an operation's writes of a finding or a part, while each reconcile ends
 	// with one.
 	refused reconcile.Since
+	// memories holds the *memory of each operation that works through a part, by its types.NamespacedName.
+	memories sync.Map
 	// as returns a client that writes an operation's decisions in that namespace.
 	as func(namespace string) (rest.Interface, error)
 }
@@ -83,6 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Base: r.Base, New: newScope,
 		Phases: []reconcile.Phase[*scope]{r.afterEnd, r.awaitTurn, r.selectFindings, r.workThroughPart, r.complete},
 		Stored: r.announce,
+		Gone:   r.forget,
 	}.Run(ctx, req)
 	if !isRefusal(err) {
 		// Only refusals in a row count: one before an outage and one after it are those of a starting API server.

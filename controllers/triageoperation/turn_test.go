@@ -511,6 +511,50 @@ func othersAreDecided(t *testing.T, code, later int) {
 	}
 }
 
+// An operation that was previewed an hour ago must survive an outage: scans have changed many of its findings since.
+func TestAfterAnOutageOnlyWhatHasChangedSinceTheWriteIsLeft(t *testing.T) {
+	entries, objects, findings := []rules.Entry{}, []client.Object{}, map[string]*v1alpha1.Finding{}
+	for _, name := range []string{"f-same", "f-scanned", "f-unread"} {
+		f := builder.Finding(name).In("org-acme").Build()
+		f.Generation = 1
+		entries = append(entries, rules.NewEntry(f))
+		f.Generation = 2 // after a scan
+		objects, findings[name] = append(objects, f), f
+	}
+	down := true
+	r, _, operation := inPhase(t, v1alpha1.OperationRunning, entries, interceptor.Funcs{Get: func(ctx context.Context,
+		c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+		if down && key.Name == "f-unread" {
+			return errors.New("the cache has not seen it yet")
+		}
+		return c.Get(ctx, key, into, options...)
+	}}, objects...)
+	writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+		func(q *http.Request) (*http.Response, error) {
+			if down {
+				return nil, io.ErrUnexpectedEOF
+			}
+			answer, f := httptest.NewRecorder(), &v1alpha1.Finding{}
+			answer.Header().Set("Content-Type", "application/json")
+			err := r.Client.Get(q.Context(), client.ObjectKey{Namespace: "org-acme", Name: path.Base(q.URL.Path)}, f)
+			err = errors.Join(err, json.NewEncoder(answer).Encode(f))
+			return answer.Result(), err
+		})})
+	harness.Must(t, err)
+	r.as = func(string) (rest.Interface, error) { return writer, nil }
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)}); err == nil {
+		t.Error("no error while the API server does not answer")
+	}
+	for _, name := range []string{"f-scanned", "f-unread"} {
+		findings[name].Generation = 3
+		harness.Must(t, r.Client.Update(t.Context(), findings[name]))
+	}
+	down = false
+	ended, _ := reconciled(t, r, "m")
+	harness.Same(t, "outcomes", "0 0; 2 0 1 0", counts(ended))
+	harness.Same(t, "the one that is left", "f-scanned", string(ended.Status.Conflicts[0].Finding))
+}
+
 // Two organizations whose webhooks hang would else keep both workers from all others.
 func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -146,13 +146,13 @@ func TestAnUndoOfWhatTheCacheDoesNotShowYetRestores(t *testing.T) {
 	}})
 	r := &Reconciler{Base: reconcile.Base{Client: cache, Clock: apitime.Clock{}}}
 	undo := builder.TriageOperation("undo", "").In("org-acme").Undoes("mute").Committed().Build()
-	came, err := r.decide(t.Context(), writer, undo, &entry, false)
+	came, err := r.decide(t.Context(), writer, undo, &entry, false, new(int64))
 	harness.Must(t, err)
 	harness.Same(t, "outcome", rules.Changed, came.outcome)
 	harness.Same(t, "calls to the API server", []string{http.MethodGet, http.MethodPatch}, calls)
 
 	live.Spec.Triage.By, calls = "ann", nil
-	came, err = r.decide(t.Context(), writer, undo, &entry, false)
+	came, err = r.decide(t.Context(), writer, undo, &entry, false, new(int64))
 	harness.Must(t, err)
 	harness.Same(t, "outcome where a person has decided", rules.Conflicted, came.outcome)
 	harness.Same(t, "calls where a person has decided", []string{http.MethodGet}, calls)

@@ -79,21 +79,27 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 // can be undone. If the outcomes are, it waits: without them nothing could undo what is decided.
 func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Entry,
 	results []result, begun bool) error {
+	known := r.remember(s, len(entries), begun)
 	if !begun {
 		if err := r.change(ctx, s, map[string]any{"begun": true}); err != nil {
 			return r.partRefused(s, err)
 		}
 	}
-	if err := r.perform(ctx, s.Object, entries, results, begun); err != nil {
+	if err := r.perform(ctx, s.Object, entries, results, begun, known); err != nil {
 		return err
 	}
-	return r.note(ctx, s, results)
+	if err := r.note(ctx, s, results); err != nil {
+		return err
+	}
+	r.forget(client.ObjectKeyFromObject(s.Object))
+	return nil
 }
 
 // perform decides about each of the entries. begun means that an earlier run may have decided about some. The first run
-// goes on after an error about a finding, while it has time: later runs skip what has changed since the selection.
+// goes on after an error about a finding, while it has time: later runs skip what has changed since that write, and after
+// a restart what has changed since the selection.
 func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
-	results []result, begun bool) error {
+	results []result, begun bool, known *memory) error {
 	writer, err := r.as(operation.Namespace)
 	if err != nil {
 		return err
@@ -104,8 +110,9 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	group.SetLimit(maxAtOnce)
 	failures := make([]error, len(entries))
 	for i := range entries {
+		entry, decided := known.next(entries[i], i), begun && known.mayHaveDecided(i)
 		decide := safely.Func(func() (err error) {
-			results[i], err = r.decide(inGroup, writer, operation, &entries[i], begun)
+			results[i], err = r.decide(inGroup, writer, operation, entry, decided, &known.sent[i])
 			return err
 		})
 		group.Go(func() error {
@@ -132,9 +139,10 @@ var errOutdated = errors.New("the cache may show an earlier decision")
 // that code. It does not unwrap to that error, after which a reconcile is repeated without a growing pause.
 type refusal struct{ error }
 
-// decide applies the operation to one finding. The returned error is temporary.
+// decide applies the operation to one finding. It sets sent to the generation that a write is based on. The returned error
+// is temporary.
 func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
-	entry *rules.Entry, begun bool) (result, error) {
+	entry *rules.Entry, begun bool, sent *int64) (result, error) {
 	finding := &v1alpha1.Finding{}
 	key := client.ObjectKey{Namespace: operation.Namespace, Name: string(entry.Finding)}
 	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
@@ -154,6 +162,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 		if len(step.Triage) == 0 {
 			return result{step.Outcome, step.Why}, nil
 		}
+		*sent = finding.Generation
 		if err = write(ctx, writer, finding, &step); err == nil {
 			return result{outcome: step.Outcome}, nil
 		}

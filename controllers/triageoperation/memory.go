@@ -1,0 +1,48 @@
+package triageoperation
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
+)
+
+// memory is what the reconciler remembers of the part that an operation works through, until the outcomes are recorded.
+// After a restart, it is empty.
+type memory struct {
+	operation types.UID
+	part      int32
+	// whole means that it covers every run through the part.
+	whole bool
+	// sent holds, by entry, the generation of the finding that the last write was based on; 0 if no write was sent. If
+	// that write was stored, it has raised the generation.
+	sent []int64
+}
+
+// remember returns the memory of the current part, which has that many entries. begun means that there may have been a
+// run through it already.
+func (r *Reconciler) remember(s *scope, entries int, begun bool) *memory {
+	key := client.ObjectKeyFromObject(s.Object)
+	if kept, is := r.memories.Load(key); is {
+		m := kept.(*memory) //nolint:forcetypeassert // nothing else is stored
+		if m.operation == s.Object.UID && m.part == s.Status.DoneParts && len(m.sent) == entries {
+			return m
+		}
+	}
+	m := &memory{operation: s.Object.UID, part: s.Status.DoneParts, whole: !begun, sent: make([]int64, entries)}
+	r.memories.Store(key, m)
+	return m
+}
+
+// forget must be called once the outcomes of the part are recorded, and when the operation is gone.
+func (r *Reconciler) forget(operation types.NamespacedName) { r.memories.Delete(operation) }
+
+// mayHaveDecided reports whether an earlier run through the begun part may have decided about the entry.
+func (m *memory) mayHaveDecided(i int) bool { return !m.whole || m.sent[i] > 0 }
+
+// next returns the entry for the next try to decide about it: in a finding that is as it was before the last write,
+// that write was not stored, whatever a scan had changed before.
+func (m *memory) next(entry rules.Entry, i int) *rules.Entry {
+	entry.Generation = max(entry.Generation, m.sent[i])
+	return &entry
+}
