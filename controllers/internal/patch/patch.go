@@ -109,11 +109,14 @@ func changeFinalizers(ctx context.Context, c client.Client, object client.Object
 
 // Outcome turns the error of a write into the result of a reconcile. Conflicts and deleted objects are normal with
 // several writers: the request is requeued to see the current state, and neither is reported as an error. A NotFound is
-// requeued too, since it may concern another object than the reconciled one.
+// requeued too, since it may concern another object than the reconciled one. A webhook may choose their codes for its
+// denial, which is an error: it would be repeated at once for ever.
 func Outcome(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil:
 		return result, nil
+	case kube.IsDeniedByWebhook(err):
+		return ctrl.Result{}, err
 	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: wait.Jitter(conflictDelay, 1)}, nil
 	case apierrors.IsNotFound(err):

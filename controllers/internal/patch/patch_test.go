@@ -3,12 +3,15 @@ package patch
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -59,6 +62,8 @@ func TestOutcome(t *testing.T) {
 		{"all went well: the result stands", nil, true, false},
 		{"a conflict is tried again, and is no error", wrap(apierrors.NewConflict(resource, "f", errors.New("moved on"))), true, false},
 		{"what has gone may be another object: look again", wrap(apierrors.NewNotFound(resource, "f")), true, false},
+		{"a webhook denies it with the code of a conflict", wrap(webhookerrors.ToStatusErr("x", &metav1.Status{Code: http.StatusConflict})), false, true},
+		{"a webhook denies it with the code of what has gone", wrap(webhookerrors.ToStatusErr("x", &metav1.Status{Code: http.StatusNotFound})), false, true},
 		{"anything else is an error", wrap(apierrors.NewForbidden(resource, "f", errors.New("no right"))), false, true},
 	}
 	for _, c := range cases {
