@@ -125,7 +125,7 @@ func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write W
 		return 0, err
 	}
 	made, upTo, err := l.makeDue(ctx, finding, webhooks.Served(endpoints), emission{})
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) && !kube.IsDeniedByWebhook(err) {
 		return 0, err // the status would conflict too
 	}
 	enough, waits := false, false
@@ -392,11 +392,12 @@ func (s store) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDeliver
 	return err
 }
 
-// makeDelivery creates the delivery. If it exists, an interrupted run has made it. In a namespace
-// that is being deleted nothing is owed any longer.
+// makeDelivery creates the delivery. If it exists, an interrupted run has made it; a webhook that denies it may claim
+// so. In a namespace that is being deleted nothing is owed any longer.
 func (s store) makeDelivery(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
 	err := s.client.Create(ctx, delivery)
-	if err == nil || apierrors.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err == nil || apierrors.IsAlreadyExists(err) && !kube.IsDeniedByWebhook(err) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
 	return fmt.Errorf("create the delivery of %s %s: %w", delivery.Spec.Event.Type, delivery.Spec.Event.Subject.Name, err)

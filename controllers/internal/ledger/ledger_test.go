@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -52,5 +53,35 @@ func TestEndpointsAreListedOncePerObject(t *testing.T) {
 		harness.Same(t, what+": lists of endpoints", 1, lists)
 		harness.Same(t, what+": deliveries", 1, len(made.Items))
 		harness.Must(t, cache.DeleteAllOf(t.Context(), &v1alpha1.WebhookDelivery{}, client.InNamespace("org-a")))
+	}
+}
+
+// A cluster's own webhook chooses the reason of its denial.
+func TestADeliveryThatAWebhookDeniesStaysOwed(t *testing.T) {
+	now := time.Now()
+	for _, reason := range []metav1.StatusReason{metav1.StatusReasonAlreadyExists, metav1.StatusReasonConflict} {
+		finding := builder.Finding("f").In("org-a").Build()
+		finding.UID, finding.CreationTimestamp = "f", metav1.NewTime(now)
+		finding.Status.Transitions = []v1alpha1.Transition{{Seq: 1, Type: v1alpha1.TransitionCreated, At: v1alpha1.NewTime(now)}}
+		cache := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).
+			WithObjects(builder.WebhookEndpoint("all").In("org-a").Build(), finding).
+			WithIndex(&v1alpha1.WebhookDelivery{}, covers, func(client.Object) []string { return nil }).
+			WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+					return webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Reason: reason})
+				},
+			}).Build()
+		harness.Must(t, cache.Get(t.Context(), client.ObjectKeyFromObject(finding), finding))
+		l := &Ledger{kind: Finding, store: store{
+			client: cache, live: cache, quotas: newQuotaBackoff(clocktesting.NewFakeClock(now)), Implied: implied.NewStatuses(),
+		}}
+		written := false
+		_, err := l.EmitAndStore(t.Context(), finding, func(context.Context) (bool, error) {
+			written = true
+			return true, nil
+		})
+		harness.ErrorContains(t, string(reason), err, "denied the request")
+		harness.Same(t, string(reason)+": the status is written", true, written)
+		harness.Same(t, string(reason)+": emitted up to", int64(0), finding.Status.EmittedSeq)
 	}
 }
