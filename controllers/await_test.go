@@ -22,10 +22,9 @@ import (
 )
 
 func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
-	addresses, err := harness.FreeAddresses(1)
-	harness.Must(t, err)
+	address := harness.FreeAddress(t)
 	tried := make(chan error, 100)
-	config := &rest.Config{Host: "http://" + addresses[0], WrapTransport: func(next http.RoundTripper) http.RoundTripper {
+	config := &rest.Config{Host: "http://" + address, WrapTransport: func(next http.RoundTripper) http.RoundTripper {
 		return harness.RoundTripper(func(request *http.Request) (*http.Response, error) {
 			response, err := next.RoundTrip(request)
 			tried <- err
@@ -50,7 +49,7 @@ func TestAnAPIServerThatDoesNotAnswerIsWaitedFor(t *testing.T) {
 			http.NotFound(w, r)
 		}
 	})}
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", addresses[0])
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
 	harness.Must(t, err)
 	go server.Serve(listener)                //nolint:errcheck // it ends with the test
 	t.Cleanup(func() { _ = server.Close() }) //nolint:errcheck // nothing depends on it

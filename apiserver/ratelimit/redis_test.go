@@ -44,9 +44,7 @@ type redisServer struct {
 func newRedis(t *testing.T) *redisServer {
 	t.Helper()
 	needs.Program(t, "redis-server", "redis-server")
-	addresses, err := harness.FreeAddresses(1)
-	harness.Must(t, err)
-	return &redisServer{t: t, dir: t.TempDir(), address: addresses[0]}
+	return &redisServer{t: t, dir: t.TempDir(), address: harness.FreeAddress(t)}
 }
 
 // startRedis returns a Redis that answers.

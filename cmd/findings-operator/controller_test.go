@@ -77,13 +77,6 @@ func run(t *testing.T, o *controllerOptions) (stop func()) {
 	return harness.Background(t, func(ctx context.Context) error { return o.run(ctx, prometheus.NewRegistry()) })
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	addresses, err := harness.FreeAddresses(1)
-	harness.Must(t, err)
-	return addresses[0]
-}
-
 func status(t *testing.T, url string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -339,7 +332,7 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	reconciled("before")
 	first := holder()
 
-	address := freeAddress(t)
+	address := harness.FreeAddress(t)
 	second := completed(t, controllerFlags(t, address, flags...)...)
 	watched := watches{lists: map[string]bool{}}
 	harness.Between(second.kinds, func(next http.RoundTripper, request *http.Request) (*http.Response, error) {
@@ -368,7 +361,7 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 }
 
 func TestProbesAnswerOnceTheCachesHaveSynced(t *testing.T) {
-	address := freeAddress(t)
+	address := harness.FreeAddress(t)
 	stop := startController(t, controllerFlags(t, address)...)
 	eventually(t, func(g Gomega) {
 		g.Expect(status(t, "http://"+address+"/healthz")).To(Equal(http.StatusOK))
@@ -381,7 +374,7 @@ func TestProbesAnswerOnceTheCachesHaveSynced(t *testing.T) {
 func TestControllersThatStartBeforeTheAPIServerWaitForIt(t *testing.T) {
 	config, err := env.ServiceAccount(t.Context(), testenv.SystemNamespace, "findings-controller")
 	harness.Must(t, err)
-	server, probes := freeAddress(t), freeAddress(t)
+	server, probes := harness.FreeAddress(t), harness.FreeAddress(t)
 	to := strings.TrimPrefix(config.Host, "https://")
 	config.Host = "https://" + server
 	o := completed(t, "--kubeconfig", testenv.WriteKubeconfig(t, config, testenv.SystemNamespace),

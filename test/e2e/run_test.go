@@ -265,7 +265,5 @@ func repositoryFile(t *testing.T, parts ...string) string {
 
 func freePort(t *testing.T) int {
 	t.Helper()
-	free, err := harness.FreeAddresses(1)
-	harness.Must(t, err)
-	return int(netip.MustParseAddrPort(free[0]).Port())
+	return int(netip.MustParseAddrPort(harness.FreeAddress(t)).Port())
 }

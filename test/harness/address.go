@@ -5,12 +5,21 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"testing"
 )
 
 // firstPort and lastPort bound the ports that are listened on. They lie below the range that
 // systems use for outgoing connections: a client that dials the port of a stopped program must
 // neither connect to itself nor occupy the port when the program starts again.
 const firstPort, lastPort = 20000, 31999
+
+// FreeAddress returns a loopback address, as host:port, that nothing listens on.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	addresses, err := FreeAddresses(1)
+	Must(t, err)
+	return addresses[0]
+}
 
 // FreeAddresses returns count different loopback addresses, as host:port, that nothing listens on.
 func FreeAddresses(count int) ([]string, error) {
