@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -269,19 +268,18 @@ func TestPollingEndsWhereAListIsOlderThanTheOneBefore(t *testing.T) {
 
 func TestGivingUpAListLeavesTheConnectionsOfOtherFeeds(t *testing.T) {
 	begun, answer := make(chan struct{}, 2), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	url := harness.Serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		begun <- struct{}{}
 		select {
 		case <-answer:
 		case <-r.Context().Done():
 		}
 	}))
-	t.Cleanup(server.Close)
 	ask := func(config *rest.Config) <-chan error {
 		done := make(chan error, 1)
 		asking, err := rest.HTTPClientFor(config)
 		harness.Must(t, err)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, http.NoBody)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 		harness.Must(t, err)
 		go func() {
 			response, err := asking.Do(request)
@@ -293,7 +291,7 @@ func TestGivingUpAListLeavesTheConnectionsOfOtherFeeds(t *testing.T) {
 		<-begun
 		return done
 	}
-	shared := &rest.Config{Host: server.URL}
+	shared := &rest.Config{Host: url}
 	slow, giveUp := withOwnConnections(shared)
 	other, _ := withOwnConnections(shared)
 	given, kept := ask(slow), ask(other)

@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -27,7 +26,7 @@ type message struct {
 
 // receiver is a server that records its requests and answers as configured.
 type receiver struct {
-	*httptest.Server
+	URL string
 
 	mu       sync.Mutex
 	messages []message
@@ -36,7 +35,7 @@ type receiver struct {
 func newReceiver(t *testing.T, answer http.HandlerFunc) *receiver {
 	t.Helper()
 	r := &receiver{}
-	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	r.URL = harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		body, err := io.ReadAll(request.Body)
 		harness.NoError(t, "read a request", err)
 		harness.Same(t, "the method", http.MethodPost, request.Method)
@@ -45,7 +44,6 @@ func newReceiver(t *testing.T, answer http.HandlerFunc) *receiver {
 		r.mu.Unlock()
 		answer(w, request)
 	}))
-	t.Cleanup(r.Close)
 	return r
 }
 

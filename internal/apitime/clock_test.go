@@ -2,7 +2,6 @@ package apitime
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -37,20 +36,16 @@ func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			began := time.Now()
 			of := began.Add(-c.ahead)
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			url := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Date", of.UTC().Format(http.TimeFormat))
 			}))
-			defer server.Close()
 			defer lastAnswer.Store(nil)
-			config := &rest.Config{Host: server.URL}
+			config := &rest.Config{Host: url}
 			Observe(config)
 			client, err := rest.HTTPClientFor(config)
 			harness.Must(t, err)
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+			_, err = harness.Get(t.Context(), client, url)
 			harness.Must(t, err)
-			response, err := client.Do(request)
-			harness.Must(t, err)
-			harness.Must(t, response.Body.Close())
 
 			want := began
 			if c.bounded {

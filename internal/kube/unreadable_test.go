@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -123,12 +122,11 @@ func TestAnObjectThatCannotBeReadCostsItselfInAWatch(t *testing.T) {
 		want = append(want, fmt.Sprintf("ADDED %d, DELETED %d, MODIFIED %d, DELETED %d, DELETED %d", version+1, version+2, version+3, version+4, version+5))
 		version += 5
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	url := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, strings.Join(events, "\n"))
 	}))
-	defer server.Close()
-	reader, err := NewReader(&rest.Config{Host: server.URL})
+	reader, err := NewReader(&rest.Config{Host: url})
 	harness.Must(t, err)
 	var named []*Unreadable
 	unreadables := NewUnreadables(logr.Discard(), func(u *Unreadable) { named = append(named, u) })

@@ -2,9 +2,7 @@ package ledger
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"path"
 	"testing"
 	"time"
@@ -114,11 +112,8 @@ func TestAnOperationThatNobodyHasCommittedHasNoPages(t *testing.T) {
 		{"one whose commit the cache does not show yet", preview, committed, true},
 		{"a committed one", committed, nil, true},
 	} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			harness.NoError(t, "answer", json.NewEncoder(w).Encode(c.live))
-		}))
-		defer server.Close()
-		own, err := kube.NewClient(&rest.Config{Host: server.URL})
+		url := harness.ServeJSON(t, func(*http.Request) (int, any) { return http.StatusOK, c.live })
+		own, err := kube.NewClient(&rest.Config{Host: url})
 		harness.Must(t, err)
 		cache := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(c.cached.DeepCopy()).Build()
 		l := &Ledger{kind: Finding, store: store{client: cache, own: own}}
@@ -144,12 +139,11 @@ func TestOnlyPagesThatTheCacheDoesNotShowAreRead(t *testing.T) {
 		harness.Must(t, err)
 		findings, pages = append(findings, *finding), append(pages, page[0])
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+	url := harness.ServeJSON(t, func(request *http.Request) (int, any) {
 		harness.Same(t, "what it reads", pages[1].GetName(), path.Base(request.URL.Path))
-		harness.NoError(t, "answer", json.NewEncoder(w).Encode(pages[1]))
-	}))
-	defer server.Close()
-	own, err := kube.NewClient(&rest.Config{Host: server.URL})
+		return http.StatusOK, pages[1]
+	})
+	own, err := kube.NewClient(&rest.Config{Host: url})
 	harness.Must(t, err)
 	cache := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(pages[0]).
 		WithIndex(&v1alpha1.WebhookDelivery{}, covers, func(object client.Object) []string {
