@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -47,7 +46,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	delivery := func(name, subject string, at time.Time, phase v1alpha1.WebhookDeliveryPhase) *v1alpha1.WebhookDelivery {
 		return builder.WebhookDelivery(name, at).In(ns).Mutate(func(d *v1alpha1.WebhookDelivery) {
 			d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(subject)}
-			d.Status = v1alpha1.WebhookDeliveryStatus{Phase: phase, FinishedAt: ptr.To(v1alpha1.NewTime(at))}
+			d.Status = v1alpha1.WebhookDeliveryStatus{Phase: phase, FinishedAt: new(v1alpha1.NewTime(at))}
 		}).Build()
 	}
 	stays := []client.Object{
@@ -215,7 +214,7 @@ func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	env.AwaitGone(t, other, namesake)
 	NewWithT(t).Expect(env.Gone(t, created)).To(BeFalse())
 
-	finding.Status.UpdatedAt = ptr.To(v1alpha1.Now())
+	finding.Status.UpdatedAt = new(v1alpha1.Now())
 	markObserved(t, finding)
 	setRetention(t, "created", v1alpha1.Retention{FinishedDeliveries: duration(0), FinishedScans: duration(time.Hour)}) // to reconcile at once
 	env.AwaitGone(t, created)
@@ -230,7 +229,7 @@ func delivered(t *testing.T, ns, name, event, finding string, ago time.Duration)
 		d.Spec.Event.Subject = v1alpha1.WebhookEventSubject{Kind: "Finding", Name: v1alpha1.ResourceName(finding)}
 	}).Build())
 	d.Status = v1alpha1.WebhookDeliveryStatus{
-		Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-ago))),
+		Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: new(v1alpha1.NewTime(time.Now().Add(-ago))),
 	}
 	markObserved(t, d)
 	return d
@@ -281,7 +280,7 @@ func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.
 	})
 	delivery := &deliveries.Items[0]
 	delivery.Status = v1alpha1.WebhookDeliveryStatus{
-		Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: ptr.To(v1alpha1.NewTime(time.Now().Add(-time.Hour))),
+		Phase: v1alpha1.WebhookDeliveryDelivered, FinishedAt: new(v1alpha1.NewTime(time.Now().Add(-time.Hour))),
 	}
 	markObserved(t, delivery)
 	setRetention(t, "told", v1alpha1.Retention{FinishedDeliveries: duration(0)})

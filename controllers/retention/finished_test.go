@@ -6,7 +6,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -34,7 +33,7 @@ func scan(change func(*v1alpha1.Scan)) *v1alpha1.Scan {
 
 func delivery(phase v1alpha1.WebhookDeliveryPhase, change func(*v1alpha1.WebhookDelivery)) *v1alpha1.WebhookDelivery {
 	return builder.WebhookDelivery("d", noon).In("org-x").Mutate(func(d *v1alpha1.WebhookDelivery) {
-		d.Status.Phase, d.Status.FinishedAt = phase, ptr.To(v1alpha1.NewTime(noon))
+		d.Status.Phase, d.Status.FinishedAt = phase, new(v1alpha1.NewTime(noon))
 		change(d)
 	}).Build()
 }
@@ -42,7 +41,7 @@ func delivery(phase v1alpha1.WebhookDeliveryPhase, change func(*v1alpha1.Webhook
 // operation returns a preview.
 func operation(change func(*v1alpha1.TriageOperation)) *v1alpha1.TriageOperation {
 	o := builder.TriageOperation("o", "G1").In("org-x").Build()
-	o.Status.SelectedAt = ptr.To(v1alpha1.NewTime(noon))
+	o.Status.SelectedAt = new(v1alpha1.NewTime(noon))
 	change(o)
 	return o
 }
@@ -52,7 +51,7 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 	scanAsIs := func(*v1alpha1.Scan) {}
 	deliveryAsIs := func(*v1alpha1.WebhookDelivery) {}
 	ended := func(outcome v1alpha1.ScanOutcome) func(*v1alpha1.Scan) {
-		return func(s *v1alpha1.Scan) { s.Spec.Outcome, s.Spec.CompletedAt = outcome, ptr.To(v1alpha1.NewTime(noon)) }
+		return func(s *v1alpha1.Scan) { s.Spec.Outcome, s.Spec.CompletedAt = outcome, new(v1alpha1.NewTime(noon)) }
 	}
 	cases := []struct {
 		reason string
@@ -66,15 +65,15 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 				{Seq: 1, Type: "closed", At: v1alpha1.NewTime(noon.Add(-time.Hour))}, {Seq: 2, Type: "reopened"},
 				{Seq: 3, Type: "closed", At: v1alpha1.NewTime(noon)}, {Seq: 4, Type: "triaged", At: v1alpha1.NewTime(noon.Add(time.Hour))},
 			}
-			f.Status.EmittedSeq, f.Status.UpdatedAt = 4, ptr.To(v1alpha1.NewTime(noon.Add(time.Hour)))
+			f.Status.EmittedSeq, f.Status.UpdatedAt = 4, new(v1alpha1.NewTime(noon.Add(time.Hour)))
 		}), closedFindings},
 		{"one whose history no longer shows the closure", finding(func(f *v1alpha1.Finding) {
 			f.Spec.Closed.At = v1alpha1.NewTime(noon.Add(-100 * 24 * time.Hour))
 			f.Status.Transitions = []v1alpha1.Transition{{Seq: 17, Type: "triaged", At: v1alpha1.NewTime(noon)}}
-			f.Status.EmittedSeq, f.Status.UpdatedAt = 17, ptr.To(v1alpha1.NewTime(noon))
+			f.Status.EmittedSeq, f.Status.UpdatedAt = 17, new(v1alpha1.NewTime(noon))
 		}), closedFindings},
 		{"one that an earlier version recorded without a history", finding(func(f *v1alpha1.Finding) {
-			f.Status.Transitions, f.Status.UpdatedAt = nil, ptr.To(v1alpha1.NewTime(noon.Add(-time.Hour)))
+			f.Status.Transitions, f.Status.UpdatedAt = nil, new(v1alpha1.NewTime(noon.Add(-time.Hour)))
 		}), closedFindings},
 		{"an open one", finding(func(f *v1alpha1.Finding) { f.Spec.Closed = nil }), ""},
 		{"one confirmed by a person is confirmed again when it comes back", finding(func(f *v1alpha1.Finding) {
@@ -85,7 +84,7 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 		{"one that has its closure still to be told", finding(func(f *v1alpha1.Finding) { f.Status.EmittedSeq = 1 }), ""},
 		{"one whose controller has not seen its closure", finding(func(f *v1alpha1.Finding) { f.Generation = 3 }), ""},
 		{"one that no controller has seen", finding(func(f *v1alpha1.Finding) { f.Status = v1alpha1.FindingStatus{} }), ""},
-		{"one that goes anyhow", finding(func(f *v1alpha1.Finding) { f.DeletionTimestamp = ptr.To(metav1.NewTime(noon)) }), ""},
+		{"one that goes anyhow", finding(func(f *v1alpha1.Finding) { f.DeletionTimestamp = new(metav1.NewTime(noon)) }), ""},
 
 		{"a running scan", scan(scanAsIs), ""},
 		{"one that succeeded", scan(ended(v1alpha1.ScanSucceeded)), finishedScans},
@@ -121,7 +120,7 @@ func TestWhatHasFinishedAndSince(t *testing.T) {
 		}), finishedDeliveries},
 
 		{"an operation that has ended", operation(func(o *v1alpha1.TriageOperation) {
-			o.Spec.Commit, o.Status.CompletedAt = true, ptr.To(v1alpha1.NewTime(noon))
+			o.Spec.Commit, o.Status.CompletedAt = true, new(v1alpha1.NewTime(noon))
 		}), finishedOperations},
 		{"one that failed without a set", operation(func(o *v1alpha1.TriageOperation) {
 			o.Status.CompletedAt, o.Status.SelectedAt = o.Status.SelectedAt, nil

@@ -9,7 +9,6 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -98,7 +97,7 @@ func TestWhichScansOfASeriesAreNeeded(t *testing.T) {
 					s.Spec.StartedAt = v1alpha1.NewTime(began.AddDate(1, 0, 0))
 				}
 				s.Spec.Analysis, s.Spec.Outcome, s.Spec.Progress = c.analysis, outcomes[outcome].Outcome, outcomes[outcome].Progress
-				s.Spec.CompletedAt = ptr.To(v1alpha1.NewTime(s.Spec.StartedAt.Add(time.Minute)))
+				s.Spec.CompletedAt = new(v1alpha1.NewTime(s.Spec.StartedAt.Add(time.Minute)))
 			}).Build())
 		}
 		var got []string

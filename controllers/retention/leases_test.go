@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -45,16 +44,16 @@ func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
 	for _, name := range []string{"import-died", "import-ended", "import-held", "review-ended", "another"} {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 		if name == "import-died" || name == "import-held" {
-			lease.Spec.HolderIdentity = ptr.To("runner-1")
+			lease.Spec.HolderIdentity = new("runner-1")
 		}
 		// Its times are from another machine's clock, and must be ignored.
-		lease.Spec.RenewTime = ptr.To(metav1.NewMicroTime(noon.Add(-24 * leaseIdle)))
+		lease.Spec.RenewTime = new(metav1.NewMicroTime(noon.Add(-24 * leaseIdle)))
 		env.Create(t, lease)
 		held[name] = lease
 	}
 	renew := func() {
 		t.Helper()
-		held["import-held"].Spec.RenewTime = ptr.To(metav1.NowMicro())
+		held["import-held"].Spec.RenewTime = new(metav1.NowMicro())
 		harness.Must(t, env.Client.Update(t.Context(), held["import-held"]))
 	}
 	g := NewWithT(t)
@@ -112,7 +111,7 @@ func TestALeaseThatIsTakenAtThatMomentStays(t *testing.T) {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "import-taken"}}
 	env.Create(t, lease)
 	seen := seenLease{name: lease.Name, uid: lease.UID, version: lease.ResourceVersion}
-	lease.Spec.HolderIdentity = ptr.To("runner-1")
+	lease.Spec.HolderIdentity = new("runner-1")
 	harness.Must(t, env.Client.Update(t.Context(), lease))
 	r := newReconciler(env.AsController(t), nil, quick)
 	harness.Must(t, r.retireLease(t.Context(), ns, seen))

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -106,7 +105,7 @@ func TestASecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 	endpoint := newEndpoint(t, ns)
 	secret := testenv.Get(t, g, env, secretNamed(ns, "team-webhook", nil))
 	testenv.Change(t, env, secret, func(s *corev1.Secret) {
-		s.Immutable, s.Finalizers = ptr.To(true), []string{"example.com/hold"}
+		s.Immutable, s.Finalizers = new(true), []string{"example.com/hold"}
 	})
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
 		e.Spec.Rotation = &v1alpha1.WebhookSecretRotation{Serial: 1}

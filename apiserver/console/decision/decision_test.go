@@ -24,10 +24,10 @@ func TestAChangeIsTheSameAfterItsWayThroughAForm(t *testing.T) {
 			Comments:   rapid.String().Draw(t, "comments"),
 		}
 		if rapid.Bool().Draw(t, "a reason") {
-			d.Reason = ptr.To(rapid.SampledFrom(Reasons).Draw(t, "reason").Value)
+			d.Reason = new(rapid.SampledFrom(Reasons).Draw(t, "reason").Value)
 		}
 		if rapid.Bool().Draw(t, "an end") {
-			d.ExpiresAt = ptr.To(time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "end"), 0).UTC())
+			d.ExpiresAt = new(time.Unix(rapid.Int64Range(0, 4e9).Draw(t, "end"), 0).UTC())
 		}
 		c := ChangeTo(d)
 		// As the module sends it back.
@@ -43,7 +43,7 @@ func TestAChangeIsTheSameAfterItsWayThroughAForm(t *testing.T) {
 
 func TestAFormThatNobodyTouchedChangesNothing(t *testing.T) {
 	end := time.Date(2099, 5, 4, 8, 0, 0, 0, time.UTC)
-	before := Decision{UserStatus: "muted", Reason: ptr.To("duplicate"), ExpiresAt: &end, Comments: "one\ntwo"}
+	before := Decision{UserStatus: "muted", Reason: new("duplicate"), ExpiresAt: &end, Comments: "one\ntwo"}
 	form := url.Values{"user_status": {"muted"}, "reason": {"duplicate"}, "until": {before.Until()}, "comments": {"one\r\ntwo"}}
 	for _, comments := range []string{before.Comments, "one\r\ntwo"} {
 		before.Comments = comments
@@ -57,7 +57,7 @@ func TestAFormThatNobodyTouchedChangesNothing(t *testing.T) {
 
 func TestAWithdrawnDecisionHasNoReasonAndNoEnd(t *testing.T) {
 	past := time.Unix(1, 0)
-	ended := Decision{UserStatus: Open, Reason: ptr.To("duplicate"), ExpiresAt: &past, Comments: "x"}
+	ended := Decision{UserStatus: Open, Reason: new("duplicate"), ExpiresAt: &past, Comments: "x"}
 	if c := ChangeTo(ended); c.Reason != nil || c.ExpiresAt != nil || *c.UserStatus != Open || *c.Comments != "x" {
 		t.Errorf("to one that has ended leads %+v", c)
 	}
@@ -82,8 +82,8 @@ func TestEachDifferenceMakesAnotherDecision(t *testing.T) {
 	for name, other := range map[string]Standing{
 		"status":   {Decision{UserStatus: "active", Comments: "a"}, "apikey/ada", facts},
 		"comment":  {Decision{UserStatus: "muted", Comments: "b"}, "apikey/ada", facts},
-		"reason":   {Decision{UserStatus: "muted", Comments: "a", Reason: ptr.To("duplicate")}, "apikey/ada", facts},
-		"end":      {Decision{UserStatus: "muted", Comments: "a", ExpiresAt: ptr.To(time.Unix(1, 0))}, "apikey/ada", facts},
+		"reason":   {Decision{UserStatus: "muted", Comments: "a", Reason: new("duplicate")}, "apikey/ada", facts},
+		"end":      {Decision{UserStatus: "muted", Comments: "a", ExpiresAt: new(time.Unix(1, 0))}, "apikey/ada", facts},
 		"person":   {one, "apikey/bob", facts},
 		"severity": {one, "apikey/ada", Facts{Severity: "high", Version: "1.0"}},
 		"version":  {one, "apikey/ada", Facts{Severity: "low", Version: "1.1"}},
@@ -158,9 +158,9 @@ func TestAFormChoosesWhatWasTypedAndNothingWhereNobodyHasDecided(t *testing.T) {
 // The next form would otherwise restore, unnoticed, what somebody else has replaced meanwhile.
 func TestAFormThatWasRefusedRestoresOnlyWhatWasTyped(t *testing.T) {
 	end := time.Date(2099, 5, 4, 0, 0, 0, 0, time.UTC)
-	before := Decision{"muted", ptr.To("duplicate"), &end, "One\nand two."}
-	now := Decision{"active", ptr.To("used-in-tests"), ptr.To(end.AddDate(0, 1, 0)), "Bob's."}
-	ended := Decision{Open, ptr.To("used-in-tests"), ptr.To(end.AddDate(-80, 0, 0)), "Bob's."}
+	before := Decision{"muted", new("duplicate"), &end, "One\nand two."}
+	now := Decision{"active", new("used-in-tests"), new(end.AddDate(0, 1, 0)), "Bob's."}
+	ended := Decision{Open, new("used-in-tests"), new(end.AddDate(-80, 0, 0)), "Bob's."}
 	for _, c := range []struct {
 		reason      string
 		before, now Decision
@@ -169,14 +169,14 @@ func TestAFormThatWasRefusedRestoresOnlyWhatWasTyped(t *testing.T) {
 		{"nothing", before, now, before, now},
 		{"the comment", before, now, Decision{"muted", before.Reason, &end, "One and two."},
 			Decision{"active", now.Reason, now.ExpiresAt, "One and two."}},
-		{"a reason", before, now, Decision{"muted", ptr.To("false-positive"), &end, before.Comments},
-			Decision{"active", ptr.To("false-positive"), now.ExpiresAt, now.Comments}},
+		{"a reason", before, now, Decision{"muted", new("false-positive"), &end, before.Comments},
+			Decision{"active", new("false-positive"), now.ExpiresAt, now.Comments}},
 		{"all but the status removed", before, now, Decision{UserStatus: "muted"}, Decision{UserStatus: "active"}},
 		{"another status", before, now, Decision{Open, before.Reason, &end, before.Comments},
 			Decision{Open, before.Reason, &end, now.Comments}},
 		{"a status and a comment on no decision", Decision{UserStatus: Open}, now,
 			Decision{UserStatus: "muted", Comments: "Ada's."}, Decision{UserStatus: "muted", Comments: "Ada's."}},
-		{"a status after one that has ended", Decision{Open, ptr.To("duplicate"), &end, "a"}, now,
+		{"a status after one that has ended", Decision{Open, new("duplicate"), &end, "a"}, now,
 			Decision{UserStatus: "muted", Comments: "a"}, Decision{UserStatus: "muted", Comments: now.Comments}},
 		{"a comment, withdrawn meanwhile", before, Decision{UserStatus: Open},
 			Decision{"muted", before.Reason, &end, "Ada's."}, Decision{UserStatus: Open, Comments: "Ada's."}},
@@ -252,7 +252,7 @@ func TestAFormThatIsSentTwiceIsNotOvertakenByItself(t *testing.T) {
 	undecided := Standing{Decision{UserStatus: Open}, "", Facts{Severity: "low"}}
 	form := url.Values{"user_status": {"muted"}, "reason": {"duplicate"}, "until": {"2099-05-04"}, "comments": {"a"}, "seen": {undecided.Seen()}}
 	end := time.Date(2099, 5, 4, 23, 59, 59, 0, time.UTC)
-	stored := Standing{Decision{"muted", ptr.To("duplicate"), &end, "a"}, "apikey/ada", undecided.Facts}
+	stored := Standing{Decision{"muted", new("duplicate"), &end, "a"}, "apikey/ada", undecided.Facts}
 	for _, c := range []struct {
 		reason string
 		change func(*Standing)
