@@ -178,7 +178,7 @@ func TestExpiryComesAtItsTime(t *testing.T) {
 	}
 }
 
-func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
+func TestAKeyCreatedExpiredGetsNoToken(t *testing.T) {
 	shared.Start(t, env)
 	namespace := env.Organization(t, "late")
 	key := testenv.Create(t, env, builder.APIKey("late").In(namespace).Mutate(func(k *v1alpha1.APIKey) {
@@ -186,7 +186,7 @@ func TestKeyThatIsOverFromTheStartGetsNoToken(t *testing.T) {
 	}).Build())
 	testenv.AwaitReason(t, env, key, v1alpha1.ReasonExpired)
 	if key.Status.KeyID != "" || !env.Gone(t, tokenSecret(key)) {
-		t.Errorf("token %q was issued for a life that is over", key.Status.KeyID)
+		t.Errorf("token %q was issued for an expired key", key.Status.KeyID)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestDisabledKeyIsRotatedAllTheSame(t *testing.T) {
 	testenv.AwaitReason(t, env, key, v1alpha1.ReasonReconciled)
 }
 
-func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
+func TestRotationKeepsThePreviousTokenForTheOverlap(t *testing.T) {
 	shared.Start(t, env)
 	key := newKey(t, "rotating")
 	_, first := waitUntilIssued(t, key)
@@ -234,7 +234,7 @@ func TestRotationLeavesTheTokenBeforeForTheOverlap(t *testing.T) {
 	}
 }
 
-func TestRotationWithoutOverlapEndsTheTokenBefore(t *testing.T) {
+func TestRotationWithoutOverlapEndsThePreviousToken(t *testing.T) {
 	shared.Start(t, env)
 	key := newKey(t, "cut")
 	_, first := waitUntilIssued(t, key)

@@ -75,7 +75,7 @@ func waitUntilIssued(t *testing.T, key *v1alpha1.APIKey, other ...func(g Gomega)
 	return token, claims
 }
 
-// rotated returns the assertion that the key has been rotated, and that the token before is still valid.
+// rotated returns the assertion that the key has been rotated, and that the previous token is still valid.
 func rotated(key *v1alpha1.APIKey, serial int64, before string) func(g Gomega) {
 	return func(g Gomega) {
 		g.Expect(key.Status.RotationSerial).To(Equal(serial))

@@ -74,9 +74,9 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	testenv.AwaitReason(t, env, astray, v1alpha1.ReasonRepositoryNotFound)
 }
 
-// leftTold creates an endpoint "all" and a finding, and returns once the delivery of the creation is all that records
+// recordedByItsDelivery creates an endpoint "all" and a finding, and returns once the delivery of the creation is all that records
 // it.
-func leftTold(t *testing.T) *v1alpha1.Finding {
+func recordedByItsDelivery(t *testing.T) *v1alpha1.Finding {
 	t.Helper()
 	ns := controllertest.Places(t, env)
 	receive(t, ns, "all", nil)
@@ -100,7 +100,7 @@ func deleteDeliveries(t *testing.T, ns string) {
 // endpoint that has it needs no status even if it asks for something else now.
 func TestADeliveryRecordsTheCreationOfAFinding(t *testing.T) {
 	stop := implying.Alone(t, env)
-	finding := leftTold(t)
+	finding := recordedByItsDelivery(t)
 	ns, g := finding.Namespace, NewWithT(t)
 	stop()
 	env.Patch(t, builder.WebhookEndpoint("all").In(ns).Build(), `{"spec":{"events":["finding.triaged"]}}`)
@@ -227,7 +227,7 @@ func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 	for reason, deleted := range map[string]bool{"retention requests it": false, "somebody deletes it": true} {
 		t.Run(reason, func(t *testing.T) {
 			stop := implying.Alone(t, env)
-			finding := leftTold(t)
+			finding := recordedByItsDelivery(t)
 			ns, g := finding.Namespace, NewWithT(t)
 			if deleted {
 				deleteDeliveries(t, ns)
@@ -251,7 +251,7 @@ func TestTheStatusTakesOverFromTheDeliveryOfACreation(t *testing.T) {
 // A change that comes before the status does not bring back a delivery that was deleted.
 func TestALostDeliveryIsNotMadeAgainByAChange(t *testing.T) {
 	implying.Start(t, env)
-	finding := leftTold(t)
+	finding := recordedByItsDelivery(t)
 	g := NewWithT(t)
 	deleteDeliveries(t, finding.Namespace)
 	harness.Eventually(t, func(g Gomega) { g.Expect(impliedStatuses.IsRequested(finding)).To(BeTrue()) })
@@ -261,10 +261,10 @@ func TestALostDeliveryIsNotMadeAgainByAChange(t *testing.T) {
 	g.Expect(impliedStatuses.IsRequested(finding)).To(BeFalse())
 }
 
-// A rescan that adds only evidence is no change of the facts, of a finding without a status neither.
+// A rescan that adds only evidence changes no facts, even if the finding has no status.
 func TestARescanThatChangesNoFactsSendsNothingOfAFindingWithoutAStatus(t *testing.T) {
 	implying.Start(t, env)
-	finding := leftTold(t)
+	finding := recordedByItsDelivery(t)
 	g := NewWithT(t)
 	env.Patch(t, finding, `{"spec":{"evidence":"{}"}}`)
 	caughtUp(t, finding, 1)
@@ -334,7 +334,7 @@ func TestAFindingWithoutAStatusLosesItsProject(t *testing.T) {
 	NewWithT(t).Expect(kinds(left.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{v1alpha1.TransitionCreated}))
 }
 
-// An endpoint receives nothing from before its creation: of a finding without a status neither.
+// An endpoint receives no events from before its creation, even about a finding without a status.
 func TestALaterEndpointReceivesNoCreationThatWasImplied(t *testing.T) {
 	implying.Start(t, env)
 	left, seen := leftWithoutStatus(t)

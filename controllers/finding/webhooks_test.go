@@ -253,7 +253,7 @@ func TestTwoWritesOnlyOfAChangeThatSomebodyAsksFor(t *testing.T) {
 }
 
 // A transition is stored before its delivery: otherwise the delivery could be made twice. The finding is created
-// decided, which could not be told from it later.
+// with a decision; later nobody could tell when it was made.
 func TestATransitionIsStoredBeforeAnythingIsMadeOfIt(t *testing.T) {
 	var unrecorded atomic.Int32
 	ns, _ := started(t, hooks{create: func(d *v1alpha1.WebhookDelivery) error {

@@ -55,12 +55,12 @@ func TestTheAgendaIsThatOfAListOfEverything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, q := newAgenda(), &handlertest.Queue{}
 		h := a.handler(time.Minute)
-		there := map[string]*v1alpha1.Finding{}
+		existing := map[string]*v1alpha1.Finding{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"1", "2", "3", "4", "5"}).Draw(t, "name")
-			before := there[name]
+			before := existing[name]
 			if before != nil && rapid.Bool().Draw(t, "delete") {
-				delete(there, name)
+				delete(existing, name)
 				if rapid.Bool().Draw(t, "by us") {
 					if is, ok := entryOf(before); ok {
 						a.forget(is.place, is.entry)
@@ -77,11 +77,11 @@ func TestTheAgendaIsThatOfAListOfEverything(t *testing.T) {
 				}
 				f.Status.EmittedSeq = rapid.Int64Range(1, 2).Draw(t, "emitted")
 			})
-			there[name] = after
+			existing[name] = after
 			handlertest.Send(h, q, before, after)
 		}
 		from := place{"org-x", closedFindings}
-		want := dueIn(there, noon)
+		want := dueIn(existing, noon)
 		var got []string
 		for last := first; ; { // in pages of two
 			page := a.due(from, last, noon, 2)
@@ -96,11 +96,11 @@ func TestTheAgendaIsThatOfAListOfEverything(t *testing.T) {
 		harness.Same(t, "due", want, got)
 		reached := entry{at: noon.Unix() + 1} // before everything that finished later
 		next, found := a.next(from, reached)
-		later := dueIn(there, noon.Add(100*time.Hour))[len(want):]
-		if found != (len(later) > 0) || found && !next.Equal(there[later[0]].Spec.Closed.At.Time) {
+		later := dueIn(existing, noon.Add(100*time.Hour))[len(want):]
+		if found != (len(later) > 0) || found && !next.Equal(existing[later[0]].Spec.Closed.At.Time) {
 			t.Fatalf("next at %s (%t), want that of %v", next, found, later)
 		}
-		for _, f := range there {
+		for _, f := range existing {
 			handlertest.Send(h, q, f, nil)
 		}
 		if len(a.trees) > 0 {
@@ -110,9 +110,9 @@ func TestTheAgendaIsThatOfAListOfEverything(t *testing.T) {
 }
 
 // dueIn returns the names of all due objects, oldest first.
-func dueIn(there map[string]*v1alpha1.Finding, cutoff time.Time) []string {
+func dueIn(existing map[string]*v1alpha1.Finding, cutoff time.Time) []string {
 	var due []position
-	for _, f := range there {
+	for _, f := range existing {
 		if is, ok := entryOf(client.Object(f)); ok && is.entry.at <= cutoff.Unix() {
 			due = append(due, is)
 		}

@@ -372,7 +372,7 @@ func TestCountsStayTrue(t *testing.T) {
 		}
 		env.Create(t, f.Build())
 	}
-	there := func(g Gomega) (names []string) {
+	existing := func(g Gomega) (names []string) {
 		list := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns))
 		for _, f := range list.Items {
 			g.Expect(f.Status.ObservedGeneration).To(Equal(f.Generation))
@@ -385,28 +385,28 @@ func TestCountsStayTrue(t *testing.T) {
 		Repository   v1alpha1.RepositoryStatus
 		Project      v1alpha1.ProjectStatus
 	}
-	look := func(g Gomega) shown {
+	read := func(g Gomega) shown {
 		repo := testenv.Get(t, g, env, builder.Repository("repo").In(ns).Build())
 		proj := testenv.Get(t, g, env, builder.Project("proj").In(ns).Build())
 		return shown{testenv.Get(t, g, env, o).Status.Counts, repo.Status, proj.Status}
 	}
 	var before shown
 	harness.Eventually(t, func(g Gomega) {
-		before = look(g)
+		before = read(g)
 		g.Expect([]int32{before.Organization.Findings, before.Repository.Counts.Findings, before.Project.FindingsCount}).To(Equal([]int32{7, 7, 7}))
 		g.Expect(before.Project.LastScan).NotTo(BeNil())
-		g.Expect(there(g)).To(HaveLen(12))
+		g.Expect(existing(g)).To(HaveLen(12))
 	})
 	setRetention(t, "counts", v1alpha1.Retention{ClosedFindings: duration(0), FinishedScans: duration(time.Hour)})
-	harness.Eventually(t, func(g Gomega) { g.Expect(there(g)).To(HaveLen(7)) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(existing(g)).To(HaveLen(7)) })
 
 	// A wrong count would have been written already.
 	g := NewWithT(t)
-	g.Expect(look(g)).To(Equal(before))
+	g.Expect(read(g)).To(Equal(before))
 	one := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "f-11"}}
 	env.Patch(t, one, fmt.Sprintf(`{"spec":{"closed":{"at":%q,"scanID":"s-2"}}}`, time.Now().UTC().Format(time.RFC3339)))
 	harness.Eventually(t, func(g Gomega) {
-		after := look(g)
+		after := read(g)
 		g.Expect([]int32{after.Organization.Findings, after.Repository.Counts.Findings, after.Project.FindingsCount}).To(Equal([]int32{6, 6, 6}))
 	})
 }

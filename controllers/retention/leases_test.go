@@ -34,7 +34,7 @@ func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
 	r.Live = r.Client
 
 	left := func() []string { return env.Names(t, &coordinationv1.LeaseList{}, ns) }
-	look := func() {
+	retire := func() {
 		t.Helper()
 		s := newScope()
 		s.Object = organization
@@ -58,21 +58,21 @@ func TestLeasesThatNobodyRenewsGoAndNoOthers(t *testing.T) {
 	}
 	g := NewWithT(t)
 
-	look()
-	g.Expect(left()).To(HaveLen(5), "at the first look")
+	retire()
+	g.Expect(left()).To(HaveLen(5), "after the first time")
 	clock.SetTime(noon.Add(leaseIdle / 2))
-	look()
+	retire()
 	g.Expect(left()).To(HaveLen(5), "half an hour later")
 	renew()
 	clock.SetTime(noon.Add(leaseIdle))
-	look()
+	retire()
 	g.Expect(left()).To(ConsistOf("import-held", "another"), "an hour later")
 	renew()
 	clock.SetTime(noon.Add(2 * leaseIdle))
-	look()
+	retire()
 	g.Expect(left()).To(ConsistOf("import-held", "another"), "while it is renewed")
 	clock.SetTime(noon.Add(3 * leaseIdle))
-	look()
+	retire()
 	g.Expect(left()).To(ConsistOf("another"), "once it is not renewed any more")
 }
 
@@ -87,17 +87,17 @@ func TestAllIdleLeasesAreRemovedBeforeTheNextCheck(t *testing.T) {
 		idle = append(idle, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}})
 	}
 	env.Create(t, idle...)
-	turn := func(again time.Duration) {
+	reconcile := func(again time.Duration) {
 		t.Helper()
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "many-leases"}})
 		harness.Must(t, err)
-		harness.Same(t, "the next turn", again, result.RequeueAfter)
+		harness.Same(t, "the wait until the next reconcile", again, result.RequeueAfter)
 	}
-	turn(leaseIdle)
+	reconcile(leaseIdle)
 	clock.SetTime(noon.Add(leaseIdle))
-	turn(defaultInterval)
-	turn(defaultInterval)
-	turn(leaseIdle)
+	reconcile(defaultInterval)
+	reconcile(defaultInterval)
+	reconcile(leaseIdle)
 	for _, lease := range idle {
 		if !env.Gone(t, lease) {
 			t.Errorf("%s is left", lease.GetName())

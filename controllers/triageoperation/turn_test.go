@@ -42,7 +42,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func TestWhoseTurnComesBefore(t *testing.T) {
+func TestOlderOperationsRunFirst(t *testing.T) {
 	made := func(name string, at time.Time, phase v1alpha1.OperationPhase, undo string) v1alpha1.TriageOperation {
 		o := builder.TriageOperation(name, "G1").Build()
 		if undo != "" {
@@ -88,8 +88,8 @@ func TestWhoseTurnComesBefore(t *testing.T) {
 	}
 }
 
-// line returns a reconciler of new operations, "o-0" being the oldest; all with that status, and undos of that one,
-// unless it is empty. It counts the writes of a status.
+// line returns a reconciler of new operations, "o-0" being the oldest. All have the status; if undo is set, each undoes
+// that operation. It counts the writes of a status.
 func line(t *testing.T, length int, undo string, status v1alpha1.TriageOperationStatus) (r *Reconciler, writes *int) {
 	t.Helper()
 	clock := clocktesting.NewFakeClock(noon)
@@ -445,7 +445,7 @@ func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 		// A fault of the controllers is repeated, too.
 		panics: panics,
 	} {
-		t.Run(fmt.Sprint(code), func(t *testing.T) { othersAreDecided(t, code, later) })
+		t.Run(fmt.Sprint(code), func(t *testing.T) { checkOthersAreDecided(t, code, later) })
 	}
 }
 
@@ -459,9 +459,9 @@ const (
 	denied = 1000
 )
 
-// othersAreDecided lets the API server answer with the first code to all writes of an operation's first run but the last,
-// and with the later code to those of later runs.
-func othersAreDecided(t *testing.T, code, later int) {
+// checkOthersAreDecided lets the API server answer code to all writes of an operation's first run except the last, and
+// later to the writes of later runs.
+func checkOthersAreDecided(t *testing.T, code, later int) {
 	t.Helper()
 	entries, objects := []rules.Entry{}, []client.Object{}
 	var last *v1alpha1.Finding

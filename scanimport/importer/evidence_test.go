@@ -157,7 +157,7 @@ func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 	l.doubted("moved to another file by the beginning of a fingerprint", open[0], recognition.DoubtFile)
 }
 
-// Of two long fingerprints of a result the lesser may change with what is around it.
+// The weaker of two long fingerprints may change with the surrounding code.
 func TestTheBestLongFingerprintDecides(t *testing.T) {
 	at := func(line int32, around string) sarif.Result {
 		r, long := inFile("a.go", "", line), strings.Repeat("a", maxFingerprint)
@@ -268,7 +268,7 @@ func TestAFindingOfJFrogXrayStaysWhenItsCVEsChange(t *testing.T) {
 	l.want("read by an earlier version, and raised", l.scans(of(two, "4.17.20")), first...)
 }
 
-// gitleaks names the scanned commit in its messages, which is another at each push. The code is redacted.
+// gitleaks names the scanned commit in its messages, which changes with each push. The code is redacted.
 func TestACommitInAMessageChangesNoFinding(t *testing.T) {
 	at := func(commit string, line int32) sarif.Result {
 		r := inFile("a.go", "REDACTED", line)

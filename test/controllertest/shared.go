@@ -8,11 +8,11 @@ import (
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// atATime is how many tests use shared controllers at a time: they mostly wait for what the controllers delay.
-const atATime = 8
+// maxTests is how many tests may share the controllers at once: they mostly wait for what the controllers delay.
+const maxTests = 8
 
-// Main is testenv.Main for a package whose tests share controllers. They limit themselves: for go test, those that wait
-// for their turn run, too.
+// Main is testenv.Main for a package whose tests share controllers. They limit themselves, because
+// go test counts a waiting test as running.
 func Main(m *testing.M, env **testenv.Environment) {
 	harness.AtATime(1000)
 	testenv.Main(m, env)
@@ -48,7 +48,7 @@ func (s *Shared) Start(t *testing.T, env *testenv.Environment) {
 	t.Parallel()
 	turn.L.Lock()
 	defer turn.L.Unlock()
-	for inUse != nil && inUse != s || s.users == atATime {
+	for inUse != nil && inUse != s || s.users == maxTests {
 		turn.Wait()
 	}
 	if inUse == nil {
