@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -115,26 +116,58 @@ func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 	return errors.Join(r.recordAtEndpoint(ctx, s.endpoint, made), r.recordEnd(ctx, s, made))
 }
 
-// recordEnd writes the outcome of the attempt to the delivery, with retries until recordTimeout.
-func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) error {
-	index := len(s.Status.Attempts) - 1
+// recordInterval holds the pauses between the tries to record an outcome: hundreds may wait for the API server.
+var recordInterval = wait.Backoff{
+	Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 5 * time.Second,
+}
+
+// untilRecorded tries until it succeeds or the object is gone, with retries until recordTimeout. The time of an outage
+// does not count: the receiver may have the event, and would get it again.
+func untilRecorded(ctx context.Context, try func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
-		if last = r.recordOnce(ctx, s, index, made); last == nil || apierrors.IsNotFound(last) {
+	until := time.Now().Add(recordTimeout)
+	ctx, cancel := context.WithTimeout(ctx, outageTimeout)
+	defer cancel()
+	err := recordInterval.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, recordTimeout)
+		defer cancel()
+		last = try(ctx)
+		switch {
+		case last == nil || apierrors.IsNotFound(last):
 			return true, nil
+		case kube.IsTemporary(last) && !kube.IsDeniedByWebhook(last):
+			until = time.Now().Add(recordTimeout)
+		case time.Now().After(until):
+			return false, context.DeadlineExceeded
 		}
-		fresh, err := r.load(ctx, client.ObjectKeyFromObject(s.Object))
-		if err != nil {
-			return false, nil //nolint:nilerr // tried again, until the time is over
-		}
-		if fresh == nil || fresh.Object.UID != s.Object.UID {
-			return true, nil // deleted meanwhile
-		}
-		s = fresh
 		return false, nil
 	})
 	if err != nil {
-		return fmt.Errorf("record how an attempt ended: %w", errors.Join(err, last))
+		return errors.Join(err, last)
+	}
+	return nil
+}
+
+// recordEnd writes the outcome of the attempt to the delivery.
+func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) error {
+	index := len(s.Status.Attempts) - 1
+	err := untilRecorded(ctx, func(ctx context.Context) error {
+		refused := r.recordOnce(ctx, s, index, made)
+		if refused == nil || apierrors.IsNotFound(refused) {
+			return refused
+		}
+		fresh, err := r.load(ctx, client.ObjectKeyFromObject(s.Object))
+		if err != nil {
+			return errors.Join(err, refused)
+		}
+		if fresh == nil || fresh.Object.UID != s.Object.UID {
+			return nil // deleted meanwhile
+		}
+		s = fresh
+		return refused
+	})
+	if err != nil {
+		return fmt.Errorf("record how an attempt ended: %w", err)
 	}
 	// Only now: an attempt whose outcome is not recorded is closed, and counted, as Unknown. Another controller may have
 	// done so already.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -202,6 +203,66 @@ func TestAnOutcomeIsNotRecordedForAnotherControllersAttempt(t *testing.T) {
 			made := attempted{result: result{outcome: v1alpha1.WebhookAttemptSucceeded}, at: noon.Add(time.Millisecond), ended: noon}
 			harness.Must(t, r.recordEnd(t.Context(), s, made))
 			harness.Same(t, reason+": the writes", tc.writes, writes)
+		})
+	}
+}
+
+// The receiver would get again what it has answered before the outage.
+func TestAnOutcomeIsKeptForTheEndOfAnOutageOfTheAPIServer(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "d-1", nil)
+	begun := builder.WebhookDelivery("d-1", noon).Build()
+	begun.Status.Attempts = []v1alpha1.WebhookAttempt{{At: *at(0), Outcome: v1alpha1.WebhookAttemptStarted}}
+	for reason, tc := range map[string]struct {
+		answer      error
+		lasts, took time.Duration
+		recorded    bool
+	}{
+		"an outage":              {syscall.ECONNREFUSED, 3 * time.Minute, 3 * time.Minute, true},
+		"an outage without end":  {syscall.ECONNREFUSED, time.Hour, outageTimeout, false},
+		"a refusal by a policy":  {forbidden, time.Hour, recordTimeout, false},
+		"a refusal that is over": {forbidden, recordTimeout / 2, recordTimeout / 2, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			began, writes := time.Now(), 0
+			answer := func() error {
+				if time.Since(began) < tc.lasts {
+					return tc.answer
+				}
+				return nil
+			}
+			r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}}}
+			r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+				SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+					err := answer()
+					if err == nil {
+						writes++
+					}
+					return err
+				},
+			})
+			r.Live = interceptor.NewClient(nil, interceptor.Funcs{
+				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+					if d, is := into.(*v1alpha1.WebhookDelivery); is {
+						begun.DeepCopyInto(d)
+					}
+					return answer()
+				},
+			})
+			s := newScope()
+			begun.DeepCopyInto(s.Object)
+			s.endpoint = builder.WebhookEndpoint("team").Build()
+			made := attempted{result: result{outcome: v1alpha1.WebhookAttemptSucceeded}, at: noon, ended: noon}
+			for place, record := range map[string]func() error{
+				"delivery": func() error { return r.recordEnd(t.Context(), s, made) },
+				"endpoint": func() error { return r.recordAtEndpoint(t.Context(), s.endpoint, made) },
+			} {
+				began, writes = time.Now(), 0
+				err := record()
+				harness.Same(t, reason+": recorded at the "+place, tc.recorded, err == nil && writes == 1)
+				if took := time.Since(began); took < tc.took || took > tc.took+10*time.Second {
+					t.Errorf("%s: at the %s it took %s, want %s", reason, place, took, tc.took)
+				}
+			}
 		})
 	}
 }

@@ -42,10 +42,10 @@ const (
 	// prepareTimeout bounds what an attempt does before its request: an API server that does not answer must not
 	// occupy the place of another attempt forever.
 	prepareTimeout = 15 * time.Second
-	// recordTimeout bounds the retries of recording an attempt's outcome, and recordInterval is the
-	// time between them.
-	recordTimeout  = time.Minute
-	recordInterval = 100 * time.Millisecond
+	// recordTimeout bounds the retries of recording an attempt's outcome, not counting an outage of the API server.
+	// outageTimeout bounds them in any case. Without the API server no other attempt begins, so the place is not missed.
+	recordTimeout = time.Minute
+	outageTimeout = 15 * time.Minute
 	// stopGrace is how long attempts may take to end when the controller is stopped: longer than an
 	// attempt, shorter than the manager waits.
 	stopGrace = 17 * time.Second

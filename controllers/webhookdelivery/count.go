@@ -2,13 +2,10 @@ package webhookdelivery
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -52,24 +49,20 @@ func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.Webhoo
 	if news, err := r.isNews(ctx, sent, made); err != nil || !news {
 		return err
 	}
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, recordInterval, recordTimeout, true, func(ctx context.Context) (bool, error) {
+	err := untilRecorded(ctx, func(ctx context.Context) error {
 		endpoint := &v1alpha1.WebhookEndpoint{}
-		if last = r.Live.Get(ctx, client.ObjectKeyFromObject(sent), endpoint); last != nil {
-			return apierrors.IsNotFound(last), nil
-		}
-		if endpoint.UID != sent.UID {
-			return true, nil
+		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(sent), endpoint); err != nil || endpoint.UID != sent.UID {
+			return err
 		}
 		before := *endpoint.Status.DeepCopy()
 		if !count(endpoint, made) {
-			return true, nil
+			return nil
 		}
-		_, last = patch.Status(ctx, r.Client, endpoint, before, endpoint.Status)
-		return last == nil || apierrors.IsNotFound(last), nil
+		_, err := patch.Status(ctx, r.Client, endpoint, before, endpoint.Status)
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("count an attempt at webhook endpoint %s: %w", sent.Name, errors.Join(err, last))
+		return fmt.Errorf("count an attempt at webhook endpoint %s: %w", sent.Name, err)
 	}
 	return nil
 }
