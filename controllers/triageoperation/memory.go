@@ -17,6 +17,8 @@ type memory struct {
 	// sent holds, by entry, the generation of the finding that the last write was based on; 0 if no write was sent. If
 	// that write was stored, it has raised the generation.
 	sent []int64
+	// results holds the outcomes so far, by entry, and 0 as the outcome of a finding that is still to be decided about.
+	results []result
 }
 
 // remember returns the memory of the current part, which has that many entries. begun means that there may have been a
@@ -29,7 +31,10 @@ func (r *Reconciler) remember(s *scope, entries int, begun bool) *memory {
 			return m
 		}
 	}
-	m := &memory{operation: s.Object.UID, part: s.Status.DoneParts, whole: !begun, sent: make([]int64, entries)}
+	m := &memory{
+		operation: s.Object.UID, part: s.Status.DoneParts, whole: !begun,
+		sent: make([]int64, entries), results: make([]result, entries),
+	}
 	r.memories.Store(key, m)
 	return m
 }
@@ -45,4 +50,14 @@ func (m *memory) mayHaveDecided(i int) bool { return !m.whole || m.sent[i] > 0 }
 func (m *memory) next(entry rules.Entry, i int) *rules.Entry {
 	entry.Generation = max(entry.Generation, m.sent[i])
 	return &entry
+}
+
+// refused returns how many findings have failed because the API server refused them for long.
+func (m *memory) refused() (count int) {
+	for i := range m.results {
+		if m.results[i].refused {
+			count++
+		}
+	}
+	return count
 }

@@ -569,7 +569,7 @@ func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
 			func(q *http.Request) (*http.Response, error) {
 				switch {
 				case !hang:
-					<-time.After(500 * time.Millisecond)
+					<-time.After(time.Second)
 					answer := httptest.NewRecorder()
 					answer.WriteHeader(http.StatusForbidden)
 					return answer.Result(), nil
@@ -588,12 +588,15 @@ func TestAPartWhoseWritesHangLeavesTimeToStoreWhy(t *testing.T) {
 			t.Errorf("after %s: %v, Ready: %s", took, err, why)
 		}
 
-		// Half a second for each refusal: giving up a whole part fits into one run.
+		// A second for each refusal: one run cannot give up a whole part.
 		hang = false
 		if _, err = r.Reconcile(t.Context(), request); err == nil {
 			t.Error("it gave up at once")
 		}
 		local.Step(refusalPatience + time.Second)
+		if _, err = r.Reconcile(t.Context(), request); err == nil {
+			t.Error("a run took longer than it may")
+		}
 		ended, _ := reconciled(t, r, "m")
 		harness.Same(t, "outcomes", "0 0; 0 0 0 500", counts(ended))
 	})

@@ -30,17 +30,18 @@ const (
 	// refusalPatience is how long the API server may refuse a finding or a part before it counts as failed.
 	refusalPatience = 2 * time.Minute
 	// partTimeout bounds one run through a part. It leaves the reconcile, which may take two minutes, time to store why
-	// the run failed, and others get the worker. It must suffice to give up each finding of a part: only a run that
-	// reaches the end of the part is recorded.
+	// the run failed, and others get the worker. The next run goes on with the findings that have no outcome yet.
 	partTimeout = 100 * time.Second
 	// maxTries bounds the retries for a finding that others write at the same time.
 	maxTries = 10
 )
 
-// result is the outcome for a finding, and the reason if the finding was not changed.
+// result is the outcome for a finding, and the reason if the finding was not changed. refused means that it was refused
+// for refusalPatience.
 type result struct {
 	outcome rules.Outcome
 	why     string
+	refused bool
 }
 
 // workThroughPart decides about the findings of the next part. After an interruption it recognises the decisions that
@@ -53,9 +54,9 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
 		return err
 	}
-	results := make([]result, len(entries))
+	var results []result
 	if part.Outcomes == "" {
-		err := r.carryOut(ctx, s, entries, results, part.Begun)
+		results, err = r.carryOut(ctx, s, entries, part.Begun)
 		if err != nil {
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
 		}
@@ -63,6 +64,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			return err
 		}
 	} else {
+		results = make([]result, len(entries))
 		for i := range min(len(results), len(part.Outcomes)) {
 			results[i].outcome = rules.Outcome(part.Outcomes[i])
 		}
@@ -77,29 +79,28 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 // carryOut decides about the findings of the current part, between two writes of it: that it has begun, unless an
 // earlier run has recorded that, and the outcomes. If the first is refused for long, the operation fails: earlier parts
 // can be undone. If the outcomes are, it waits: without them nothing could undo what is decided.
-func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Entry,
-	results []result, begun bool) error {
+func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Entry, begun bool) ([]result, error) {
 	known := r.remember(s, len(entries), begun)
 	if !begun {
 		if err := r.change(ctx, s, map[string]any{"begun": true}); err != nil {
-			return r.partRefused(s, err)
+			return nil, r.partRefused(s, err)
 		}
 	}
-	if err := r.perform(ctx, s.Object, entries, results, begun, known); err != nil {
-		return err
+	if err := r.perform(ctx, s.Object, entries, begun, known); err != nil {
+		return nil, err
 	}
-	if err := r.note(ctx, s, results); err != nil {
-		return err
+	if err := r.note(ctx, s, known.results); err != nil {
+		return nil, err
 	}
 	r.forget(client.ObjectKeyFromObject(s.Object))
-	return nil
+	return known.results, nil
 }
 
-// perform decides about each of the entries. begun means that an earlier run may have decided about some. The first run
+// perform decides about each of the entries that have no outcome yet. begun means that an earlier run may have decided about some. The first run
 // goes on after an error about a finding, while it has time: later runs skip what has changed since that write, and after
 // a restart what has changed since the selection.
 func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
-	results []result, begun bool, known *memory) error {
+	begun bool, known *memory) error {
 	writer, err := r.as(operation.Namespace)
 	if err != nil {
 		return err
@@ -108,8 +109,11 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	defer cancel()
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(maxAtOnce)
-	failures := make([]error, len(entries))
+	failures, results, refused := make([]error, len(entries)), known.results, known.refused()
 	for i := range entries {
+		if results[i].outcome != 0 {
+			continue
+		}
 		entry, decided := known.next(entries[i], i), begun && known.mayHaveDecided(i)
 		decide := safely.Func(func() (err error) {
 			results[i], err = r.decide(inGroup, writer, operation, entry, decided, &known.sent[i])
@@ -128,7 +132,11 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 		})
 	}
 	// What failed before the time was up explains why it was.
-	return cmp.Or(append(failures, group.Wait())...)
+	err = cmp.Or(append(failures, group.Wait())...)
+	if err != nil && ctx.Err() != nil && known.refused() > refused {
+		return refusal{err} // the next run goes on without new patience, else it would give up nothing
+	}
+	return err
 }
 
 // errOutdated means that the finding differs from what was selected, maybe only because the cache is behind: the set of
@@ -160,7 +168,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 			continue
 		}
 		if len(step.Triage) == 0 {
-			return result{step.Outcome, step.Why}, nil
+			return result{outcome: step.Outcome, why: step.Why}, nil
 		}
 		*sent = finding.Generation
 		if err = write(ctx, writer, finding, &step); err == nil {
@@ -179,9 +187,9 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (result, error) {
 	switch {
 	case apierrors.IsNotFound(err):
-		return result{rules.Failed, "the finding no longer exists"}, nil
+		return result{outcome: rules.Failed, why: "the finding no longer exists"}, nil
 	case r.permanent(operation, err):
-		return result{rules.Failed, err.Error()}, nil
+		return result{rules.Failed, conditions.Shortened(err.Error()), isRefusal(err)}, nil
 	}
 	return result{}, err
 }
