@@ -141,13 +141,14 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 	o.has(many(1)...)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} {
 		var cmd *exec.Cmd
-		made := make(chan struct{})
+		made, started := make(chan struct{}), make(chan struct{})
 		var asked atomic.Bool
 		g := &gateway{before: func(w http.ResponseWriter, r *http.Request) bool {
 			if !strings.Contains(r.URL.Path, "/triageoperations/") {
 				return false
 			}
 			if r.Method == http.MethodDelete && signal == syscall.SIGHUP {
+				<-started
 				_ = cmd.Process.Signal(signal) // when a terminal closes, the shell sends it too
 			}
 			if r.Method != http.MethodGet || asked.Swap(true) {
@@ -163,6 +164,7 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
 		o.must(cmd.Start())
+		close(started)
 		<-made
 		o.must(cmd.Process.Signal(signal))
 		if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "interrupted; nothing was written") {
