@@ -20,7 +20,7 @@ func newRootCommand() *cobra.Command {
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			return flagerror.RefuseBlank(cmd, func(flag *pflag.Flag) bool {
-				return flagerror.IsBlank(strings.Trim(flag.Value.String(), "[]")) // also of no values
+				return flagerror.IsBlank(strings.Trim(flag.Value.String(), "[]")) // pflag prints an empty list as []
 			})
 		},
 	}
