@@ -2,9 +2,11 @@ package organization
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,12 +15,15 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -330,6 +335,43 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 		harness.Same(t, reason+": when it is tried again", c.again, result.RequeueAfter)
 		harness.Must(t, stored.Get(t.Context(), types.NamespacedName{Name: "acme"}, organization))
 		harness.Same(t, reason+": it is shown", c.shown, v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady) != nil)
+	}
+}
+
+// A rule of the cluster that protects namespaces, or a webhook that is down, may hold a deletion for days.
+func TestWhatHoldsADeletionIsShown(t *testing.T) {
+	for reason, c := range map[string]struct {
+		err   error
+		again bool // without an error
+		want  string
+	}{
+		"a refusal":             {apierrors.NewForbidden(schema.GroupResource{}, "org-acme", errors.New("a protected namespace")), true, "refuses to delete"},
+		"a refusal as conflict": {webhookerrors.ToStatusErr("x", &metav1.Status{Code: http.StatusConflict}), true, "refuses to delete"},
+		"a failure":             {apierrors.NewInternalError(errors.New("a webhook")), false, "occurred: a webhook"},
+		"a change meanwhile":    {apierrors.NewConflict(schema.GroupResource{}, "org-acme", errors.New("moved on")), true, ""},
+		"no answer":             {errors.New("connection refused"), false, ""},
+	} {
+		organization := builder.Organization("acme").Build()
+		organization.UID, organization.Finalizers = "acme", []string{v1alpha1.CleanupFinalizer}
+		organization.DeletionTimestamp = new(metav1.Now())
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: "org-acme", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "acme"},
+		}}
+		stored := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(organization, namespace).
+			WithStatusSubresource(organization).WithInterceptorFuncs(interceptor.Funcs{
+			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.err },
+		}).Build()
+		r := &Reconciler{Base: reconcile.Base{Client: stored, Live: stored, Clock: clock.RealClock{}}}
+		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "acme"}})
+		harness.Same(t, reason+": it is tried again without an error", c.again, result.RequeueAfter > 0 && err == nil)
+		harness.Must(t, stored.Get(t.Context(), types.NamespacedName{Name: "acme"}, organization))
+		message := ""
+		if ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+			message = ready.Message
+		}
+		if !strings.Contains(message, c.want) || (message == "") != (c.want == "") {
+			t.Errorf("%s: the message is %q, want %q in it", reason, message, c.want)
+		}
 	}
 }
 

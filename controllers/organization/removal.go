@@ -2,6 +2,7 @@ package organization
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 )
 
 // recheckInterval is how often a removal checks whether the organization is empty: this controller does
@@ -45,13 +47,33 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 			return nil
 		}
 		if err := r.Client.Delete(ctx, namespace, patch.AsSeen(namespace)); err != nil {
-			return fmt.Errorf("delete namespace %s: %w", namespace.Name, err)
+			return s.concludeUndeleted(ctx, fmt.Errorf("delete namespace %s: %w", namespace.Name, err))
 		}
 	}
 	// The watch on namespaces reports when it is deleted.
 	s.Status.Namespace = ""
 	s.conclude(conditions.NotReady(v1alpha1.ReasonDeleting, fmt.Sprintf("Namespace %q is being removed.", namespace.Name)))
 	return nil
+}
+
+// concludeUndeleted records that the API server did not delete the namespace, and returns the error to try again for.
+func (s *scope) concludeUndeleted(ctx context.Context, err error) error {
+	answer := apierrors.APIStatus(nil)
+	switch {
+	case removal.IsRefusal(err): // first: a webhook may choose the codes of the next two
+		s.conclude(conditions.NotReady(v1alpha1.ReasonDeleting,
+			fmt.Sprintf("The API server refuses to delete namespace %q, which is tried again: %q. Remove what blocks the "+
+				"deletion, for example an admission policy.", s.namespace(), conditions.Shortened(err.Error()))))
+		s.RetryRefused(ctx, err, "the deletion of the namespace was refused, and is tried again later")
+		return nil
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return err // The namespace has changed since it was read: the next reconcile sees that.
+	case errors.As(err, &answer):
+		s.conclude(conditions.NotReady(v1alpha1.ReasonDeleting,
+			fmt.Sprintf("The API server fails to delete namespace %q, which is tried again: %q. If that lasts, remove the "+
+				"cause, for example a webhook that is down.", s.namespace(), conditions.Shortened(err.Error()))))
+	}
+	return err
 }
 
 // blockingKinds lists the kinds that block the removal of an organization. API keys, webhook deliveries
