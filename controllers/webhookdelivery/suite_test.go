@@ -8,8 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -34,13 +32,13 @@ var shared = controllertest.Share(loopback.SetupWithManager, webhookendpoint.Set
 // a control plane, and a later test's controller would send the leftovers.
 func namespace(t *testing.T) string {
 	t.Helper()
-	ns := testenv.Create(t, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "webhooks-"}})
+	ns := env.Namespace(t)
 	t.Cleanup(func() {
 		for _, kind := range []client.Object{&v1alpha1.WebhookDelivery{}, &v1alpha1.WebhookEndpoint{}} {
-			harness.NoError(t, "clean up", env.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(ns.Name)))
+			harness.NoError(t, "clean up", env.Client.DeleteAllOf(context.Background(), kind, client.InNamespace(ns)))
 		}
 	})
-	return ns.Name
+	return ns
 }
 
 // endpointWithoutPing creates an endpoint that gets no ping, for tests that count requests.
