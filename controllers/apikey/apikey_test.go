@@ -146,7 +146,8 @@ func TestLostSigningKeyRevivesNoExpiredKey(t *testing.T) {
 	waitUntilIssued(t, marker)
 	// The new signing key enqueues all keys; the status shows when this key was reconciled.
 	change(t, key, func(s *v1alpha1.APIKeySpec) { s.Description = "looked at" })
-	if ready := testenv.AwaitObserved(t, env, key); ready.Reason != v1alpha1.ReasonExpired || key.Status.KeyID != claims.ID {
+	ready := testenv.AwaitObserved(t, env, key)
+	if ready.Reason != v1alpha1.ReasonExpired || key.Status.KeyID != claims.ID {
 		t.Errorf("the key has token %s and is %s, want it expired as it was", key.Status.KeyID, ready.Reason)
 	}
 	// Until a rotation is requested.

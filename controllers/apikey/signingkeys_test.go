@@ -63,7 +63,8 @@ func heldRing(t *testing.T) tokens.Ring {
 // annotateConfigMap requests a rotation like a user.
 func annotateConfigMap(t *testing.T, annotations map[string]string) {
 	t.Helper()
-	env.Patch(t, signingConfigMap(), string(harness.JSON(t, map[string]any{"metadata": map[string]any{"annotations": annotations}})))
+	patch := harness.JSON(t, map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	env.Patch(t, signingConfigMap(), string(patch))
 }
 
 func TestReplicasMakeOneSigningKey(t *testing.T) {

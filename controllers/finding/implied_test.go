@@ -74,8 +74,8 @@ func TestAStatusThatSaysMoreIsStored(t *testing.T) {
 	testenv.AwaitReason(t, env, astray, v1alpha1.ReasonRepositoryNotFound)
 }
 
-// recordedByItsDelivery creates an endpoint "all" and a finding, and returns once the delivery of the creation is all that records
-// it.
+// recordedByItsDelivery creates an endpoint "all" and a finding, and returns once only the delivery of the creation
+// records it.
 func recordedByItsDelivery(t *testing.T) *v1alpha1.Finding {
 	t.Helper()
 	ns := controllertest.Places(t, env)

@@ -179,7 +179,9 @@ func TestNamespaceThatIsNoLongerOursIsGivenUp(t *testing.T) {
 	shared.Start(t, env)
 	organization := readyOrganization(t, "robbed")
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-robbed"}}
-	testenv.Change(t, env, namespace, func(n *corev1.Namespace) { n.Annotations[v1alpha1.OrganizationUIDAnnotation] = "another" })
+	testenv.Change(t, env, namespace, func(n *corev1.Namespace) {
+		n.Annotations[v1alpha1.OrganizationUIDAnnotation] = "another"
+	})
 	harness.Eventually(t, func(g Gomega) {
 		testenv.Get(t, g, env, organization)
 		g.Expect(organization.Status.Namespace).To(BeEmpty())

@@ -66,7 +66,8 @@ func TestQuotasBecomeAResourceQuota(t *testing.T) {
 	expect(fifty)
 
 	// A manual change of the ResourceQuota is reverted.
-	env.Patch(t, quotaIn("org-bounded"), `{"metadata":{"labels":null},"spec":{"hard":{"count/findings.appsec.dev":"999"}}}`)
+	env.Patch(t, quotaIn("org-bounded"),
+		`{"metadata":{"labels":null},"spec":{"hard":{"count/findings.appsec.dev":"999"}}}`)
 	expect(fifty)
 	harness.Must(t, env.Client.Delete(t.Context(), quotaIn("org-bounded")))
 	expect(fifty)
