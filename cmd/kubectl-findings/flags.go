@@ -78,7 +78,7 @@ func (f *connectionFlags) namespace() (string, error) {
 const defaultServer = "http://localhost:8080"
 
 // ToRESTConfig returns how to connect to the API server that a kubeconfig, a flag or KUBERNETES_MASTER names; in a pod
-// without a kubeconfig, to the pod's own.
+// without any of them, to the pod's own.
 func (f *connectionFlags) ToRESTConfig() (*rest.Config, error) {
 	config, err := f.ConfigFlags.ToRESTConfig()
 	if err != nil {
@@ -89,14 +89,19 @@ func (f *connectionFlags) ToRESTConfig() (*rest.Config, error) {
 
 // choose returns config, or that of the pod, or an error if nobody has chosen an API server. Something else may answer
 // at the library's default, such as the REST API of `make run`, and in a pod the library takes the pod's own API server
-// if KUBECONFIG or --kubeconfig names none: the findings would be imported into another cluster.
+// if a kubeconfig names none: the findings would be imported into another cluster.
 func (f *connectionFlags) choose(config *rest.Config, ofPod func() (*rest.Config, error)) (*rest.Config, error) {
 	loader := f.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
-	if err != nil || f.server(raw) != "" || config.Host == os.Getenv("KUBERNETES_MASTER") {
+	master := os.Getenv("KUBERNETES_MASTER")
+	if err != nil || f.server(raw) != "" || config.Host == master {
 		return config, err
 	}
-	if *f.KubeConfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" {
+	if master != "" {
+		return nil, fmt.Errorf("KUBERNETES_MASTER is %s, but in a pod the client library takes the pod's own API server: "+
+			"give --server %[1]s, or unset KUBERNETES_MASTER", master)
+	}
+	if f.leavesAllToPod(raw) {
 		if config.Host != defaultServer {
 			return config, nil
 		}
@@ -109,6 +114,12 @@ func (f *connectionFlags) choose(config *rest.Config, ofPod func() (*rest.Config
 	return nil, fmt.Errorf("no API server is chosen, because there is no kubeconfig with a current context (%s): "+
 		"set KUBECONFIG, --kubeconfig or --server, or choose a context with --context (for make run: source .run/env)",
 		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))
+}
+
+// leavesAllToPod reports whether there is no kubeconfig, nor a certificate in place of the pod's service account.
+func (f *connectionFlags) leavesAllToPod(raw clientcmdapi.Config) bool {
+	return *f.KubeConfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" &&
+		clientcmdapi.IsConfigEmpty(&raw) && *f.CertFile == "" && *f.KeyFile == ""
 }
 
 // server returns the API server that the kubeconfig or a flag names; may be empty.

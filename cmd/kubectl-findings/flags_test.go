@@ -189,12 +189,28 @@ func TestThePodsAPIServerIsTakenOnlyWithoutAKubeconfig(t *testing.T) {
 	harness.ErrorContains(t, "KUBECONFIG names no file", err, none)
 	_, err = choose(flagged, file, "--request-timeout=1m", "--as=jane")
 	harness.ErrorContains(t, "KUBECONFIG names no file, and flags", err, none)
+	for _, flag := range []string{"--client-certificate=c", "--client-key=k"} { // the pod's account would not be the caller
+		_, err = choose(pod, "", flag)
+		harness.ErrorContains(t, flag, err, none)
+	}
 	harness.Must(t, os.WriteFile(file, []byte(`{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "c", "cluster": {}}],
 		"contexts": [{"name": "x", "context": {"cluster": "c"}}]}`), 0o600))
 	for _, args := range [][]string{{}, {"--context=x"}, {"--cluster=c"}} {
 		_, err = choose(pod, "", append(args, "--kubeconfig", file)...)
 		harness.ErrorContains(t, fmt.Sprint("--kubeconfig names no API server ", args), err, none)
+		clientcmd.RecommendedHomeFile = file
+		_, err = choose(pod, "", args...)
+		harness.ErrorContains(t, fmt.Sprint("~/.kube/config names no API server ", args), err, none)
+		clientcmd.RecommendedHomeFile = "/nowhere/config"
 	}
+	harness.Must(t, os.WriteFile(file, []byte(`{"apiVersion": "v1", "kind": "Config", "users": [{"name": "jane", "user": {"token": "a"}}]}`), 0o600))
+	clientcmd.RecommendedHomeFile = file
+	_, err = choose(flagged, "", "--user=jane")
+	harness.ErrorContains(t, "~/.kube/config has a user only", err, none)
+	clientcmd.RecommendedHomeFile = "/nowhere/config"
+	t.Setenv("KUBERNETES_MASTER", "https://other")
+	_, err = choose(pod, "")
+	harness.ErrorContains(t, "KUBERNETES_MASTER", err, "KUBERNETES_MASTER is https://other, but", "--server https://other")
 }
 
 func TestThePluginHearsTheTimeOfTheAPIServer(t *testing.T) {
