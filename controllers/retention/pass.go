@@ -26,15 +26,17 @@ type pass struct {
 	// refused counts the removals that the API server refused or answered with another error; refusal is the last one.
 	refused int
 	refusal error
-	// failed counts the last removals in a row with fateFailed.
-	failed int
+	// failed counts the last removals in a row with fateFailed, of each shelf.
+	failed map[shelf]int
 }
 
-// maxFailed is how many removals in a row may fail before the organization is left alone for a while: one object may
-// fail by itself, but if all do, the API server is in trouble.
+// maxFailed is how many removals in a row may fail before a turn leaves the shelf: one object may fail by itself, but if
+// all do, the API server is in trouble, or a webhook for the kind is down.
 const maxFailed = 10
 
-func newPass() *pass { return &pass{reached: map[shelf]entry{}, retired: map[shelf]int{}} }
+func newPass() *pass {
+	return &pass{reached: map[shelf]entry{}, retired: map[shelf]int{}, failed: map[shelf]int{}}
+}
 
 // fate is the result for a due object.
 type fate int
@@ -54,9 +56,10 @@ const (
 	fateFailed
 )
 
-// work does one turn of the pass and reports whether the pass is complete.
+// work does one turn of the pass and reports whether the pass is complete. It returns an error if nothing is left but
+// what fails.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
-	left, checks := r.batch, maxChecked
+	left, checks, failure := r.batch, maxChecked, error(nil)
 	for _, t := range termsOf(organization.Spec.Retention) {
 		from := place{organization.Status.Namespace, t.shelf}
 		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), checks) {
@@ -71,20 +74,20 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 				return false, err
 			}
 			p.note(t.shelf, e, outcome)
-			if p.failed == maxFailed {
-				p.failed = 0
-				return false, err
-			}
 			checks--
 			if outcome == fateRetired || outcome == fateRequested || outcome.isRefused() {
 				left--
+			}
+			if p.failed[t.shelf] == maxFailed {
+				p.failed[t.shelf], failure = 0, err
+				break // the next turn continues on this shelf
 			}
 		}
 		if checks == 0 {
 			return false, nil
 		}
 	}
-	return true, nil
+	return failure == nil, failure
 }
 
 // upTo returns the last checked entry of the shelf.
@@ -103,17 +106,17 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 	switch outcome {
 	case fateRetired:
 		p.retired[on]++
-		p.failed = 0
+		p.failed[on] = 0
 	case fateRequested, fateHeld:
 		p.held = true
 	case fateRefused:
 		p.held = true
 		p.refused++
-		p.failed = 0
+		p.failed[on] = 0
 	case fateFailed:
 		p.held = true
 		p.refused++
-		p.failed++
+		p.failed[on]++
 	case fateChanged:
 		p.changed = true
 	case fateGone:

@@ -63,20 +63,32 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 		tried    []int // after each turn
 		failed   int
 		complete bool
+		others   bool // a removal of another kind is tried in the first turn
 	}{
-		"some fail":              {nth: 2, err: broken, tried: []int{25}, failed: 12, complete: true},
-		"all fail":               {nth: 1, err: broken, tried: []int{10, 20, 25}, failed: 25, complete: true},
-		"a webhook denies all":   {nth: 1, err: denied, tried: []int{25}, failed: 25, complete: true},
+		"some fail":              {nth: 2, err: broken, tried: []int{25}, failed: 12, complete: true, others: true},
+		"all fail":               {nth: 1, err: broken, tried: []int{10, 20, 25}, failed: 25, complete: true, others: true},
+		"a webhook denies all":   {nth: 1, err: denied, tried: []int{25}, failed: 25, complete: true, others: true},
 		"no answer to the first": {nth: 1, err: errors.New("connection refused"), tried: []int{1, 2}},
 	} {
-		tried := 0
+		tried, others := 0, 0
 		stored := map[string]*v1alpha1.Finding{}
+		other := operation(func(o *v1alpha1.TriageOperation) {
+			o.Status.Phase, o.Status.CompletedAt = v1alpha1.OperationCompleted, new(v1alpha1.NewTime(noon))
+		})
 		r := newReconciler(interceptor.NewClient(nil, interceptor.Funcs{
 			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-				stored[key.Name].DeepCopyInto(into.(*v1alpha1.Finding))
+				if operation, is := into.(*v1alpha1.TriageOperation); is {
+					other.DeepCopyInto(operation)
+				} else {
+					stored[key.Name].DeepCopyInto(into.(*v1alpha1.Finding))
+				}
 				return nil
 			},
-			Delete: func(_ context.Context, _ client.WithWatch, _ client.Object, _ ...client.DeleteOption) error {
+			Delete: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.DeleteOption) error {
+				if _, is := object.(*v1alpha1.TriageOperation); is {
+					others++
+					return nil
+				}
 				if tried++; tried%tc.nth == 0 {
 					return tc.err
 				}
@@ -88,13 +100,17 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 			stored[f.Name] = f
 			r.agenda.change(nil, f)
 		}
+		r.agenda.change(nil, other)
 		o := builder.Organization("x").Mutate(func(o *v1alpha1.Organization) {
-			o.Status.Namespace, o.Spec.Retention = "org-x", &v1alpha1.Retention{ClosedFindings: duration(0)}
+			o.Status.Namespace = "org-x"
+			o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: duration(0), FinishedOperations: duration(0)}
 		}).Build()
 		p, done, got := r.under(o), false, []int(nil)
-		for range tc.tried {
+		for i := range tc.tried {
 			done, _ = r.work(t.Context(), o, p)
-			got = append(got, tried)
+			if got = append(got, tried); i == 0 {
+				harness.Same(t, reason+": a removal of another kind is tried", tc.others, others > 0)
+			}
 		}
 		harness.Same(t, reason+": removals tried after each turn", tc.tried, got)
 		harness.Same(t, reason+": the pass is complete", tc.complete, done)
