@@ -125,12 +125,17 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Organization{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
-		Phases: []reconcile.Phase[*scope]{r.retireDue, r.retireLeases},
+		Phases: []reconcile.Phase[*scope]{r.retireAll},
 		Gone: func(organization types.NamespacedName) {
 			r.passes.Delete(organization.Name)
 			r.leases.Delete(organization.Name)
 		},
 	}.Run(ctx, req)
+}
+
+// retireAll lets neither removals of Leases wait for other removals that fail, nor the other way round.
+func (r *Reconciler) retireAll(ctx context.Context, s *scope) error {
+	return errors.Join(r.retireDue(ctx, s), r.retireLeases(ctx, s))
 }
 
 func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {

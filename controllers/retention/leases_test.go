@@ -229,6 +229,9 @@ func TestALeaseWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 func TestALeaseWhoseRemovalFailsStopsNoOther(t *testing.T) {
 	var tried []string
 	r := newReconciler(interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return errors.New("no finding can be removed")
+		},
 		Delete: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.DeleteOption) error {
 			if tried = append(tried, object.GetName()); object.GetName() == "import-b" {
 				return apierrors.NewInternalError(errors.New("failed calling webhook"))
@@ -236,11 +239,15 @@ func TestALeaseWhoseRemovalFailsStopsNoOther(t *testing.T) {
 			return nil
 		},
 	}), nil, Settings{Rate: quick.Rate, Clock: clocktesting.NewFakePassiveClock(noon)})
+	r.agenda.change(nil, finding(func(*v1alpha1.Finding) {}))
 	s := newScope()
 	s.Object.Name, s.Object.Status.Namespace = "x", "org-x"
+	s.Object.Spec.Retention = &v1alpha1.Retention{ClosedFindings: duration(0)}
 	r.leases.Store("x", snapshot{at: noon, due: []seenLease{{name: "import-a"}, {name: "import-b"}, {name: "import-c"}}})
-	if err := r.retireLeases(t.Context(), s); !apierrors.IsInternalError(err) {
-		t.Errorf("the turn with the Lease ends with %v, want an error: it is tried again with growing pauses", err)
+	err := r.retireAll(t.Context(), s)
+	harness.ErrorContains(t, "the turn, which is tried again with growing pauses", err, "no finding can be removed")
+	if !apierrors.IsInternalError(err) {
+		t.Errorf("the turn with the Lease ends with %v, want its error too", err)
 	}
 	harness.Must(t, r.retireLeases(t.Context(), s))
 	harness.Same(t, "the removals", []string{"import-a", "import-b", "import-c"}, tried)
