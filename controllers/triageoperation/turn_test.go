@@ -332,7 +332,7 @@ func TestASelectionThatPanicsFailsAfterAWhile(t *testing.T) {
 	clock.Step(refusalPatience + time.Second)
 	failed, _ := reconciled(t, r, "o-0")
 	harness.Same(t, "the reason", v1alpha1.ReasonSelectionFailed, conditions.ReadyReason(failed.Status.Conditions))
-	harness.Same(t, "those whose turn it is", 0, len(inLine([]v1alpha1.TriageOperation{*failed})))
+	harness.Same(t, "those whose turn it is", 0, len(queued([]v1alpha1.TriageOperation{*failed})))
 }
 
 // Once it has decided about anything it must be Running in any case: else it could fail as Expired, and nothing undoes that.
