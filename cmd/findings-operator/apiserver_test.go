@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -80,8 +81,13 @@ func TestAFlagOfAnUnsetVariableIsRefused(t *testing.T) {
 func TestAKubeconfigWithoutAnAPIServerIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "plane.kubeconfig")
 	o := &commonOptions{kubeconfig: file, findingsKubeconfig: file}
+	t.Setenv("KUBECONFIG", file)
+	_, err := (&commonOptions{}).local("manager")
+	harness.ErrorContains(t, "$KUBECONFIG does not exist", err, "$KUBECONFIG: the kubeconfig file "+file+" names no API server: it does not exist")
+	home := clientcmd.RecommendedHomeFile
+	t.Cleanup(func() { clientcmd.RecommendedHomeFile = home })
 	for context, says := range map[string]string{
-		``: "names no API server, set its current-context", `, "current-context": "other"`: "cannot be used: ",
+		``: "names no API server: it does not exist or has no current-context", `, "current-context": "other"`: "cannot be used: ",
 	} {
 		content := `{"apiVersion": "v1", "kind": "Config", "clusters": [{"name": "plane", "cluster": {"server": "https://plane"}}]` + context + `}`
 		harness.Must(t, os.WriteFile(file, []byte(content), 0o600))
@@ -92,6 +98,10 @@ func TestAKubeconfigWithoutAnAPIServerIsRefused(t *testing.T) {
 		t.Setenv("KUBECONFIG", file)
 		_, err := (&commonOptions{}).plane("manager")
 		harness.ErrorContains(t, "$KUBECONFIG, with"+context, err, "$KUBECONFIG: the kubeconfig file "+file+" "+says)
+		t.Setenv("KUBECONFIG", "")
+		clientcmd.RecommendedHomeFile = file
+		_, err = (&commonOptions{}).local("manager")
+		harness.ErrorContains(t, "~/.kube/config, with"+context, err, "--kubeconfig: the kubeconfig file "+file+" "+says)
 	}
 }
 

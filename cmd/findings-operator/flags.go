@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
@@ -101,29 +103,31 @@ func loadConfig(flag, path, manager string) (*rest.Config, error) {
 	return config, nil
 }
 
-// readConfig takes the pod's service account only if neither the flag nor $KUBECONFIG names a file: the API server of a
-// file that names none would silently be the pod's own.
+// readConfig takes the pod's service account only without a kubeconfig: the API server of a file that names none would
+// silently be the pod's own.
 func readConfig(flag, path string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
-	if path == "" && variable == "" {
-		config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
-		if err != nil {
-			return nil, fmt.Errorf("find the API server (give %s, or run in a pod): %w", flag, err)
-		}
-		return config, nil
-	}
 	rules.ExplicitPath = path
-	if path == "" {
-		flag, path = "$"+clientcmd.RecommendedConfigPathEnvVar, variable
+	variable := os.Getenv(clientcmd.RecommendedConfigPathEnvVar)
+	if path == "" && variable != "" {
+		flag = "$" + clientcmd.RecommendedConfigPathEnvVar
 	}
 	file, err := rules.Load()
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig file of %s: %w", flag, err)
 	}
+	if path == "" && variable == "" && clientcmdapi.IsConfigEmpty(file) {
+		config, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("find the API server (give %s, or run in a pod): %w", flag, err)
+		}
+		return config, nil
+	}
+	path = cmp.Or(path, variable, clientcmd.RecommendedHomeFile)
 	config, err := clientcmd.NewDefaultClientConfig(*file, nil).ClientConfig()
 	if err != nil && file.CurrentContext == "" {
-		return nil, fmt.Errorf("%s: the kubeconfig file %s names no API server, set its current-context: %w", flag, path, err)
+		return nil, fmt.Errorf("%s: the kubeconfig file %s names no API server: it does not exist or has no current-context",
+			flag, path)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: the kubeconfig file %s cannot be used: %w", flag, path, err)
