@@ -34,6 +34,10 @@ type pass struct {
 // all do, the API server is in trouble, or a webhook for the kind is down.
 const maxFailed = 10
 
+// maxFailing is how long a turn goes on after removals that fail: the API server may wait for ten seconds for each
+// answer of a webhook. A turn at the full rate ends earlier, even if organizations share it.
+const maxFailing = 3 * turn
+
 func newPass() *pass {
 	return &pass{reached: map[shelf]entry{}, retired: map[shelf]int{}, failed: map[shelf]int{}}
 }
@@ -57,9 +61,9 @@ const (
 )
 
 // work does one turn of the pass and reports whether the pass is complete. It returns an error if nothing is left but
-// what fails.
+// what fails, or if failures take too long.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
-	left, checks, failure := r.batch, maxChecked, error(nil)
+	begun, left, checks, failure := r.Clock.Now(), r.batch, maxChecked, error(nil)
 	for _, t := range termsOf(organization.Spec.Retention) {
 		from := place{organization.Status.Namespace, t.shelf}
 		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), checks) {
@@ -81,6 +85,9 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 			if p.failed[t.shelf] == maxFailed {
 				p.failed[t.shelf], failure = 0, err
 				break // the next turn continues on this shelf
+			}
+			if outcome == fateFailed && r.Clock.Since(begun) > maxFailing {
+				return false, err
 			}
 		}
 		if checks == 0 {

@@ -60,17 +60,25 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 		// Each nth removal ends with the error.
 		nth      int
 		err      error
-		tried    []int // after each turn
+		takes    time.Duration // until it is known
+		tried    []int         // after each turn
 		failed   int
 		complete bool
-		others   bool // a removal of another kind is tried in the first turn
+		others   int // the turn in which a removal of another kind is tried
 	}{
-		"some fail":              {nth: 2, err: broken, tried: []int{25}, failed: 12, complete: true, others: true},
-		"all fail":               {nth: 1, err: broken, tried: []int{10, 20, 25}, failed: 25, complete: true, others: true},
-		"a webhook denies all":   {nth: 1, err: denied, tried: []int{25}, failed: 25, complete: true, others: true},
+		"some fail":            {nth: 2, err: broken, tried: []int{25}, failed: 12, complete: true, others: 1},
+		"all fail":             {nth: 1, err: broken, tried: []int{10, 20, 25}, failed: 25, complete: true, others: 1},
+		"a webhook denies all": {nth: 1, err: denied, tried: []int{25}, failed: 25, complete: true, others: 1},
+		"some time out": {
+			nth: 2, err: broken, takes: 10 * time.Second, tried: []int{2, 4, 6}, failed: 3,
+		},
+		"all time out": {
+			nth: 1, err: broken, takes: 10 * time.Second, tried: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, failed: 11, others: 10,
+		},
 		"no answer to the first": {nth: 1, err: errors.New("connection refused"), tried: []int{1, 2}},
 	} {
-		tried, others := 0, 0
+		tried, turns, others := 0, 0, 0
+		clock := clocktesting.NewFakePassiveClock(noon.Add(time.Hour))
 		stored := map[string]*v1alpha1.Finding{}
 		other := operation(func(o *v1alpha1.TriageOperation) {
 			o.Status.Phase, o.Status.CompletedAt = v1alpha1.OperationCompleted, new(v1alpha1.NewTime(noon))
@@ -86,15 +94,16 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 			},
 			Delete: func(_ context.Context, _ client.WithWatch, object client.Object, _ ...client.DeleteOption) error {
 				if _, is := object.(*v1alpha1.TriageOperation); is {
-					others++
+					others = turns
 					return nil
 				}
 				if tried++; tried%tc.nth == 0 {
+					clock.SetTime(clock.Now().Add(tc.takes))
 					return tc.err
 				}
 				return nil
 			},
-		}), nil, Settings{Rate: quick.Rate, Clock: clocktesting.NewFakePassiveClock(noon.Add(time.Hour))})
+		}), nil, Settings{Rate: quick.Rate, Clock: clock})
 		for i := range 25 {
 			f := finding(func(f *v1alpha1.Finding) { f.Name = fmt.Sprintf("f-%02d", i) })
 			stored[f.Name] = f
@@ -106,12 +115,12 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 			o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: duration(0), FinishedOperations: duration(0)}
 		}).Build()
 		p, done, got := r.under(o), false, []int(nil)
-		for i := range tc.tried {
+		for range tc.tried {
+			turns++
 			done, _ = r.work(t.Context(), o, p)
-			if got = append(got, tried); i == 0 {
-				harness.Same(t, reason+": a removal of another kind is tried", tc.others, others > 0)
-			}
+			got = append(got, tried)
 		}
+		harness.Same(t, reason+": the turn that tries a removal of another kind", tc.others, others)
 		harness.Same(t, reason+": removals tried after each turn", tc.tried, got)
 		harness.Same(t, reason+": the pass is complete", tc.complete, done)
 		harness.Same(t, reason+": removals that failed", tc.failed, p.refused)
