@@ -195,7 +195,7 @@ func (n *normaliser) suppression(list []wireSuppression) *Suppression {
 		}
 		why := strings.TrimSpace(string(s.Justification))
 		if out == nil || out.Justification == "" && why != "" {
-			out = &Suppression{InSource: s.Kind == "inSource", Justification: why}
+			out = &Suppression{InSource: strings.EqualFold(string(s.Kind), "inSource"), Justification: why}
 		}
 	}
 	return out

@@ -198,7 +198,7 @@ func TestSuppressions(t *testing.T) {
 		"several":         {"the first that says why", `[{"kind":"external"},{"kind":"inSource","justification":"why"},{"justification":"too late"}]`, &Suppression{InSource: true, Justification: "why"}},
 		"another kind":    {"only the code is the source", `[{"kind":"elsewhere"}]`, &Suppression{}},
 		"wrong types":     {"what can be read is read", `[{"kind":7,"status":null,"justification":{}}]`, &Suppression{}},
-		"loud":            {"case has no meaning", `[{"status":"Accepted"},{"status":""}]`, &Suppression{}},
+		"loud":            {"case has no meaning", `[{"kind":"InSource","status":" Accepted"},{"status":""}]`, &Suppression{InSource: true}},
 		"rejected, loud":  {"case has no meaning", `[{"status":"Rejected"}]`, nil},
 		"no list of them": {"nothing can be read", `"yes"`, nil},
 	} {
@@ -207,10 +207,13 @@ func TestSuppressions(t *testing.T) {
 			harness.Same(t, tc.reason, tc.want, run.Results[0].Suppression)
 		})
 	}
-	for _, status := range []string{`"under_review"`, `"pending"`, `7`, `{}`, `true`} {
-		run := parseOne(t, file(`"results":[{"ruleId":"R0","suppressions":[{"status":"accepted"},{"status":`+status+`}]}]`), Options{})
+	for _, unknown := range []string{
+		`{"status":"under_review"}`, `{"status":"pending"}`, `{"status":7}`, `{"status":{}}`, `{"status":true}`,
+		`null`, `7`, `"rejected"`, `[]`,
+	} {
+		run := parseOne(t, file(`"results":[{"ruleId":"R0","suppressions":[{"status":"accepted"},`+unknown+`]}]`), Options{})
 		if run.Results[0].Suppression != nil || run.Notes[NoteSuppression] != 1 {
-			t.Errorf("status %s: suppressed, or not noted: %v", status, run.Notes)
+			t.Errorf("%s: suppressed, or not noted: %v", unknown, run.Notes)
 		}
 	}
 }

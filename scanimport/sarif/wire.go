@@ -226,6 +226,16 @@ type wireSuppression struct {
 	Justification text              `json:"justification"`
 }
 
+// UnmarshalJSON gives an entry that is not an object an unknown status: nothing says that it was accepted.
+func (s *wireSuppression) UnmarshalJSON(data []byte) error {
+	if data[0] != '{' {
+		*s = wireSuppression{Status: statusUnknown}
+		return nil
+	}
+	type members wireSuppression
+	return lenient(json.Unmarshal(data, (*members)(s)))
+}
+
 type wireFix struct {
 	Description     wireMultiformat `json:"description"`
 	ArtifactChanges []struct {
@@ -360,7 +370,7 @@ func (s *suppressionStatus) UnmarshalJSON(data []byte) error {
 	}
 	*s = statusUnknown
 	for _, known := range []suppressionStatus{statusAccepted, statusRejected, statusUnderReview} {
-		if strings.EqualFold(string(given), string(known)) {
+		if strings.EqualFold(strings.TrimSpace(string(given)), string(known)) {
 			*s = known
 		}
 	}
