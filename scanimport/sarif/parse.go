@@ -348,7 +348,7 @@ func (p *parser) notifications(what string, into *wireNotifications) error {
 		if err := p.decode(what, &one); err != nil {
 			return err
 		}
-		if one.Level == "error" {
+		if strings.EqualFold(string(one.Level), "error") {
 			into.add(&one)
 		}
 		return nil
