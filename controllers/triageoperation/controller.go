@@ -41,8 +41,8 @@ type Reconciler struct {
 	// local measures durations.
 	local clock.PassiveClock
 	pager *ledger.Pager
-	// refused counts from the first refusal of an operation's writes of a finding or a part, while each reconcile ends
-	// with one.
+	// refused counts from the first refusal of an operation's writes of a finding or a part, or the first panic, while
+	// each reconcile ends with one.
 	refused reconcile.Since
 	// memories holds the *memory of each operation that works through a part, by its types.NamespacedName.
 	memories sync.Map

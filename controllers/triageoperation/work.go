@@ -96,9 +96,9 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Ent
 	return known.results, nil
 }
 
-// perform decides about each of the entries that have no outcome yet. begun means that an earlier run may have decided about some. The first run
-// goes on after an error about a finding, while it has time: later runs skip what has changed since that write, and after
-// a restart what has changed since the selection.
+// perform decides about each of the entries that have no outcome yet. begun means that an earlier run may have decided
+// about some. The first run goes on after an error about a finding, while it has time: later runs skip what has changed
+// since that write, and after a restart what has changed since the selection.
 func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
 	begun bool, known *memory) error {
 	writer, err := r.as(operation.Namespace)
