@@ -3,6 +3,7 @@
 node_name=findings
 group=findings-node
 link=findings-host
+marker=.findings-node # in a node's folder
 host_address=10.243.0.1
 node_address=10.243.0.2
 pod_range=10.244.0.0/24

@@ -10,6 +10,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 mkdir -p "$1"/{bin,images}
 dir=$(cd "$1" && pwd)
+source "$here/addresses.sh"
+touch "$dir/$marker"
 
 "$root/hack/controlplane/build.sh" --node
 for program in "$root"/bin/k8s/*; do ln -sf "$(readlink -f "$program")" "$dir/bin/"; done

@@ -6,7 +6,7 @@ usage() {
 Usage: hack/node/clear.sh [--check] DIRECTORY
 
 Empties DIRECTORY, or makes it. Refuses a folder that contains anything and was not a node's.
-With --check it only does that.
+With --check it changes nothing.
 USAGE
 }
 check=
@@ -15,17 +15,23 @@ case "${1:-}" in
   --check) check=yes; shift ;;
 esac
 [ $# -eq 1 ] && [ -n "$1" ] || { usage >&2; exit 2; }
-source "$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/../needs.sh"
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+source "$here/addresses.sh"
+source "$here/../needs.sh"
 dir=$1
+
+# Earlier nodes have no marker.
+is_node() { [ -e "$dir/$marker" ] || { [ -d "$dir/state" ] && [ -e "$dir/pki/admin.kubeconfig" ]; }; }
 
 if [ -e "$dir" ] && ! [ -d "$dir" ]; then
   problems+=("NODE_DIR is \"$dir\", which is a file: give a folder")
-elif file=$(first_file "$dir") && [ -n "$file" ] && ! { [ -d "$dir/state" ] && [ -d "$dir/images" ]; }; then
+elif file=$(first_file "$dir") && [ -n "$file" ] && ! is_node; then
   problems+=("NODE_DIR is \"$dir\", which contains $file: give a new or empty folder, or that of an earlier node")
 fi
 report node
 [ -z "$check" ] || exit 0
 
 mkdir -p "$dir"
-find "$dir/" -mindepth 1 -delete
-mkdir "$dir/state" "$dir/images"
+touch "$dir/$marker" # it stays if the removal is interrupted
+find "$dir/" -mindepth 1 ! -samefile "$dir/$marker" -delete
+mkdir "$dir/images"

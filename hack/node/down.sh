@@ -3,7 +3,7 @@
 set -euo pipefail
 case "${1:-}" in
   -h | --help)
-    echo "Usage: hack/node/down.sh [DIRECTORY]   (default .node; remove the directory for a fresh cluster)"
+    echo "Usage: hack/node/down.sh [DIRECTORY]   (default .node; hack/node/clear.sh empties it for a fresh cluster)"
     exit 0
     ;;
 esac

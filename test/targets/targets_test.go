@@ -167,7 +167,11 @@ func TestOnlyTheFolderOfANodeIsEmptied(t *testing.T) {
 	for _, name := range []string{precious, file} {
 		harness.Must(t, os.WriteFile(name, nil, 0o600))
 	}
-	for dir, want := range map[string]string{folder: "contains precious", file: "is a file"} {
+	application := t.TempDir()
+	for _, name := range []string{"state", "images"} {
+		harness.Must(t, os.Mkdir(filepath.Join(application, name), 0o700))
+	}
+	for dir, want := range map[string]string{folder: "contains precious", application: "contains images", file: "is a file"} {
 		if out, code := run(t, []string{path, "NODE_DIR=" + dir}, "hack/check.sh", "e2e"); code == 0 || !strings.Contains(out, want) {
 			t.Errorf("check.sh, %s: exit status %d:\n%s", dir, code, out)
 		}
@@ -177,15 +181,23 @@ func TestOnlyTheFolderOfANodeIsEmptied(t *testing.T) {
 	}
 	harness.Same(t, "what is in another's folder", "", harness.File(t, precious))
 
-	node := filepath.Join(t.TempDir(), "node") // a new one, then one that was used
-	for range 2 {
-		if out, code := run(t, []string{path}, "hack/node/clear.sh", node); code != 0 {
-			t.Fatalf("exit status %d:\n%s", code, out)
+	node, built, older := filepath.Join(t.TempDir(), "node"), t.TempDir(), t.TempDir()
+	if out, code := run(t, []string{path, "KUBEBUILDER_ASSETS=/nowhere"}, "hack/node/build.sh", built); code == 0 {
+		t.Errorf("build.sh built without its programs:\n%s", out)
+	}
+	for _, name := range []string{"state", "pki"} {
+		harness.Must(t, os.Mkdir(filepath.Join(older, name), 0o700))
+	}
+	harness.Must(t, os.WriteFile(filepath.Join(older, "pki", "admin.kubeconfig"), nil, 0o600))
+	for _, dir := range []string{node, node, built, older, older} { // a new one, one that was used, one from before the marker
+		if out, code := run(t, []string{path}, "hack/node/clear.sh", dir); code != 0 {
+			t.Fatalf("%s: exit status %d:\n%s", dir, code, out)
 		}
-		left, err := filepath.Glob(filepath.Join(node, "*", "*"))
+		left, err := filepath.Glob(filepath.Join(dir, "*", "*"))
 		harness.Must(t, err)
 		harness.Same(t, "what is left of the last node", 0, len(left))
-		harness.Must(t, os.WriteFile(filepath.Join(node, "state", "etcd"), nil, 0o600))
+		harness.Must(t, os.Rename(filepath.Join(dir, "images"), filepath.Join(dir, "logs"))) // as if a removal was interrupted
+		harness.Must(t, os.WriteFile(filepath.Join(dir, "logs", "etcd"), nil, 0o600))
 	}
 }
 
