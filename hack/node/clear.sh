@@ -5,8 +5,8 @@ usage() {
   cat <<'USAGE'
 Usage: hack/node/clear.sh [--check] DIRECTORY
 
-Empties DIRECTORY, or makes it. Refuses a folder that contains anything and was not a node's.
-With --check it changes nothing.
+Empties DIRECTORY, or makes it. Refuses a folder that contains anything and was not a node's,
+and that of a node that runs. With --check it changes nothing.
 USAGE
 }
 check=
@@ -17,6 +17,7 @@ esac
 [ $# -eq 1 ] && [ -n "$1" ] || { usage >&2; exit 2; }
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/addresses.sh"
+source "$here/processes.sh"
 source "$here/../needs.sh"
 dir=$1
 
@@ -27,6 +28,8 @@ if [ -e "$dir" ] && ! [ -d "$dir" ]; then
   problems+=("NODE_DIR is \"$dir\", which is a file: give a folder")
 elif file=$(first_file "$dir") && [ -n "$file" ] && ! is_node; then
   problems+=("NODE_DIR is \"$dir\", which contains $file: give a new or empty folder, or that of an earlier node")
+elif runs "$dir/state/init"; then
+  problems+=("a node runs in $dir: end it with hack/node/down.sh $dir")
 fi
 report node
 [ -z "$check" ] || exit 0

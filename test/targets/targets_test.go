@@ -199,6 +199,12 @@ func TestOnlyTheFolderOfANodeIsEmptied(t *testing.T) {
 		harness.Must(t, os.Rename(filepath.Join(dir, "images"), filepath.Join(dir, "logs"))) // as if a removal was interrupted
 		harness.Must(t, os.WriteFile(filepath.Join(dir, "logs", "etcd"), nil, 0o600))
 	}
+
+	out, code := run(t, []string{path}, "bash", "-c", `. hack/node/processes.sh
+mkdir "$0/state"; record "$0/state/init" $$; hack/node/clear.sh "$0"`, node)
+	if code == 0 || !strings.Contains(out, "end it with hack/node/down.sh "+node) {
+		t.Errorf("clear.sh of a node that runs: exit status %d:\n%s", code, out)
+	}
 }
 
 func TestTheFolderOfTheControlPlaneMustExist(t *testing.T) {
