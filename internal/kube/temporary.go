@@ -14,7 +14,7 @@ import (
 // IsTemporary reports whether the error of a request may go away by itself.
 func IsTemporary(err error) bool {
 	switch {
-	case LacksField(err):
+	case LacksField(err), IsDeniedByWebhook(err):
 		return false
 	case apierrors.IsTooManyRequests(err), apierrors.IsServerTimeout(err), apierrors.IsTimeout(err),
 		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -30,6 +32,9 @@ func TestWhichErrorsMayPass(t *testing.T) {
 		"an unknown kind":         {status(http.StatusNotFound), false},
 		"a field that the CRD does not have": {
 			apierrors.NewInternalError(errors.New(".spec.tomorrow: field not declared in schema")), false,
+		},
+		"a webhook denies it with the code of an outage": {
+			webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable}), false,
 		},
 		"it is interrupted": {context.Canceled, false},
 	} {

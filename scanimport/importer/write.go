@@ -135,9 +135,12 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 }
 
 // RefusesObject reports whether an API server refuses a write because of the object: it is invalid, or a cluster's own
-// admission policy or webhook denies it, with any code that does not ask to try again. Other objects may be accepted.
-// This project's policies are about who writes.
+// admission policy or webhook denies it. Other objects may be accepted. A webhook may choose the code of an outage for
+// its denial. This project's policies are about who writes.
 func RefusesObject(err error) bool {
+	if kube.IsDeniedByWebhook(err) {
+		return true
+	}
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) &&
 		(status.Status().Code == http.StatusTooManyRequests || status.Status().Code >= http.StatusInternalServerError) {
 		return false
