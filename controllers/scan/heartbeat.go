@@ -145,4 +145,4 @@ func notHeld(lease *coordinationv1.Lease, named *v1alpha1.ScanLease) *conditions
 }
 
 // quoted returns a name for a message, which is bounded: any text may hold a Lease.
-func quoted(name string) string { return conditions.Shortened(strconv.Quote(name)) }
+func quoted(name string) string { return strconv.Quote(conditions.Shortened(name)) }

@@ -61,7 +61,8 @@ func TestAnImportIsDeadOnceItsLeaseIsSeenUnchangedForItsDuration(t *testing.T) {
 		}},
 		{"a longer duration counts", []look{{leaseOf(me, "1", 30), 0, "", 31 * time.Second}}},
 		{"held by another", []look{{leaseOf("runner-2", "1", 15), 0, `"runner-2" holds its Lease`, 0}}},
-		{"held by what is too long for a message", []look{{leaseOf(strings.Repeat("\x00", 1000), "1", 15), 0, "holds its Lease", 0}}},
+		{"held by what is too long for a message", []look{{leaseOf(strings.Repeat("\x00", 1000), "1", 15), 0, `…" holds its Lease`, 0}}},
+		{"held by the longest name", []look{{leaseOf(strings.Repeat("a", 253), "1", 15), 0, strings.Repeat("a", 253) + `" holds its Lease`, 0}}},
 		{"held by nobody", []look{{leaseOf("", "1", 15), 0, "released its Lease", 0}}},
 		{"gone", []look{{leaseOf(me, "1", 15), 0, "", 16 * time.Second}, {nil, time.Second, "does not exist", 0}}},
 	} {
