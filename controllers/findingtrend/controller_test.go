@@ -216,12 +216,22 @@ func TestTrendsAreKeptForTwoYears(t *testing.T) {
 	r.clock.SetTime(end.AddDate(2, 3, 0))
 	r.finds("f-3")
 	permitted := r.r.Client
-	r.r.Client = refusing{permitted}
+	var tried []string
+	r.r.Client = refusing{permitted, &tried}
 	if _, err := r.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(r.project)}); !apierrors.IsForbidden(err) {
 		t.Errorf("a removal that is refused ends with %v", err)
 	}
 	harness.Same(t, "kept while removals are refused", []string{"proj-2026q1", "proj-2028q2", "proj-2030q3"},
 		slices.Sorted(maps.Keys(r.kept())))
+	s, past := newScope(), []v1alpha1.FindingTrend(nil)
+	for _, quarter := range []v1alpha1.Quarter{"2020q1", "2020q2", "2020q3"} {
+		past = append(past, *newTrend(r.project, quarter))
+	}
+	s.Now, tried = r.clock.Now(), nil
+	if err := r.r.retire(t.Context(), s, past); !apierrors.IsForbidden(err) {
+		t.Errorf("removals that are refused end with %v", err)
+	}
+	harness.Same(t, "removals tried", []string{"proj-2020q2", "proj-2020q1"}, tried)
 	r.r.Client = permitted
 	r.reconcile()
 	harness.Same(t, "kept two years after the next quarter with rows", []string{"proj-2028q2", "proj-2030q3"},
@@ -229,9 +239,13 @@ func TestTrendsAreKeptForTwoYears(t *testing.T) {
 }
 
 // refusing is a client whose removals the API server refuses.
-type refusing struct{ client.Client }
+type refusing struct {
+	client.Client
+	tried *[]string
+}
 
-func (refusing) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+func (r refusing) Delete(_ context.Context, object client.Object, _ ...client.DeleteOption) error {
+	*r.tried = append(*r.tried, object.GetName())
 	return apierrors.NewForbidden(schema.GroupResource{}, object.GetName(), nil)
 }
 

@@ -108,7 +108,8 @@ func areRecorded(findings []v1alpha1.Finding) bool {
 
 // dropAhead removes the rows of future days, which were written while the clock was ahead, and then requeues and
 // reports true: otherwise nothing would be counted until those days. Everything since the last remaining row is counted
-// again. The API server's clock decides: this process's may be behind, and then the rows are right.
+// again. The API server's clock decides: this process's may be behind, and then the rows are right. An error ends the
+// rows, also if a cluster's own policy forbids the removal: nothing can be counted behind a future row.
 func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) (dropped bool, err error) {
 	ahead := func(now time.Time) func(v1alpha1.FindingTrend) bool {
 		return func(t v1alpha1.FindingTrend) bool { return t.Spec.UpdatedAt.Sub(now) > leastInterval }
@@ -214,7 +215,7 @@ func newTrend(project *v1alpha1.Project, quarter v1alpha1.Quarter) *v1alpha1.Fin
 }
 
 // retire removes quarters past their retention, and requeues for the next one. The newest of them stays: the days after
-// it equal its last row until there is another.
+// it equal its last row until there is another. A removal that is refused does not end the others.
 func (r *Reconciler) retire(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) error {
 	var past []*v1alpha1.FindingTrend
 	for i := range kept {
@@ -226,11 +227,12 @@ func (r *Reconciler) retire(ctx context.Context, s *scope, kept []v1alpha1.Findi
 		past = append(past, &kept[i])
 	}
 	slices.SortFunc(past, func(a, b *v1alpha1.FindingTrend) int { return cmp.Compare(b.Spec.Quarter, a.Spec.Quarter) })
+	var failed error
 	for _, trend := range past[min(1, len(past)):] {
 		same := client.Preconditions{UID: new(trend.UID)}
 		if err := r.Client.Delete(ctx, trend, same); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("remove the trend %s: %w", trend.Name, err)
+			failed = errors.Join(failed, fmt.Errorf("remove the trend %s: %w", trend.Name, err))
 		}
 	}
-	return nil
+	return failed
 }
