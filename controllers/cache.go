@@ -132,7 +132,8 @@ func keepIdentity(in any) (any, error) {
 	return kept, nil
 }
 
-// identityOf returns the metadata without all that may be large, except the operator's label.
+// identityOf returns the metadata without labels but the operator's, and without annotations, finalizers, owners and
+// managedFields. A RoleBinding's name may still be large.
 func identityOf(object metav1.ObjectMeta) metav1.ObjectMeta {
 	label, labelled := object.Labels[v1alpha1.ManagedByLabel]
 	object.Labels, object.OwnerReferences = nil, nil

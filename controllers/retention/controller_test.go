@@ -100,7 +100,7 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 			t.Errorf("the metric counts %v of kind %s, want 2", got, kind)
 		}
 	}
-	harness.Same(t, "kinds whose refusals are exported from the start", testutil.CollectAndCount(retired), testutil.CollectAndCount(refused))
+	harness.Same(t, "kinds whose refusals are exported from the start", testutil.CollectAndCount(retired), testutil.CollectAndCount(notRemoved))
 
 	// Another turn with due objects keeps the others, too.
 	setRetention(t, "terms", v1alpha1.Retention{

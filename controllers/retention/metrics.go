@@ -12,8 +12,8 @@ var retired = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOp
 	Help: "Objects removed because their retention period is over, by kind.",
 }, []string{"kind"})
 
-// refused counts removals that the API server refused or answered with another error.
-var refused = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
+// notRemoved counts removals that the API server refused or answered with another error.
+var notRemoved = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "findings_retirements_refused_total",
 	Help: "Attempts to remove an object that the API server refused or answered with another error, by kind.",
 }, []string{"kind"})
@@ -28,5 +28,5 @@ func init() {
 // createUpFront exports the kind's counters as 0: rate() misses the first increment of a new series.
 func createUpFront(kind string) {
 	retired.WithLabelValues(kind)
-	refused.WithLabelValues(kind)
+	notRemoved.WithLabelValues(kind)
 }

@@ -23,15 +23,16 @@ type pass struct {
 	// held means that another object still needed a due one, or that a due one stood in for a status; changed that a
 	// due object had changed since the cache saw it. Both require another pass.
 	held, changed bool
-	// refused counts the removals that the API server refused or answered with another error; refusal is the last one.
-	refused int
-	refusal error
+	// notRemoved counts the removals that the API server refused or answered with another error; lastError is the last
+	// such answer.
+	notRemoved int
+	lastError  error
 	// failed counts the last removals in a row with fateFailed, of each shelf.
 	failed map[shelf]int
 }
 
-// maxFailed is how many removals in a row may fail before a turn leaves the shelf: one object may fail by itself, but if
-// all do, the API server is in trouble, or a webhook for the kind is down.
+// maxFailed is how many removals in a row may fail before a turn leaves the shelf: one object may fail by itself, but
+// if all do, the API server is in trouble, or a webhook for the kind is down.
 const maxFailed = 10
 
 // maxFailing is how long a turn goes on after removals that fail: the API server may wait for ten seconds for each
@@ -72,14 +73,14 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 			}
 			outcome, err := r.retire(ctx, from, e, t)
 			switch {
-			case outcome.isRefused():
-				p.refusal = err
+			case outcome.isStuck():
+				p.lastError = err
 			case err != nil:
 				return false, err
 			}
 			p.note(t.shelf, e, outcome)
 			checks--
-			if outcome == fateRetired || outcome == fateRequested || outcome.isRefused() {
+			if outcome == fateRetired || outcome == fateRequested || outcome.isStuck() {
 				left--
 			}
 			if p.failed[t.shelf] == maxFailed {
@@ -105,8 +106,8 @@ func (p *pass) upTo(on shelf) entry {
 	return first
 }
 
-// isRefused reports whether the API server did not remove the object, which holds only this one.
-func (f fate) isRefused() bool { return f == fateRefused || f == fateFailed }
+// isStuck reports whether the API server did not remove the object, which holds only this one.
+func (f fate) isStuck() bool { return f == fateRefused || f == fateFailed }
 
 func (p *pass) note(on shelf, e entry, outcome fate) {
 	p.reached[on] = e
@@ -118,11 +119,11 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 		p.held = true
 	case fateRefused:
 		p.held = true
-		p.refused++
+		p.notRemoved++
 		p.failed[on] = 0
 	case fateFailed:
 		p.held = true
-		p.refused++
+		p.notRemoved++
 		p.failed[on]++
 	case fateChanged:
 		p.changed = true
@@ -175,14 +176,14 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object, kind stri
 		retired.WithLabelValues(kind).Inc()
 		return fateRetired, nil
 	case removal.IsRefusal(err): // first: a webhook may choose the codes of the next two
-		refused.WithLabelValues(kind).Inc()
+		notRemoved.WithLabelValues(kind).Inc()
 		outcome = fateRefused
 	case apierrors.IsNotFound(err):
 		return fateGone, nil
 	case apierrors.IsConflict(err):
 		return fateChanged, nil
 	case errors.As(err, &answer):
-		refused.WithLabelValues(kind).Inc()
+		notRemoved.WithLabelValues(kind).Inc()
 		outcome = fateFailed
 	}
 	return outcome, fmt.Errorf("remove %s %s: %w", kind, object.GetName(), err)
@@ -204,9 +205,9 @@ func newObject(on shelf) client.Object {
 // announce logs what the pass has removed, if anything, and sends an Event about it. It logs which removals were
 // refused or failed.
 func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organization, p *pass) {
-	if p.refused > 0 {
-		ctrl.LoggerFrom(ctx).Error(p.refusal, "removals were refused or failed, and are tried again later",
-			"refused", p.refused)
+	if p.notRemoved > 0 {
+		ctrl.LoggerFrom(ctx).Error(p.lastError, "removals were refused or failed, and are tried again later",
+			"refused", p.notRemoved)
 	}
 	findings := p.retired[closedFindings] + p.retired[triagedFindings]
 	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]

@@ -45,8 +45,8 @@ func TestAnObjectWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	g.Expect(env.Gone(t, kept)).To(BeFalse())
 	g.Expect(env.Gone(t, other)).To(BeTrue())
 	g.Expect(p.retired).To(Equal(map[shelf]int{closedFindings: 1}))
-	g.Expect(p.refused).To(Equal(1))
-	g.Expect(p.refusal).To(MatchError(ContainSubstring("a legal hold")))
+	g.Expect(p.notRemoved).To(Equal(1))
+	g.Expect(p.lastError).To(MatchError(ContainSubstring("a legal hold")))
 	g.Expect(r.sleep(o, p)).To(Equal(recheckInterval))
 }
 
@@ -123,6 +123,6 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 		harness.Same(t, reason+": the turn that tries a removal of another kind", tc.others, others)
 		harness.Same(t, reason+": removals tried after each turn", tc.tried, got)
 		harness.Same(t, reason+": the pass is complete", tc.complete, done)
-		harness.Same(t, reason+": removals that failed", tc.failed, p.refused)
+		harness.Same(t, reason+": removals that failed", tc.failed, p.notRemoved)
 	}
 }
