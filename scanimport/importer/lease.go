@@ -124,6 +124,7 @@ func (l *lock) acquire(ctx context.Context) error {
 			switch {
 			case err == nil:
 				return nil
+			case kube.IsDeniedByWebhook(err): // before the others: a webhook may choose their codes
 			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && kube.IsNoSuchObject(err):
 				continue // Another process was faster; read again. An unused Lease may be deleted.
 			}

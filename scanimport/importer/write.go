@@ -182,7 +182,7 @@ func (w *writer) create(ctx context.Context, ch *change) error {
 			w.changed(ch, after.ResourceVersion)
 			return nil
 		}
-		if !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) {
+		if kube.IsDeniedByWebhook(err) || !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) {
 			return err
 		}
 		now, unreadable, getErr := w.read(ctx, ch.name)
@@ -221,7 +221,7 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 			w.changed(ch, version)
 			return nil
 		}
-		if !apierrors.IsConflict(err) && !kube.IsNoSuchObject(err) {
+		if kube.IsDeniedByWebhook(err) || !apierrors.IsConflict(err) && !kube.IsNoSuchObject(err) {
 			return err
 		}
 		now, unreadable, getErr := w.read(ctx, ch.name)

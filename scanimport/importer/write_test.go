@@ -12,12 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The facade imports for all organizations in one process.
@@ -64,6 +66,43 @@ func TestA404OfAnotherServerIsNoDeletion(t *testing.T) {
 	} {
 		if !kube.IsUnknownKind(err) {
 			t.Errorf("%s: error %v, want the server's 404", what, err)
+		}
+	}
+}
+
+// It would be repeated, for a Lease without an end.
+func TestADenialWithTheCodeOfAConflictIsNone(t *testing.T) {
+	free := coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "free", ResourceVersion: "1"},
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	denied := 0
+	c := answering(t, func(r *http.Request) (code int, object any) {
+		switch {
+		case r.Method != http.MethodGet:
+			if denied++; denied == 2 {
+				cancel()
+			}
+			return harness.Refusal(webhookerrors.ToStatusErr("hold.example.com", &metav1.Status{Code: http.StatusConflict}))
+		case path.Base(r.URL.Path) == free.Name:
+			return http.StatusOK, free
+		}
+		return harness.Refusal(apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "findings"}, "f-1"))
+	})
+	w := &writer{im: New(c, Target{Namespace: "org-acme"}, Options{}), summary: &Summary{}, progress: &Progress{}}
+	lease := leaseLock(c, client.ObjectKey{Namespace: "org-acme", Name: free.Name}, nil)
+	for what, write := range map[string]func() error{
+		"create a finding": func() error { return w.create(ctx, &change{action: ActionCreate, name: "f-1"}) },
+		"close a finding": func() error {
+			return w.change(ctx, &change{action: ActionClose, name: "f-1", before: &v1alpha1.Finding{}})
+		},
+		"take a free Lease": func() error { return lease.acquire(ctx) },
+	} {
+		denied = 0
+		if err := write(); err == nil || !RefusesObject(err) || denied != 1 {
+			t.Errorf("%s: error %v after %d denials, want that of the first", what, err, denied)
 		}
 	}
 }
