@@ -61,6 +61,9 @@ func incomplete(run *wireRun, skipped []Skip) string {
 		return "`results` is absent or null, so the tool stopped before it reported results"
 	}
 	for _, invocation := range run.invocations {
+		if invocation.notAnObject {
+			return "it is not known whether the tool succeeded (`invocations` is not a list of objects)"
+		}
 		switch invocation.ExecutionSuccessful {
 		case truthAbsent, truthYes:
 		case truthNo:

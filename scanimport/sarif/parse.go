@@ -167,7 +167,7 @@ func (p *parser) run() error {
 		case "tool":
 			return p.tool(&run.tool)
 		case "invocations":
-			return each(p, name, mostParts, &run.invocations, p.invocation)
+			return p.invocations(&run.invocations)
 		case "originalUriBaseIds":
 			if err := p.decode(name, &run.baseIDs); err != nil {
 				return err
@@ -303,17 +303,20 @@ func (p *parser) hold(bytes int64) error {
 
 // each reads a list entry by entry; read holds what the lists in an entry take. Anything else counts as missing.
 func each[T any](p *parser, what string, most int, into *[]T, read func(into *T) error) error {
-	return p.list(func() error {
-		if len(*into) == most {
-			return fmt.Errorf("%s holds more than %d entries: no scanner writes that", what, most)
-		}
-		var entry T
-		if err := read(&entry); err != nil {
-			return err
-		}
-		*into = append(*into, entry)
-		return p.hold(sizeOf(reflect.TypeFor[T]()))
-	})
+	return p.list(func() error { return next(p, what, most, into, read) })
+}
+
+// next reads one more entry of a list.
+func next[T any](p *parser, what string, most int, into *[]T, read func(into *T) error) error {
+	if len(*into) == most {
+		return fmt.Errorf("%s holds more than %d entries: no scanner writes that", what, most)
+	}
+	var entry T
+	if err := read(&entry); err != nil {
+		return err
+	}
+	*into = append(*into, entry)
+	return p.hold(sizeOf(reflect.TypeFor[T]()))
 }
 
 // reader returns the function that reads an entry without lists as a whole.
@@ -321,11 +324,36 @@ func reader[T any](p *parser, what string) func(into *T) error {
 	return func(into *T) error { return p.decode(what, into) }
 }
 
-// invocation reads the overrides one by one: a few bytes become a large entry.
+// invocations reads a list of them, or a single one that is in no list. A value of another type may report a failure, so
+// it counts as an invocation that cannot be read; null counts as missing.
+func (p *parser) invocations(into *[]wireInvocation) error {
+	const what = "invocations"
+	token, err := p.decoder.Token()
+	switch {
+	case err != nil || token == nil:
+		return err
+	case token == json.Delim('['):
+		return p.entries(func() error { return next(p, what, mostParts, into, p.invocation) })
+	case token == json.Delim('{'):
+		return next(p, what, mostParts, into, p.invocationMembers)
+	}
+	*into = []wireInvocation{{notAnObject: true}}
+	return nil
+}
+
 func (p *parser) invocation(into *wireInvocation) error {
+	opened, err := p.opens('{')
+	if into.notAnObject = !opened; err != nil || !opened {
+		return err
+	}
+	return p.invocationMembers(into)
+}
+
+// invocationMembers reads the overrides one by one: a few bytes become a large entry.
+func (p *parser) invocationMembers(into *wireInvocation) error {
 	fields := map[string]any{"executionSuccessful": &into.ExecutionSuccessful, "startTimeUtc": &into.StartTimeUTC,
 		"workingDirectory": &into.WorkingDirectory}
-	return p.object(func(name string) error {
+	return p.members(func(name string) error {
 		if field, known := fields[name]; known {
 			return p.decode(name, field)
 		}
@@ -408,12 +436,17 @@ func (p *parser) list(element func() error) error {
 	if err != nil || !opened {
 		return err
 	}
+	return p.entries(element)
+}
+
+// entries calls element for each entry of the list that was opened; element reads it.
+func (p *parser) entries(element func() error) error {
 	for p.decoder.More() {
 		if err := element(); err != nil {
 			return err
 		}
 	}
-	_, err = p.decoder.Token()
+	_, err := p.decoder.Token()
 	return err
 }
 

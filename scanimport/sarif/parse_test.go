@@ -182,6 +182,14 @@ func TestWhichRunsAreIncomplete(t *testing.T) {
 		run := parseOne(t, file(`"results":[],"invocations":[{"executionSuccessful":`+value+`}]`), Options{})
 		harness.Same(t, "executionSuccessful of "+value, want, run.Incomplete)
 	}
+	const unread = "it is not known whether the tool succeeded (`invocations` is not a list of objects)"
+	for value, want := range map[string]string{
+		`null`: "", `[]`: "", `[{}]`: "", `{"executionSuccessful":true}`: "", `{"executionSuccessful":false}`: failed,
+		`"failed"`: unread, `false`: unread, `[null]`: unread, `[{},"failed"]`: unread, `[[{"executionSuccessful":false}],{}]`: unread,
+	} {
+		run := parseOne(t, file(`"invocations":`+value+`,"results":[]`), Options{})
+		harness.Same(t, "invocations of "+value, want, run.Incomplete)
+	}
 }
 
 func TestSuppressions(t *testing.T) {

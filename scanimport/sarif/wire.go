@@ -97,6 +97,9 @@ type wireInvocation struct {
 	RuleConfigurationOverrides []wireOverride       `json:"ruleConfigurationOverrides"`
 	Execution                  wireNotifications    `json:"toolExecutionNotifications"`
 	Configuration              wireNotifications    `json:"toolConfigurationNotifications"`
+
+	// notAnObject marks an entry that could not be read.
+	notAnObject bool
 }
 
 type wireOverride struct {
