@@ -366,7 +366,8 @@ type ScanReviewResult struct {
 	// +optional
 	Unscanned []string `json:"unscanned,omitempty"`
 	// scannerWarnings is how many warnings the scanners gave, about files that they could not read or about their
-	// configuration. They are the first in the warnings of the upload.
+	// configuration. They come first in the warnings of the same scan, which has room for 32; the upload's other scans
+	// count none.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ScannerWarnings int32 `json:"scannerWarnings,omitempty"`

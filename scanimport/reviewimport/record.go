@@ -72,6 +72,7 @@ func (s *Summary) succeeded(i int, spec *v1alpha1.ScanSpec) {
 	s.shares[i].Record(spec)
 	if i == 0 { // the warnings are about the whole review
 		spec.Warnings = importer.KeptWarnings(s.Warnings)
+		spec.Review.Result.ScannerWarnings = count(len(s.fromScanners) + s.moreFromScanners)
 	}
 }
 
@@ -129,14 +130,14 @@ func (r *recorder) spec(i int) v1alpha1.ScanSpec {
 	return spec
 }
 
-// result returns what the Scans store of the summary.
+func count(n int) int32 { return int32(n) } //nolint:gosec // bounded by sarif.Limits
+
+// result returns what each Scan stores of the summary.
 func (s *Summary) result() *v1alpha1.ScanReviewResult {
-	count := func(n int) int32 { return int32(n) } //nolint:gosec // bounded by sarif.Limits
 	r := &v1alpha1.ScanReviewResult{
 		Created: count(s.Created), Reopened: count(s.Reopened), Seen: count(s.Seen), Unchanged: count(s.Unchanged),
 		Resolved: count(s.Resolved), Skipped: count(s.Skipped),
 		OpenHigh: count(s.OpenHigh), OpenMedium: count(s.OpenMedium), OpenLow: count(s.OpenLow),
-		ScannerWarnings: count(len(s.fromScanners) + s.moreFromScanners),
 	}
 	if base := s.Base; base != nil {
 		r.Known, r.InDoubt, r.Fixed = count(base.Known), count(base.InDoubt), count(base.Fixed)
@@ -163,7 +164,6 @@ func Recorded(scans []*v1alpha1.Scan) *Summary {
 		Review: spec.Review.Name, Repository: string(spec.RepositoryRef.Name), PRNumber: spec.Review.PRNumber,
 		Commit: spec.Commit, SkippedBecause: map[string]int{},
 	}
-	var warnings []string
 	for _, scan := range scans {
 		if scan.Spec.Outcome != v1alpha1.ScanSucceeded {
 			return s
@@ -171,9 +171,11 @@ func Recorded(scans []*v1alpha1.Scan) *Summary {
 		for _, skip := range scan.Spec.SkippedBecause {
 			s.SkippedBecause[skip.Reason] += int(skip.Count)
 		}
-		warnings = append(warnings, scan.Spec.Warnings...) // one scan has those of the review
+		if r := scan.Spec.Review; r != nil && r.Result != nil && r.Result.ScannerWarnings > 0 { // one scan has them
+			s.warnedBy(scan.Spec.Warnings, int(r.Result.ScannerWarnings))
+		}
 	}
-	s.restore(spec.Review.Result, warnings)
+	s.restore(spec.Review.Result)
 	if spec.Review.FailOn != "" {
 		s.Gate = Gate(spec.Review.FailOn).Judge(s)
 	}
@@ -181,7 +183,7 @@ func Recorded(scans []*v1alpha1.Scan) *Summary {
 }
 
 // restore copies the stored result into the summary.
-func (s *Summary) restore(r *v1alpha1.ScanReviewResult, warnings []string) {
+func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
 	if r == nil {
 		return
 	}
@@ -189,7 +191,6 @@ func (s *Summary) restore(r *v1alpha1.ScanReviewResult, warnings []string) {
 	s.Resolved, s.Skipped = int(r.Resolved), int(r.Skipped)
 	s.OpenHigh, s.OpenMedium, s.OpenLow = int(r.OpenHigh), int(r.OpenMedium), int(r.OpenLow)
 	s.Open = s.OpenHigh + s.OpenMedium + s.OpenLow
-	s.warnedBy(warnings, int(r.ScannerWarnings))
 	s.Base = &BaseSummary{Known: int(r.Known), InDoubt: int(r.InDoubt), Fixed: int(r.Fixed), Unscanned: r.Unscanned}
 	for _, issue := range r.Issues {
 		s.Issues = append(s.Issues, Issue{

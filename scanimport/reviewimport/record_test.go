@@ -58,6 +58,9 @@ func TestACommentNamesTheFileThatAScannerCouldNotRead(t *testing.T) {
 		t.Errorf("the comment does not show the scanners' warnings alone:\n%s", comment)
 	}
 	harness.Same(t, "the comment from the scans", comment, string(Recorded(scans).Markdown()))
+	if other := string(Recorded(scans[:1]).Markdown()); strings.Contains(other, "warnings") {
+		t.Errorf("without the scan that has the warnings, the comment counts them:\n%s", other)
+	}
 }
 
 func TestTheScansOfAReviewEndByTheAPIServersClock(t *testing.T) {
