@@ -137,7 +137,7 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	}
 	if commit != nil {
 		s.Commit = commit.SHA
-		if commit, err = commit.as(reviewedBy(review)); err != nil {
+		if commit, err = commit.recordedAs(reviewedBy(review)); err != nil {
 			return err
 		}
 	}

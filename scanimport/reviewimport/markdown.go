@@ -17,8 +17,8 @@ const (
 	mostTitle   = 160
 	mostPlace   = 200
 	mostWarning = 300
-	// mostWarnings bounds the scanners' warnings in a comment.
-	mostWarnings = 3
+	// mostShownWarnings bounds the scanners' warnings in a comment.
+	mostShownWarnings = 3
 )
 
 // Markdown returns the summary of a reviewed commit as a comment on its pull request.

@@ -492,7 +492,7 @@ func TestACommitIsThatOfTheReview(t *testing.T) {
 		for _, sha := range strings.Fields(tc.recorded) {
 			reviewed = append(reviewed, v1alpha1.ReviewedCommit{SHA: sha})
 		}
-		got, err := (&Commit{SHA: tc.given, ReviewedAt: start}).as(reviewed)
+		got, err := (&Commit{SHA: tc.given, ReviewedAt: start}).recordedAs(reviewed)
 		if tc.want == "" {
 			harness.ErrorContains(t, tc.reason, err, "give its full hash")
 			continue

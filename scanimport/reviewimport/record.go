@@ -172,7 +172,7 @@ func Recorded(scans []*v1alpha1.Scan) *Summary {
 			s.SkippedBecause[skip.Reason] += int(skip.Count)
 		}
 		if r := scan.Spec.Review; r != nil && r.Result != nil && r.Result.ScannerWarnings > 0 { // one scan has them
-			s.warnedBy(scan.Spec.Warnings, int(r.Result.ScannerWarnings))
+			s.keepScannerWarnings(scan.Spec.Warnings, int(r.Result.ScannerWarnings))
 		}
 	}
 	s.restore(spec.Review.Result)

@@ -52,9 +52,9 @@ type Commit struct {
 	ReviewedAt time.Time
 }
 
-// as returns the commit by the hash under which the review holds it: another job may have given its hash in full or
+// recordedAs returns the commit by the hash under which the review holds it: another job may have given its hash in full or
 // shortened. Of several recorded hashes of it, the last counts.
-func (c *Commit) as(reviewed []v1alpha1.ReviewedCommit) (*Commit, error) {
+func (c *Commit) recordedAs(reviewed []v1alpha1.ReviewedCommit) (*Commit, error) {
 	recorded, longest := c.SHA, c.SHA
 	for _, other := range reviewed {
 		if !sameCommit(other.SHA, c.SHA) {

@@ -328,13 +328,13 @@ func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
 	for _, b := range batches {
 		s.read(b)
 	}
-	s.warnedBy(s.Warnings, len(s.Warnings))
+	s.keepScannerWarnings(s.Warnings, len(s.Warnings))
 	return s
 }
 
-// warnedBy keeps what the comment shows of the scanners' warnings: the first n of the given ones, or as many of them as
-// were recorded.
-func (s *Summary) warnedBy(warnings []string, n int) {
-	s.fromScanners = slices.Clone(warnings[:min(n, len(warnings), mostWarnings)])
+// keepScannerWarnings keeps at most mostShownWarnings of the scanners' n warnings for the comment, and counts the others.
+// The given warnings begin with those, of which some may not have been recorded.
+func (s *Summary) keepScannerWarnings(warnings []string, n int) {
+	s.fromScanners = slices.Clone(warnings[:min(n, len(warnings), mostShownWarnings)])
 	s.moreFromScanners = n - len(s.fromScanners)
 }

@@ -213,10 +213,7 @@ func (b *pathBook) resolve(location wireArtifactLocation) string {
 			}
 		}
 	}
-	if base.relative == "" {
-		return clean(decoded)
-	}
-	return shorten(path.Join(base.relative, decoded)[1:], mostURI)
+	return shorten(clean(base.relative+"/"+decoded), mostURI)
 }
 
 func (b *pathBook) fromRoot(absolute string) string {
