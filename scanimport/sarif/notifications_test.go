@@ -29,7 +29,9 @@ func TestErrorsThatToolsReport(t *testing.T) {
 			"", "the tool reports errors about files (1, the first about src/a.js): findings that it missed there count as fixed"},
 		"a warning": {"Semgrep warns about files that it cannot parse, and names them only in the text",
 			`"toolExecutionNotifications":[{"level":"warning","message":{"text":"Syntax error"}},{}]`, "", ""},
-		"no list": {"it says nothing", `"toolExecutionNotifications":{"level":"error"}`, "", ""},
+		"no list": {"it counts as a list of one", `"toolExecutionNotifications":{"message":{"text":"killed"},"level":"error"}`,
+			"the tool reports an error (a notification of level error): killed", ""},
+		"no object": {"it has no level", `"toolExecutionNotifications":"error","toolConfigurationNotifications":null`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := parseOne(t, file(`"results":[],"invocations":[{"executionSuccessful":true,`+tc.notifications+`}]`), Options{})

@@ -328,17 +328,12 @@ func reader[T any](p *parser, what string) func(into *T) error {
 // it counts as an invocation that cannot be read; null counts as missing.
 func (p *parser) invocations(into *[]wireInvocation) error {
 	const what = "invocations"
-	token, err := p.decoder.Token()
-	switch {
-	case err != nil || token == nil:
-		return err
-	case token == json.Delim('['):
-		return p.entries(func() error { return next(p, what, mostParts, into, p.invocation) })
-	case token == json.Delim('{'):
-		return next(p, what, mostParts, into, p.invocationMembers)
+	read, err := p.listOrObject(func() error { return next(p, what, mostParts, into, p.invocation) },
+		func() error { return next(p, what, mostParts, into, p.invocationMembers) })
+	if !read {
+		*into = []wireInvocation{{notAnObject: true}}
 	}
-	*into = []wireInvocation{{notAnObject: true}}
-	return nil
+	return err
 }
 
 func (p *parser) invocation(into *wireInvocation) error {
@@ -369,17 +364,31 @@ func (p *parser) invocationMembers(into *wireInvocation) error {
 	})
 }
 
-// notifications reads them one by one: some tools write one per file.
+// notifications reads a list of them, or a single one that is in no list. It reads them one by one: some tools write one
+// per file. Anything else has no level, so it is no error.
 func (p *parser) notifications(what string, into *wireNotifications) error {
-	return p.list(func() error {
+	add := func(read func(one *wireNotification) error) error {
 		var one wireNotification
-		if err := p.decode(what, &one); err != nil {
+		if err := read(&one); err != nil {
 			return err
 		}
 		if strings.EqualFold(string(one.Level), "error") {
 			into.add(&one)
 		}
 		return nil
+	}
+	_, err := p.listOrObject(func() error { return add(reader[wireNotification](p, what)) },
+		func() error { return add(p.notificationMembers) })
+	return err
+}
+
+func (p *parser) notificationMembers(into *wireNotification) error {
+	fields := map[string]any{"level": &into.Level, "message": &into.Message, "locations": &into.Locations}
+	return p.members(func(name string) error {
+		if field, known := fields[name]; known {
+			return p.decode(name, field)
+		}
+		return p.skip()
 	})
 }
 
@@ -437,6 +446,21 @@ func (p *parser) list(element func() error) error {
 		return err
 	}
 	return p.entries(element)
+}
+
+// listOrObject calls element for each entry of a list, or object once, for a value that is in no list: it reads the
+// members of the object that was opened. It reports whether the value was either of them, or null.
+func (p *parser) listOrObject(element, object func() error) (read bool, err error) {
+	token, err := p.decoder.Token()
+	switch {
+	case err != nil || token == nil:
+		return true, err
+	case token == json.Delim('['):
+		return true, p.entries(element)
+	case token == json.Delim('{'):
+		return true, object()
+	}
+	return false, nil
 }
 
 // entries calls element for each entry of the list that was opened; element reads it.
