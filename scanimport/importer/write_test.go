@@ -76,14 +76,13 @@ func TestADenialWithTheCodeOfAConflictIsNone(t *testing.T) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "free", ResourceVersion: "1"},
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	var enough context.CancelFunc
 	denied := 0
 	c := answering(t, func(r *http.Request) (code int, object any) {
 		switch {
 		case r.Method != http.MethodGet:
 			if denied++; denied == 2 {
-				cancel()
+				enough()
 			}
 			return harness.Refusal(webhookerrors.ToStatusErr("hold.example.com", &metav1.Status{Code: http.StatusConflict}))
 		case path.Base(r.URL.Path) == free.Name:
@@ -93,15 +92,19 @@ func TestADenialWithTheCodeOfAConflictIsNone(t *testing.T) {
 	})
 	w := &writer{im: New(c, Target{Namespace: "org-acme"}, Options{}), summary: &Summary{}, progress: &Progress{}}
 	lease := leaseLock(c, client.ObjectKey{Namespace: "org-acme", Name: free.Name}, nil)
-	for what, write := range map[string]func() error{
-		"create a finding": func() error { return w.create(ctx, &change{action: ActionCreate, name: "f-1"}) },
-		"close a finding": func() error {
+	for what, write := range map[string]func(context.Context) error{
+		"create a finding": func(ctx context.Context) error {
+			return w.create(ctx, &change{action: ActionCreate, name: "f-1"})
+		},
+		"close a finding": func(ctx context.Context) error {
 			return w.change(ctx, &change{action: ActionClose, name: "f-1", before: &v1alpha1.Finding{}})
 		},
-		"take a free Lease": func() error { return lease.acquire(ctx) },
+		"take a free Lease": lease.acquire,
 	} {
-		denied = 0
-		if err := write(); err == nil || !RefusesObject(err) || denied != 1 {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		denied, enough = 0, cancel
+		if err := write(ctx); err == nil || !RefusesObject(err) || denied != 1 {
 			t.Errorf("%s: error %v after %d denials, want that of the first", what, err, denied)
 		}
 	}
