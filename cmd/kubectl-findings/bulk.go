@@ -41,13 +41,15 @@ func withRetries(ctx context.Context, try func() error) error {
 	}, try)
 }
 
-func isTemporary(err error) bool { return apierrors.IsConflict(err) || kube.IsTemporary(err) }
+func isTemporary(err error) bool {
+	return apierrors.IsConflict(err) && !kube.IsDeniedByWebhook(err) || kube.IsTemporary(err)
+}
 
 // wroteNothing reports whether an error of a write says that the API server has not written anything. After any other
 // error it may have, also after the 408 of a proxy that has not waited for its answer.
 func wroteNothing(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError &&
+	return kube.IsDeniedByWebhook(err) || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError &&
 		status.Status().Code != http.StatusRequestTimeout
 }
 

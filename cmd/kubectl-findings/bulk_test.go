@@ -15,7 +15,9 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -83,6 +85,14 @@ func TestAfterATimeoutSomethingMayHaveBeenWritten(t *testing.T) {
 		"it is interrupted": context.Canceled,
 	} {
 		harness.Same(t, reason, false, wroteNothing(err))
+	}
+}
+
+func TestAWebhooksDenialIsFinalWhateverItsCode(t *testing.T) {
+	for _, code := range []int32{http.StatusConflict, http.StatusRequestTimeout, http.StatusServiceUnavailable} {
+		err := webhookerrors.ToStatusErr("hold.example.com", &metav1.Status{Code: code})
+		harness.Same(t, fmt.Sprintf("%d may go away by itself", code), false, isTemporary(err))
+		harness.Same(t, fmt.Sprintf("%d means that nothing was written", code), true, wroteNothing(err))
 	}
 }
 

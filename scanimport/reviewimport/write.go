@@ -70,7 +70,8 @@ func (im *Importer) create(ctx context.Context, object client.Object) error {
 // crossed reports that the object has changed since it was read: read it again and decide again. The change may also be
 // our own write whose response was lost.
 func crossed(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || kube.IsNoSuchObject(err)
+	return !kube.IsDeniedByWebhook(err) &&
+		(apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || kube.IsNoSuchObject(err))
 }
 
 func (im *Importer) meta(name string) metav1.ObjectMeta {

@@ -183,10 +183,12 @@ func TestAnIssueThatAPolicyOfTheClusterRefuses(t *testing.T) {
 		p.match(tc.results, tc.there)
 		for reason, code := range map[metav1.StatusReason]int32{
 			metav1.StatusReasonForbidden: http.StatusForbidden,
+			metav1.StatusReasonConflict:  http.StatusConflict,            // a webhook may choose any
 			metav1.StatusReasonInvalid:   http.StatusUnprocessableEntity, // a ValidatingAdmissionPolicy without reason
 		} {
 			refusal.ErrStatus = metav1.Status{Status: metav1.StatusFailure, Reason: reason, Code: code,
 				Message: `admission webhook "hold.example.com" denied the request: a legal hold`}
+			harness.Same(t, "it is a conflict", false, crossed(refusal))
 			s := newSummary(pr, []*importer.Batch{{}})
 			if err := im.writeIssues(t.Context(), p, s); (err != nil) != tc.fails || s.SkippedBecause[importer.SkipRefused] != tc.skipped {
 				t.Errorf("%s, %s: error %v, skipped %v", tc.reason, reason, err, s.SkippedBecause)
