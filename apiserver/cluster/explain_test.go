@@ -2,12 +2,15 @@ package cluster
 
 import (
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
@@ -46,11 +49,14 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		status int
 		again  bool
 	}{
-		"forbidden":      {apierrors.NewForbidden(findings, "f-1", errors.New("no role")), 500, true},
-		"too many":       {apierrors.NewTooManyRequests("slow down", 1), 500, true},
-		"internal":       {apierrors.NewInternalError(errors.New("etcd is away")), 500, true},
-		"no connection":  {errors.New("connection refused"), 500, true},
-		"invalid":        {apierrors.NewInvalid(schema.GroupKind{Group: "appsec.dev", Kind: "Finding"}, "f-1", nil), 500, false},
+		"forbidden":     {apierrors.NewForbidden(findings, "f-1", errors.New("no role")), 500, true},
+		"too many":      {apierrors.NewTooManyRequests("slow down", 1), 500, true},
+		"internal":      {apierrors.NewInternalError(errors.New("etcd is away")), 500, true},
+		"no connection": {errors.New("connection refused"), 500, true},
+		"invalid":       {apierrors.NewInvalid(schema.GroupKind{Group: "appsec.dev", Kind: "Finding"}, "f-1", nil), 500, false},
+		"denied by a webhook with the code of a deletion": {
+			webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: http.StatusNotFound}), 500, true,
+		},
 		"deleted before": {apierrors.NewNotFound(findings, "f-1"), 404, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,13 +43,13 @@ func TestAClockThatIsAheadTakesNothingFromADecisionInForce(t *testing.T) {
 // No request takes any time here, so the time of the write runs out while it waits after a conflict.
 func TestAWriteThatRunsOutOfTimeAsItWaitsMayBeTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tries := 0
+		tries, message := 0, ""
 		client := answering(t, func(request *http.Request) string {
 			if request.Method == http.MethodGet {
 				return `{"kind":"Finding","apiVersion":"appsec.dev/v1alpha1","metadata":{"name":"f"}}`
 			}
 			tries++
-			return `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`
+			return `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"` + message + `"}`
 		})
 		client.Findings.pace.set(longestTry)
 		known := Known[*v1alpha1.Finding]{Object: builder.Finding("f").In("org-acme").Build()}
@@ -60,6 +60,11 @@ func TestAWriteThatRunsOutOfTimeAsItWaitsMayBeTriedAgain(t *testing.T) {
 		p, took := problem.Of(err), time.Since(begun)
 		if tries < 2 || took != Patience || !strings.HasSuffix(p.Detail, "same time; try again") || p.RetryAfter == 0 {
 			t.Errorf("after %d tries in %s: %v", tries, took, err)
+		}
+		tries, message = 0, `admission webhook \"hold.example.org\" denied the request: a legal hold`
+		_, err = client.Findings.Triage(t.Context(), known, always, decision)
+		if tries != 1 || !strings.HasPrefix(problem.Of(err).Detail, "the change could not be stored") {
+			t.Errorf("what a webhook denies with the code of a conflict ends after %d tries with %v", tries, err)
 		}
 	})
 }

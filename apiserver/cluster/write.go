@@ -109,7 +109,7 @@ func change[T kube.Object](ctx context.Context, c *Client, namespace, name, noun
 		if err == nil {
 			return changed, nil
 		}
-		if !apierrors.IsConflict(err) {
+		if !apierrors.IsConflict(err) || kube.IsDeniedByWebhook(err) {
 			return none, err
 		}
 		conflict = err

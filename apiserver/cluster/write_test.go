@@ -48,6 +48,25 @@ func TestAWriteThatTheCRDsDoNotUnderstandIsRefused(t *testing.T) {
 
 // Whatever the second request is answered, an operation that the first has stored is the one that was asked for: if the
 // client had to send another, that would decide about what people have decided meanwhile.
+func TestAChangeThatAWebhookDeniesWithTheCodeOfAConflictIsNotRepeated(t *testing.T) {
+	ctx, enough := context.WithCancel(t.Context())
+	tries := 0
+	client := answering(t, func(request *http.Request) string {
+		if request.Method == http.MethodGet {
+			return `{"kind":"Finding","apiVersion":"appsec.dev/v1alpha1","metadata":{"name":"f"}}`
+		}
+		if tries++; tries == 2 {
+			enough()
+		}
+		return `{"kind":"Status","apiVersion":"v1","status":"Failure","code":409,` +
+			`"message":"admission webhook \"hold.example.org\" denied the request: a legal hold"}`
+	})
+	_, err := change(ctx, client, "org-acme", "f", "finding",
+		func(*v1alpha1.Finding) (map[string]any, error) { return map[string]any{"tool": "t"}, nil })
+	harness.ErrorContains(t, "the change", err, "a legal hold")
+	harness.Same(t, "tries", 1, tries)
+}
+
 func TestACreationWhoseOutcomeIsUnknownIsSentOnceMore(t *testing.T) {
 	mine := builder.TriagePolicy("mute", "true").In("org-acme").Build()
 	mine.APIVersion, mine.Kind, mine.Spec.By = v1alpha1.GroupVersion.String(), "TriagePolicy", "apikey/ci"
