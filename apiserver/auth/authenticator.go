@@ -204,7 +204,7 @@ func (a *Authenticator) In(namespace string) []*v1alpha1.APIKey { return a.keys.
 // drops the record if it cannot be written.
 func (a *Authenticator) MarkUsed(identity Identity) {
 	if key, ok := a.keys.get(identity.KeyUID); ok {
-		a.usage.note(key, apitime.Clock{}.Now())
+		a.usage.note(key, apitime.Now())
 	}
 }
 

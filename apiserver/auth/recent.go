@@ -19,10 +19,10 @@ func newRecent[K comparable](interval time.Duration) recent[K] {
 	return recent[K]{interval: interval, at: map[K]time.Time{}}
 }
 
-// has reports whether it was done for the key less than an interval ago.
+// has reports whether it was done for the key less than an interval before now, or after it: a clock may be set back.
 func (r *recent[K]) has(key K, now time.Time) bool {
 	at, ok := r.at[key]
-	return ok && now.Sub(at) < r.interval
+	return ok && now.Sub(at).Abs() < r.interval
 }
 
 // sweep drops the entries that suppress nothing any more, so that deleted keys take no memory.
@@ -31,5 +31,5 @@ func (r *recent[K]) sweep(now time.Time) {
 		return
 	}
 	r.swept = now
-	maps.DeleteFunc(r.at, func(_ K, at time.Time) bool { return now.Sub(at) >= r.interval })
+	maps.DeleteFunc(r.at, func(key K, _ time.Time) bool { return !r.has(key, now) })
 }

@@ -150,6 +150,7 @@ func TestUseIsNotedOnceAMinute(t *testing.T) {
 		{"noted by another replica more than a minute ago", 61 * time.Second, 0, true},
 		{"queued here a moment ago and not written yet", time.Hour, time.Second, false},
 		{"queued here a minute ago", time.Hour, time.Minute, true},
+		{"queued here before the API server's time was set back", time.Hour, -time.Hour, true},
 		{"another replica's clock is ahead", -time.Minute, 0, false},
 		{"noted by a replica whose clock was wrong", -24 * time.Hour, 0, true},
 	}
@@ -167,8 +168,9 @@ func TestUseIsNotedOnceAMinute(t *testing.T) {
 	}
 }
 
-// A replica whose clock was ahead must not stop the others from noting uses until that time comes.
-func TestUseIsNotDatedByAClockThatIsAhead(t *testing.T) {
+// A replica whose clock was ahead must not stop the others from noting uses until that time comes, nor must one whose
+// clock is behind overwrite what they note.
+func TestUseIsDatedByTheAPIServersTime(t *testing.T) {
 	a := start(t)
 	key, header := acceptedKey(t, a, "ahead")
 	identity, err := a.Authenticate(header, time.Now())
@@ -184,6 +186,21 @@ func TestUseIsNotDatedByAClockThatIsAhead(t *testing.T) {
 	a.MarkUsed(identity)
 	harness.Eventually(t, func(g Gomega) {
 		used := testenv.Get(t, g, env, key).Status.LastUsedAt
-		g.Expect(used.Time).To(BeTemporally("~", server, apitime.MostAhead+time.Minute))
+		g.Expect(used.Time).To(BeTemporally("~", server, time.Minute))
 	})
+
+	server = time.Now().Add(2 * apitime.MostAhead) // the local clock is behind
+	testenv.SetServerTime(t, server)
+	byAnother := v1alpha1.NewTime(server)
+	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status.LastUsedAt = &byAnother })
+	harness.Eventually(t, func(g Gomega) {
+		known, _ := a.keys.get(key.UID)
+		g.Expect(known.Status.LastUsedAt.Time).To(BeTemporally("==", byAnother.Time))
+	})
+	a.MarkUsed(identity)
+	a.usage.mu.Lock()
+	defer a.usage.mu.Unlock()
+	if at := a.usage.queued.at[key.UID]; at.After(time.Now().Add(-apitime.MostAhead)) {
+		t.Errorf("a write of %s was queued over %s", at, byAnother)
+	}
 }
