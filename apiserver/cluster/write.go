@@ -45,10 +45,9 @@ func create[T kube.Object](ctx context.Context, c *Client, object T, noun string
 	if apierrors.IsNotFound(unread) {
 		cause = err
 	}
-	p := problem.TryAgain("", cause)
-	p.Detail = fmt.Sprintf("it is not known whether the %s %s was stored: look for it before you try again", noun,
-		object.GetName())
-	return created, p
+	// A client that follows the code "try again" would create another one.
+	return created, problem.Internal(fmt.Sprintf("it is not known whether the %s %s was stored: look for it before you "+
+		"try again", noun, object.GetName()), cause)
 }
 
 // mayBeStored reports whether the API server may have stored an object although its creation failed.

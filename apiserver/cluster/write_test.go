@@ -115,6 +115,9 @@ func TestACreationWhoseOutcomeIsUnknownIsSentOnceMore(t *testing.T) {
 				t.Errorf("got %v, %v", created, err)
 			case c.want != "" && (err == nil || !strings.Contains(problem.Of(err).Detail, c.want)):
 				t.Errorf("got %v, want %q", err, c.want)
+			case strings.HasPrefix(c.want, "not known") &&
+				(problem.Of(err).Code != problem.CodeInternal || problem.Of(err).RetryAfter != 0):
+				t.Errorf("programs are told to try again: %+v", problem.Of(err))
 			}
 		})
 	}
