@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -52,7 +53,9 @@ func create[T kube.Object](ctx context.Context, c *Client, object T, noun string
 
 // mayBeStored reports whether the API server may have stored an object although its creation failed.
 func mayBeStored(err error) bool {
-	return kube.IsTemporary(err) && !apierrors.IsTooManyRequests(err) && !utilnet.IsConnectionRefused(err)
+	network, is := errors.AsType[*net.OpError](err)
+	isUnconnected := is && network.Op == "dial"
+	return kube.IsTemporary(err) && !isUnconnected && !apierrors.IsTooManyRequests(err) && !kube.IsRefusedForWebhook(err)
 }
 
 // sameJSON reports whether both values are stored in the same way.

@@ -5,13 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -93,23 +98,9 @@ func TestACreationWhoseOutcomeIsUnknownIsSentOnceMore(t *testing.T) {
 		"the quota is reached, or unread": {quota, context.DeadlineExceeded, "not known whether the triage policy mute was stored"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			posts := 0
-			client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
-				func(request *http.Request) (*http.Response, error) {
-					switch {
-					case request.Method == http.MethodPost:
-						if posts++; posts == 1 {
-							return nil, context.DeadlineExceeded
-						}
-						return answered(t, cmp.Or[any](c.second, mine))
-					case strings.HasSuffix(request.URL.Path, "/triagepolicies"): // they are counted
-						return answered(t, map[string]any{"kind": "TriagePolicyList", "apiVersion": mine.APIVersion, "items": []any{}})
-					}
-					return answered(t, c.stored)
-				})})
-			harness.Must(t, err)
+			client, posts := creating(t, context.DeadlineExceeded, cmp.Or[any](c.second, mine), c.stored)
 			created, err := client.CreatePolicy(t.Context(), mine.DeepCopy())
-			harness.Same(t, "times that it was sent", 2, posts)
+			harness.Same(t, "times that it was sent", 2, *posts)
 			switch {
 			case c.want == "" && (err != nil || created.Spec.By != mine.Spec.By):
 				t.Errorf("got %v, %v", created, err)
@@ -121,6 +112,47 @@ func TestACreationWhoseOutcomeIsUnknownIsSentOnceMore(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestACreationThatIsRefusedForCertainIsSentOnce(t *testing.T) {
+	denied := webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: http.StatusServiceUnavailable})
+	for reason, first := range map[string]error{
+		"a webhook has the code of an outage": denied,
+		"a webhook is down": apierrors.NewInternalError(
+			errors.New(`failed calling webhook "hold.example.org": no route to host`)),
+		"there is no connection": &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ETIMEDOUT},
+	} {
+		client, posts := creating(t, first, first, apierrors.NewNotFound(schema.GroupResource{}, "op-1"))
+		_, err := client.CreateOperation(t.Context(), builder.TriageOperation("op-1", "G1").In("org-acme").Build())
+		harness.Same(t, reason+": times that it was sent", 1, *posts)
+		if !strings.Contains(problem.Of(err).Detail, "the change could not be stored; try again") {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}
+
+// creating returns a client of an API server that answers so: the first request to create something, each later one,
+// and those to read it. It also returns the number of requests to create.
+func creating(t *testing.T, first, later, read any) (client *Client, posts *int) {
+	t.Helper()
+	posts = new(int)
+	client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+		func(request *http.Request) (*http.Response, error) {
+			switch {
+			case request.Method == http.MethodPost:
+				if *posts++; *posts == 1 {
+					return answered(t, first)
+				}
+				return answered(t, later)
+			case strings.HasSuffix(request.URL.Path, "/triagepolicies"): // they are counted
+				return answered(t, map[string]any{
+					"kind": "TriagePolicyList", "apiVersion": v1alpha1.GroupVersion.String(), "items": []any{},
+				})
+			}
+			return answered(t, read)
+		})})
+	harness.Must(t, err)
+	return client, posts
 }
 
 // answered returns a response with the object, or with the status of an error of the API server, or fails.

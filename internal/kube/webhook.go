@@ -18,3 +18,11 @@ func IsDeniedByWebhook(err error) bool {
 	message := answer.Status().Message
 	return strings.HasPrefix(message, `admission webhook "`) && strings.Contains(message, `" denied the request`)
 }
+
+// IsRefusedForWebhook reports whether an error of the API server says that an admission webhook denied the request, or
+// could not be called although it has to be: nothing was written.
+func IsRefusedForWebhook(err error) bool {
+	answer := apierrors.APIStatus(nil)
+	return IsDeniedByWebhook(err) ||
+		errors.As(err, &answer) && strings.Contains(answer.Status().Message, `failed calling webhook "`)
+}
