@@ -16,10 +16,12 @@ import (
 
 const operationNoun = "triage operation"
 
-// CreateOperation stores an operation and returns it as it was stored.
+// CreateOperation stores an operation under its name, which must be random, and returns it as it was stored.
 func (c *Client) CreateOperation(ctx context.Context, operation *v1alpha1.TriageOperation) (*v1alpha1.TriageOperation,
 	error) {
-	created, err := create(ctx, c, operation, operationNoun, func(o *v1alpha1.TriageOperation) any { return o.Spec })
+	created, err := create(ctx, c, operation, operationNoun, func(_, _ *v1alpha1.TriageOperation) bool {
+		return true // the name is random, and the operation may have been committed meanwhile
+	})
 	if err != nil {
 		return nil, explainOperation(err, "")
 	}

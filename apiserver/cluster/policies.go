@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -42,11 +44,18 @@ func (c *Client) CreatePolicy(ctx context.Context, policy *v1alpha1.TriagePolicy
 	if stored >= maxPolicies {
 		return nil, problem.Refused(errTooManyPolicies)
 	}
-	created, err := create(ctx, c, policy, policyNoun, func(p *v1alpha1.TriagePolicy) any { return p.Spec })
+	created, err := create(ctx, c, policy, policyNoun, sameSpec)
 	if err != nil {
 		return nil, explainPolicy(policy.Name, err)
 	}
 	return await(ctx, c, created, observed), nil
+}
+
+// sameSpec reports whether both policies have the same spec, which names the author: anybody may have chosen the name.
+func sameSpec(stored, sent *v1alpha1.TriagePolicy) bool {
+	first, err := json.Marshal(stored.Spec)
+	second, failed := json.Marshal(sent.Spec)
+	return err == nil && failed == nil && bytes.Equal(first, second)
 }
 
 // observed reports whether a policy's status belongs to its present spec.

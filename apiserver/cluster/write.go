@@ -1,9 +1,7 @@
 package cluster
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -24,8 +22,9 @@ const strict = metav1.FieldValidationStrict
 
 // create stores an object and returns it as it was stored. If it is not known whether the API server has stored it, the
 // object is sent once more: a client that did so itself would create another one, under another name. It is stored if
-// there is one of its name with the same spec, which names the author.
-func create[T kube.Object](ctx context.Context, c *Client, object T, noun string, spec func(T) any) (T, error) {
+// isSame accepts the stored one of its name.
+func create[T kube.Object](ctx context.Context, c *Client, object T, noun string,
+	isSame func(stored, sent T) bool) (T, error) {
 	created, err := post(ctx, c, object)
 	if err == nil || !mayBeStored(err) || ctx.Err() != nil {
 		return created, err
@@ -37,7 +36,7 @@ func create[T kube.Object](ctx context.Context, c *Client, object T, noun string
 	stored := empty[T]()
 	unread := kube.Get(ctx, c.rest, object.GetNamespace(), object.GetName(), stored)
 	switch {
-	case unread == nil && sameJSON(spec(stored), spec(object)):
+	case unread == nil && isSame(stored, object):
 		return stored, nil
 	case unread == nil, apierrors.IsNotFound(unread) && !mayBeStored(err):
 		return created, err
@@ -56,13 +55,6 @@ func mayBeStored(err error) bool {
 	network, is := errors.AsType[*net.OpError](err)
 	isUnconnected := is && network.Op == "dial"
 	return kube.IsTemporary(err) && !isUnconnected && !apierrors.IsTooManyRequests(err) && !kube.IsRefusedForWebhook(err)
-}
-
-// sameJSON reports whether both values are stored in the same way.
-func sameJSON(a, b any) bool {
-	first, err := json.Marshal(a)
-	second, failed := json.Marshal(b)
-	return err == nil && failed == nil && bytes.Equal(first, second)
 }
 
 // post sends an object to be stored, once, and returns it as it was stored.

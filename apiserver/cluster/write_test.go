@@ -114,6 +114,19 @@ func TestACreationWhoseOutcomeIsUnknownIsSentOnceMore(t *testing.T) {
 	}
 }
 
+// Its name is random: another one would decide again, so that its spec may have changed meanwhile.
+func TestAnOperationThatWasStoredIsReturnedThoughItHasChanged(t *testing.T) {
+	operation := builder.TriageOperation("op-1", "G1").In("org-acme").Build()
+	committed := operation.DeepCopy()
+	committed.APIVersion, committed.Kind = v1alpha1.GroupVersion.String(), "TriageOperation"
+	committed.Spec.Commit, committed.Spec.CommittedBy = true, "apikey/other"
+	client, _ := creating(t, context.DeadlineExceeded, context.DeadlineExceeded, committed)
+	created, err := client.CreateOperation(t.Context(), operation)
+	if err != nil || !created.Spec.Commit {
+		t.Errorf("got %v, %v", created, err)
+	}
+}
+
 func TestACreationThatIsRefusedForCertainIsSentOnce(t *testing.T) {
 	denied := webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: http.StatusServiceUnavailable})
 	for reason, first := range map[string]error{
