@@ -288,9 +288,10 @@ func (r *Reader) reset() bool {
 }
 
 // isLost reports whether the store no longer has the state of the reader's position: changes up to that version
-// would be taken for those that the client has seen.
+// would be taken for those that the client has seen. The feed may begin ahead of the heads.
 func (r *Reader) isLost() bool {
-	return !r.log.heads.reaches(r.kinds, &r.at) && r.log.clock.Since(r.began) > aheadAtMost
+	known := r.log.heads.later(r.feed.base)
+	return !known.reaches(r.kinds, &r.at) && r.log.clock.Since(r.began) > aheadAtMost
 }
 
 // reaches reports whether the position is at or after another one in all of the kinds.

@@ -241,6 +241,13 @@ func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 	if l.Read(acme, allKinds, nil) != nil {
 		t.Error("there is a reader of an organization that is gone")
 	}
+
+	l.Own(acme, Position{Findings: 20})
+	for version := uint64(10); version < 14; version++ {
+		put(l, acme, Findings, version)
+	}
+	between := l.Read(acme, Set(0).With(Findings), &Position{Findings: 15})
+	harness.Same(t, "reset after an older change was forgotten", true, between.Next(10).Reset)
 }
 
 func TestARestartMakesRoomAndWakesReaders(t *testing.T) {
@@ -339,6 +346,8 @@ func TestAPlaceThatTheStoreHasLostIsReset(t *testing.T) {
 	place := func(version uint64) *Position { return &Position{version, 500, 500, 500, 500} }
 	lost, reached := l.Read(acme, allKinds, place(1000)), l.Read(acme, allKinds, place(501))
 	other := l.Read(acme, Set(0).With(Reviews), place(1000))
+	l.Own("young", Position{Reviews: 600}) // those up to then have been noticed, but not reported
+	young := l.Read("young", allKinds, nil)
 	put(l, acme, Findings, 501)
 	step(aheadAtMost)
 	if b := lost.Next(10); b.Reset || len(b.Changes) > 0 {
@@ -359,5 +368,9 @@ func TestAPlaceThatTheStoreHasLostIsReset(t *testing.T) {
 	}
 	if b := other.Next(10); b.Reset {
 		t.Error("a reader of other kinds is reset")
+	}
+	put(l, "young", Findings, 503)
+	if b := young.Next(10); b.Reset || len(b.Changes) != 1 {
+		t.Errorf("where the feed begins, ahead of what was reported, comes %+v, want the change 503", b)
 	}
 }
