@@ -128,8 +128,10 @@ func (w *pacedWriter) Write(chunk []byte) (n int, err error) {
 	// The error is ignored: a writer without deadlines has no connection.
 	_ = w.control.SetWriteDeadline(deadline)
 	n, w.err = w.to.Write(chunk)
-	if w.pace > 0 {
+	if w.pace > 0 && w.err == nil {
 		w.allowance += time.Duration(n)*time.Second/time.Duration(w.pace) - time.Since(began)
+		// Net/http resets an HTTP/2 stream at its deadline also while the service produces the next chunk.
+		_ = w.control.SetWriteDeadline(time.Now().Add(w.patience))
 	}
 	return n, w.err
 }

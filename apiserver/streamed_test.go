@@ -205,6 +205,12 @@ func TestAStreamedBodyMustBeReadAtALowestPace(t *testing.T) {
 				sendStreamed(c, &handlers.Streamed{MediaType: "text/csv", FileName: "a.csv", Close: func() {}, Write: func(w io.Writer) (err error) {
 					for i := 0; i < chunks && err == nil; i++ {
 						_, err = w.Write(chunkOf)
+						if i == 0 || err != nil { // the first chunk is sent with the second
+							continue
+						}
+						if left := time.Until(client.deadlines[len(client.deadlines)-1]); left < writeTimeout {
+							t.Errorf("%s: the service has %s to produce the next chunk", name, left)
+						}
 					}
 					return err
 				}}, func() error { return nil })
