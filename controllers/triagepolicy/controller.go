@@ -25,11 +25,9 @@ import (
 )
 
 const (
-	// recountDelay is how long changes of findings are gathered before policies are counted again. gatherDelay is the
-	// part of it before the policies to be counted are listed: once for all changes meanwhile, since an organization may
-	// have thousands of policies and each import changes thousands of findings.
+	// recountDelay is how long changes of findings are gathered before policies are counted again. The policies to be
+	// counted are listed after watch.GatherDelay of it.
 	recountDelay = 3 * time.Second
-	gatherDelay  = time.Second
 	// countingShare bounds the CPU time of counting, for each policy: after a change of findings it is counted again no
 	// sooner than that many times the duration of the namespace's last count. Many policies do not delay one another
 	// further, because the limits of those in force rest on the counts.
@@ -101,9 +99,9 @@ var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 // recount enqueues the policies of the namespace after a delay, since thousands of findings may change together, and
 // behind policies that a user has just written.
 func (r *Reconciler) recount() handler.EventHandler {
-	return watch.Changes(watch.Gathered(gatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
+	return watch.Changes(watch.Gathered(watch.GatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
 		namespace := change.Object().GetNamespace()
-		watch.AddLast(q, r.untilRecount(namespace)-gatherDelay,
+		watch.AddLast(q, r.untilRecount(namespace)-watch.GatherDelay,
 			watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{}, client.InNamespace(namespace)))
 	}))
 }

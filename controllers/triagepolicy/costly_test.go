@@ -22,6 +22,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/handlertest"
@@ -155,7 +156,7 @@ func TestFindingsThatChangeTogetherCostOneListOfThePolicies(t *testing.T) {
 			<-time.After(recountDelay)
 			synctest.Wait()
 			harness.Same(t, "lists", round, lists)
-			once := "mute in " + (recountDelay - gatherDelay).String()
+			once := "mute in " + (recountDelay - watch.GatherDelay).String()
 			harness.Same(t, "enqueued", slices.Repeat([]string{once}, round), q.Added)
 		}
 	})

@@ -2,7 +2,6 @@ package webhookendpoint
 
 import (
 	"context"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,12 +21,9 @@ func (r *Reconciler) isServed(ctx context.Context, endpoint *v1alpha1.WebhookEnd
 	return webhooks.IsServed(endpoint, all), err
 }
 
-// gatherDelay is how long the creations and deletions in a namespace are gathered: there may be thousands.
-const gatherDelay = time.Second
-
 // enqueueMisjudged enqueues the misjudged endpoints of the namespace in which one was created or deleted.
 func (r *Reconciler) enqueueMisjudged() handler.EventHandler {
-	return watch.Changes(watch.Gathered(gatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
+	return watch.Changes(watch.Gathered(watch.GatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
 		watch.AddAfter(q, 0, r.misjudged(ctx, change.Object().GetNamespace()))
 	}))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/handlertest"
@@ -81,7 +82,7 @@ func TestEndpointsThatComeOrGoTogetherCostOneList(t *testing.T) {
 			handlertest.Send(h, q, nil, &all[0])
 			handlertest.Send(h, q, &all[0], nil)
 		}
-		<-time.After(2 * gatherDelay)
+		<-time.After(2 * watch.GatherDelay)
 		synctest.Wait()
 		harness.Same(t, "lists", 1, lists)
 		want := []string{all[within].Name + " in 0s", all[within+1].Name + " in 0s"}

@@ -27,6 +27,10 @@ type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 // import costs at most one write of its counts per delay.
 const CountDelay = time.Second
 
+// GatherDelay is how long changes in a namespace are gathered before its objects are listed: there may be thousands of
+// both.
+const GatherDelay = time.Second
+
 // Target returns requests for the objects to be reconciled because of another object.
 type Target = func(client.Object) []ctrl.Request
 
