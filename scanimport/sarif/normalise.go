@@ -174,7 +174,7 @@ func notAFinding(wire *wireResult) SkipReason {
 	switch {
 	case wire.Kind == "pass":
 		return SkipPass
-	case wire.Kind == "notApplicable":
+	case wire.Kind == "notapplicable":
 		return SkipNotApplicable
 	case wire.BaselineState == "absent":
 		return SkipAbsentInBaseline
@@ -198,7 +198,7 @@ func (n *normaliser) suppression(list []wireSuppression) *Suppression {
 		}
 		why := strings.TrimSpace(string(s.Justification))
 		if out == nil || out.Justification == "" && why != "" {
-			out = &Suppression{InSource: strings.EqualFold(string(s.Kind), "inSource"), Justification: why}
+			out = &Suppression{InSource: s.Kind == "insource", Justification: why}
 		}
 	}
 	return out

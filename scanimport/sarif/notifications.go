@@ -17,7 +17,7 @@ type wireNotifications struct {
 }
 
 type wireNotification struct {
-	Level     text        `json:"level"`
+	Level     word        `json:"level"`
 	Message   wireMessage `json:"message"`
 	Locations []struct {
 		PhysicalLocation struct {

@@ -372,7 +372,7 @@ func (p *parser) notifications(what string, into *wireNotifications) error {
 		if err := read(&one); err != nil {
 			return err
 		}
-		if strings.EqualFold(string(one.Level), "error") {
+		if one.Level == "error" {
 			into.add(&one)
 		}
 		return nil

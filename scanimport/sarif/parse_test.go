@@ -137,6 +137,9 @@ func TestEntriesThatAreNoFindings(t *testing.T) {
 		"suppressed":         {"it is there", `{"ruleId":"R0","suppressions":[{"kind":"inSource"}]}`, ""},
 		"gone":               {"the tool says that it is gone", `{"ruleId":"R0","baselineState":"absent"}`, SkipAbsentInBaseline},
 		"unchanged":          {"it is there", `{"ruleId":"R0","baselineState":"unchanged"}`, ""},
+		"pass, loud":         {"case has no meaning", `{"ruleId":"R0","kind":" Pass"}`, SkipPass},
+		"inapplicable, loud": {"case has no meaning", `{"ruleId":"R0","kind":"NotApplicable"}`, SkipNotApplicable},
+		"gone, loud":         {"case has no meaning", `{"ruleId":"R0","baselineState":"Absent"}`, SkipAbsentInBaseline},
 		"a number":           {"there is nothing to read", `7`, SkipNotAnObject},
 		"null":               {"there is nothing to read", `null`, SkipNotAnObject},
 		"nothing":            {"there is nothing to know it by", `{}`, SkipEmpty},
@@ -206,7 +209,7 @@ func TestSuppressions(t *testing.T) {
 		"several":         {"the first that says why", `[{"kind":"external"},{"kind":"inSource","justification":"why"},{"justification":"too late"}]`, &Suppression{InSource: true, Justification: "why"}},
 		"another kind":    {"only the code is the source", `[{"kind":"elsewhere"}]`, &Suppression{}},
 		"wrong types":     {"what can be read is read", `[{"kind":7,"status":null,"justification":{}}]`, &Suppression{}},
-		"loud":            {"case has no meaning", `[{"kind":"InSource","status":" Accepted"},{"status":""}]`, &Suppression{InSource: true}},
+		"loud":            {"case has no meaning", `[{"kind":" InSource","status":" Accepted"},{"status":""}]`, &Suppression{InSource: true}},
 		"rejected, loud":  {"case has no meaning", `[{"status":"Rejected"}]`, nil},
 		"no list of them": {"nothing can be read", `"yes"`, nil},
 	} {
@@ -291,6 +294,9 @@ func TestSeverity(t *testing.T) {
 		"error":              {"the level", ``, `"level":"error"`, high},
 		"warning":            {"the level", ``, `"level":"warning"`, medium},
 		"note":               {"the level", ``, `"level":"note"`, low},
+		"error, loud":        {"case has no meaning", ``, `"level":"Error "`, high},
+		"fail, loud":         {"case has no meaning", ``, `"kind":"Fail"`, medium},
+		"default, loud":      {"case has no meaning", `"defaultConfiguration":{"level":"ERROR"}`, ``, high},
 		"rule's default":     {"half of all files give no level", `"defaultConfiguration":{"level":"error"}`, ``, high},
 		"nothing":            {"SARIF's default is warning", ``, ``, medium},
 		"level of no kind":   {"an unknown word says nothing", `"defaultConfiguration":{"level":"note"}`, `"level":"fatal"`, low},
@@ -309,7 +315,7 @@ func TestSeverity(t *testing.T) {
 func TestConfigurationOverride(t *testing.T) {
 	for _, descriptor := range []string{`{"id":"R0"}`, `{"index":0}`} {
 		got := parseResult(t, file(`"results":[{"ruleId":"R0"}],"invocations":[{"executionSuccessful":true,
-			"ruleConfigurationOverrides":[{"descriptor":`+descriptor+`,"configuration":{"level":"note"}}]}]`))
+			"ruleConfigurationOverrides":[{"descriptor":`+descriptor+`,"configuration":{"level":"Note"}}]}]`))
 		harness.Same(t, "the level of descriptor "+descriptor, "note", got.Level)
 	}
 }

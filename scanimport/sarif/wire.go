@@ -40,7 +40,7 @@ type wireRule struct {
 }
 
 type wireConfiguration struct {
-	Level text `json:"level"`
+	Level word `json:"level"`
 }
 
 type wireRelationship struct {
@@ -132,8 +132,8 @@ type wireResult struct {
 	RuleID              text              `json:"ruleId"`
 	RuleIndex           *integer          `json:"ruleIndex"`
 	Rule                wireReference     `json:"rule"`
-	Kind                text              `json:"kind"`
-	Level               text              `json:"level"`
+	Kind                word              `json:"kind"`
+	Level               word              `json:"level"`
 	Message             wireMessage       `json:"message"`
 	Locations           []wireLocation    `json:"locations"`
 	RelatedLocations    []wireLocation    `json:"relatedLocations"`
@@ -141,7 +141,7 @@ type wireResult struct {
 	Fingerprints        map[string]text   `json:"fingerprints"`
 	PartialFingerprints map[string]text   `json:"partialFingerprints"`
 	Suppressions        []wireSuppression `json:"suppressions"`
-	BaselineState       text              `json:"baselineState"`
+	BaselineState       word              `json:"baselineState"`
 	Fixes               []wireFix         `json:"fixes"`
 	Taxa                []wireReference   `json:"taxa"`
 	WebRequest          wireWebRequest    `json:"webRequest"`
@@ -224,7 +224,7 @@ type wireCodeFlow struct {
 }
 
 type wireSuppression struct {
-	Kind          text              `json:"kind"`
+	Kind          word              `json:"kind"`
 	Status        suppressionStatus `json:"status"`
 	Justification text              `json:"justification"`
 }
@@ -266,6 +266,18 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	case c == '-' || c >= '0' && c <= '9':
 		*t = text(shorten(string(data), mostText))
 	}
+	return nil
+}
+
+// word is one of the words that SARIF defines, in lower case and without blanks around it: some tools write them in
+// another case.
+type word string
+
+// UnmarshalJSON never fails.
+func (w *word) UnmarshalJSON(data []byte) error {
+	var given text
+	_ = given.UnmarshalJSON(data)
+	*w = word(strings.ToLower(strings.TrimSpace(string(given))))
 	return nil
 }
 
