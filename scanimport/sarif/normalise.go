@@ -61,7 +61,7 @@ func incomplete(run *wireRun, skipped []Skip) string {
 		return "`results` is absent or null, so the tool stopped before it reported results"
 	}
 	for _, invocation := range run.invocations {
-		if invocation.notAnObject {
+		if invocation.unread {
 			return "it is not known whether the tool succeeded (`invocations` is not a list of objects)"
 		}
 		switch invocation.ExecutionSuccessful {

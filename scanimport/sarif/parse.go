@@ -331,14 +331,14 @@ func (p *parser) invocations(into *[]wireInvocation) error {
 	read, err := p.listOrObject(func() error { return next(p, what, mostParts, into, p.invocation) },
 		func() error { return next(p, what, mostParts, into, p.invocationMembers) })
 	if !read {
-		*into = []wireInvocation{{notAnObject: true}}
+		*into = []wireInvocation{{unread: true}}
 	}
 	return err
 }
 
 func (p *parser) invocation(into *wireInvocation) error {
 	opened, err := p.opens('{')
-	if into.notAnObject = !opened; err != nil || !opened {
+	if into.unread = !opened; err != nil || !opened {
 		return err
 	}
 	return p.invocationMembers(into)

@@ -98,8 +98,8 @@ type wireInvocation struct {
 	Execution                  wireNotifications    `json:"toolExecutionNotifications"`
 	Configuration              wireNotifications    `json:"toolConfigurationNotifications"`
 
-	// notAnObject marks an entry that could not be read.
-	notAnObject bool
+	// unread marks an entry that could not be read.
+	unread bool
 }
 
 type wireOverride struct {
