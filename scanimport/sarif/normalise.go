@@ -61,9 +61,6 @@ func incomplete(run *wireRun, skipped []Skip) string {
 		return "`results` is absent or null, so the tool stopped before it reported results"
 	}
 	for _, invocation := range run.invocations {
-		if invocation.unread {
-			return "it is not known whether the tool succeeded (`invocations` is not a list of objects)"
-		}
 		switch invocation.ExecutionSuccessful {
 		case truthAbsent, truthYes:
 		case truthNo:
@@ -73,6 +70,9 @@ func incomplete(run *wireRun, skipped []Skip) string {
 		}
 		if errs := &invocation.Execution; errs.general > 0 {
 			return "the tool reports an error (a notification of level error)" + errs.because()
+		}
+		if invocation.unread {
+			return "it is not known whether the tool succeeded (`invocations` is not a list of objects)"
 		}
 	}
 	for _, s := range skipped {

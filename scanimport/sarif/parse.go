@@ -324,12 +324,12 @@ func reader[T any](p *parser, what string) func(into *T) error {
 	return func(into *T) error { return p.decode(what, into) }
 }
 
-// invocations reads a list of them, or a single one that is in no list. A value of another type may report a failure, so
-// it counts as an invocation that cannot be read; null counts as missing.
+// invocations reads a list of them, or a single one that is in no list. Any other value may report a failure, so it
+// counts as an invocation that cannot be read; null counts as missing.
 func (p *parser) invocations(into *[]wireInvocation) error {
 	const what = "invocations"
 	read, err := p.listOrObject(func() error { return next(p, what, mostParts, into, p.invocation) },
-		func() error { return next(p, what, mostParts, into, p.invocationMembers) })
+		func() error { return next(p, what, mostParts, into, p.onlyInvocation) })
 	if !read {
 		*into = []wireInvocation{{unread: true}}
 	}
@@ -342,6 +342,14 @@ func (p *parser) invocation(into *wireInvocation) error {
 		return err
 	}
 	return p.invocationMembers(into)
+}
+
+// onlyInvocation reads an object that is in no list. Converters from XML wrap the list in one, so it is an invocation
+// only with executionSuccessful, which SARIF 2.1.0, 3.20.14, requires.
+func (p *parser) onlyInvocation(into *wireInvocation) error {
+	err := p.invocationMembers(into)
+	into.unread = into.ExecutionSuccessful == truthAbsent
+	return err
 }
 
 // invocationMembers reads the overrides one by one: a few bytes become a large entry.

@@ -189,6 +189,8 @@ func TestWhichRunsAreIncomplete(t *testing.T) {
 	for value, want := range map[string]string{
 		`null`: "", `[]`: "", `[{}]`: "", `{"executionSuccessful":true}`: "", `{"executionSuccessful":false}`: failed,
 		`"failed"`: unread, `false`: unread, `[null]`: unread, `[{},"failed"]`: unread, `[[{"executionSuccessful":false}],{}]`: unread,
+		`{"0":{"executionSuccessful":false}}`: unread, `{"invocation":{"executionSuccessful":true}}`: unread, `{}`: unread,
+		`{"toolExecutionNotifications":{"level":"error"}}`: "the tool reports an error (a notification of level error)",
 	} {
 		run := parseOne(t, file(`"invocations":`+value+`,"results":[]`), Options{})
 		harness.Same(t, "invocations of "+value, want, run.Incomplete)
