@@ -170,6 +170,9 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 		if len(step.Triage) == 0 {
 			return result{outcome: step.Outcome, why: step.Why}, nil
 		}
+		if err = ctx.Err(); err != nil {
+			return result{}, err // the write would not be sent
+		}
 		*sent = finding.Generation
 		if err = write(ctx, writer, finding, &step); err == nil {
 			return result{outcome: step.Outcome}, nil
