@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -135,7 +135,7 @@ func untilRecorded(ctx context.Context, try func(context.Context) error) error {
 		switch {
 		case last == nil || apierrors.IsNotFound(last):
 			return true, nil
-		case kube.IsTemporary(last) && !kube.IsDeniedByWebhook(last):
+		case !removal.IsRefusal(last) && !apierrors.IsConflict(last): // no answer, or that of an outage
 			until = time.Now().Add(recordTimeout)
 		case time.Now().After(until):
 			return false, context.DeadlineExceeded

@@ -218,6 +218,7 @@ func TestAnOutcomeIsKeptForTheEndOfAnOutageOfTheAPIServer(t *testing.T) {
 		recorded    bool
 	}{
 		"an outage":              {syscall.ECONNREFUSED, 3 * time.Minute, 3 * time.Minute, true},
+		"no route to it":         {syscall.EHOSTUNREACH, 3 * time.Minute, 3 * time.Minute, true},
 		"an outage without end":  {syscall.ECONNREFUSED, time.Hour, outageTimeout, false},
 		"a refusal by a policy":  {forbidden, time.Hour, recordTimeout, false},
 		"a refusal that is over": {forbidden, recordTimeout / 2, recordTimeout / 2, true},
