@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,8 @@ type pass struct {
 	lastError  error
 	// failed counts the last removals in a row with fateFailed, of each shelf.
 	failed map[shelf]int
+	// begin is the index of the term with which the next turn begins, modulo their number.
+	begin int
 }
 
 // maxFailed is how many removals in a row may fail before a turn leaves the shelf: one object may fail by itself, but
@@ -61,11 +64,13 @@ const (
 	fateFailed
 )
 
-// work does one turn of the pass and reports whether the pass is complete. It returns an error if nothing is left but
-// what fails, or if failures take too long.
+// work does one turn of the pass and reports whether the pass is complete. If failures take too long, it ends the turn,
+// and the next one begins with the next shelf. It returns an error if failures ended the turn or were all that was left,
+// unless something was removed: then the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
 	begun, left, checks, failure := r.Clock.Now(), r.batch, maxChecked, error(nil)
-	for _, t := range termsOf(organization.Spec.Retention) {
+	removed := false
+	for i, t := range p.inTurn(termsOf(organization.Spec.Retention)) {
 		from := place{organization.Status.Namespace, t.shelf}
 		for _, e := range r.agenda.due(from, p.upTo(t.shelf), t.cutoff(r.Clock.Now()), checks) {
 			if left == 0 {
@@ -83,19 +88,36 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 			if outcome == fateRetired || outcome == fateRequested || outcome.isStuck() {
 				left--
 			}
+			removed = removed || outcome == fateRetired
+			if outcome == fateFailed && r.Clock.Since(begun) > maxFailing {
+				p.failed[t.shelf] = 0
+				p.begin += i + 1
+				return false, unless(removed, err)
+			}
 			if p.failed[t.shelf] == maxFailed {
 				p.failed[t.shelf], failure = 0, err
 				break // the next turn continues on this shelf
-			}
-			if outcome == fateFailed && r.Clock.Since(begun) > maxFailing {
-				return false, err
 			}
 		}
 		if checks == 0 {
 			return false, nil
 		}
 	}
-	return failure == nil, failure
+	return failure == nil, unless(removed, failure)
+}
+
+// inTurn returns the terms in the order of the next turn.
+func (p *pass) inTurn(terms []term) []term {
+	p.begin %= len(terms)
+	return slices.Concat(terms[p.begin:], terms[:p.begin])
+}
+
+// unless returns nil if the turn removed something, else the error.
+func unless(removed bool, err error) error {
+	if removed {
+		return nil
+	}
+	return err
 }
 
 // upTo returns the last checked entry of the shelf.

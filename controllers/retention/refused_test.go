@@ -64,18 +64,17 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 		tried    []int         // after each turn
 		failed   int
 		complete bool
-		others   int // the turn in which a removal of another kind is tried
+		others   int   // the turn in which a removal of another kind is tried
+		pauses   []int // the turns after which there is a pause
 	}{
 		"some fail":            {nth: 2, err: broken, tried: []int{25}, failed: 12, complete: true, others: 1},
-		"all fail":             {nth: 1, err: broken, tried: []int{10, 20, 25}, failed: 25, complete: true, others: 1},
+		"all fail":             {nth: 1, err: broken, tried: []int{10, 20, 25}, failed: 25, complete: true, others: 1, pauses: []int{2}},
 		"a webhook denies all": {nth: 1, err: denied, tried: []int{25}, failed: 25, complete: true, others: 1},
-		"some time out": {
-			nth: 2, err: broken, takes: 10 * time.Second, tried: []int{2, 4, 6}, failed: 3,
-		},
+		"some time out":        {nth: 20, err: broken, takes: 10 * time.Second, tried: []int{20, 25}, failed: 1, complete: true, others: 2},
 		"all time out": {
-			nth: 1, err: broken, takes: 10 * time.Second, tried: []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, failed: 11, others: 10,
+			nth: 1, err: broken, takes: 10 * time.Second, tried: []int{1, 2, 3}, failed: 3, others: 2, pauses: []int{1, 3},
 		},
-		"no answer to the first": {nth: 1, err: errors.New("connection refused"), tried: []int{1, 2}},
+		"no answer to the first": {nth: 1, err: errors.New("connection refused"), tried: []int{1, 2}, pauses: []int{1, 2}},
 	} {
 		tried, turns, others := 0, 0, 0
 		clock := clocktesting.NewFakePassiveClock(noon.Add(time.Hour))
@@ -114,12 +113,16 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 			o.Status.Namespace = "org-x"
 			o.Spec.Retention = &v1alpha1.Retention{ClosedFindings: duration(0), FinishedOperations: duration(0)}
 		}).Build()
-		p, done, got := r.under(o), false, []int(nil)
+		p, done, got, pauses := r.under(o), false, []int(nil), []int(nil)
 		for range tc.tried {
 			turns++
-			done, _ = r.work(t.Context(), o, p)
+			var err error
+			if done, err = r.work(t.Context(), o, p); err != nil {
+				pauses = append(pauses, turns)
+			}
 			got = append(got, tried)
 		}
+		harness.Same(t, reason+": the turns after which there is a pause", tc.pauses, pauses)
 		harness.Same(t, reason+": the turn that tries a removal of another kind", tc.others, others)
 		harness.Same(t, reason+": removals tried after each turn", tc.tried, got)
 		harness.Same(t, reason+": the pass is complete", tc.complete, done)
