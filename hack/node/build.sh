@@ -8,9 +8,12 @@ case "${1:-}" in
 esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
+source "$here/addresses.sh"
+source "$here/folder.sh"
+check_folder "$1"
+report node
 mkdir -p "$1"/{bin,images}
 dir=$(cd "$1" && pwd)
-source "$here/addresses.sh"
 touch "$dir/$marker"
 
 "$root/hack/controlplane/build.sh" --node

@@ -18,19 +18,11 @@ esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/addresses.sh"
 source "$here/processes.sh"
-source "$here/../needs.sh"
+source "$here/folder.sh"
 dir=$1
 
-# Earlier nodes have no marker.
-is_node() { [ -e "$dir/$marker" ] || { [ -d "$dir/state" ] && [ -e "$dir/pki/admin.kubeconfig" ]; }; }
-
-if [ -e "$dir" ] && ! [ -d "$dir" ]; then
-  problems+=("NODE_DIR is \"$dir\", which is a file: give a folder")
-elif file=$(first_file "$dir") && [ -n "$file" ] && ! is_node; then
-  problems+=("NODE_DIR is \"$dir\", which contains $file: give a new or empty folder, or that of an earlier node")
-elif runs "$dir/state/init"; then
-  problems+=("a node runs in $dir: end it with hack/node/down.sh $dir")
-fi
+check_folder "$dir"
+if runs "$dir/state/init"; then problems+=("a node runs in $dir: end it with hack/node/down.sh $dir"); fi
 report node
 [ -z "$check" ] || exit 0
 

@@ -6,8 +6,9 @@ usage() {
 Usage: hack/node/up.sh [DIRECTORY]
 
 Starts a Kubernetes cluster of one node in namespaces of its own. DIRECTORY (default .node)
-holds its state: a second start continues where the first ended. The images in
-DIRECTORY/images/*.tar are there from the start. Use it with
+holds its state: a second start continues where the first ended. Refuses a folder that
+contains anything and was not a node's. The images in DIRECTORY/images/*.tar are there from the
+start (hack/node/clear.sh DIRECTORY makes that folder). Use it with
 
   export KUBECONFIG=DIRECTORY/pki/admin.kubeconfig
 
@@ -18,6 +19,9 @@ case "${1:-}" in -h | --help) usage; exit 0 ;; esac
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/addresses.sh"
 source "$here/processes.sh"
+source "$here/folder.sh"
+check_folder "${1:-.node}"
+report node
 mkdir -p "${1:-.node}"
 dir=$(cd "${1:-.node}" && pwd)
 
@@ -27,6 +31,7 @@ if runs "$dir/state/init"; then
 fi
 "$here/check.sh"
 
+touch "$dir/$marker"
 mkdir -p "$dir"/{state,logs,images,conf/cni}
 "$here/build.sh" "$dir"
 for file in containerd.toml kubelet.yaml kube-proxy.yaml; do sed "s|@DIR@|$dir|g" "$here/conf/$file" >"$dir/conf/$file"; done

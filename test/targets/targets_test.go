@@ -161,7 +161,7 @@ func TestMakeRunNamesASettingThatCannotBe(t *testing.T) {
 
 // Whoever runs `make e2e` is root.
 func TestOnlyTheFolderOfANodeIsEmptied(t *testing.T) {
-	path := "PATH=" + os.Getenv("PATH")
+	path, bare := "PATH="+os.Getenv("PATH"), machine(t, "touch")
 	folder := t.TempDir()
 	precious, file := filepath.Join(folder, "precious"), filepath.Join(t.TempDir(), "file")
 	for _, name := range []string{precious, file} {
@@ -178,8 +178,16 @@ func TestOnlyTheFolderOfANodeIsEmptied(t *testing.T) {
 		if out, code := run(t, []string{path}, "hack/node/clear.sh", dir); code == 0 || !strings.Contains(out, want) {
 			t.Errorf("clear.sh, %s: exit status %d:\n%s", dir, code, out)
 		}
+		for _, script := range []string{"build.sh", "up.sh"} { // what they mark may be emptied
+			out, code := run(t, []string{"PATH=" + bare, "KUBEBUILDER_ASSETS=/nowhere"}, "hack/node/"+script, dir)
+			if code == 0 || !strings.Contains(out, want) {
+				t.Errorf("%s, %s: exit status %d:\n%s", script, dir, code, out)
+			}
+		}
 	}
-	harness.Same(t, "what is in another's folder", "", harness.File(t, precious))
+	all, err := filepath.Glob(filepath.Join(folder, "*"))
+	harness.Must(t, err)
+	harness.Same(t, "what is in another's folder", []string{precious}, all)
 
 	node, built, older := filepath.Join(t.TempDir(), "node"), t.TempDir(), t.TempDir()
 	if out, code := run(t, []string{path, "KUBEBUILDER_ASSETS=/nowhere"}, "hack/node/build.sh", built); code == 0 {
