@@ -22,7 +22,7 @@ source "$here/folder.sh"
 dir=$1
 
 check_folder "$dir"
-if runs "$dir/state/init"; then problems+=("a node runs in $dir: end it with hack/node/down.sh $dir"); fi
+if node_runs "$dir"; then problems+=("a node runs in $dir: end it with hack/node/down.sh $dir"); fi
 report node
 [ -z "$check" ] || exit 0
 

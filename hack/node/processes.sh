@@ -13,3 +13,6 @@ record() {
 
 # runs FILE succeeds if the recorded process still runs.
 runs() { [ -s "$1.started" ] && [ "$(started "$(cat "$1.pid")")" = "$(cat "$1.started")" ]; }
+
+# node_runs FOLDER succeeds if the folder's node runs or is being started.
+node_runs() { runs "$1/state/init" || runs "$1/state/unshare"; }

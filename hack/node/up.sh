@@ -25,7 +25,7 @@ report node
 mkdir -p "${1:-.node}"
 dir=$(cd "${1:-.node}" && pwd)
 
-if runs "$dir/state/init"; then
+if node_runs "$dir"; then
   echo "node: one runs in $dir already; end it with hack/node/down.sh $dir" >&2
   exit 1
 fi

@@ -208,10 +208,13 @@ func TestOnlyTheFolderOfANodeIsEmptied(t *testing.T) {
 		harness.Must(t, os.WriteFile(filepath.Join(dir, "logs", "etcd"), nil, 0o600))
 	}
 
-	out, code := run(t, []string{path}, "bash", "-c", `. hack/node/processes.sh
-mkdir "$0/state"; record "$0/state/init" $$; hack/node/clear.sh "$0"`, node)
-	if code == 0 || !strings.Contains(out, "end it with hack/node/down.sh "+node) {
-		t.Errorf("clear.sh of a node that runs: exit status %d:\n%s", code, out)
+	for _, process := range []string{"init", "unshare"} { // the latter alone while the node is being started
+		out, code := run(t, []string{path}, "bash", "-c", `. hack/node/processes.sh
+mkdir "$0/state"; record "$0/state/$1" $$; hack/node/clear.sh "$0"`, node, process)
+		if code == 0 || !strings.Contains(out, "end it with hack/node/down.sh "+node) {
+			t.Errorf("clear.sh of a node with the process %s: exit status %d:\n%s", process, code, out)
+		}
+		harness.Must(t, os.RemoveAll(filepath.Join(node, "state")))
 	}
 }
 
