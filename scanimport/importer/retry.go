@@ -3,6 +3,7 @@ package importer
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,18 +18,22 @@ const requestTimeout = 30 * time.Second
 // attempts gives a restarting API server about a minute, with the pauses between them.
 const attempts = 9
 
+// deniedAttempts gives a webhook that denies a request with the code of an outage less than a second: many answer a
+// passing fault of their own so. Others choose that code for good, and may do so for each finding.
+const deniedAttempts = 3
+
 // Retry calls request, which must be idempotent, until it succeeds, fails permanently, or has been tried often enough.
 func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: attempts,
 		Cap: 15 * time.Second}
-	for {
+	for made := 1; ; made++ {
 		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
 		err := request(attempt)
 		cancel()
 		if err != nil && errors.Is(ctx.Err(), context.Canceled) { // client-go's text asks to retry
 			return context.Cause(ctx)
 		}
-		if err == nil || ctx.Err() != nil || backoff.Steps <= 1 || !kube.IsTemporary(err) {
+		if err == nil || ctx.Err() != nil || backoff.Steps <= 1 || !mayPass(err, made) {
 			return err
 		}
 		pause := backoff.Step()
@@ -41,4 +46,22 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// mayPass reports whether the error of a request may go away by itself after so many attempts.
+func mayPass(err error, made int) bool {
+	if !kube.IsDeniedByWebhook(err) {
+		return kube.IsTemporary(err)
+	}
+	if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
+		return false // the client library has waited and sent it again already
+	}
+	return isOutage(err) && made < deniedAttempts
+}
+
+// isOutage reports whether the error has a code that asks to try again.
+func isOutage(err error) bool {
+	status := apierrors.APIStatus(nil)
+	return errors.As(err, &status) &&
+		(status.Status().Code == http.StatusTooManyRequests || status.Status().Code >= http.StatusInternalServerError)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 
@@ -141,8 +140,7 @@ func RefusesObject(err error) bool {
 	if kube.IsDeniedByWebhook(err) {
 		return true
 	}
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) &&
-		(status.Status().Code == http.StatusTooManyRequests || status.Status().Code >= http.StatusInternalServerError) {
+	if isOutage(err) {
 		return false
 	}
 	text := err.Error()

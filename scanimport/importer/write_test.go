@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -107,6 +108,28 @@ func TestADenialWithTheCodeOfAConflictIsNone(t *testing.T) {
 		if err := write(ctx); err == nil || !RefusesObject(err) || denied != 1 {
 			t.Errorf("%s: error %v after %d denials, want that of the first", what, err, denied)
 		}
+	}
+}
+
+// A webhook may have a passing fault of its own.
+func TestADenialWithTheCodeOfAnOutageIsTriedAgain(t *testing.T) {
+	for _, tc := range []struct{ code, retryAfter, tries int32 }{
+		{http.StatusInternalServerError, 0, 3}, {http.StatusTooManyRequests, 0, 3},
+		{http.StatusTooManyRequests, 9, 1}, // the client library has already tried again
+		{http.StatusForbidden, 0, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun, tries := time.Now(), int32(0)
+			err := Retry(t.Context(), func(context.Context) error {
+				tries++
+				return webhookerrors.ToStatusErr("hold.example.com", &metav1.Status{
+					Code: tc.code, Details: &metav1.StatusDetails{RetryAfterSeconds: tc.retryAfter},
+				})
+			})
+			if tries != tc.tries || !RefusesObject(err) || time.Since(begun) > time.Second {
+				t.Errorf("%+v: error %v after %d tries in %s", tc, err, tries, time.Since(begun))
+			}
+		})
 	}
 }
 
