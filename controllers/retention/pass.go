@@ -229,7 +229,7 @@ func newObject(on shelf) client.Object {
 func (r *Reconciler) announce(ctx context.Context, organization *v1alpha1.Organization, p *pass) {
 	if p.notRemoved > 0 {
 		ctrl.LoggerFrom(ctx).Error(p.lastError, "removals were refused or failed, and are tried again later",
-			"refused", p.notRemoved)
+			"notRemoved", p.notRemoved)
 	}
 	findings := p.retired[closedFindings] + p.retired[triagedFindings]
 	scans, deliveries := p.retired[finishedScans], p.retired[finishedDeliveries]
