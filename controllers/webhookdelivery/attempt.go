@@ -104,7 +104,8 @@ func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt 
 //
 // A success is recorded in the delivery first, because an unrecorded delivery is sent again. A
 // failure is first counted at the endpoint: the delivery is retried anyway, and a crash in between
-// loses neither the failure nor a 410 Gone.
+// loses neither the failure nor a 410 Gone. If it cannot be counted, the delivery does not wait for that longer than
+// recordTimeout: the next attempt makes up for it.
 func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 	made := attempted{
 		result: got, at: s.Now, ended: r.Clock.Now(), generation: s.endpoint.Generation,
@@ -122,11 +123,11 @@ var recordInterval = wait.Backoff{
 }
 
 // untilRecorded tries until it succeeds or the object is gone, with retries until recordTimeout. The time of an outage
-// does not count: the receiver may have the event, and would get it again.
-func untilRecorded(ctx context.Context, try func(context.Context) error) error {
+// does not count, but limit bounds the whole.
+func untilRecorded(ctx context.Context, limit time.Duration, try func(context.Context) error) error {
 	var last error
 	until := time.Now().Add(recordTimeout)
-	ctx, cancel := context.WithTimeout(ctx, outageTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := recordInterval.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, recordTimeout)
@@ -148,10 +149,11 @@ func untilRecorded(ctx context.Context, try func(context.Context) error) error {
 	return nil
 }
 
-// recordEnd writes the outcome of the attempt to the delivery.
+// recordEnd writes the outcome of the attempt to the delivery. It waits for the end of an outage: the receiver may have
+// the event, and would get it again.
 func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) error {
 	index := len(s.Status.Attempts) - 1
-	err := untilRecorded(ctx, func(ctx context.Context) error {
+	err := untilRecorded(ctx, outageTimeout, func(ctx context.Context) error {
 		refused := r.recordOnce(ctx, s, index, made)
 		if refused == nil || apierrors.IsNotFound(refused) {
 			return refused

@@ -253,17 +253,18 @@ func TestAnOutcomeIsKeptForTheEndOfAnOutageOfTheAPIServer(t *testing.T) {
 			begun.DeepCopyInto(s.Object)
 			s.endpoint = builder.WebhookEndpoint("team").Build()
 			made := attempted{result: result{outcome: v1alpha1.WebhookAttemptSucceeded}, at: noon, ended: noon}
-			for place, record := range map[string]func() error{
-				"delivery": func() error { return r.recordEnd(t.Context(), s, made) },
-				"endpoint": func() error { return r.recordAtEndpoint(t.Context(), s.endpoint, made) },
-			} {
+			check := func(place string, recorded bool, want time.Duration, record func() error) {
 				began, writes = time.Now(), 0
 				err := record()
-				harness.Same(t, reason+": recorded at the "+place, tc.recorded, err == nil && writes == 1)
-				if took := time.Since(began); took < tc.took || took > tc.took+10*time.Second {
-					t.Errorf("%s: at the %s it took %s, want %s", reason, place, took, tc.took)
+				harness.Same(t, reason+": recorded at the "+place, recorded, err == nil && writes == 1)
+				if took := time.Since(began); took < want || took > want+10*time.Second {
+					t.Errorf("%s: at the %s it took %s, want %s", reason, place, took, want)
 				}
 			}
+			check("delivery", tc.recorded, tc.took, func() error { return r.recordEnd(t.Context(), s, made) })
+			// The next attempt makes up for a lost count, and the place may be missed.
+			check("endpoint", tc.lasts < recordTimeout, min(tc.took, recordTimeout),
+				func() error { return r.recordAtEndpoint(t.Context(), s.endpoint, made) })
 		})
 	}
 }

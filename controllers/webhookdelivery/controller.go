@@ -42,8 +42,9 @@ const (
 	// prepareTimeout bounds what an attempt does before its request: an API server that does not answer must not
 	// occupy the place of another attempt forever.
 	prepareTimeout = 15 * time.Second
-	// recordTimeout bounds the retries of recording an attempt's outcome, not counting an outage of the API server.
-	// outageTimeout bounds them in any case. Without the API server no other attempt begins, so the place is not missed.
+	// recordTimeout bounds the retries of recording an attempt's outcome: in the delivery without the time of an outage
+	// of the API server, for which outageTimeout is the limit; at the endpoint in any case. While no delivery can be
+	// written, no other attempt begins, so the place is not missed. If only the endpoint cannot, others wait for it.
 	recordTimeout = time.Minute
 	outageTimeout = 15 * time.Minute
 	// stopGrace is how long attempts may take to end when the controller is stopped: longer than an

@@ -49,7 +49,7 @@ func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.Webhoo
 	if news, err := r.isNews(ctx, sent, made); err != nil || !news {
 		return err
 	}
-	err := untilRecorded(ctx, func(ctx context.Context) error {
+	err := untilRecorded(ctx, recordTimeout, func(ctx context.Context) error {
 		endpoint := &v1alpha1.WebhookEndpoint{}
 		if err := r.Live.Get(ctx, client.ObjectKeyFromObject(sent), endpoint); err != nil || endpoint.UID != sent.UID {
 			return err
