@@ -7,8 +7,8 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// memory is what the reconciler remembers of the part that an operation works through, until the outcomes are recorded.
-// After a restart, it is empty.
+// memory is what the reconciler remembers of the part that an operation works through, until the next part or the end
+// of the operation is stored. After a restart, it is empty.
 type memory struct {
 	operation types.UID
 	part      int32
@@ -24,23 +24,42 @@ type memory struct {
 // remember returns the memory of the current part, which has that many entries. begun means that there may have been a
 // run through it already.
 func (r *Reconciler) remember(s *scope, entries int, begun bool) *memory {
-	key := client.ObjectKeyFromObject(s.Object)
-	if kept, is := r.memories.Load(key); is {
-		m := kept.(*memory) //nolint:forcetypeassert // nothing else is stored
-		if m.operation == s.Object.UID && m.part == s.Status.DoneParts && len(m.sent) == entries {
-			return m
-		}
+	if known := r.recall(s, entries); known != nil {
+		return known
 	}
 	m := &memory{
 		operation: s.Object.UID, part: s.Status.DoneParts, whole: !begun,
 		sent: make([]int64, entries), results: make([]result, entries),
 	}
-	r.memories.Store(key, m)
+	r.memories.Store(client.ObjectKeyFromObject(s.Object), m)
 	return m
 }
 
-// forget must be called once the outcomes of the part are recorded, and when the operation is gone.
+// recall returns the memory of the current part, which has that many entries; nil if there is none.
+func (r *Reconciler) recall(s *scope, entries int) *memory {
+	kept, _ := r.memories.Load(client.ObjectKeyFromObject(s.Object))
+	m, is := kept.(*memory)
+	if is && m.operation == s.Object.UID && m.part == s.Status.DoneParts && len(m.sent) == entries {
+		return m
+	}
+	return nil
+}
+
+// forget must be called once the end of the operation is stored, and when the operation is gone.
 func (r *Reconciler) forget(operation types.NamespacedName) { r.memories.Delete(operation) }
+
+// recorded returns the outcomes that an earlier run has recorded, by entry, with the reasons that are remembered. The
+// memory may be nil.
+func (m *memory) recorded(outcomes string, entries int) []result {
+	results := make([]result, entries)
+	for i := range min(entries, len(outcomes)) {
+		results[i].outcome = rules.Outcome(outcomes[i])
+		if m != nil && m.results[i].outcome == results[i].outcome {
+			results[i].why = m.results[i].why
+		}
+	}
+	return results
+}
 
 // mayHaveDecided reports whether an earlier run through the begun part may have decided about the entry.
 func (m *memory) mayHaveDecided(i int) bool { return !m.whole || m.sent[i] > 0 }

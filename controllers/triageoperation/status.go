@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -66,8 +67,11 @@ func (r *Reconciler) complete(_ context.Context, s *scope) error {
 	return nil
 }
 
-// announce sends an Event with the result of an operation when it has ended.
+// announce sends an Event with the result of an operation when it has ended. What was remembered of it is forgotten.
 func (r *Reconciler) announce(s *scope) {
+	if s.Status.CompletedAt != nil {
+		r.forget(client.ObjectKeyFromObject(s.Object))
+	}
 	if s.Before.Phase == s.Status.Phase {
 		return
 	}

@@ -401,6 +401,51 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 		if then == v1alpha1.OperationFailed && !strings.Contains(message, "an undo restores it") {
 			t.Errorf("it has changed a finding, and Ready is %q", message)
 		}
+		_, kept := r.memories.Load(client.ObjectKeyFromObject(operation))
+		harness.Same(t, member+": the part is remembered", then == v1alpha1.OperationRunning, kept)
+	}
+}
+
+// Else the status shows "not recorded" for findings whose reasons are known.
+func TestTheReasonsAreShownThoughAWriteAfterTheDecisionsFailed(t *testing.T) {
+	f := builder.Finding("f-1").In("org-acme").Build()
+	entry := rules.NewEntry(f)
+	entry.Unknown = true // nothing is written to it
+	for _, lost := range []string{"the answer to the outcomes", "the status"} {
+		lose := func(where string) (err error) {
+			if lost == where {
+				lost, err = "", io.ErrUnexpectedEOF
+			}
+			return err
+		}
+		r, _, operation := inPhase(t, v1alpha1.OperationRunning, []rules.Entry{entry}, interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch,
+				options ...client.PatchOption) error {
+				data, err := patch.Data(object)
+				if err = errors.Join(err, c.Patch(ctx, object, patch, options...)); strings.Contains(string(data), "outcomes") {
+					err = errors.Join(err, lose("the answer to the outcomes"))
+				}
+				return err
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch,
+				options ...client.SubResourcePatchOption) error {
+				if err := lose("the status"); err != nil {
+					return err
+				}
+				return c.SubResource(sub).Patch(ctx, object, patch, options...)
+			},
+		}, f.DeepCopy())
+		key := client.ObjectKeyFromObject(operation)
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("got %v", err)
+		}
+		ended, _ := reconciled(t, r, "m")
+		harness.Same(t, "outcomes", "0 0; 0 0 0 1", counts(ended))
+		if why := ended.Status.Failures[0].Message; why == orUnknown("") {
+			t.Errorf("it failed because %q", why)
+		}
+		_, kept := r.memories.Load(key)
+		harness.Same(t, "the part of an ended operation is remembered", false, kept)
 	}
 }
 

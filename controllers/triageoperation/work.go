@@ -64,10 +64,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 			return err
 		}
 	} else {
-		results = make([]result, len(entries))
-		for i := range min(len(results), len(part.Outcomes)) {
-			results[i].outcome = rules.Outcome(part.Outcomes[i])
-		}
+		results = r.recall(s, len(entries)).recorded(part.Outcomes, len(entries))
 	}
 	for i := range results {
 		add(s.Status, entries[i].Finding, results[i])
@@ -89,11 +86,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Ent
 	if err := r.perform(ctx, s.Object, entries, begun, known); err != nil {
 		return nil, err
 	}
-	if err := r.note(ctx, s, known.results); err != nil {
-		return nil, err
-	}
-	r.forget(client.ObjectKeyFromObject(s.Object))
-	return known.results, nil
+	return known.results, r.note(ctx, s, known.results)
 }
 
 // perform decides about each of the entries that have no outcome yet. begun means that an earlier run may have decided
@@ -295,8 +288,7 @@ func add(status *v1alpha1.TriageOperationStatus, finding v1alpha1.ResourceName, 
 	}
 }
 
-// orUnknown is for a part whose outcomes were recorded by a run that was interrupted: the reasons
-// are lost.
+// orUnknown is for a part whose outcomes were recorded by an earlier process: the reasons are lost.
 func orUnknown(why string) string {
 	return cmp.Or(why, "not recorded")
 }
