@@ -45,6 +45,7 @@ const (
 	// recordTimeout bounds the retries of recording an attempt's outcome: in the delivery without the time of an outage
 	// of the API server, for which outageTimeout is the limit; at the endpoint in any case. While no delivery can be
 	// written, no other attempt begins, so the place is not missed. If only the endpoint cannot, others wait for it.
+	// A leader whose Lease is in the same API server ends after about 10 s of an outage.
 	recordTimeout = time.Minute
 	outageTimeout = 15 * time.Minute
 	// stopGrace is how long attempts may take to end when the controller is stopped: longer than an
