@@ -172,6 +172,9 @@ func (s *session) explainImport(ctx context.Context, err error, what string) err
 			return errors.Join(missing, err)
 		}
 	}
+	if kube.IsQuotaExceeded(err) {
+		return err // the import says what to do about its quota
+	}
 	return s.explain(err, need{what: what, role: roleScanner})
 }
 

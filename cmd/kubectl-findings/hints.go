@@ -59,7 +59,9 @@ func (s *session) next(err error, n need) string {
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.config.Host)
 	case strings.Contains(err.Error(), "requires a reason to mute"): // findings-reasons.appsec.dev
 		return "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
-	case apierrors.IsForbidden(err) && !kube.IsQuotaExceeded(err) && !importer.RefusesObject(err): // no role helps there
+	case kube.IsQuotaExceeded(err):
+		return "Delete what is no longer needed, or have spec.quotas of the Organization raised."
+	case apierrors.IsForbidden(err) && !importer.RefusesObject(err): // no role helps there
 		return s.nextWhenForbidden(n)
 	}
 	return ""

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -101,6 +102,18 @@ func TestARoleIsAdvisedOnlyWhereItHelps(t *testing.T) {
 	} {
 		err := s.explain(apierrors.NewForbidden(schema.GroupResource{}, "i-1", errors.New(reason)), need{what: "record reviews", role: roleScanner})
 		harness.Same(t, reason, hint, strings.Contains(err.Error(), roleScanner))
+	}
+}
+
+func TestAFullQuotaIsExplainedOnce(t *testing.T) {
+	const advice = "delete what is no longer needed, or"
+	full := apierrors.NewForbidden(schema.GroupResource{}, "reopen-1", errors.New("exceeded quota: findings-quota"))
+	s := &session{namespace: "org-acme"}
+	for reason, err := range map[string]error{
+		"an operation": s.explain(full, need{what: "triage findings", role: roleTriager}),
+		"an import":    s.explainImport(t.Context(), importer.ExplainQuota(full, "Finding"), "import scans"),
+	} {
+		harness.Same(t, reason+": "+err.Error(), 1, strings.Count(strings.ToLower(err.Error()), advice))
 	}
 }
 
