@@ -108,11 +108,11 @@ func TestAnOperationWithManyUndosIsShown(t *testing.T) {
 
 // Names are used again, and the page may be of the operation that had this one before.
 func TestOnlyTheOperationThatThePageShowsIsCommitted(t *testing.T) {
-	shown := client.TriageOperation{Id: "nightly", Phase: client.TriageOperationPhasePreview, Matched: 12, WouldChange: 12, CreatedAt: time.Now()}
+	shown := client.TriageOperation{Id: "nightly", Phase: client.TriageOperationPhasePreview, Matched: 12, WouldChange: 9, CreatedAt: time.Now()}
 	text, err := page.Text(t.Context(), operationPage(shown, client.TriageOperation{}, "Mute", nil, "token", true))
 	harness.Must(t, err)
-	if !strings.Contains(text, `name="seen" value="`+seen(shown)+`"`) {
-		t.Errorf("the form does not hold what was seen:\n%s", text)
+	if !strings.Contains(text, `name="seen" value="`+seen(shown)+`"`) || !strings.Contains(text, "Apply it to 9 findings") {
+		t.Errorf("the form does not hold what was seen, or asks about more than would change:\n%s", text)
 	}
 	later, more := shown, shown
 	later.CreatedAt = shown.CreatedAt.Add(time.Hour)
