@@ -46,8 +46,10 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	switch {
 	case decided && entry.Digest != "": // otherwise an earlier operation of the same name has decided
 		return Step{Outcome: Changed}
+	case differs && entry.Set != nil && entry.Digest == "": // it did not stand when the undo was made
+		return Step{Outcome: Conflicted, Why: whoDecided(finding, "since the undone operation")}
 	case differs:
-		return Step{Outcome: Conflicted, Why: meanwhile(finding.Spec.Triage.By)}
+		return Step{Outcome: Conflicted, Why: whoDecided(finding, "in the meantime")}
 	case entry.Unknown:
 		return Step{Outcome: Failed, Why: "its previous decision was too long to be kept for an undo"}
 	}
@@ -72,8 +74,8 @@ func hasDecided(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding) 
 	})
 }
 
-func meanwhile(by string) string {
-	return fmt.Sprintf("%.200s decided about it in the meantime", cmp.Or(by, "somebody"))
+func whoDecided(finding *v1alpha1.Finding, when string) string {
+	return fmt.Sprintf("%.200s decided about it %s", cmp.Or(finding.Spec.Triage.By, "somebody"), when)
 }
 
 func changesOf(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding,

@@ -190,8 +190,9 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 	entry := NewEntry(finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}))
 	now := finding(decidedBy("ann"))
 	undone := Undo(&entry, now, false)
-	if step := Plan(undo, &undone, now, time.Time{}, false); step.Outcome != Conflicted {
-		t.Errorf("got %c", step.Outcome)
+	step := Plan(undo, &undone, now, time.Time{}, false)
+	if step.Outcome != Conflicted || step.Why != "ann decided about it since the undone operation" {
+		t.Errorf("got %c, because %s", step.Outcome, step.Why)
 	}
 
 	earlier := finding(decidedBy(Author("undo")))

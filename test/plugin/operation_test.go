@@ -92,7 +92,7 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 	triager.findings("triage", "--undo", "mute-").Fails("Did you mean " + name[1] + "?")
 	harness.Same(t, "operations, and nobody has agreed to another than the first", 1, len(o.operations()))
 	triager.findings("triage", "--undo", name[1], "--yes").
-		Fails("f-0001", "active", "1 are left as they are", "failed f-0003: ", "in the meantime", "3 restored, 0 unchanged, 1 failed", "--undo undo-")
+		Fails("f-0001", "active", "1 are left as they are", "failed f-0003: ", "since the undone operation", "3 restored, 0 unchanged, 1 failed", "--undo undo-")
 	before["f-0003"] = mine
 	harness.Same(t, "the decisions after the undo", before, o.decisions())
 	a = triager.findings("ops", "--no-headers").Wants("undo "+name[1], "Completed", me)
