@@ -472,6 +472,13 @@ func overloaded(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint)
 	namespace = controllertest.Places(t, env)
 	busy = receive(t, namespace, "busy", nil)
 	controllertest.SetBacklogged(t, env, busy, v1alpha1.ReasonDecisionsHeldBack)
+	// The controllers' cache gets endpoints in the order in which they were written.
+	elsewhere := controllertest.Places(t, env)
+	receive(t, elsewhere, "later", nil)
+	testenv.Create(t, env, builder.Finding("marker").In(elsewhere).Build())
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(sentTo(t, g, elsewhere, "later", "marker")).To(ConsistOf("finding.created 1"))
+	})
 	return namespace, busy
 }
 
