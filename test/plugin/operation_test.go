@@ -3,7 +3,9 @@ package plugin_test
 import (
 	"encoding/json"
 	"net/http"
+	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strings"
 	"sync"
@@ -139,7 +141,11 @@ func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
 func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 	o := newOrganization(t, "preview-interrupted")
 	o.has(many(1)...)
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} {
+	// A child inherits that a signal is ignored, as under nohup, but not that it is caught.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
+	for _, interrupt := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP} {
 		var cmd *exec.Cmd
 		made, started := make(chan struct{}), make(chan struct{})
 		var asked atomic.Bool
@@ -147,9 +153,9 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 			if !strings.Contains(r.URL.Path, "/triageoperations/") {
 				return false
 			}
-			if r.Method == http.MethodDelete && signal == syscall.SIGHUP {
+			if r.Method == http.MethodDelete && interrupt == syscall.SIGHUP {
 				<-started
-				_ = cmd.Process.Signal(signal) // when a terminal closes, the shell sends it too
+				_ = cmd.Process.Signal(interrupt) // when a terminal closes, the shell sends it too
 			}
 			if r.Method != http.MethodGet || asked.Swap(true) {
 				return false
@@ -166,9 +172,9 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 		o.must(cmd.Start())
 		close(started)
 		<-made
-		o.must(cmd.Process.Signal(signal))
+		o.must(cmd.Process.Signal(interrupt))
 		if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "interrupted; nothing was written") {
-			t.Errorf("%s: %v:\n%s", signal, err, stderr.String())
+			t.Errorf("%s: %v:\n%s", interrupt, err, stderr.String())
 		}
 		if strings.Contains(stderr.String(), "request.go") {
 			t.Errorf("the client library writes lines of its own:\n%s", stderr.String())
