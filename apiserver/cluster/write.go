@@ -45,9 +45,9 @@ func create[T kube.Object](ctx context.Context, c *Client, object T, noun string
 	if apierrors.IsNotFound(unread) {
 		cause = err
 	}
-	// A client that follows the code "try again" would create another one.
+	// A client that follows the code try_again would create another one.
 	return created, problem.Internal(fmt.Sprintf("it is not known whether the %s %s was stored: look for it before you "+
-		"try again", noun, object.GetName()), cause)
+		"repeat the request", noun, object.GetName()), cause)
 }
 
 // mayBeStored reports whether the API server may have stored an object although its creation failed.
