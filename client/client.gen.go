@@ -3883,9 +3883,11 @@ type TriageOperationRequest struct {
 }
 
 // TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: it was
-// left alone, because somebody decided about it after it was selected, or while an operation committed by its first request
-// waited for its turn, or because anything changed it, if the controllers were restarted meanwhile, or if that was after a
-// write of it that failed; failed: it could not be changed.
+// skipped, because somebody decided about it after it was selected, or while an operation committed by its first request
+// waited for its turn; failed: it could not be changed. A finding that only a scan has changed is also skipped, as
+// conflicted, if it is unknown whether the operation has decided about it: the controllers were restarted while they
+// worked through its part, and the scan changed it after it was selected; or a write of it failed, and the scan changed it
+// after that.
 type TriageOutcome string
 
 // TriagePolicy A rule that decides about the findings that match an expression, as long as no person has. The counts are of findings that

@@ -287,8 +287,9 @@ type TriageOperationStatus struct {
 	// +optional
 	Unchanged int32 `json:"unchanged"`
 	// conflicted is the number of findings that were skipped because somebody decided about them after they were
-	// selected, or because anything changed them, if the controllers were restarted meanwhile, or if that was after a
-	// write of them that failed.
+	// selected. A finding that only a scan has changed is also skipped if it is unknown whether the operation has
+	// decided about it: the controllers were restarted while they worked through its part, and the scan changed it after
+	// it was selected; or a write of it failed, and the scan changed it after that.
 	// +optional
 	Conflicted int32 `json:"conflicted"`
 	// failed is the number of findings that could not be changed.

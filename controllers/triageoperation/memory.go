@@ -12,7 +12,7 @@ import (
 type memory struct {
 	operation types.UID
 	part      int32
-	// whole means that it covers every run through the part.
+	// whole means that no run through the part was made by an earlier process.
 	whole bool
 	// sent holds, by entry, the generation of the finding that the last write was based on; 0 if no write was sent. If
 	// that write was stored, it has raised the generation.
