@@ -93,7 +93,7 @@ func forEach(ctx context.Context, n, concurrency int, progress func(done, total 
 	return outcomes
 }
 
-// failure is an object that could not be processed.
+// failure is an object that was not processed, and why.
 type failure struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
@@ -106,10 +106,12 @@ type bulkSummary struct {
 	Namespace string `json:"namespace"`
 	DryRun    string `json:"dryRun,omitempty"`
 	// Operation is the TriageOperation that was used.
-	Operation string    `json:"operation,omitempty"`
-	Done      []string  `json:"done"`
-	Unchanged []string  `json:"unchanged"`
-	Failed    []failure `json:"failed"`
+	Operation string   `json:"operation,omitempty"`
+	Done      []string `json:"done"`
+	Unchanged []string `json:"unchanged"`
+	// Conflicted are the objects that an operation left as they are because they were changed in the meantime.
+	Conflicted []failure `json:"conflicted"`
+	Failed     []failure `json:"failed"`
 	// NotTried are the objects that were left when the command was interrupted.
 	NotTried []string `json:"notTried"`
 
@@ -136,13 +138,22 @@ func (s *bulkSummary) count(names []string, outcomes []outcome) {
 	}
 }
 
+// total returns how many objects the command is about.
+func (s *bulkSummary) total() int {
+	return len(s.Done) + len(s.Unchanged) + len(s.Conflicted) + len(s.Failed) + len(s.NotTried)
+}
+
 // err returns the error of the command as a whole, or nil.
 func (s *bulkSummary) err() error {
-	total := len(s.Done) + len(s.Unchanged) + len(s.Failed) + len(s.NotTried)
+	total := s.total()
 	switch {
 	case len(s.NotTried) > 0:
 		return fmt.Errorf("interrupted after %d of %d %s; run the same command again to continue", total-len(s.NotTried),
 			total, s.what)
+	case len(s.Failed) > 0 && len(s.Conflicted) > 0:
+		return fmt.Errorf("%d of %d %s failed, %d conflicted", len(s.Failed), total, s.what, len(s.Conflicted))
+	case len(s.Conflicted) > 0:
+		return fmt.Errorf("%d of %d %s conflicted", len(s.Conflicted), total, s.what)
 	case len(s.Failed) > 0:
 		return fmt.Errorf("%d of %d %s failed", len(s.Failed), total, s.what)
 	}
@@ -169,8 +180,10 @@ func (s *bulkSummary) print(to io.Writer, format string) error {
 			*list = []string{} // an empty list, not null
 		}
 	}
-	if s.Failed == nil {
-		s.Failed = []failure{}
+	for _, list := range []*[]failure{&s.Conflicted, &s.Failed} {
+		if *list == nil {
+			*list = []failure{}
+		}
 	}
 	if format != outputName {
 		return write(to, format, s, s.text)
@@ -188,13 +201,8 @@ const mostNamed = 20
 
 func (s *bulkSummary) text() []byte {
 	var b bytes.Buffer
-	for i, f := range s.Failed {
-		if i == mostNamed {
-			fmt.Fprintf(&b, "... and %d more failed; -o json names them all\n", len(s.Failed)-i)
-			break
-		}
-		fmt.Fprintf(&b, "failed %s: %s\n", f.Name, printable(f.Reason))
-	}
+	nameFailures(&b, "conflicted", s.Conflicted)
+	nameFailures(&b, "failed", s.Failed)
 	if n := len(s.NotTried); n > 0 {
 		fmt.Fprintf(&b, "not tried: %s", strings.Join(s.NotTried[:min(n, mostNamed)], ", "))
 		if n > mostNamed {
@@ -206,7 +214,11 @@ func (s *bulkSummary) text() []byte {
 	if s.DryRun != "" {
 		head += fmt.Sprintf(", dry run (%s)", s.DryRun)
 	}
-	fmt.Fprintf(&b, "%s: %d %s, %d unchanged, %d failed", head, len(s.Done), s.Action, len(s.Unchanged), len(s.Failed))
+	fmt.Fprintf(&b, "%s: %d %s, %d unchanged", head, len(s.Done), s.Action, len(s.Unchanged))
+	if n := len(s.Conflicted); n > 0 {
+		fmt.Fprintf(&b, ", %d conflicted", n)
+	}
+	fmt.Fprintf(&b, ", %d failed", len(s.Failed))
 	if n := len(s.NotTried); n > 0 {
 		fmt.Fprintf(&b, ", %d not tried", n)
 	}
@@ -215,4 +227,15 @@ func (s *bulkSummary) text() []byte {
 		fmt.Fprintf(&b, "operation %s; undo with: kubectl findings triage --undo %s -n %s\n", s.Operation, s.Operation, s.Namespace)
 	}
 	return b.Bytes()
+}
+
+// nameFailures writes a line for each of the first objects, with the outcome that they have in common.
+func nameFailures(b *bytes.Buffer, outcome string, list []failure) {
+	for i, f := range list {
+		if i == mostNamed {
+			fmt.Fprintf(b, "... and %d more %s; -o json names them all\n", len(list)-i, outcome)
+			break
+		}
+		fmt.Fprintf(b, "%s %s: %s\n", outcome, f.Name, printable(f.Reason))
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
+	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -134,6 +135,24 @@ func TestASummaryAddsUpAndSaysWhetherItFailed(t *testing.T) {
 	} {
 		s := &bulkSummary{Action: "muted", what: "findings"}
 		s.count(names, tc.outcomes)
+		if got := string(s.text()); !strings.HasSuffix(got, tc.text) {
+			t.Errorf("%s: the summary is\n%swant\n%s", reason, got, tc.text)
+		}
+		harness.ErrorContains(t, reason, s.err(), tc.fail)
+	}
+	for reason, tc := range map[string]struct {
+		outcomes   []rules.Outcome
+		text, fail string
+	}{
+		"a conflict": {[]rules.Outcome{rules.Changed, rules.Conflicted},
+			"conflicted b: it was changed in the meantime\nfindings: 1 muted, 0 unchanged, 1 conflicted, 0 failed\n", "1 of 2 findings conflicted"},
+		"a conflict and failures": {[]rules.Outcome{rules.Failed, rules.Conflicted, rules.Unchanged, rules.Failed},
+			"findings: 0 muted, 1 unchanged, 1 conflicted, 2 failed\n", "2 of 4 findings failed, 1 conflicted"},
+	} {
+		s := &bulkSummary{Action: "muted", what: "findings"}
+		for i, outcome := range tc.outcomes {
+			s.add(names[i], outcome, "")
+		}
 		if got := string(s.text()); !strings.HasSuffix(got, tc.text) {
 			t.Errorf("%s: the summary is\n%swant\n%s", reason, got, tc.text)
 		}

@@ -236,7 +236,7 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 		}
 	}
 	if over {
-		if len(w.summary.Done)+len(w.summary.Unchanged)+len(w.summary.Failed) == 0 {
+		if w.summary.total() == 0 {
 			err = w.session.checkAsked(ctx, w.filter.named()...)
 		}
 		if err == nil && w.undo == "" && status.Matched == 0 {
@@ -393,7 +393,7 @@ func (s *bulkSummary) add(name string, outcome rules.Outcome, why string) {
 	case rules.Unchanged:
 		s.Unchanged = append(s.Unchanged, name)
 	case rules.Conflicted:
-		s.Failed = append(s.Failed, failure{name, cmp.Or(why, whyConflicted)})
+		s.Conflicted = append(s.Conflicted, failure{name, cmp.Or(why, whyConflicted)})
 	default:
 		s.Failed = append(s.Failed, failure{name, cmp.Or(why, whyLeft)})
 	}

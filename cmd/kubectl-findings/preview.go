@@ -156,7 +156,7 @@ func (w *operating) show(rows []row) error {
 	if len(deciders) > 0 {
 		fmt.Fprintf(to, "decided about already: by %s\n", strings.Join(deciders, ", "))
 	}
-	if left := len(w.summary.Failed); left > 0 && w.undo != "" {
+	if left := len(w.summary.Conflicted) + len(w.summary.Failed); left > 0 && w.undo != "" {
 		fmt.Fprintf(to, "%d are left as they are: somebody has decided about them since, or they are gone\n", left)
 	}
 	if status.NotUndoable > 0 {

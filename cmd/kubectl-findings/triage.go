@@ -26,7 +26,7 @@ confirm that it still holds.
 Name the findings, and each gets a decision in your own name. Or select them with the filters of
 "kubectl findings list": that makes a TriageOperation, which the controllers carry out in the cluster.
 It is shown first, and nothing is decided until you confirm or pass --yes. A finding that somebody else
-triages in the meantime is left as it is and counts as failed. While the operation waits, for example
+triages in the meantime is left as it is and counts as conflicted. While the operation waits, for example
 for an older one, standard error says why. Ctrl-C and --timeout stop the waiting; an operation that you
 have confirmed goes on.
 
@@ -34,7 +34,8 @@ have confirmed goes on.
 lists them), except for findings that somebody has decided about since.
 
 --dry-run shows what would change: with filters it makes an operation, shows it and deletes it.
---dry-run=server also has the API server check the write. The exit code is 1 if anything failed.`
+--dry-run=server also has the API server check the write. The exit code is 1 if anything failed
+or conflicted.`
 
 const triageExample = `  # Mute a finding and say why
   kubectl findings triage f-gvoagaawln76qanzzhb4sxqjlh --mute --comment "Only the sample reads it"

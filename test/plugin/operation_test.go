@@ -89,18 +89,18 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 	triager.findings("triage", "f-0003", "--confirm").Wants("1 confirmed")
 	mine := o.decisions()["f-0003"]
 	triager.findings("triage", "--undo", name[1]).Fails("refusing to undo "+name[1]+" for 3 findings", "--yes")
-	triager.findings("triage", "--undo", name[1], "--dry-run").Fails("dry run (client): 3 restored, 0 unchanged, 1 failed", "1 are left as they are")
+	triager.findings("triage", "--undo", name[1], "--dry-run").Fails("dry run (client): 3 restored, 0 unchanged, 1 conflicted, 0 failed", "1 are left as they are")
 	triager.findings("__complete", "triage", "--undo", "").Wants(name[1]+"\tmute, Completed, 4 changed", ":4\n")
 	triager.findings("triage", "--undo", "mute-").Fails("Did you mean " + name[1] + "?")
 	harness.Same(t, "operations, and nobody has agreed to another than the first", 1, len(o.operations()))
 	triager.findings("triage", "--undo", name[1], "--yes").
-		Fails("f-0001", "active", "1 are left as they are", "failed f-0003: ", "since the undone operation", "3 restored, 0 unchanged, 1 failed", "--undo undo-")
+		Fails("f-0001", "active", "1 are left as they are", "conflicted f-0003: ", "since the undone operation", "3 restored, 0 unchanged, 1 conflicted, 0 failed", "--undo undo-")
 	before["f-0003"] = mine
 	harness.Same(t, "the decisions after the undo", before, o.decisions())
 	a = triager.findings("ops", "--no-headers").Wants("undo "+name[1], "Completed", me)
 	harness.Same(t, "operations that are listed", 2, strings.Count(a.Stdout, "\n"))
 	triager.findings("ops", "-o", "name").Wants("triageoperation.appsec.dev/" + name[1] + "\n")
-	a = triager.findings("triage", "--undo", name[1], "--yes", "-o", "json").Fails(name[1]+" was undone already by undo-", "4 of 4 findings failed")
+	a = triager.findings("triage", "--undo", name[1], "--yes", "-o", "json").Fails(name[1]+" was undone already by undo-", "4 of 4 findings conflicted")
 	if !json.Valid([]byte(a.Stdout)) || !strings.Contains(a.Stdout, `"f-0003"`) {
 		t.Errorf("the second undo prints %s", a.Stdout)
 	}

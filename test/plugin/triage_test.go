@@ -150,16 +150,16 @@ func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 		o.changed("f-0001", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive })
 	})
 	triager := o.as(g.through(o, o.token(testenv.Triager)))
-	a := triager.findings("triage", "--user-status", "open", "--mute", "--yes", "-o", "json").Fails("1 of 3 findings failed", "admin decided about it in the meantime")
+	a := triager.findings("triage", "--user-status", "open", "--mute", "--yes", "-o", "json").Fails("1 of 3 findings conflicted", "admin decided about it in the meantime")
 	var summary struct {
-		Operation string
-		Done      []string
-		Failed    []struct{ Name, Reason string }
+		Operation  string
+		Done       []string
+		Conflicted []struct{ Name, Reason string }
 	}
 	if err := json.Unmarshal([]byte(a.Stdout), &summary); err != nil {
 		t.Fatalf("%v:\n%s", err, a.Stdout)
 	}
-	if diff := cmp.Diff([]string{"f-0000", "f-0002"}, summary.Done); diff != "" || len(summary.Failed) != 1 || summary.Failed[0].Name != "f-0001" {
+	if diff := cmp.Diff([]string{"f-0000", "f-0002"}, summary.Done); diff != "" || len(summary.Conflicted) != 1 || summary.Conflicted[0].Name != "f-0001" {
 		t.Errorf("summary:\n%s", a.Stdout)
 	}
 	harness.Same(t, "the other's decision", v1alpha1.UserStatusActive, o.finding("f-0001").Spec.Triage.UserStatus)
