@@ -46,7 +46,7 @@ func (o *sarifOptions) addFlags(cmd *cobra.Command, repository, project, things 
 }
 
 func (o *sarifOptions) check() error {
-	return errors.Join(
+	return errors.Join(checkProject(o.project),
 		checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats), checkSourceRoot(o.sourceRoot))
 }
 

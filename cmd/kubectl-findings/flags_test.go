@@ -42,6 +42,8 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"triage-issue --mute":                "give the name of at least one issue",
 		"import --repository r --project p":  "give at least one SARIF file, or - for standard input",
 		"review absent.sarif --repository r --pr 1 --commit 0123abc --opened-at today":   `--opened-at: "today" is not a time like`,
+		"import x.sarif --repository a/r --project a/r":                                  `--project is "a/r" and must be the name of a Project, for example api: see kubectl get projects`,
+		"review x --repository r --project a/r --pr 1 --commit 0123abc":                  `--project is "a/r" and must be the name of a Project`,
 		"import x.sarif --repository r --project p --project-path a/../../x":             `--project-path is "a/../../x" and must be a folder in the`,
 		"import x.sarif --repository r --project p --project-path /../x":                 `--project-path is "/../x" and must be a folder in the`,
 		`import x.sarif --repository r --project p --project-path \..\x`:                 `--project-path is "\\..\\x" and must be a folder in the`,
