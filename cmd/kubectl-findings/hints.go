@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,6 +64,9 @@ func (s *session) next(err error, n need) string {
 		return "Delete what is no longer needed, or have spec.quotas of the Organization raised."
 	case apierrors.IsForbidden(err) && !importer.RefusesObject(err): // no role helps there
 		return s.nextWhenForbidden(n)
+	}
+	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); odd && n.name != "" {
+		return repair(n.kind, n.name, s.namespace)
 	}
 	return ""
 }

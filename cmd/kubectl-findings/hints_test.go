@@ -124,6 +124,20 @@ func TestAMissingReasonIsAskedForAsAFlag(t *testing.T) {
 	harness.ErrorContains(t, "a mute without a reason", err, "\nGive one with --reason, for example --reason false-positive.")
 }
 
+func TestAnObjectThatCannotBeReadSaysHowToRepairIt(t *testing.T) {
+	connected, err := newClient(&rest.Config{Host: harness.ServeJSON(t, func(*http.Request) (int, any) {
+		odd := stored(t, builder.Finding("f-1").In("org-acme").Build())
+		odd.Object["spec"].(map[string]any)["details"] = map[string]any{"location": map[string]any{"lineNumber": "abc"}}
+		return http.StatusOK, odd.Object
+	})})
+	harness.Must(t, err)
+	s := &session{client: connected, namespace: "org-acme"}
+	_, err = (&triager{session: s}).decideAboutFinding(t.Context(), "f-1")
+	err = s.notFound(t.Context(), err, need{what: "triage findings", role: roleTriager, kind: "Finding", name: "f-1"})
+	harness.ErrorContains(t, "a finding with a line in words", err,
+		"\nUpgrade the plugin if it is older than the service; else repair it with: kubectl edit findings.appsec.dev f-1 -n org-acme")
+}
+
 // A kubeconfig's default namespace belongs to no organization: with a role there the user would see nothing.
 func TestNoRoleIsAdvisedOutsideOfOrganizations(t *testing.T) {
 	refused := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no access"))

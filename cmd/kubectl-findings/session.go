@@ -188,13 +188,18 @@ func readable[T any](s *session, items []unstructured.Unstructured) iter.Seq2[un
 	}
 }
 
+// repair says what to do about an object that cannot be read.
+func repair(kind, name, namespace string) string {
+	return fmt.Sprintf("Upgrade the plugin if it is older than the service; "+
+		"else repair it with: kubectl edit %s.%s %s -n %s",
+		kube.Resource(kind), v1alpha1.GroupName, name, namespace)
+}
+
 func (s *session) warnOf(item unstructured.Unstructured, err error) {
 	switch s.unreadable++; {
 	case s.unreadable <= mostNamed:
-		fmt.Fprintf(s.errOut, "%s %s cannot be read and is left out: %s\n"+
-			"Upgrade the plugin if it is older than the service; else repair it with: kubectl edit %s.%s %s -n %s\n",
-			item.GetKind(), item.GetName(), printable(err.Error()), kube.Resource(item.GetKind()), v1alpha1.GroupName,
-			item.GetName(), item.GetNamespace())
+		fmt.Fprintf(s.errOut, "%s %s cannot be read and is left out: %s\n%s\n", item.GetKind(), item.GetName(),
+			printable(err.Error()), repair(item.GetKind(), item.GetName(), item.GetNamespace()))
 	case s.unreadable == mostNamed+1:
 		fmt.Fprintln(s.errOut, "More objects cannot be read and are left out: "+
 			"the metric findings_unreadable_object_info names them")
