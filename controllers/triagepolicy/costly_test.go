@@ -76,6 +76,24 @@ type slow struct {
 
 func (s slow) Inc() { s.clock.Step(time.Second) }
 
+// over returns a reconciler that lists these findings and policies.
+func over(findings []v1alpha1.Finding, policies ...v1alpha1.TriagePolicy) *Reconciler {
+	return newReconciler(reconcile.Base{Client: interceptor.NewClient(nil, interceptor.Funcs{
+		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
+			switch list := into.(type) {
+			case *v1alpha1.FindingList:
+				list.Items = findings
+			case *v1alpha1.TriagePolicyList:
+				list.Items = policies
+			}
+			return nil
+		},
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{}, "project")
+		},
+	})})
+}
+
 // replaced returns a policy whose costly expression in force was replaced, and a reconciler that has no time for both.
 func replaced(mode v1alpha1.PolicyMode) (*Reconciler, *v1alpha1.TriagePolicy) {
 	findings := make([]v1alpha1.Finding, 10)
@@ -87,17 +105,7 @@ func replaced(mode v1alpha1.PolicyMode) (*Reconciler, *v1alpha1.TriagePolicy) {
 	earlier := policy.Spec
 	earlier.Match, earlier.Mode = "finding.class == 'A'", v1alpha1.PolicyApply
 	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: earlier}
-	r := newReconciler(reconcile.Base{Client: interceptor.NewClient(nil, interceptor.Funcs{
-		List: func(_ context.Context, _ client.WithWatch, into client.ObjectList, _ ...client.ListOption) error {
-			if list, is := into.(*v1alpha1.FindingList); is {
-				list.Items = findings
-			}
-			return nil
-		},
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return apierrors.NewNotFound(schema.GroupResource{}, "project")
-		},
-	})})
+	r := over(findings)
 	clock := clocktesting.NewFakeClock(time.Now())
 	r.local, r.evaluations, r.longestCount = clock, slow{clock: clock}, 6*time.Second
 	return r, policy
@@ -123,6 +131,13 @@ func TestACostlyGenerationThatGoesOutOfForceIsNotCounted(t *testing.T) {
 			t.Errorf("count %d is partial: %t", count+1, s.partial)
 		}
 	}
+}
+
+func TestACostlyGenerationThatMatchesTheSameIsNotCountedTwice(t *testing.T) {
+	r, policy := replaced(v1alpha1.PolicyApply)
+	policy.Status.InForce.Spec.Match, policy.Status.InForce.Spec.Priority = policy.Spec.Match, 1
+	s := after(t, r, policy, r.compile, r.count)
+	harness.Same(t, "matches that the generation in force was counted to have", int32(0), s.earlier.matched)
 }
 
 // The generation in force is evaluated anew at each count, and would use up the time of each.

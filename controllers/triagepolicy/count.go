@@ -114,10 +114,17 @@ func (r *Reconciler) toBeCounted(s *scope) *rules.Policy {
 	default:
 		return nil // it is replaced, or goes out of force
 	}
-	if earlier.Spec.Match == s.declared.Spec.Match {
-		return nil // both match the same findings
+	sameMatch := earlier.Spec.Match == s.declared.Spec.Match
+	if countAlike(earlier.Spec, s.declared.Spec) || sameMatch && s.partial {
+		return nil // the declared one's count is enough, or none will be recorded
 	}
 	return earlier
+}
+
+// countAlike reports whether two generations of a policy have the same counts: their specs do not differ in anything
+// that rules.Policy.Try uses.
+func countAlike(a, b *v1alpha1.TriagePolicySpec) bool {
+	return a.Match == b.Match && a.Priority == b.Priority && a.Set.UserStatus == b.Set.UserStatus
 }
 
 // each calls count with the facts of each finding that is not closed. It reports whether there was time for all.

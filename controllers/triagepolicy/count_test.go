@@ -6,6 +6,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -31,5 +32,30 @@ func TestNoMoreThanMayBeAreInForce(t *testing.T) {
 		s := newScope()
 		s.Object.Name, s.Object.Status.InForce = c.name, c.inForce
 		harness.Same(t, c.reason, c.want, full(s, c.others))
+	}
+}
+
+// The other policy decides about one of the three findings, and a person has muted another.
+func TestAnEditThatCannotDecideIsNotWhatIsCounted(t *testing.T) {
+	findings := []v1alpha1.Finding{*fact(0, nil).Finding, *fact(1, nil).Finding, *fact(2, nil).Finding}
+	findings[0].Spec.Class = "B"
+	findings[1].Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+	other := *builder.TriagePolicy("other", "finding.class == 'B'").Mutate(func(s *v1alpha1.TriagePolicySpec) { s.Priority = 50 }).Build()
+	other.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: other.Spec}
+	for name, edit := range map[string]func(*v1alpha1.TriagePolicySpec){
+		"the priority": func(s *v1alpha1.TriagePolicySpec) { s.Priority = 100 },
+		"the decision": func(s *v1alpha1.TriagePolicySpec) { s.Set.UserStatus = "active" },
+	} {
+		policy := builder.TriagePolicy("p", "true").Build()
+		policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: policy.Spec}
+		policy.Generation, policy.Spec.MaxFindings = 2, 2
+		edit(&policy.Spec)
+		r := over(findings, other, *policy)
+		s := after(t, r, policy, r.compile, r.count, r.putInForce)
+		s.recordCounts()
+		got := s.Status
+		harness.Same(t, name+": the generation in force", int64(1), got.InForce.Generation)
+		harness.Same(t, name+": matched, applied, shadowed, overridden", []int32{3, 1, 1, 0},
+			[]int32{got.Matched, got.Applied, got.Shadowed, got.Overridden})
 	}
 }

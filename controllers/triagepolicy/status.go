@@ -111,7 +111,7 @@ func (s *scope) recordCounts() {
 	}
 	counted := &s.counted
 	if in := s.Status.InForce; in != nil && in.Generation != s.Object.Generation && s.declared != nil &&
-		in.Spec.Match != s.declared.Spec.Match {
+		!countAlike(&in.Spec, s.declared.Spec) {
 		counted = &s.earlier // show the generation in force; the condition explains the declared one
 	}
 	status := s.Status
