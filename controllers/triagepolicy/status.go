@@ -185,6 +185,10 @@ func (s *scope) explain() (whyNot, because string) {
 		because = "The expression of the present spec does not compile: the condition Compiled shows where."
 	case v1alpha1.ReasonPreview:
 		because = "The mode is Preview: the status shows what the policy would decide. Set spec.mode to Apply."
+		if s.counted.matched > rules.Limit(&s.Object.Spec, false) {
+			because = "The mode is Preview. More findings match than spec.maxFindings, so the policy would be stopped at " +
+				"once if it were applied: narrow spec.match, or raise the limit, before you set spec.mode to Apply."
+		}
 	case v1alpha1.ReasonNotYetValid:
 		because = "The time in spec.validFrom is in the future."
 	case v1alpha1.ReasonPolicyExpired:

@@ -53,6 +53,16 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 	}
 }
 
+func TestAPreviewThatMatchesTooManySaysThatItWouldBeStopped(t *testing.T) {
+	for matched, stopped := range map[int32]bool{v1alpha1.DefaultMaxFindings: false, v1alpha1.DefaultMaxFindings + 1: true} {
+		s := newScope()
+		s.counted.matched = matched
+		if _, message := s.explain(); strings.Contains(message, "would be stopped at once") != stopped {
+			t.Errorf("%d match: %s", matched, message)
+		}
+	}
+}
+
 func TestAnotherMatchHasMatchedNothingYet(t *testing.T) {
 	matched := v1alpha1.Now()
 	inForce := func(generation int64, match string) *v1alpha1.PolicyInForce {

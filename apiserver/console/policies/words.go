@@ -38,6 +38,10 @@ var standings = map[string]standing{
 var stopped = standing{"stopped", ui.Doubt, "It no longer decides: what it muted is open again. Apply it " +
 	"to go on, or delete it."}
 
+// tooWide is what to do about a preview that matches more findings than the policy may.
+const tooWide = "Applied as it is, it would be stopped at once: it matches more findings than it may. Narrow the " +
+	"expression, or raise the limit with kubectl, before you apply it."
+
 // isStopped reports whether a preview was in force at some time since its expression compiled: only then did the
 // condition InForce change after the condition Compiled. If the expression was corrected later, this is unknown.
 func isStopped(p client.TriagePolicy) bool {
@@ -67,16 +71,21 @@ var notInForce = map[string]string{
 func standingOf(p client.TriagePolicy) standing {
 	reason := condition(p, "InForce").Reason
 	s, known := standings[reason]
-	why, explained := notInForce[condition(p, "Ready").Reason]
+	ready := condition(p, "Ready").Reason
+	why, explained := notInForce[ready]
 	switch {
 	case !known || !p.Observed:
 		return standing{"processing", ui.Going, "The controllers have not yet processed its latest change."}
 	case isStopped(p):
-		return stopped
+		s = stopped
 	case reason == "EarlierGeneration" && explained:
 		s.next = "The earlier version decides, because the latest one " + why
 	case reason == "NeverMatched" && p.Failed > 0:
 		s.next = "Nothing has matched yet, and the expression cannot be evaluated for some findings. Open the policy to see the error."
+	}
+	// If it is too costly, the count may be an earlier spec's.
+	if reason == "Preview" && p.Matched > p.MaxFindings && ready != "TooCostly" {
+		s.next = tooWide
 	}
 	return s
 }

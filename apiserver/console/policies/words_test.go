@@ -34,17 +34,20 @@ func TestAPolicyThatWasStoppedIsToldFromAPreview(t *testing.T) {
 
 func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 	for _, c := range []struct {
-		inForce, ready string
-		failed         int32
-		want           string
+		inForce, ready  string
+		matched, failed int32
+		want            string
 	}{
-		{"EarlierGeneration", "NotCompiled", 0, "does not compile"},
-		{"EarlierGeneration", "TooMany", 0, "raise the limit"},
-		{"EarlierGeneration", "TooCostly", 0, "short comparison"},
-		{"NeverMatched", "Succeeded", 0, "findings of later scans"},
-		{"NeverMatched", "Succeeded", 1, "cannot be evaluated for some findings"},
+		{"EarlierGeneration", "NotCompiled", 0, 0, "does not compile"},
+		{"EarlierGeneration", "TooMany", 0, 0, "raise the limit"},
+		{"EarlierGeneration", "TooCostly", 0, 0, "short comparison"},
+		{"NeverMatched", "Succeeded", 0, 0, "findings of later scans"},
+		{"NeverMatched", "Succeeded", 0, 1, "cannot be evaluated for some findings"},
+		{"Preview", "Succeeded", 2, 0, "then apply it"},
+		{"Preview", "Succeeded", 3, 0, "would be stopped at once"},
+		{"Preview", "TooCostly", 3, 0, "then apply it"},
 	} {
-		p := client.TriagePolicy{Observed: true, Failed: c.failed, Conditions: []client.ResourceCondition{
+		p := client.TriagePolicy{Observed: true, Matched: c.matched, MaxFindings: 2, Failed: c.failed, Conditions: []client.ResourceCondition{
 			{Type: "Ready", Reason: c.ready}, {Type: "InForce", Reason: c.inForce},
 		}}
 		if got := standingOf(p).next; !strings.Contains(got, c.want) {
