@@ -159,7 +159,7 @@ func (s *scope) judgeInForce(whyNot, because string) {
 		s.Condition(v1alpha1.ConditionInForce, false, whyNot, because)
 	case in.Generation != s.Object.Generation:
 		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonEarlierGeneration,
-			"The generation in status.inForce remains in force. "+because)
+			fmt.Sprintf("The generation in status.inForce remains in force and decides %q. ", decision(&in.Spec))+because)
 	case status.Matched == 0 && status.LastMatchedAt == nil && status.Failed > 0:
 		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonNeverMatched,
 			"No open finding has matched yet, and spec.match cannot be evaluated for some: see status.failure.")
@@ -173,6 +173,19 @@ func (s *scope) judgeInForce(whyNot, because string) {
 		s.Condition(v1alpha1.ConditionInForce, true, v1alpha1.ReasonInForce,
 			"The policy decides about the findings that match and that no person has decided about.")
 	}
+}
+
+// decision describes what a spec decides. The console shows it as judgeInForce quotes it.
+func decision(spec *v1alpha1.TriagePolicySpec) string {
+	words := string(spec.Set.UserStatus)
+	if spec.Set.Reason != "" {
+		words += ", " + string(spec.Set.Reason)
+	}
+	words += fmt.Sprintf(", priority %d", spec.Priority)
+	if spec.ValidUntil == nil {
+		return words + ", without an end"
+	}
+	return words + ", until " + spec.ValidUntil.UTC().Format(time.RFC3339)
 }
 
 // explain returns the reason why the declared generation does not decide, "" if it does, and the message for users.

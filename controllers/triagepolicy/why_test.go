@@ -99,6 +99,22 @@ func TestAnotherMatchHasMatchedNothingYet(t *testing.T) {
 	}
 }
 
+func TestTheMessageNamesWhatTheEarlierGenerationDecides(t *testing.T) {
+	end := v1alpha1.NewTime(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	for want, spec := range map[string]v1alpha1.TriagePolicySpec{
+		`"muted, duplicate, priority 10, until 2026-03-01T12:00:00Z"`: {
+			Set: v1alpha1.PolicyDecision{UserStatus: "muted", Reason: "duplicate"}, Priority: 10, ValidUntil: &end,
+		},
+		`"active, priority 0, without an end"`: {Set: v1alpha1.PolicyDecision{UserStatus: "active"}},
+	} {
+		s := newScope()
+		s.Object.Generation, s.Status.InForce = 2, &v1alpha1.PolicyInForce{Generation: 1, Spec: spec}
+		s.judgeInForce("", "Too many match.")
+		harness.Same(t, "message", "The generation in status.inForce remains in force and decides "+want+". Too many match.",
+			v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionInForce).Message)
+	}
+}
+
 // A version may refuse what an earlier one has put into force.
 func TestAPolicyInForceThatNoLongerCompilesDecidesNothingAndSaysWhy(t *testing.T) {
 	r := newReconciler(reconcile.Base{})

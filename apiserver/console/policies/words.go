@@ -2,6 +2,7 @@ package policies
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
@@ -67,6 +68,15 @@ var notInForce = map[string]string{
 	"TooCostly":   "takes too long to evaluate. Begin with a short comparison that rules most findings out.",
 }
 
+// earlierDecision returns, in parentheses, what the earlier version of a policy decides, which the message of the
+// condition InForce quotes; empty for the message of older controllers, which quotes nothing.
+func earlierDecision(message string) string {
+	if parts := strings.Split(message, `"`); len(parts) == 3 {
+		return " (" + parts[1] + ")"
+	}
+	return ""
+}
+
 // standingOf returns the status of a policy.
 func standingOf(p client.TriagePolicy) standing {
 	reason := condition(p, "InForce").Reason
@@ -79,7 +89,8 @@ func standingOf(p client.TriagePolicy) standing {
 	case isStopped(p):
 		s = stopped
 	case reason == "EarlierGeneration" && explained:
-		s.next = "The earlier version decides, because the latest one " + why
+		decides := earlierDecision(condition(p, "InForce").Message)
+		s.next = "The earlier version decides" + decides + ", because the latest one " + why
 	case reason == "NeverMatched" && p.Failed > 0:
 		s.next = "Nothing has matched yet, and the expression cannot be evaluated for some findings. Open the policy to see the error."
 	}

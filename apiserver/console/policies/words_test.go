@@ -32,6 +32,21 @@ func TestAPolicyThatWasStoppedIsToldFromAPreview(t *testing.T) {
 	}
 }
 
+func TestTheEarlierVersionOfAPolicySaysWhatItDecides(t *testing.T) {
+	for message, want := range map[string]string{
+		`The generation in status.inForce remains in force and decides "muted, duplicate, priority 10, without an end". More match.`: "The " +
+			"earlier version decides (muted, duplicate, priority 10, without an end), because the latest one ",
+		"The generation in status.inForce remains in force. More match.": "The earlier version decides, because the latest one ",
+	} {
+		p := client.TriagePolicy{Observed: true, Conditions: []client.ResourceCondition{
+			{Type: "Ready", Reason: "TooMany"}, {Type: "InForce", Reason: "EarlierGeneration", Message: message},
+		}}
+		if got := standingOf(p).next; !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %q", message, got)
+		}
+	}
+}
+
 func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 	for _, c := range []struct {
 		inForce, ready  string
