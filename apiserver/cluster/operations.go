@@ -47,7 +47,7 @@ func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string
 		}
 		if triageoperation.Ended(operation, apitime.Clock{}.Now()) {
 			const member = "set.expires_at"
-			return nil, problem.InvalidQuery(member + " has passed: create another operation").In(member)
+			return nil, problem.InvalidBody(member + " has passed: create another operation").In(member)
 		}
 		return map[string]any{"commit": true, "committedBy": by}, nil
 	}
