@@ -3,6 +3,7 @@ package reviews
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -50,6 +51,20 @@ func TestAnIssueSaysWhoDecided(t *testing.T) {
 		"muted by policy tests":   {UserStatus: "open", Verdict: client.FindingVerdict{UserStatus: &muted, Policy: "tests"}},
 	} {
 		harness.Same(t, "who decided", want, decisionWords(issue))
+	}
+	end, reason := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC), client.DecisionReason("duplicate")
+	policy := client.FindingVerdict{UserStatus: &muted, Policy: "tests", Reason: &reason, Comment: "Known."}
+	for want, issue := range map[string]client.ReviewIssueFull{
+		"duplicate Known.": {UserStatus: "open", Verdict: policy},
+		"duplicate Known. Ended 2026-03-01 12:00:00 UTC by ada Fix it.": {UserStatus: "open", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
+		"duplicate Known. by ada Fix it.":                               {UserStatus: "open", Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
+		"until 2026-03-01 12:00:00 UTC Fix it.":                         {UserStatus: "active", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada"},
+		"duplicate":                                                     {UserStatus: "muted", Reason: &reason, DecidedBy: "ada"},
+	} {
+		text, err := page.Text(t.Context(), grounds(issue))
+		harness.Must(t, err)
+		text = regexp.MustCompile("<[^>]*>").ReplaceAllString(text, " ")
+		harness.Same(t, "the grounds", want, strings.Join(strings.Fields(text), " "))
 	}
 }
 
