@@ -104,9 +104,9 @@ func (r *Reconciler) operations(ctx context.Context, namespace string) ([]v1alph
 	return list.Items, nil
 }
 
-// awaitTurn lets only one operation per organization select or work at a time, oldest first: an organization with many
-// operations takes no more controller time than one with a single operation. One that would exceed what the
-// organization may keep fails at once, so that no more than that wait.
+// awaitTurn lets only one operation per organization select or work at a time, in the order of their turns: an
+// organization with many operations takes no more controller time than one with a single operation. One that would
+// exceed what the organization may keep fails at once, so that no more than that wait.
 func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	if s.Status.SelectedAt != nil && !s.Object.Spec.Commit {
 		return nil // it is a preview
@@ -127,7 +127,7 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 		s.Status.Phase = v1alpha1.OperationSelecting
 	}
 	// The message does not name the other one, else each end of an operation would rewrite all that wait.
-	inProgress(s, "An older operation of the organization comes first: this one goes on after it.")
+	inProgress(s, "Another operation of the organization comes first: this one goes on after it.")
 	s.RequeueAfter(queueRecheck)
 	s.Stop()
 	return nil
@@ -146,26 +146,26 @@ func (r *Reconciler) enqueueNext() handler.EventHandler {
 		}
 		var first *v1alpha1.TriageOperation
 		if line := queued(all); len(line) > 0 {
-			first = slices.MinFunc(line, byAge)
+			first = slices.MinFunc(line, byTurn)
 		}
 		for i := range all {
-			// An undo that waits for the operation that it undoes is not in line, but may be older than the first.
-			if o := &all[i]; busy(o) && (first == nil || byAge(o, first) <= 0) {
+			// An undo that waits for the operation that it undoes is not in line, but its turn may be before the first's.
+			if o := &all[i]; busy(o) && (first == nil || byTurn(o, first) <= 0) {
 				q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 			}
 		}
 	})
 }
 
-// mayAdvance reports whether an operation may leave the line because of the change. Even a new operation may cause
-// this: an existing undo that names it leaves the line, and waits for it from then on.
+// mayAdvance reports whether an operation may leave the line, or have come before others in it, because of the change.
+// Even a new operation may cause this: an existing undo that names it leaves the line, and waits for it from then on.
 func mayAdvance(change watch.Change) bool {
 	before, known := change.Before.(*v1alpha1.TriageOperation)
 	after, exists := change.After.(*v1alpha1.TriageOperation)
 	switch {
 	case known && exists:
 		// Between two events it may have been deleted and created again.
-		return before.UID != after.UID || busy(before) != busy(after)
+		return before.UID != after.UID || busy(before) != busy(after) || hasBegun(before) != hasBegun(after)
 	case known:
 		return busy(before)
 	}
@@ -174,7 +174,7 @@ func mayAdvance(change watch.Change) bool {
 
 // ahead returns the operations whose turn comes before the given one.
 func ahead(operation *v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
-	return slices.DeleteFunc(queued(all), func(o *v1alpha1.TriageOperation) bool { return byAge(o, operation) >= 0 })
+	return slices.DeleteFunc(queued(all), func(o *v1alpha1.TriageOperation) bool { return byTurn(o, operation) >= 0 })
 }
 
 // queued returns the operations whose turn it is, or that wait for their turn, in no particular order.
@@ -206,6 +206,21 @@ func busy(o *v1alpha1.TriageOperation) bool {
 	case v1alpha1.OperationCompleted, v1alpha1.OperationFailed:
 	}
 	return false
+}
+
+// hasBegun reports whether the operation has had its turn to decide, and goes on.
+func hasBegun(o *v1alpha1.TriageOperation) bool { return o.Status.Phase == v1alpha1.OperationRunning }
+
+// byTurn compares operations: one that has begun to decide comes before all that have not, such as an older preview
+// that is committed later, which would else decide about half of its findings. Otherwise the oldest comes first.
+func byTurn(a, b *v1alpha1.TriageOperation) int {
+	switch {
+	case hasBegun(a) == hasBegun(b):
+		return byAge(a, b)
+	case hasBegun(a):
+		return -1
+	}
+	return 1
 }
 
 // byAge compares operations: the oldest comes first.

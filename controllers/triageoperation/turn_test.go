@@ -42,7 +42,7 @@ import (
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-func TestOlderOperationsRunFirst(t *testing.T) {
+func TestTheOperationThatHasBegunRunsFirstThenTheOldest(t *testing.T) {
 	made := func(name string, at time.Time, phase v1alpha1.OperationPhase, undo string) v1alpha1.TriageOperation {
 		o := builder.TriageOperation(name, "G1").Build()
 		if undo != "" {
@@ -67,7 +67,8 @@ func TestOlderOperationsRunFirst(t *testing.T) {
 		{"an older one that works", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationRunning, "")}, "a"},
 		{"one that is not reconciled yet", []v1alpha1.TriageOperation{made("a", earlier, "", "")}, "a"},
 		{"of the same second, by name", []v1alpha1.TriageOperation{made("a", noon, v1alpha1.OperationSelecting, "")}, "a"},
-		{"a younger one", []v1alpha1.TriageOperation{made("z", noon, v1alpha1.OperationRunning, "")}, ""},
+		{"a younger one", []v1alpha1.TriageOperation{made("z", noon, v1alpha1.OperationSelecting, "")}, ""},
+		{"a younger one that works", []v1alpha1.TriageOperation{made("z", noon, v1alpha1.OperationRunning, "")}, "z"},
 		{"a preview", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationPreview, "")}, ""},
 		{"a preview that is committed", []v1alpha1.TriageOperation{committed(made("a", earlier, v1alpha1.OperationPreview, ""))}, "a"},
 		{"one that has ended", []v1alpha1.TriageOperation{made("a", earlier, v1alpha1.OperationCompleted, "")}, ""},
@@ -86,6 +87,21 @@ func TestOlderOperationsRunFirst(t *testing.T) {
 		}
 		harness.Same(t, c.reason, c.want, strings.Join(got, " "))
 	}
+	mine.Status.Phase = v1alpha1.OperationRunning
+	before := ahead(&mine, []v1alpha1.TriageOperation{
+		committed(made("a", earlier, v1alpha1.OperationPreview, "")), made("b", earlier, v1alpha1.OperationRunning, ""),
+		made("z", noon, v1alpha1.OperationRunning, ""),
+	})
+	if len(before) != 1 || before[0].Name != "b" {
+		t.Errorf("not only the older one that works is before one that works: %v", before)
+	}
+
+	r, _ := line(t, 2, "", v1alpha1.TriageOperationStatus{})
+	younger := stored(t, r, "o-1")
+	begun := younger.DeepCopy()
+	begun.Status.Phase = v1alpha1.OperationRunning
+	harness.Must(t, r.Client.Status().Update(t.Context(), begun))
+	harness.Same(t, "enqueued when a younger one has begun, and may have seen an older one before", "o-1 in 0s", enqueued(r, younger, begun))
 }
 
 // line returns a reconciler of new operations, "o-0" being the oldest. All have the status; if undo is set, each undoes
