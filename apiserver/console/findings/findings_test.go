@@ -140,6 +140,14 @@ func TestARelativeTimeStaysSoInTheAddressAndIsATimeElsewhere(t *testing.T) {
 	} {
 		harness.Same(t, what, c.want, c.got)
 	}
+	for value, refused := range map[string]bool{
+		"7": true, "0d": true, "2026-03-01": true, "7d": false, "": false, "2026-03-01t08:30:60z": false, // that is for the REST API
+	} {
+		err := check(url.Values{"created_since": {value}})
+		if refused != (err != nil) || refused && !strings.Contains(err.Error(), "such as 7d") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
 	chips := v.chips()
 	if len(chips) != 2 || chips[0].Value != "last 7 days" || chips[0].Bound != "since" || chips[1].Value != "1 day ago" || chips[1].Label != "Changed before" || chips[1].Bound != "before" ||
 		!chips[0].At.Equal(time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)) {

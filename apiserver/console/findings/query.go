@@ -116,6 +116,9 @@ func (f filter) isTime() bool {
 // meaning. The REST API is asked for that time truncated to the hour, as it also counts by hours.
 var relative = regexp.MustCompile(`^([1-9][0-9]{0,3})d$`)
 
+// beginsWithDay matches an absolute time, of which the REST API checks the rest.
+var beginsWithDay = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt]`)
+
 // daysAgo returns the number of days of a relative time.
 func daysAgo(value string) (days int, ok bool) {
 	found := relative.FindStringSubmatch(value)
@@ -160,6 +163,13 @@ func check(given url.Values) error {
 	known := func(name string) bool { return isOfView(name) || slices.Contains(parts, name) }
 	if err := page.Check(given, known); err != nil {
 		return err
+	}
+	for _, f := range slices.Concat(filters, more) {
+		value := given.Get(f.Name)
+		if _, ok := daysAgo(value); f.isTime() && value != "" && !ok && !beginsWithDay.MatchString(value) {
+			return api.Failed(http.StatusBadRequest, fmt.Sprintf("%q must be a date-time such as 2026-03-01T08:30:00Z, "+
+				"or a number of days from 1 to 9999 such as 7d.", f.Name))
+		}
 	}
 	grouping := func(f filter) bool { return f.Name == given.Get("group") }
 	if given.Get("group") != "" && !slices.ContainsFunc(groupings, grouping) {
