@@ -49,6 +49,11 @@ var columns = []column{
 	{"url", func(f *finding) string { return f.Details.Location.Url }},
 	{"created_at", func(f *finding) string { return render.Timestamp(f.CreatedAt) }},
 	{"updated_at", func(f *finding) string { return render.Timestamp(f.UpdatedAt) }},
+	// Programs may count the columns before these: new ones come last.
+	{"verdict_review_issue", func(f *finding) string { return f.Verdict.ReviewIssue }},
+	{"verdict_by", func(f *finding) string { return f.Verdict.By }},
+	{"verdict_reason", func(f *finding) string { return text(f.Verdict.Reason) }},
+	{"verdict_comment", func(f *finding) string { return f.Verdict.Comment }},
 }
 
 func score(f *finding) string {

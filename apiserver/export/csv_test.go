@@ -49,7 +49,7 @@ func TestCSVHasARowForEachFinding(t *testing.T) {
 		ExpiresAt: &end, CreatedAt: march, UpdatedAt: march.Add(time.Minute),
 		Details: openapi.Details{Title: "Old lodash", Severity: "high",
 			Location: openapi.FileLocation{FilePath: "web/package.json", LineNumber: 3, Url: "https://code.example/3"}},
-		Verdict: openapi.FindingVerdict{Policy: "tests"},
+		Verdict: openapi.FindingVerdict{Policy: "tests", ReviewIssue: "i-1", By: "bob", Reason: &reason, Comment: "=1+1"},
 		Repo:    openapi.FindingRepo{Id: "r-1", Name: "shop"}, Project: openapi.FindingProject{Id: "p-1"},
 		Facts: openapi.FindingFacts{Tool: "trivy", RuleId: "CVE-1", Class: "CWE-1", Category: &category, Score: &score,
 			Vulnerability: openapi.FindingVulnerability{Id: "CVE-1"},
@@ -61,11 +61,11 @@ func TestCSVHasARowForEachFinding(t *testing.T) {
 	want := [][]string{
 		{"id", "title", "severity", "score", "status", "user_status", "reason", "comments", "decided_by", "expires_at", "verdict_policy",
 			"repository", "project", "owner", "tool", "rule", "class", "category", "vulnerability", "package", "version", "fixed_version",
-			"file", "line", "url", "created_at", "updated_at"},
+			"file", "line", "url", "created_at", "updated_at", "verdict_review_issue", "verdict_by", "verdict_reason", "verdict_comment"},
 		{"f-1", "Old lodash", "high", "7.5", "open_muted", "muted", "false-positive", "seen, \"twice\"\nby two", "alice", "2026-03-02T09:30:00Z", "tests",
 			"shop", "p-1", "team-a", "trivy", "CVE-1", "CWE-1", "Package", "CVE-1", "lodash", "4.0.0", "4.1.0",
-			"web/package.json", "3", "https://code.example/3", "2026-03-02T08:30:00Z", "2026-03-02T08:31:00Z"},
-		{"f-2", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "2026-03-02T08:30:00Z", "2026-03-02T08:30:00Z"},
+			"web/package.json", "3", "https://code.example/3", "2026-03-02T08:30:00Z", "2026-03-02T08:31:00Z", "i-1", "bob", "false-positive", "'=1+1"},
+		{"f-2", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "2026-03-02T08:30:00Z", "2026-03-02T08:30:00Z", "", "", "", ""},
 	}
 	harness.Same(t, "rows", want, rows)
 }

@@ -24,7 +24,8 @@ const exportPath = "/v2/finding-export"
 
 // exportColumns are the columns of a CSV, in order.
 var exportColumns = strings.Fields(`id title severity score status user_status reason comments decided_by expires_at verdict_policy repository project
-	owner tool rule class category vulnerability package version fixed_version file line url created_at updated_at`)
+	owner tool rule class category vulnerability package version fixed_version file line url created_at updated_at
+	verdict_review_issue verdict_by verdict_reason verdict_comment`)
 
 // csvRows returns the rows of an export, and checks its header.
 func (a answer) csvRows() (rows []map[string]string) {
