@@ -93,10 +93,14 @@ func (o *healthcheckOptions) run(ctx context.Context, arguments []string) error 
 
 func parseHealthTarget(argument string) (healthTarget, error) {
 	target := healthTarget{url: argument, code: http.StatusOK}
-	// A query may contain the sign too, so only a valid status code counts, and no value of a parameter.
+	// A query may contain the sign too, so there only a valid status code counts, and no value of a parameter.
 	if at := strings.LastIndex(argument, "="); at >= 0 && !endsInParameter(argument[:at]) {
-		if code, err := strconv.Atoi(argument[at+1:]); err == nil && code >= 100 && code < 600 {
+		last := argument[at+1:]
+		switch code, err := strconv.Atoi(last); {
+		case err == nil && code >= 100 && code < 600:
 			target = healthTarget{url: argument[:at], code: code}
+		case last != "" && strings.Trim(last, "0123456789") == "" && !strings.Contains(argument, "?"):
+			return healthTarget{}, fmt.Errorf("%s: %q is not a status code from 100 to 599", argument, last)
 		}
 	}
 	parsed, err := url.Parse(target.url)

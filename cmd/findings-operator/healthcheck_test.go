@@ -35,6 +35,8 @@ func TestHealthcheckWaitsForTheCode(t *testing.T) {
 		{"one of many is enough to fail", []string{"--timeout=2s", server, server + "/keyed"}, "returned 401, want 200"},
 		{"a redirect is not followed", []string{"--timeout=2s", server + "/moved"}, "returned 302"},
 		{"a mistake ends it at once", []string{"findings-api"}, "is not a URL"},
+		{"a code that is none ends it at once", []string{server + "/keyed=4011"}, `"4011" is not a status code`},
+		{"letters may be a part of the path", []string{server + "/a=b"}, ""},
 		{"an address is needed", nil, "give at least one URL"},
 	} {
 		t.Run(test.reason, func(t *testing.T) {
