@@ -57,6 +57,10 @@ type scope struct {
 	home *corev1.Namespace
 	// usedUp holds the plural names of the kinds whose quota is exhausted.
 	usedUp []string
+	// held describes what blocks the removal of the organization; undeleted is why the API server refuses to delete the
+	// namespace. Both are zero unless the removal waits.
+	held      string
+	undeleted error
 }
 
 func newScope() *scope { return scopeOf(&v1alpha1.Organization{}) }
@@ -69,7 +73,7 @@ func scopeOf(organization *v1alpha1.Organization) *scope {
 func (s *scope) namespace() string { return v1alpha1.NamespacePrefix + s.Object.Name }
 
 // Reconcile brings one organization's namespace, roles and status up to its spec, or removes the namespace of an
-// organization that is being deleted.
+// organization that is being deleted. While the removal waits, the organization is in use, so it follows its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -77,8 +81,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			showRefusal(r.adoptNamespace), r.count, showRefusal(r.labelNamespace), showRefusal(r.grantAccess),
 			showRefusal(r.setQuota), r.open,
 		},
-		Removal: []reconcile.Phase[*scope]{r.remove},
-		Stored:  r.announceQuotas,
+		Removal: []reconcile.Phase[*scope]{
+			r.remove, r.count, showRefusal(r.labelNamespace), showRefusal(r.grantAccess), showRefusal(r.setQuota), r.wait,
+		},
+		Stored: r.announceQuotas,
 	}.Run(ctx, req)
 }
 
@@ -92,13 +98,18 @@ func showRefusal(phase reconcile.Phase[*scope]) reconcile.Phase[*scope] {
 		}
 		s.RetryRefused(ctx, err, "what the organization needs was refused, and is tried again later")
 		s.Status.ObservedGeneration = s.Object.Generation
-		s.Judge(refusalVerdict(err))
+		s.Judge(s.refusalVerdict(err))
 		s.Stop()
 		return nil
 	}
 }
 
-func refusalVerdict(err error) conditions.Verdict {
+func (s *scope) refusalVerdict(err error) conditions.Verdict {
+	if s.held != "" || s.undeleted != nil {
+		meanwhile := fmt.Sprintf(" Meanwhile the API server refuses what the organization needs, which is tried again: %q.",
+			conditions.Shortened(err.Error()))
+		return s.waiting(meanwhile)
+	}
 	return conditions.NotReady(v1alpha1.ReasonRefused,
 		fmt.Sprintf("The API server refuses what the organization needs, which is tried again: %q. Remove what "+
 			"blocks it, for example an admission policy or a quota of the cluster.", conditions.Shortened(err.Error())))

@@ -320,23 +320,28 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 	}
 	for reason, c := range map[string]struct {
 		err   error
+		held  string
 		again time.Duration
-		shown bool
+		shown string
 	}{
-		"a rule of the cluster":                 {fmt.Errorf("quota: %w", forbids(nil)), reconcile.RefusedRetry, true},
-		"its namespace, which is being deleted": {fmt.Errorf("quota: %w", forbids(terminating)), 0, false},
+		"a rule of the cluster":                 {fmt.Errorf("quota: %w", forbids(nil)), "", reconcile.RefusedRetry, "The API server refuses"},
+		"the same while a removal waits":        {fmt.Errorf("quota: %w", forbids(nil)), "Scan (a few)", reconcile.RefusedRetry, "everything. Meanwhile"},
+		"its namespace, which is being deleted": {fmt.Errorf("quota: %w", forbids(terminating)), "", 0, ""},
 	} {
 		organization := builder.Organization("acme").Build()
 		stored := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(organization).WithStatusSubresource(organization).Build()
 		loop := reconcile.Loop[*scope]{
 			Base: reconcile.Base{Client: stored, Clock: clock.RealClock{}}, New: newScope,
-			Phases: []reconcile.Phase[*scope]{showRefusal(func(context.Context, *scope) error { return c.err })},
+			Phases: []reconcile.Phase[*scope]{showRefusal(func(_ context.Context, s *scope) error {
+				s.held = c.held
+				return c.err
+			})},
 		}
 		result, err := loop.Run(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "acme"}})
-		harness.Same(t, reason+": it is an error", !c.shown, err != nil)
+		harness.Same(t, reason+": it is an error", c.shown == "", err != nil)
 		harness.Same(t, reason+": when it is tried again", c.again, result.RequeueAfter)
 		harness.Must(t, stored.Get(t.Context(), types.NamespacedName{Name: "acme"}, organization))
-		harness.Same(t, reason+": it is shown", c.shown, v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady) != nil)
+		checkReadyMessage(t, reason, organization, c.shown)
 	}
 }
 
@@ -367,13 +372,21 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "acme"}})
 		harness.Same(t, reason+": it is tried again without an error", c.again, result.RequeueAfter > 0 && err == nil)
 		harness.Must(t, stored.Get(t.Context(), types.NamespacedName{Name: "acme"}, organization))
-		message := ""
-		if ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
-			message = ready.Message
-		}
-		if !strings.Contains(message, c.want) || (message == "") != (c.want == "") {
-			t.Errorf("%s: the message is %q, want %q in it", reason, message, c.want)
-		}
+		checkReadyMessage(t, reason, organization, c.want)
+		harness.Must(t, stored.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
+		harness.Same(t, reason+": it follows its spec", c.want == "refuses to delete", namespace.Labels[v1alpha1.ImportsCreateLabel] == "false")
+	}
+}
+
+// checkReadyMessage checks that the message of Ready contains the text, or that there is no such condition if it is "".
+func checkReadyMessage(t *testing.T, what string, organization *v1alpha1.Organization, want string) {
+	t.Helper()
+	message := ""
+	if ready := v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady); ready != nil {
+		message = ready.Message
+	}
+	if !strings.Contains(message, want) || (message == "") != (want == "") {
+		t.Errorf("%s: the message is %q, want %q in it", what, message, want)
 	}
 }
 
@@ -424,6 +437,23 @@ func removalWaitsUntilTheOrganizationIsEmpty(t *testing.T) {
 	if namespace.DeletionTimestamp != nil {
 		t.Fatal("the namespace is being deleted while it holds a repository")
 	}
+	// Meanwhile it is in use.
+	harness.Must(t, env.Client.Delete(t.Context(), binding("org-full", viewerRole)))
+	env.Create(t, builder.Repository("late").In("org-full").Build())
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) {
+		s.Triage = &v1alpha1.OrganizationTriage{RequireReason: true}
+		s.Quotas = &v1alpha1.OrganizationQuotas{Findings: new(int64(7))}
+	})
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, binding("org-full", viewerRole))
+		g.Expect(testenv.Get(t, g, env, namespace).Labels).To(HaveKeyWithValue(v1alpha1.RequireReasonLabel, "true"))
+		hard := testenv.Get(t, g, env, quotaIn("org-full")).Spec.Hard["count/findings.appsec.dev"]
+		g.Expect(hard.String()).To(Equal("7"))
+		g.Expect(testenv.Get(t, g, env, organization).Status.Counts.Repositories).To(BeEquivalentTo(2))
+		g.Expect(organization.Status.ObservedGeneration).To(Equal(organization.Generation))
+		g.Expect(reason(organization, v1alpha1.ConditionStalled)).To(Equal("NotEmpty/True"))
+	})
+	harness.Must(t, env.Client.Delete(t.Context(), builder.Repository("late").In("org-full").Build()))
 	harness.Must(t, env.Client.Delete(t.Context(), repository))
 	env.AwaitGone(t, namespace, organization)
 }

@@ -153,6 +153,15 @@ func TestQuotaBoundsWhatCanBeMadeAndSaysSo(t *testing.T) {
 		made++
 	}
 	roomAgain(func(s *v1alpha1.OrganizationSpec) { s.Quotas.Findings = new(int64(made + 2)) })
+
+	// Also while its removal waits.
+	changeSpec(t, organization, func(s *v1alpha1.OrganizationSpec) { s.Quotas.Findings = new(int64(made)) })
+	harness.Must(t, env.Client.Delete(t.Context(), organization))
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, organization)
+		g.Expect(reason(organization, v1alpha1.ConditionReady)).To(Equal("NotEmpty/False"))
+		g.Expect(reason(organization, v1alpha1.ConditionQuotaExceeded)).To(Equal("QuotaReached/True"))
+	})
 	roomAgain(func(s *v1alpha1.OrganizationSpec) { s.Quotas = nil })
 }
 

@@ -24,7 +24,7 @@ import (
 const recheckInterval = 15 * time.Second
 
 // remove deletes the organization's namespace and then releases the Organization. A namespace that
-// is not ours stays.
+// is not ours stays. It goes on to the next phase if the removal waits.
 func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	namespace := &corev1.Namespace{}
 	// Not from the cache: a namespace that it does not show yet would be left behind.
@@ -43,33 +43,41 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 		}
 		if held != "" {
 			s.RequeueAfter(recheckInterval)
-			s.conclude(notEmpty(s.namespace(), held))
+			s.home, s.held = namespace, held
+			s.Judge(s.waiting(""))
 			return nil
 		}
 		if err := r.Client.Delete(ctx, namespace, patch.AsSeen(namespace)); err != nil {
-			return s.concludeUndeleted(ctx, fmt.Errorf("delete namespace %s: %w", namespace.Name, err))
+			s.home = namespace
+			return s.judgeUndeleted(ctx, fmt.Errorf("delete namespace %s: %w", namespace.Name, err))
 		}
 	}
 	// The watch on namespaces reports when it is deleted.
 	s.Status.Namespace = ""
 	s.conclude(conditions.NotReady(v1alpha1.ReasonDeleting, fmt.Sprintf("Namespace %q is being removed.", namespace.Name)))
+	s.Stop()
 	return nil
 }
 
-// concludeUndeleted records that the API server did not delete the namespace, and returns the error to try again for.
-func (s *scope) concludeUndeleted(ctx context.Context, err error) error {
+// wait ends a reconcile in which the removal waits and the organization was brought up to its spec.
+func (r *Reconciler) wait(_ context.Context, s *scope) error {
+	s.conclude(s.waiting(""))
+	return nil
+}
+
+// judgeUndeleted records that the API server did not delete the namespace, and returns the error to try again for.
+func (s *scope) judgeUndeleted(ctx context.Context, err error) error {
 	answer := apierrors.APIStatus(nil)
 	switch {
 	case removal.IsRefusal(err): // first: a webhook may choose the codes of the next two
-		s.conclude(conditions.NotReady(v1alpha1.ReasonDeleting,
-			fmt.Sprintf("The API server refuses to delete namespace %q, which is tried again: %q. Remove what blocks the "+
-				"deletion, for example an admission policy.", s.namespace(), conditions.Shortened(err.Error()))))
+		s.undeleted = err
+		s.Judge(s.waiting(""))
 		s.RetryRefused(ctx, err, "the deletion of the namespace was refused, and is tried again later")
 		return nil
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return err // The namespace has changed since it was read: the next reconcile sees that.
 	case errors.As(err, &answer):
-		s.conclude(conditions.NotReady(v1alpha1.ReasonDeleting,
+		s.Judge(conditions.NotReady(v1alpha1.ReasonDeleting,
 			fmt.Sprintf("The API server fails to delete namespace %q, which is tried again: %q. If that lasts, remove the "+
 				"cause, for example a webhook that is down.", s.namespace(), conditions.Shortened(err.Error()))))
 	}
@@ -115,8 +123,14 @@ func roughly(n int64) string {
 	return "tens of thousands or more"
 }
 
-func notEmpty(namespace, held string) conditions.Verdict {
+// waiting returns the verdict on an organization whose removal waits. It appends a sentence on what happens meanwhile.
+func (s *scope) waiting(meanwhile string) conditions.Verdict {
+	if s.undeleted != nil {
+		return conditions.NotReady(v1alpha1.ReasonDeleting,
+			fmt.Sprintf("The API server refuses to delete namespace %q, which is tried again: %q. Remove what blocks the "+
+				"deletion, for example an admission policy.", s.namespace(), conditions.Shortened(s.undeleted.Error()))+meanwhile)
+	}
 	return conditions.Stalled(v1alpha1.ReasonNotEmpty,
-		fmt.Sprintf("Namespace %q still holds objects of these kinds: %s. Delete them, or annotate the Organization with %s=true to remove everything.",
-			namespace, held, v1alpha1.RemoveContentsAnnotation))
+		fmt.Sprintf("Namespace %q still holds objects of these kinds: %s. Delete them, or annotate the Organization with "+
+			"%s=true to remove everything.", s.namespace(), s.held, v1alpha1.RemoveContentsAnnotation)+meanwhile)
 }
