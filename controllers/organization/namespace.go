@@ -84,7 +84,7 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 	switch {
 	case !namespace.DeletionTimestamp.IsZero():
 		// Ours or not: once it is deleted, we create our own.
-		return conditions.NotReady(v1alpha1.ReasonNamespaceTerminating,
+		return terminating(namespace, v1alpha1.ReasonNamespaceTerminating,
 			fmt.Sprintf("Namespace %q is being deleted: it is created again once it is gone.", namespace.Name)), true
 	case ours(namespace, organization):
 		return conditions.Verdict{}, false
@@ -100,6 +100,22 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 				"or give the Organization another name.",
 				namespace.Name, namespace.Name, v1alpha1.OrganizationUIDAnnotation, organization.UID)), true
 	}
+}
+
+// terminating returns the verdict on an organization whose namespace is being deleted. If Kubernetes reports that it
+// fails to empty the namespace, the message quotes why. It keeps trying, and a watch reports when that changes.
+func terminating(namespace *corev1.Namespace, reason, message string) conditions.Verdict {
+	failure := ""
+	for _, condition := range namespace.Status.Conditions {
+		switch condition.Type {
+		case corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionContentFailure:
+			if condition.Status == corev1.ConditionTrue {
+				failure = fmt.Sprintf(" Kubernetes fails to empty it: %q. Remove what blocks the deletion, for example an "+
+					"admission policy or an APIService that is down.", conditions.Shortened(condition.Message))
+			}
+		}
+	}
+	return conditions.NotReady(reason, message+failure)
 }
 
 // ours reports whether the namespace was created for this very Organization: an earlier

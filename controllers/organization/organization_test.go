@@ -390,6 +390,39 @@ func checkReadyMessage(t *testing.T, what string, organization *v1alpha1.Organiz
 	}
 }
 
+func TestWhatKeepsANamespaceFromBeingEmptiedIsShown(t *testing.T) {
+	for kind, want := range map[corev1.NamespaceConditionType]string{
+		corev1.NamespaceDeletionContentFailure:   ` Kubernetes fails to empty it: "legal hold".`,
+		corev1.NamespaceDeletionDiscoveryFailure: ` Kubernetes fails to empty it: "legal hold".`,
+		corev1.NamespaceContentRemaining:         "",
+	} {
+		organization := builder.Organization("acme").Build()
+		organization.UID, organization.Finalizers = "acme", []string{v1alpha1.CleanupFinalizer}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+			Name: "org-acme", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "acme"},
+			DeletionTimestamp: new(metav1.Now()), Finalizers: []string{"example.com/held"},
+		}}
+		namespace.Status.Conditions = []corev1.NamespaceCondition{
+			{Type: kind, Status: corev1.ConditionTrue, Message: "legal hold"},
+		}
+		stored := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(organization, namespace).
+			WithStatusSubresource(organization).Build()
+		r := &Reconciler{Base: reconcile.Base{Client: stored, Live: stored, Clock: clock.RealClock{}}}
+		check := func(message string) {
+			t.Helper()
+			_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "acme"}})
+			harness.Must(t, err)
+			harness.Must(t, stored.Get(t.Context(), types.NamespacedName{Name: "acme"}, organization))
+			checkReadyMessage(t, string(kind), organization, message)
+			harness.Same(t, string(kind)+": it is shown", want != "", strings.Contains(
+				v1alpha1.FindCondition(organization.Status.Conditions, v1alpha1.ConditionReady).Message, "Kubernetes fails"))
+		}
+		check("it is created again once it is gone." + want)
+		harness.Must(t, stored.Delete(t.Context(), organization))
+		check("is being removed." + want)
+	}
+}
+
 func TestReconciledOrganizationIsNotWritten(t *testing.T) {
 	stop := shared.Alone(t, env)
 	organization := testenv.CreateReady(t, env, builder.Organization("calm").Mutate(func(o *v1alpha1.Organization) {

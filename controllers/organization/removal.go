@@ -54,7 +54,8 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	}
 	// The watch on namespaces reports when it is deleted.
 	s.Status.Namespace = ""
-	s.conclude(conditions.NotReady(v1alpha1.ReasonDeleting, fmt.Sprintf("Namespace %q is being removed.", namespace.Name)))
+	s.conclude(terminating(namespace, v1alpha1.ReasonDeleting,
+		fmt.Sprintf("Namespace %q is being removed.", namespace.Name)))
 	s.Stop()
 	return nil
 }
