@@ -12,12 +12,12 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const (
@@ -128,7 +128,7 @@ func (r *refusals) write(ctx context.Context, c client.Client, keys *view[*v1alp
 		}
 		// AlreadyExists: another replica has published the same Event. NotFound: the namespace is gone.
 		err := r.announce(ctx, c, key, next)
-		if err != nil && ctx.Err() == nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) {
+		if err != nil && ctx.Err() == nil && !kube.IsAlreadyExists(err) && !kube.IsNotFound(err) {
 			log.Error(err, "Cannot announce that a key was refused", "key", client.ObjectKeyFromObject(key),
 				"reason", next.reason)
 		}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,8 +80,8 @@ func (u *usage) write(ctx context.Context, c client.Client, keys *view[*v1alpha1
 			// Another replica may have recorded a use while this one was queued.
 			return
 		}
-		if err := writeLastUsed(ctx, c, key, next.at); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) &&
-			!apierrors.IsNotFound(err) {
+		if err := writeLastUsed(ctx, c, key, next.at); err != nil && ctx.Err() == nil && !kube.IsConflict(err) &&
+			!kube.IsNotFound(err) {
 			log.Error(err, "Cannot note when a key was last used", "key", client.ObjectKeyFromObject(key))
 		}
 	})

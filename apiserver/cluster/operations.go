@@ -82,7 +82,7 @@ func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOp
 	defer leave()
 	part := &v1alpha1.TriageOperationPart{}
 	err = kube.Get(ctx, c.rest, operation.Namespace, triageoperation.PartName(operation.Name, index), part)
-	if apierrors.IsNotFound(err) {
+	if kube.IsNotFound(err) {
 		return Part{}, problem.Internal("a part of the operation's findings has been removed", err)
 	}
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -99,7 +98,7 @@ func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 // explainPolicy translates an error of the API server for clients that know nothing of it.
 func explainPolicy(name string, err error) error {
 	switch {
-	case apierrors.IsAlreadyExists(err):
+	case kube.IsAlreadyExists(err):
 		return problem.Refused(fmt.Errorf("another triage policy is called %s: give another name, or none", name))
 	case kube.IsQuotaExceeded(err):
 		return problem.Refused(errPolicyQuota)

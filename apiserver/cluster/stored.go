@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -46,7 +45,7 @@ func read[T kube.Object](ctx context.Context, client rest.Interface, namespace, 
 	switch {
 	case err == nil:
 		return object, nil
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 		return none, problem.NotFound(noun)
 	default:
 		return none, problem.TryAgain("the "+noun+" could not be read", err)

@@ -98,7 +98,7 @@ func (t *Triager[T]) Triage(ctx context.Context, known Known[T], check func(Know
 				t.pace.set(time.Since(begun))
 				return written, nil
 			}
-			if !apierrors.IsConflict(err) || kube.IsDeniedByWebhook(err) {
+			if !kube.IsConflict(err) {
 				return none, t.explain(ctx, known.Object, attempt, err)
 			}
 		}
@@ -178,7 +178,7 @@ func explain(noun string, err error) error {
 	switch {
 	case errors.As(err, &known):
 		return err
-	case apierrors.IsNotFound(err) && !kube.IsDeniedByWebhook(err):
+	case kube.IsNotFound(err):
 		return problem.NotFound(noun)
 	case apierrors.IsForbidden(err):
 		// An API server that is starting does not know roles and policies for a moment.

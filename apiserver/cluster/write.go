@@ -38,11 +38,11 @@ func create[T kube.Object](ctx context.Context, c *Client, object T, noun string
 	switch {
 	case unread == nil && isSame(stored, object):
 		return stored, nil
-	case unread == nil, apierrors.IsNotFound(unread) && !mayBeStored(err):
+	case unread == nil, kube.IsNotFound(unread) && !mayBeStored(err):
 		return created, err
 	}
 	cause := unread
-	if apierrors.IsNotFound(unread) {
+	if kube.IsNotFound(unread) {
 		cause = err
 	}
 	// A client that follows the code try_again would create another one.
@@ -103,7 +103,7 @@ func change[T kube.Object](ctx context.Context, c *Client, namespace, name, noun
 		if err == nil {
 			return changed, nil
 		}
-		if !apierrors.IsConflict(err) || kube.IsDeniedByWebhook(err) {
+		if !kube.IsConflict(err) {
 			return none, err
 		}
 		conflict = err

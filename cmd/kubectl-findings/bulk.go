@@ -42,7 +42,7 @@ func withRetries(ctx context.Context, try func() error) error {
 }
 
 func isTemporary(err error) bool {
-	return apierrors.IsConflict(err) && !kube.IsDeniedByWebhook(err) || kube.IsTemporary(err)
+	return kube.IsConflict(err) || kube.IsTemporary(err)
 }
 
 // wroteNothing reports whether an error of a write says that the API server has not written anything. After any other

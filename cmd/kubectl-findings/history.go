@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const historyLong = `Show who decided what about a finding, and when: people, and policies where no person has.
@@ -115,7 +116,7 @@ func (s *session) withKeys(ctx context.Context, transitions []v1alpha1.Transitio
 		if _, known := keys[t.Scan]; !known {
 			scan := &v1alpha1.Scan{}
 			err := s.get(ctx, t.Scan, scan)
-			if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			if err != nil && !kube.IsNotFound(err) && !apierrors.IsForbidden(err) {
 				return nil, fmt.Errorf("read scan %s: %w", t.Scan, err)
 			}
 			keys[t.Scan] = scan.Spec.ImportedBy

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
@@ -100,7 +99,7 @@ func endsEarlier(key *v1alpha1.APIKey) string {
 
 func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1.APIKey) error {
 	err := s.create(ctx, key)
-	if apierrors.IsAlreadyExists(err) {
+	if kube.IsAlreadyExists(err) {
 		return fmt.Errorf("%w\nTake another name, or get a new token for that key with: kubectl findings rotate-key %s -n %s",
 			err, key.Name, s.namespace)
 	}

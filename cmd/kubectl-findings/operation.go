@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -102,7 +101,7 @@ func (w *operating) make(ctx context.Context) error {
 func (w *operating) create(ctx context.Context) error {
 	err := withRetries(ctx, func() error {
 		err := w.session.create(ctx, w.operation)
-		if w.unanswered && apierrors.IsAlreadyExists(err) {
+		if w.unanswered && kube.IsAlreadyExists(err) {
 			return nil // created by an earlier attempt
 		}
 		w.unanswered = w.unanswered || err != nil && !wroteNothing(err)
@@ -129,13 +128,13 @@ func (w *operating) discard(ctx context.Context) error {
 	err := withRetries(ctx, func() error {
 		stored := &v1alpha1.TriageOperation{}
 		if err := w.session.get(ctx, w.name, stored); err != nil {
-			return client.IgnoreNotFound(err)
+			return kube.IgnoreNotFound(err)
 		}
 		if stored.Spec.Commit {
 			return errCommittedElsewhere
 		}
 		unchanged := client.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion}
-		return client.IgnoreNotFound(w.session.client.Delete(ctx, stored, unchanged))
+		return kube.IgnoreNotFound(w.session.client.Delete(ctx, stored, unchanged))
 	})
 	if errors.Is(err, errCommittedElsewhere) {
 		return fmt.Errorf("the operation %s was not deleted: %w; undo it with: kubectl findings triage --undo %s -n %s",
@@ -313,7 +312,7 @@ func (w *operating) finish(ctx context.Context) error {
 	case status.Phase == v1alpha1.OperationFailed && status.Changed > 0:
 		return fmt.Errorf("%w\nBefore that it changed %d of %d findings.\n%s", err, status.Changed, status.Matched,
 			w.undoIt())
-	case err == nil, status.Phase == v1alpha1.OperationFailed, apierrors.IsNotFound(err):
+	case err == nil, status.Phase == v1alpha1.OperationFailed, kube.IsNotFound(err):
 		return err
 	case ctx.Err() != nil:
 		err = fmt.Errorf("operation %s: interrupted", w.name)

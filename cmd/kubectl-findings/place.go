@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -25,7 +24,7 @@ func (s *session) checkPlace(ctx context.Context) error {
 	defer cancel()
 	err := s.client.Get(lookup, client.ObjectKey{Name: s.namespace},
 		kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("Namespace")))
-	if !apierrors.IsNotFound(err) {
+	if !kube.IsNotFound(err) {
 		return s.outsideOrganizations()
 	}
 	missing := fmt.Errorf("there is no namespace %q: check --organization, --namespace and the kubeconfig's context",

@@ -109,7 +109,7 @@ func (s *session) dryWrite(ctx context.Context, policy *filedPolicy) error {
 	defer cancel()
 	err = s.client.Patch(ctx, object.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.DryRunAll, strict,
 		client.FieldOwner(fieldManager))
-	if apierrors.IsNotFound(err) {
+	if kube.IsNotFound(err) {
 		err = s.client.Create(ctx, object, client.DryRunAll, strict, client.FieldOwner(fieldManager))
 	}
 	return s.explainUnknownFields(err)

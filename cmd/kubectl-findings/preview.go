@@ -8,11 +8,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/printers"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
@@ -99,7 +99,7 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 			item := unstructured.Unstructured{}
 			item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
 			err := w.session.get(ctx, f.Name, &item)
-			if client.IgnoreNotFound(err) != nil {
+			if kube.IgnoreNotFound(err) != nil {
 				return w.session.explain(err, need{what: "read findings", role: roleViewer})
 			}
 			if err == nil {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +27,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -132,7 +132,7 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 		return err
 	}
 	secret, err := r.secrets.Get(ctx, s.Object, SecretName(s.Object.Name))
-	if apierrors.IsAlreadyExists(err) {
+	if kube.IsAlreadyExists(err) {
 		r.concludeConflict(s, nil)
 		return nil
 	}
@@ -197,10 +197,10 @@ func (r *Reconciler) concludeConflict(s *scope, found *issued) {
 // was lost is not valid any more, whether or not another one can be issued.
 func (r *Reconciler) concludeUnwritten(s *scope, found *issued, err error) error {
 	switch {
-	case apierrors.IsAlreadyExists(err):
+	case kube.IsAlreadyExists(err):
 		r.concludeConflict(s, found)
 		return nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case kube.IsConflict(err), kube.IsNotFound(err):
 		return err // The Secret has changed since it was read: the next reconcile sees that.
 	}
 	*s.Status = statusFor(s, found)
@@ -221,7 +221,7 @@ func (r *Reconciler) organizationOf(ctx context.Context, namespace string) (*v1a
 	}
 	organization := &v1alpha1.Organization{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: name}, organization)
-	if apierrors.IsNotFound(err) || (err == nil && organization.Status.Namespace != namespace) {
+	if kube.IsNotFound(err) || (err == nil && organization.Status.Namespace != namespace) {
 		return nil, nil
 	}
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
@@ -54,7 +55,7 @@ func (k signingKeys) reconcile(ctx context.Context) (ctrl.Result, error) {
 		return ctrl.Result{}, err
 	}
 	held, err := k.load(ctx)
-	if apierrors.IsNotFound(err) {
+	if kube.IsNotFound(err) {
 		held, err = k.make(ctx, rotationAsked(public))
 	}
 	if err != nil {
@@ -71,7 +72,7 @@ func (k signingKeys) reconcile(ctx context.Context) (ctrl.Result, error) {
 // each time: a key that was removed or is not published must not sign.
 func (k signingKeys) current(ctx context.Context) (tokens.Ring, error) {
 	held, err := k.load(ctx)
-	if apierrors.IsNotFound(err) {
+	if kube.IsNotFound(err) {
 		return tokens.Ring{}, errUnpublished
 	}
 	if err != nil {
@@ -117,7 +118,7 @@ func (k signingKeys) make(ctx context.Context, asked string) (holding, error) {
 	}
 	made.annotate(servedAnnotation, asked)
 	err = k.Client.Create(ctx, made.secret)
-	if apierrors.IsAlreadyExists(err) {
+	if kube.IsAlreadyExists(err) {
 		return k.load(ctx)
 	}
 	if err != nil {
@@ -130,7 +131,7 @@ func (k signingKeys) make(ctx context.Context, asked string) (holding, error) {
 func (k signingKeys) published(ctx context.Context) (*corev1.ConfigMap, error) {
 	public := &corev1.ConfigMap{}
 	err := k.Live.Get(ctx, client.ObjectKey{Namespace: k.namespace, Name: tokens.SigningKeysConfigMap}, public)
-	if client.IgnoreNotFound(err) != nil {
+	if kube.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("get the public signing keys: %w", err)
 	}
 	return public, nil
@@ -147,7 +148,7 @@ func (k signingKeys) publish(ctx context.Context, have *corev1.ConfigMap, set to
 	case have.UID == "":
 		*have = corev1.ConfigMap{ObjectMeta: k.meta(tokens.SigningKeysConfigMap), Data: data}
 		err = k.Client.Create(ctx, have)
-		if apierrors.IsAlreadyExists(err) {
+		if kube.IsAlreadyExists(err) {
 			err = apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, have.Name, err)
 		}
 	case maps.Equal(have.Data, data):

@@ -10,7 +10,6 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -18,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const (
@@ -94,7 +94,7 @@ func (m *Maker) make(ctx context.Context) error {
 	case err == nil:
 		m.log.Info("Made the Secret of cursor keys", "secret", m.name)
 		return nil
-	case apierrors.IsAlreadyExists(err):
+	case kube.IsAlreadyExists(err):
 		return nil
 	default:
 		return fmt.Errorf("create the Secret %s/%s: %w", m.namespace, m.name, err)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +20,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	trends "github.com/appsec-dev/findings-operator/internal/findingtrend"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // countsOtherwise passes over changes that leave every row as it is. A decision counts with the status write that
@@ -135,7 +135,7 @@ func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.Fi
 			after.Spec.UpdatedAt = v1alpha1.NewTime(trends.Start(after.Spec.Days[n-1].Day))
 			err = r.Client.Patch(ctx, after, patch.Locked(before))
 		} else {
-			err = client.IgnoreNotFound(r.Client.Delete(ctx, after, client.Preconditions{UID: new(before.UID)}))
+			err = kube.IgnoreNotFound(r.Client.Delete(ctx, after, client.Preconditions{UID: new(before.UID)}))
 		}
 		if err != nil {
 			return false, fmt.Errorf("remove rows of future days from the trend %s: %w", before.Name, err)
@@ -178,7 +178,7 @@ func (r *Reconciler) store(ctx context.Context, s *scope, quarter v1alpha1.Quart
 	trend := newTrend(s.Object, quarter)
 	put(&trend.Spec, rows, until)
 	err = r.Client.Create(ctx, trend)
-	if apierrors.IsAlreadyExists(err) {
+	if kube.IsAlreadyExists(err) {
 		// The cache does not show it yet, or it belongs to an earlier project of this name and is about to be
 		// deleted.
 		s.RequeueAfter(gatherDelay)
@@ -230,7 +230,7 @@ func (r *Reconciler) retire(ctx context.Context, s *scope, kept []v1alpha1.Findi
 	var failed error
 	for _, trend := range past[min(1, len(past)):] {
 		same := client.Preconditions{UID: new(trend.UID)}
-		if err := r.Client.Delete(ctx, trend, same); client.IgnoreNotFound(err) != nil {
+		if err := r.Client.Delete(ctx, trend, same); kube.IgnoreNotFound(err) != nil {
 			failed = errors.Join(failed, fmt.Errorf("remove the trend %s: %w", trend.Name, err))
 		}
 	}

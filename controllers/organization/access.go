@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -99,7 +98,7 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbac
 
 func (r *Reconciler) replaceRoleBinding(ctx context.Context, s *scope, have, want *rbacv1.RoleBinding) error {
 	if err := r.Client.Delete(ctx, have, patch.AsSeen(have)); err != nil {
-		return client.IgnoreNotFound(err)
+		return kube.IgnoreNotFound(err)
 	}
 	if err := r.Client.Create(ctx, want); err != nil {
 		return err
@@ -131,11 +130,11 @@ func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
 // objects with our label, so an object without the label is noticed when the create fails.
 func (r *Reconciler) getOrCreate(ctx context.Context, want, have client.Object) (created bool, err error) {
 	err = r.Client.Get(ctx, client.ObjectKeyFromObject(want), have)
-	if !apierrors.IsNotFound(err) {
+	if !kube.IsNotFound(err) {
 		return false, err
 	}
 	err = r.Client.Create(ctx, want)
-	if !apierrors.IsAlreadyExists(err) {
+	if !kube.IsAlreadyExists(err) {
 		return err == nil, err
 	}
 	return false, r.Live.Get(ctx, client.ObjectKeyFromObject(want), have)

@@ -6,12 +6,12 @@ import (
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // adoptNamespace ensures that the organization's namespace exists and was created by this operator for this very
@@ -20,7 +20,7 @@ import (
 func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) error {
 	namespace := &corev1.Namespace{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
-	if apierrors.IsNotFound(err) {
+	if kube.IsNotFound(err) {
 		namespace, err = r.createNamespace(ctx, s)
 	}
 	if err != nil {
@@ -69,7 +69,7 @@ func (r *Reconciler) createNamespace(ctx context.Context, s *scope) (*corev1.Nam
 	}}
 	setPolicyLabels(namespace, &s.Object.Spec)
 	err := r.Client.Create(ctx, namespace)
-	if apierrors.IsAlreadyExists(err) {
+	if kube.IsAlreadyExists(err) {
 		// Either we created it and the cache does not show it yet, or it is not ours.
 		err = r.Live.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)
 	} else if err == nil {

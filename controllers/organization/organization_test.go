@@ -345,6 +345,26 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 	}
 }
 
+// Else Ready would be True although the access, or the quota, is not as the spec asks.
+func TestADeniedRemovalIsAnErrorWhateverItsCode(t *testing.T) {
+	denied := webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: http.StatusNotFound})
+	s := newScope()
+	s.Object = builder.Organization("acme").Build()
+	forged := roleBinding(s.namespace(), viewerRole)
+	forged.RoleRef.Name = "cluster-admin"
+	stored := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(forged, quotaIn(s.namespace())).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return denied },
+		}).Build()
+	r := &Reconciler{Base: reconcile.Base{Client: stored, Live: stored, Clock: clock.RealClock{}}}
+	for reason, err := range map[string]error{
+		"a RoleBinding": r.ensureRoleBinding(t.Context(), s, roleBinding(s.namespace(), viewerRole)),
+		"a quota":       r.setQuota(t.Context(), s),
+	} {
+		harness.ErrorContains(t, reason, err, "denied the request")
+	}
+}
+
 // A rule of the cluster that protects namespaces, or a webhook that is down, may hold a deletion for days.
 func TestWhatHoldsADeletionIsShown(t *testing.T) {
 	for reason, c := range map[string]struct {

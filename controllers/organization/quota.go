@@ -14,6 +14,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // QuotaName is the name of the ResourceQuota in each organization's namespace that has one.
@@ -88,7 +89,7 @@ func (r *Reconciler) dropQuota(ctx context.Context, s *scope) error {
 	if err == nil {
 		err = r.Client.Delete(ctx, have, client.Preconditions{UID: new(have.UID)})
 	}
-	return wrapQuota(s, client.IgnoreNotFound(err))
+	return wrapQuota(s, kube.IgnoreNotFound(err))
 }
 
 func wrapQuota(s *scope, err error) error {

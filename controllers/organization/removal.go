@@ -17,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // recheckInterval is how often a removal checks whether the organization is empty: this controller does
@@ -29,10 +30,10 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	namespace := &corev1.Namespace{}
 	// Not from the cache: a namespace that it does not show yet would be left behind.
 	err := r.Live.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
-	if client.IgnoreNotFound(err) != nil {
+	if kube.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get namespace %s: %w", s.namespace(), err)
 	}
-	if apierrors.IsNotFound(err) || !ours(namespace, s.Object) {
+	if kube.IsNotFound(err) || !ours(namespace, s.Object) {
 		s.Release()
 		return nil
 	}
@@ -70,12 +71,12 @@ func (r *Reconciler) wait(_ context.Context, s *scope) error {
 func (s *scope) judgeUndeleted(ctx context.Context, err error) error {
 	answer := apierrors.APIStatus(nil)
 	switch {
-	case removal.IsRefusal(err): // first: a webhook may choose the codes of the next two
+	case removal.IsRefusal(err):
 		s.undeleted = err
 		s.Judge(s.waiting(""))
 		s.RetryRefused(ctx, err, "the deletion of the namespace was refused, and is tried again later")
 		return nil
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case kube.IsConflict(err), kube.IsNotFound(err):
 		return err // The namespace has changed since it was read: the next reconcile sees that.
 	case errors.As(err, &answer):
 		s.Judge(conditions.NotReady(v1alpha1.ReasonDeleting,

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/scans"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -157,7 +158,7 @@ func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.Webhoo
 		err := r.Client.Get(ctx, client.ObjectKey{Namespace: delivery.Namespace, Name: string(subject.Name)}, object,
 			client.UnsafeDisableDeepCopy)
 		switch {
-		case client.IgnoreNotFound(err) != nil:
+		case kube.IgnoreNotFound(err) != nil:
 			return false, fmt.Errorf("get %s %s of delivery %s: %w", subject.Kind, subject.Name, delivery.Name, err)
 		case err == nil && (recordsOwed(delivery, entries, object) || r.implied.Owes(object)):
 			return true, nil
@@ -189,7 +190,7 @@ func (r *Reconciler) unrecorded(ctx context.Context, object client.Object) (*v1a
 	if err == nil && webhooks.RecordsCreation(delivery, finding) {
 		return finding, nil
 	}
-	return nil, client.IgnoreNotFound(err)
+	return nil, kube.IgnoreNotFound(err)
 }
 
 // subjectsOf returns the delivery's subject and, for a page, each finding in it.

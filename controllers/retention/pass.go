@@ -14,6 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // pass is one walk over all due objects of an organization.
@@ -158,7 +159,7 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 	object := newObject(t.shelf)
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: from.namespace, Name: e.name}, object,
 		client.UnsafeDisableDeepCopy); err != nil {
-		return fateGone, client.IgnoreNotFound(err)
+		return fateGone, kube.IgnoreNotFound(err)
 	}
 	if is, ok := entryOf(object); !ok || is != (position{from, e}) {
 		return fateGone, nil // the cache is ahead of the agenda, which will get the same event
@@ -197,12 +198,12 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object, kind stri
 	case err == nil:
 		retired.WithLabelValues(kind).Inc()
 		return fateRetired, nil
-	case removal.IsRefusal(err): // first: a webhook may choose the codes of the next two
+	case removal.IsRefusal(err):
 		notRemoved.WithLabelValues(kind).Inc()
 		outcome = fateRefused
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 		return fateGone, nil
-	case apierrors.IsConflict(err):
+	case kube.IsConflict(err):
 		return fateChanged, nil
 	case errors.As(err, &answer):
 		notRemoved.WithLabelValues(kind).Inc()

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,7 +75,7 @@ func (r *Reconciler) checkHeartbeat(ctx context.Context, scan *v1alpha1.Scan) (l
 		found := &coordinationv1.Lease{}
 		if err := r.Live.Get(ctx, name, found); err == nil {
 			lease = found
-		} else if !apierrors.IsNotFound(err) {
+		} else if !kube.IsNotFound(err) {
 			return liveness{}, fmt.Errorf("read the Lease of the import: %w", err)
 		}
 	}
@@ -96,7 +95,7 @@ func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead live
 	now := &v1alpha1.Scan{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(scan), now)
 	switch {
-	case client.IgnoreNotFound(err) != nil:
+	case kube.IgnoreNotFound(err) != nil:
 		return liveness{}, fmt.Errorf("read the scan whose import counts as dead: %w", err)
 	case err != nil || now.UID != scan.UID || now.Spec.Outcome != "":
 		return liveness{}, nil // the watch enqueues it

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -70,7 +70,7 @@ func (r *Reconciler) cacheIsCurrent(ctx context.Context, scan *v1alpha1.Scan) (b
 	finding := &v1alpha1.Finding{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: scan.Namespace, Name: last.Finding}, finding,
 		client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
+	if kube.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {

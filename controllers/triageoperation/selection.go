@@ -18,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
@@ -192,11 +193,11 @@ func (r *Reconciler) chooseNamed(ctx context.Context, s *scope) ([]chosen, error
 		finding := &v1alpha1.Finding{}
 		key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(id)}
 		err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
-		if apierrors.IsNotFound(err) {
+		if kube.IsNotFound(err) {
 			finding, err = r.liveFinding(ctx, key)
 		}
 		switch {
-		case apierrors.IsNotFound(err):
+		case kube.IsNotFound(err):
 			set = append(set, chosen{entry: rules.Entry{Finding: id}})
 		case err != nil:
 			return nil, fmt.Errorf("read finding %q: %w", id, err)
@@ -296,12 +297,12 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperation,
 	part *v1alpha1.TriageOperationPart) error {
 	err := r.Client.Create(ctx, part.DeepCopy())
-	if !apierrors.IsAlreadyExists(err) {
+	if !kube.IsAlreadyExists(err) {
 		return asRefusal(err)
 	}
 	stored := &v1alpha1.TriageOperationPart{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(part), stored); err != nil {
-		// Either the part has just been removed, and the next reconcile creates it, or a webhook chose AlreadyExists.
+		// The part has just been removed; the next reconcile creates it.
 		return asRefusal(err)
 	}
 	owners := stored.OwnerReferences

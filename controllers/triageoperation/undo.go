@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
@@ -26,7 +26,7 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.Undo)}
 	err := r.Live.Get(ctx, key, undone)
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 		fail(s, v1alpha1.ReasonNotUndoable, fmt.Sprintf("The operation %q does not exist in this namespace, or has been deleted.", key.Name))
 		return nil, nil
 	case err != nil:
@@ -150,7 +150,7 @@ func (c *comparison) read(ctx context.Context, from client.Reader, entry *rules.
 	finding = &v1alpha1.Finding{}
 	key := client.ObjectKey{Namespace: c.namespace, Name: string(entry.Finding)}
 	if err := from.Get(ctx, key, finding, options...); err != nil {
-		return nil, false, client.IgnoreNotFound(err)
+		return nil, false, kube.IgnoreNotFound(err)
 	}
 	by := finding.Spec.Triage.By
 	// Follow the undos back to whoever made the decision. Names may be used again, so they could form a circle: give up
@@ -179,13 +179,13 @@ func (c *comparison) authorsRestoredBy(ctx context.Context, author string) (map[
 	undo := &v1alpha1.TriageOperation{}
 	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: name}, undo)
 	if err != nil || undo.Spec.Undo == "" {
-		return nil, client.IgnoreNotFound(err)
+		return nil, kube.IgnoreNotFound(err)
 	}
 	authors := map[v1alpha1.ResourceName]string{}
 	for i := range int(undo.Status.DoneParts) {
 		part := &v1alpha1.TriageOperationPart{}
 		err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.namespace, Name: rules.PartName(name, i)}, part)
-		if client.IgnoreNotFound(err) != nil {
+		if kube.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("read part %q: %w", rules.PartName(name, i), err)
 		}
 		maps.Copy(authors, rules.Restored(part))
@@ -200,7 +200,7 @@ func (r *Reconciler) part(ctx context.Context, s *scope, of *v1alpha1.TriageOper
 	part := &v1alpha1.TriageOperationPart{}
 	key := client.ObjectKey{Namespace: of.Namespace, Name: rules.PartName(of.Name, index)}
 	err := r.Live.Get(ctx, key, part)
-	if apierrors.IsNotFound(err) {
+	if kube.IsNotFound(err) {
 		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q has been removed: create another operation.", key.Name))
 		return nil, &part.Spec, nil
 	}

@@ -170,8 +170,8 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 		if err = write(ctx, writer, finding, &step); err == nil {
 			return result{outcome: step.Outcome}, nil
 		}
-		// After a NotFound, too, the finding is read again: a webhook may choose that code.
-		if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+		// After a NotFound, too, the finding is read again: that decides whether it exists.
+		if !kube.IsConflict(err) && !kube.IsNotFound(err) {
 			return r.outcomeOf(operation, err)
 		}
 	}
@@ -182,7 +182,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 // outcomeOf separates permanent errors about the finding from temporary ones.
 func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (result, error) {
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 		return result{outcome: rules.Failed, why: "the finding no longer exists"}, nil
 	case r.permanent(operation, err):
 		return result{rules.Failed, conditions.Shortened(err.Error()), isRefusal(err)}, nil
@@ -203,7 +203,7 @@ func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) b
 
 // asRefusal returns the error of a write, as a refusal if it is one that no newer state of the object explains.
 func asRefusal(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if kube.IsConflict(err) || kube.IsNotFound(err) {
 		return refusal{err}
 	}
 	return err
@@ -231,7 +231,7 @@ func (r *Reconciler) partRefused(s *scope, err error) error {
 func isRefusal(err error) bool {
 	_, is := errors.AsType[refusal](err)
 	return is || safely.Stack(err) != "" || removal.IsRefusal(err) ||
-		apierrors.IsGone(err) || apierrors.IsAlreadyExists(err)
+		apierrors.IsGone(err) || kube.IsAlreadyExists(err)
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -57,7 +57,7 @@ func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (sta
 
 // ignoreMoved drops Conflict and NotFound errors of a write: the delivery is reconciled again.
 func ignoreMoved(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+	if kube.IsConflict(err) || kube.IsNotFound(err) {
 		return nil
 	}
 	return err
@@ -134,9 +134,9 @@ func untilRecorded(ctx context.Context, limit time.Duration, try func(context.Co
 		defer cancel()
 		last = try(ctx)
 		switch {
-		case last == nil || apierrors.IsNotFound(last):
+		case last == nil || kube.IsNotFound(last):
 			return true, nil
-		case !removal.IsRefusal(last) && !apierrors.IsConflict(last): // no answer, or that of an outage
+		case !removal.IsRefusal(last) && !kube.IsConflict(last): // no answer, or that of an outage
 			until = time.Now().Add(recordTimeout)
 		case time.Now().After(until):
 			return false, context.DeadlineExceeded
@@ -155,7 +155,7 @@ func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) er
 	index := len(s.Status.Attempts) - 1
 	err := untilRecorded(ctx, outageTimeout, func(ctx context.Context) error {
 		refused := r.recordOnce(ctx, s, index, made)
-		if refused == nil || apierrors.IsNotFound(refused) {
+		if refused == nil || kube.IsNotFound(refused) {
 			return refused
 		}
 		fresh, err := r.load(ctx, client.ObjectKeyFromObject(s.Object))

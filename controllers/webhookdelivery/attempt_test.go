@@ -3,6 +3,8 @@ package webhookdelivery
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -71,6 +74,38 @@ func TestAnEndpointWhoseSecretCannotBeUsedCannotBeSentTo(t *testing.T) {
 		if got != standingUnsendable || err == nil {
 			t.Errorf("%s: standing %d, error %v", reason, got, err)
 		}
+	}
+}
+
+// Each attempt that cannot begin costs several requests to the API server. After an error the next one waits longer.
+func TestAnAttemptWhoseBeginIsDeniedIsAnError(t *testing.T) {
+	secret, text := signatures.NewSecret()
+	for code, isError := range map[int32]bool{http.StatusConflict: true, http.StatusNotFound: true, 0: false} {
+		err := error(apierrors.NewConflict(schema.GroupResource{}, "d-1", nil))
+		if isError {
+			err = webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: code})
+		}
+		r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}}}
+		r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+				return err
+			},
+		})
+		r.Live = interceptor.NewClient(nil, interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+				switch into := into.(type) {
+				case *v1alpha1.WebhookEndpoint:
+					builder.WebhookEndpoint("team").Build().DeepCopyInto(into)
+					into.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
+					into.Status.Secrets = []v1alpha1.WebhookSecretStatus{{ID: secret.ID()}}
+				case *corev1.Secret:
+					into.Data = map[string][]byte{v1alpha1.WebhookSecretKey: []byte(text)}
+				}
+				return nil
+			},
+		})
+		_, got := r.attempt(t.Context(), types.NamespacedName{Namespace: "org-acme", Name: "d-1"})
+		harness.Same(t, fmt.Sprintf("%v: it is an error", err), isError, got != nil && errors.Is(got, err))
 	}
 }
 
@@ -217,10 +252,13 @@ func TestAnOutcomeIsKeptForTheEndOfAnOutageOfTheAPIServer(t *testing.T) {
 		lasts, took time.Duration
 		recorded    bool
 	}{
-		"an outage":              {syscall.ECONNREFUSED, 3 * time.Minute, 3 * time.Minute, true},
-		"no route to it":         {syscall.EHOSTUNREACH, 3 * time.Minute, 3 * time.Minute, true},
-		"an outage without end":  {syscall.ECONNREFUSED, time.Hour, outageTimeout, false},
-		"a refusal by a policy":  {forbidden, time.Hour, recordTimeout, false},
+		"an outage":             {syscall.ECONNREFUSED, 3 * time.Minute, 3 * time.Minute, true},
+		"no route to it":        {syscall.EHOSTUNREACH, 3 * time.Minute, 3 * time.Minute, true},
+		"an outage without end": {syscall.ECONNREFUSED, time.Hour, outageTimeout, false},
+		"a refusal by a policy": {forbidden, time.Hour, recordTimeout, false},
+		"a webhook's denial with the code of what is gone": {
+			webhookerrors.ToStatusErr("x", &metav1.Status{Code: http.StatusNotFound}), time.Hour, recordTimeout, false,
+		},
 		"a refusal that is over": {forbidden, recordTimeout / 2, recordTimeout / 2, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,6 @@ import (
 	"net/netip"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -27,6 +26,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -209,7 +209,7 @@ func standingOf(endpoint *v1alpha1.WebhookEndpoint) standing {
 func (r *Reconciler) load(ctx context.Context, key types.NamespacedName) (*scope, error) {
 	s := newScope()
 	if err := r.Live.Get(ctx, key, s.Object); err != nil || !s.Object.DeletionTimestamp.IsZero() {
-		return nil, client.IgnoreNotFound(err)
+		return nil, kube.IgnoreNotFound(err)
 	}
 	s.Begin(r.Clock.Now())
 	return s, s.readEndpoint(ctx, r.Live)
@@ -223,7 +223,7 @@ func (s *scope) readEndpoint(ctx context.Context, from client.Reader) error {
 	ref, endpoint := s.Object.Spec.EndpointRef, &v1alpha1.WebhookEndpoint{}
 	err := from.Get(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: string(ref.Name)}, endpoint)
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 	case err != nil:
 		return fmt.Errorf("get webhook endpoint %s: %w", ref.Name, err)
 	case ref.UID == "" || ref.UID == string(endpoint.UID):

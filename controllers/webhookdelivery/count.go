@@ -10,6 +10,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -75,7 +76,7 @@ func (r *Reconciler) isNews(ctx context.Context, sent *v1alpha1.WebhookEndpoint,
 	}
 	cached := &v1alpha1.WebhookEndpoint{}
 	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(sent), cached); err != nil {
-		return false, client.IgnoreNotFound(err)
+		return false, kube.IgnoreNotFound(err)
 	}
 	return count(cached, made), nil
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -199,7 +200,7 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	case removal.IsRefusal(err):
 		s.RetryRefused(ctx, err, "the ping was refused, and is tried again later")
 		return nil
-	case client.IgnoreAlreadyExists(err) != nil:
+	case err != nil && !kube.IsAlreadyExists(err):
 		return fmt.Errorf("create the ping's delivery: %w", err)
 	}
 	s.Status.PingedAt = new(v1alpha1.NewTime(s.Now))

@@ -2,7 +2,6 @@ package webhookendpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -13,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -258,7 +257,7 @@ func TestAnErrorWithAnotherTextEachTimeIsNotRetriedAtOnce(t *testing.T) {
 func TestARefusedSecretIsTriedAgainSoon(t *testing.T) {
 	var r *Reconciler
 	refused := refuseNew[*corev1.Secret](func() error {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "team-webhook", errors.New("by a policy"))
+		return webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Reason: metav1.StatusReasonAlreadyExists})
 	})
 	setup := func(ctx context.Context, mgr ctrl.Manager, _ controller.Options) error {
 		r = &Reconciler{Base: reconcile.NewBase(mgr), secrets: ownsecret.NewStore(mgr)}

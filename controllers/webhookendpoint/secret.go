@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ownsecret"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 )
 
@@ -44,7 +44,7 @@ func (r *Reconciler) secret(ctx context.Context, s *scope) (found, error) {
 		return r.givenSecret(ctx, s.Object.Namespace, string(ref.Name))
 	}
 	f, err := r.ownSecret(ctx, s)
-	if apierrors.IsAlreadyExists(err) {
+	if kube.IsAlreadyExists(err) {
 		f.polled, f.problem, err = true, err, nil
 	}
 	return f, err
@@ -54,7 +54,7 @@ func (r *Reconciler) givenSecret(ctx context.Context, namespace, name string) (f
 	f := found{name: name, polled: true}
 	secret := &corev1.Secret{}
 	switch err := r.Live.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret); {
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 		f.lost, f.problem = true, err
 	case err != nil:
 		return f, fmt.Errorf("get secret %s: %w", name, err)
@@ -68,7 +68,7 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 	f := found{name: SecretName(s.Object.Name)}
 	secret, err := r.secrets.Get(ctx, s.Object, f.name)
 	if err != nil {
-		f.lost = apierrors.IsAlreadyExists(err) // the Secret of that name has no owner, or another one
+		f.lost = kube.IsAlreadyExists(err) // the Secret of that name has no owner, or another one
 		return f, err
 	}
 	if secret != nil {
@@ -79,9 +79,9 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 	switch {
 	case err == nil:
 		return written, nil
-	case apierrors.IsAlreadyExists(err):
+	case kube.IsAlreadyExists(err):
 		return f, err
-	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+	case kube.IsConflict(err), kube.IsNotFound(err):
 		return f, err // The Secret has changed since it was read: the next reconcile sees that.
 	case secret == nil:
 		f.lost, f.problem = true, err

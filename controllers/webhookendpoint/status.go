@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
@@ -90,10 +89,10 @@ func problemOf(f found) conditions.Verdict {
 		return conditions.NotReady(v1alpha1.ReasonSecretNotWritten,
 			fmt.Sprintf("Secret %q could not be written, %s. The controllers keep retrying. Last error: %q.", f.name,
 				consequence, conditions.Shortened(f.unwritten.Error())))
-	case apierrors.IsNotFound(f.problem):
+	case kube.IsNotFound(f.problem):
 		return conditions.Stalled(v1alpha1.ReasonSecretNotFound,
 			fmt.Sprintf("There is no Secret %q in this namespace: create it with a signing secret under the key %q, or remove spec.secretRef to have one created.", f.name, v1alpha1.WebhookSecretKey))
-	case apierrors.IsAlreadyExists(f.problem):
+	case kube.IsAlreadyExists(f.problem):
 		return conditions.Stalled(v1alpha1.ReasonSecretConflict,
 			fmt.Sprintf("Secret %q exists and does not belong to this endpoint, or has a finalizer that prevents its "+
 				"replacement: name it in spec.secretRef to use it, or delete it with its finalizers.", f.name))

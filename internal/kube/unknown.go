@@ -9,11 +9,11 @@ import (
 
 // IsUnknownKind reports whether the API server does not know the requested kind. It is not found either.
 func IsUnknownKind(err error) bool {
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // IsNoSuchObject reports whether the API server knows the kind, and has no object of that name.
-func IsNoSuchObject(err error) bool { return apierrors.IsNotFound(err) && !IsUnknownKind(err) }
+func IsNoSuchObject(err error) bool { return IsNotFound(err) && !IsUnknownKind(err) }
 
 // UnknownFields returns the fields that the API server has refused in a strict write because its CRD does not have
 // them, in its words; "" for another error. A patch's error also quotes the whole object.

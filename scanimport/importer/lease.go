@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/uuid"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
@@ -124,8 +123,7 @@ func (l *lock) acquire(ctx context.Context) error {
 			switch {
 			case err == nil:
 				return nil
-			case kube.IsDeniedByWebhook(err): // before the others: a webhook may choose their codes
-			case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), version != "" && kube.IsNoSuchObject(err):
+			case kube.IsConflict(err), kube.IsAlreadyExists(err), version != "" && kube.IsNoSuchObject(err):
 				continue // Another process was faster; read again. An unused Lease may be deleted.
 			}
 			return l.acquireError(ctx, "", err)
@@ -282,7 +280,7 @@ func (l *lock) release(ctx context.Context) {
 			return
 		}
 		lease.Spec.HolderIdentity = nil
-		if err := l.client.Update(ctx, lease); !apierrors.IsConflict(err) {
+		if err := l.client.Update(ctx, lease); !kube.IsConflict(err) {
 			return
 		}
 	}

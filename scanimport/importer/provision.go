@@ -370,7 +370,7 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	switch {
 	case err == nil:
 		return true, nil
-	case apierrors.IsAlreadyExists(err):
+	case kube.IsAlreadyExists(err):
 		return false, nil
 	case kube.IsQuotaExceeded(err):
 		return false, ExplainQuota(err, kindName(kind))

@@ -180,7 +180,7 @@ func (w *writer) create(ctx context.Context, ch *change) error {
 			w.changed(ch, after.ResourceVersion)
 			return nil
 		}
-		if kube.IsDeniedByWebhook(err) || !apierrors.IsConflict(err) && !apierrors.IsInternalError(err) {
+		if kube.IsDeniedByWebhook(err) || !kube.IsConflict(err) && !apierrors.IsInternalError(err) {
 			return err
 		}
 		now, unreadable, getErr := w.read(ctx, ch.name)
@@ -219,7 +219,7 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 			w.changed(ch, version)
 			return nil
 		}
-		if kube.IsDeniedByWebhook(err) || !apierrors.IsConflict(err) && !kube.IsNoSuchObject(err) {
+		if !kube.IsConflict(err) && !kube.IsNoSuchObject(err) {
 			return err
 		}
 		now, unreadable, getErr := w.read(ctx, ch.name)

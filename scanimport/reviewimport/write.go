@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,8 +69,7 @@ func (im *Importer) create(ctx context.Context, object client.Object) error {
 // crossed reports that the object has changed since it was read: read it again and decide again. The change may also be
 // our own write whose response was lost.
 func crossed(err error) bool {
-	return !kube.IsDeniedByWebhook(err) &&
-		(apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || kube.IsNoSuchObject(err))
+	return kube.IsConflict(err) || kube.IsAlreadyExists(err) || kube.IsNoSuchObject(err)
 }
 
 func (im *Importer) meta(name string) metav1.ObjectMeta {
@@ -82,7 +80,7 @@ func (im *Importer) meta(name string) metav1.ObjectMeta {
 func (im *Importer) createReview(ctx context.Context, spec v1alpha1.ReviewSpec) (*v1alpha1.Review, error) {
 	review := &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
 	err := im.create(ctx, review)
-	if apierrors.IsAlreadyExists(err) {
+	if kube.IsAlreadyExists(err) {
 		if review, err = im.review(ctx); err == nil && review == nil {
 			err = errDeleted
 		}

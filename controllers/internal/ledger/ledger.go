@@ -125,7 +125,7 @@ func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write W
 		return 0, err
 	}
 	made, upTo, err := l.makeDue(ctx, finding, webhooks.Served(endpoints), emission{})
-	if apierrors.IsConflict(err) && !kube.IsDeniedByWebhook(err) {
+	if kube.IsConflict(err) {
 		return 0, err // the status would conflict too
 	}
 	enough, waits := false, false
@@ -377,7 +377,7 @@ func (s store) isMade(ctx context.Context, object client.Object, t v1alpha1.Tran
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
 	err := s.client.Get(ctx, key, &v1alpha1.WebhookDelivery{}, client.UnsafeDisableDeepCopy)
 	// That it is lost is noted after the cache has dropped it.
-	return err == nil || s.Implied.IsLost(object, name), client.IgnoreNotFound(err)
+	return err == nil || s.Implied.IsLost(object, name), kube.IgnoreNotFound(err)
 }
 
 // makeIfRoom is makeDelivery, but notes whether the namespace's quota had room.
@@ -392,11 +392,11 @@ func (s store) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDeliver
 	return err
 }
 
-// makeDelivery creates the delivery. If it exists, an interrupted run has made it; a webhook that denies it may claim
-// so. In a namespace that is being deleted nothing is owed any longer.
+// makeDelivery creates the delivery. If it exists, an interrupted run has made it. In a namespace that is being deleted
+// nothing is owed any longer.
 func (s store) makeDelivery(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
 	err := s.client.Create(ctx, delivery)
-	if err == nil || apierrors.IsAlreadyExists(err) && !kube.IsDeniedByWebhook(err) ||
+	if err == nil || kube.IsAlreadyExists(err) ||
 		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -109,12 +108,12 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 	// exist, or is not committed.
 	key, found := client.ObjectKey{Namespace: object.GetNamespace(), Name: c.name}, c.empty()
 	err := l.client.Get(ctx, key, found, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) || err == nil && !isCommitted(found) {
+	if kube.IsNotFound(err) || err == nil && !isCommitted(found) {
 		found = c.empty()
 		err = kube.Get(ctx, l.own, key.Namespace, key.Name, found)
 	}
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("look up %s %q: %w", c.kind, c.name, err)
@@ -460,11 +459,11 @@ func (p *Pager) hidden(ctx context.Context, namespace string, cause webhooks.Cau
 		if err == nil {
 			continue
 		}
-		if apierrors.IsNotFound(err) {
+		if kube.IsNotFound(err) {
 			err = kube.Get(ctx, p.own, key.Namespace, key.Name, page)
 		}
 		switch {
-		case apierrors.IsNotFound(err):
+		case kube.IsNotFound(err):
 			continue // An unreadable page counts as missing: its endpoint gets another.
 		case err != nil:
 			return nil, fmt.Errorf("get page %s of %s: %w", key.Name, cause.Name(), err)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // Store reads and writes Secrets of objects. A write fails if the Secret has changed since it was read.
@@ -38,7 +39,7 @@ func (s Store) Get(ctx context.Context, owner client.Object, name string) (*core
 	secret := &corev1.Secret{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, secret)
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 		return nil, nil
 	case err != nil:
 		return nil, fmt.Errorf("get secret %s: %w", name, err)
@@ -108,7 +109,7 @@ func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secr
 	}
 	err := s.client.Create(ctx, secret)
 	switch {
-	case apierrors.IsAlreadyExists(err):
+	case kube.IsAlreadyExists(err):
 		return apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, secret.Name, err)
 	case err != nil:
 		return fmt.Errorf("create secret %s: %w", secret.Name, err)
@@ -121,7 +122,7 @@ func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secr
 func (s Store) makeRoom(ctx context.Context, old, replacement *corev1.Secret, inUse bool) error {
 	if inUse {
 		err := s.client.Create(ctx, replacement.DeepCopy(), client.DryRunAll)
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		if err != nil && !kube.IsAlreadyExists(err) {
 			return fmt.Errorf("create secret %s: %w", old.Name, err)
 		}
 	}
@@ -146,7 +147,7 @@ func (s Store) update(ctx context.Context, secret *corev1.Secret) error {
 
 // Delete deletes the Secret, if it is unchanged since it was read.
 func (s Store) Delete(ctx context.Context, secret *corev1.Secret) error {
-	if err := s.client.Delete(ctx, secret, patch.AsSeen(secret)); client.IgnoreNotFound(err) != nil {
+	if err := s.client.Delete(ctx, secret, patch.AsSeen(secret)); kube.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("delete secret %s: %w", secret.Name, err)
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -109,17 +108,14 @@ func changeFinalizers(ctx context.Context, c client.Client, object client.Object
 
 // Outcome turns the error of a write into the result of a reconcile. Conflicts and deleted objects are normal with
 // several writers: the request is requeued to see the current state, and neither is reported as an error. A NotFound is
-// requeued too, since it may concern another object than the reconciled one. A webhook may choose their codes for its
-// denial, which is an error: it would be repeated at once for ever.
+// requeued too, since it may concern another object than the reconciled one.
 func Outcome(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil:
 		return result, nil
-	case kube.IsDeniedByWebhook(err):
-		return ctrl.Result{}, err
-	case apierrors.IsConflict(err):
+	case kube.IsConflict(err):
 		return ctrl.Result{RequeueAfter: wait.Jitter(conflictDelay, 1)}, nil
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 		return ctrl.Result{RequeueAfter: wait.Jitter(goneDelay, 1)}, nil
 	default:
 		return ctrl.Result{}, err

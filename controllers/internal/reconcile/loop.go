@@ -7,16 +7,15 @@ import (
 	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // Phase is one step of a reconcile with the scope S.
@@ -46,10 +45,10 @@ type Loop[S scoped] struct {
 func (l Loop[S]) Run(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	s := l.New()
 	if err := l.Client.Get(ctx, req.NamespacedName, s.object()); err != nil {
-		if apierrors.IsNotFound(err) && l.Gone != nil {
+		if kube.IsNotFound(err) && l.Gone != nil {
 			l.Gone(req.NamespacedName)
 		}
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+		return ctrl.Result{}, kube.IgnoreNotFound(err)
 	}
 	phases, err := l.begin(ctx, s)
 	if err != nil {

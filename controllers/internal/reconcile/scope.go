@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
 )
 
@@ -117,7 +118,7 @@ func (s *Scope[O, S]) JudgeByRepository(ctx context.Context, c client.Reader, na
 func Exists(ctx context.Context, c client.Reader, object client.Object, namespace string,
 	name v1alpha1.ResourceName) (bool, error) {
 	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: string(name)}, object, client.UnsafeDisableDeepCopy)
-	if client.IgnoreNotFound(err) != nil {
+	if kube.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("look up %T %q: %w", object, name, err)
 	}
 	return err == nil, nil

@@ -79,7 +79,7 @@ func isBeingDeleted(ctx context.Context, base reconcile.Base, object client.Obje
 	current := kube.MetadataOf(gvk)
 	err = base.Live.Get(ctx, client.ObjectKeyFromObject(object), current)
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("check whether the %s is being deleted: %w", gvk.Kind, err)
