@@ -186,9 +186,9 @@ func queued(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
 	var line []*v1alpha1.TriageOperation
 	for i := range all {
 		// An undo waits for the operation that it undoes, so that operation must not wait for the undo: neither
-		// would end.
+		// would end. One that has begun waits no more, even if an operation of that name was created again.
 		undone, known := ended[string(all[i].Spec.Undo)]
-		if waits := known && !undone; busy(&all[i]) && !waits {
+		if waits := known && !undone && !hasBegun(&all[i]); busy(&all[i]) && !waits {
 			line = append(line, &all[i])
 		}
 	}

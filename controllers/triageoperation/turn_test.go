@@ -79,6 +79,9 @@ func TestTheOperationThatHasBegunRunsFirstThenTheOldest(t *testing.T) {
 		{"the undo of one that has ended", []v1alpha1.TriageOperation{
 			made("a", earlier, v1alpha1.OperationRunning, "b"), made("b", earlier, v1alpha1.OperationCompleted, ""),
 		}, "a"},
+		{"the undo of one that was created again, which works already", []v1alpha1.TriageOperation{
+			made("a", noon, v1alpha1.OperationRunning, "b"), made("b", noon.Add(time.Second), "", ""),
+		}, "a"},
 		{"the undo of nothing, which fails in its turn", []v1alpha1.TriageOperation{made("a", earlier, "", "nowhere")}, "a"},
 	} {
 		var got []string
