@@ -136,11 +136,17 @@ func TestACostlyGenerationThatGoesOutOfForceIsNotCounted(t *testing.T) {
 func TestACostlyGenerationThatMatchesTheSameIsNotCountedTwice(t *testing.T) {
 	r, policy := replaced(v1alpha1.PolicyApply)
 	policy.Status.InForce.Spec.Match, policy.Status.InForce.Spec.Priority = policy.Spec.Match, 1
+	policy.Spec.MaxFindings = 5
 	s := after(t, r, policy, r.compile, r.count)
 	harness.Same(t, "matches that the generation in force was counted to have", int32(0), s.earlier.matched)
+	for range 2 {
+		s = after(t, r, policy, r.compile, r.count)
+	}
+	harness.Same(t, "the third count is partial", false, s.partial)
+	harness.Same(t, "matches of the generation in force", int32(10), s.earlier.matched)
 }
 
-// The generation in force is evaluated anew at each count, and would use up the time of each.
+// The generation in force is counted beside the declared one, and must not use up its time.
 func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
 	r, policy := replaced(v1alpha1.PolicyApply)
 	for count := range 2 {

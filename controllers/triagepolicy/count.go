@@ -73,13 +73,15 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	}
 	known := r.memoryOf(s.Object.Namespace)
 	known.shrink(len(list.Items))
-	if s.declared != nil {
-		before := known.of(s.declared, others, s.Now)
-		complete, err := r.each(ctx, list.Items, func(facts *rules.Facts) {
-			s.counted.add(before.try(known.slotOf(facts), others, func() rules.Trial {
-				return r.try(s.declared, others, facts, s.Now)
+	add := func(into *tally, policy *rules.Policy, before *remembered) (complete bool, err error) {
+		return r.each(ctx, list.Items, func(facts *rules.Facts) {
+			into.add(before.try(known.slotOf(facts), others, func() rules.Trial {
+				return r.try(policy, others, facts, s.Now)
 			}), facts.Finding)
 		})
+	}
+	if s.declared != nil {
+		complete, err := add(&s.counted, s.declared, known.of(s.declared, false, others, s.Now))
 		if err != nil {
 			return err
 		}
@@ -88,9 +90,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		}
 	}
 	if earlier := r.toBeCounted(s); earlier != nil {
-		complete, err := r.each(ctx, list.Items, func(facts *rules.Facts) {
-			s.earlier.add(r.try(earlier, others, facts, s.Now), facts.Finding)
-		})
+		complete, err := add(&s.earlier, earlier, known.of(earlier, true, others, s.Now))
 		if err != nil {
 			return err
 		}

@@ -21,8 +21,15 @@ type memory struct {
 	slots map[types.UID]int
 	// facts holds a digest of what expressions read of each finding, by slot.
 	facts []uint64
-	// policies holds each policy's outcomes, by the policy's name.
-	policies map[string]*remembered
+	// policies holds the outcomes of each policy's generations that are counted.
+	policies map[generation]*remembered
+}
+
+// generation identifies one of the two generations of a policy that a count may evaluate: the declared one, or the
+// earlier one that is still in force.
+type generation struct {
+	policy  string
+	earlier bool
 }
 
 // remembered holds the outcomes of one policy.
@@ -43,7 +50,7 @@ type outcome uint16
 const outcomes = 8
 
 func newMemory() *memory {
-	return &memory{slots: map[types.UID]int{}, policies: map[string]*remembered{}}
+	return &memory{slots: map[types.UID]int{}, policies: map[generation]*remembered{}}
 }
 
 // memoryOf returns the memory of a namespace.
@@ -55,7 +62,9 @@ func (r *Reconciler) memoryOf(namespace string) *memory {
 // forget drops the outcomes of a deleted policy.
 func (r *Reconciler) forget(policy types.NamespacedName) {
 	known := r.memoryOf(policy.Namespace)
-	if delete(known.policies, policy.Name); len(known.policies) == 0 {
+	delete(known.policies, generation{policy.Name, false})
+	delete(known.policies, generation{policy.Name, true})
+	if len(known.policies) == 0 {
 		r.memories.Delete(policy.Namespace)
 	}
 }
@@ -104,10 +113,12 @@ func (m *memory) slotOf(f *rules.Facts) int {
 	return slot
 }
 
-// of returns the remembered outcomes of a policy; nil if its expression reads the time. others must be sorted.
-func (m *memory) of(policy *rules.Policy, others []rules.Policy, now time.Time) *remembered {
+// of returns the remembered outcomes of a policy, which is the declared generation or the earlier one; nil if its
+// expression reads the time. others must be sorted.
+func (m *memory) of(policy *rules.Policy, earlier bool, others []rules.Policy, now time.Time) *remembered {
+	key := generation{string(policy.Name), earlier}
 	if policy.Program.UsesNow() {
-		delete(m.policies, string(policy.Name))
+		delete(m.policies, key)
 		return nil
 	}
 	on, othersReadNow := sha256.New(), false
@@ -117,10 +128,10 @@ func (m *memory) of(policy *rules.Policy, others []rules.Policy, now time.Time) 
 		_, _ = fmt.Fprintf(on, "%s %d %d %q %q\n", p.Name, p.Spec.Priority, rules.WindowOf(p.Spec, now),
 			p.Spec.Set.UserStatus, p.Spec.Match) // a hash takes all
 	}
-	known, digest := m.policies[string(policy.Name)], [sha256.Size]byte(on.Sum(nil))
+	known, digest := m.policies[key], [sha256.Size]byte(on.Sum(nil))
 	if known == nil || known.restsOn != digest {
 		known = &remembered{restsOn: digest, othersReadNow: othersReadNow}
-		m.policies[string(policy.Name)] = known
+		m.policies[key] = known
 	}
 	return known
 }

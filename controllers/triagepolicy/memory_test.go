@@ -82,7 +82,7 @@ func TestWhatIsRememberedIsWhatAnEvaluationSays(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				rules.Sort(others)
-				before := known.of(&policy, others, now)
+				before := known.of(&policy, false, others, now)
 				for _, f := range facts {
 					want := policy.Try(others, f, now)
 					got := before.try(known.slotOf(f), others, func() rules.Trial { return want })
@@ -105,7 +105,7 @@ func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
 		facts[i] = fact(i, nil)
 	}
 	count := func() (evaluated []string) {
-		before := known.of(policy, nil, now)
+		before := known.of(policy, false, nil, now)
 		for _, f := range facts {
 			before.try(known.slotOf(f), nil, func() rules.Trial {
 				evaluated = append(evaluated, f.Finding.Name)
@@ -149,7 +149,7 @@ func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) 
 		known, others := newMemory(), []rules.Policy{c.others}
 		for count := range 2 {
 			for slot, outcome := range all {
-				known.of(&c.policy, others, time.Now()).try(slot, others, func() rules.Trial {
+				known.of(&c.policy, false, others, time.Now()).try(slot, others, func() rules.Trial {
 					if count > 0 {
 						evaluated = append(evaluated, outcome)
 					}
@@ -161,8 +161,8 @@ func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) 
 	}
 	known, others := newMemory(), []rules.Policy{policy("a", "true")}
 	p := policy("b", "true")
-	before := known.of(&p, others, time.Now())
-	if known.of(&p, append(others, policy("c", "true")), time.Now()) != before {
+	before := known.of(&p, false, others, time.Now())
+	if known.of(&p, false, append(others, policy("c", "true")), time.Now()) != before {
 		t.Error("outcomes are forgotten because of another policy that comes after it")
 	}
 }
