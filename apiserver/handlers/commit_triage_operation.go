@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
@@ -14,5 +15,10 @@ func (b *Backend) CommitTriageOperation(ctx context.Context, request Request) (R
 	if err != nil {
 		return Response{}, err
 	}
-	return operationOutcome(b.Cluster.AwaitOperation(ctx, operation, settled), http.StatusOK, problem.InvalidQuery)
+	return commitOutcome(b.Cluster.AwaitOperation(ctx, operation, settled))
+}
+
+// commitOutcome answers with an operation that a request has committed.
+func commitOutcome(operation *v1alpha1.TriageOperation) (Response, error) {
+	return operationOutcome(operation, http.StatusOK, problem.InvalidBody)
 }

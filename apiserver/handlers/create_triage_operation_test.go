@@ -40,7 +40,9 @@ func TestTheStatusTellsWhetherAnOperationHasFailed(t *testing.T) {
 		harness.Same(t, reason, test.status, status)
 		harness.Same(t, reason, test.detail, detail)
 		harness.Same(t, reason, "/v2/triage-operations/op-1", location)
-		if _, err := operationOutcome(operation, http.StatusOK, problem.InvalidQuery); err != nil {
+		if _, err := commitOutcome(operation); err != nil {
+			want := "Invalid request body: " + test.detail
+			harness.Same(t, reason+", before a commit", want, err.Error())
 			harness.Same(t, reason+", before a commit", http.StatusBadRequest, problem.Of(err).Status)
 		}
 	}
