@@ -195,3 +195,11 @@ func decisionWords(i client.ReviewIssueFull) string {
 func isEarlier(d decision.Standing) bool {
 	return d.UserStatus == decision.Open && d.DecidedBy != "" && (d.ExpiresAt != nil || d.Comments != "")
 }
+
+// earlierWords describes an earlier decision; the time of its end follows, if it has one.
+func earlierWords(d decision.Standing) string {
+	if d.ExpiresAt == nil {
+		return "Earlier comment by " + d.DecidedBy
+	}
+	return "Decided earlier by " + d.DecidedBy + ", ended "
+}

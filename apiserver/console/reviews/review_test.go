@@ -56,10 +56,10 @@ func TestAnIssueSaysWhoDecided(t *testing.T) {
 	policy := client.FindingVerdict{UserStatus: &muted, Policy: "tests", Reason: &reason, Comment: "Known."}
 	for want, issue := range map[string]client.ReviewIssueFull{
 		"duplicate Known.": {UserStatus: "open", Verdict: policy},
-		"duplicate Known. Ended 2026-03-01 12:00:00 UTC by ada Fix it.": {UserStatus: "open", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
-		"duplicate Known. by ada Fix it.":                               {UserStatus: "open", Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
-		"until 2026-03-01 12:00:00 UTC Fix it.":                         {UserStatus: "active", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada"},
-		"duplicate":                                                     {UserStatus: "muted", Reason: &reason, DecidedBy: "ada"},
+		"duplicate Known. Decided earlier by ada, ended 2026-03-01 12:00:00 UTC Fix it.": {UserStatus: "open", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
+		"duplicate Known. Earlier comment by ada Fix it.":                                {UserStatus: "open", Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
+		"until 2026-03-01 12:00:00 UTC Fix it.":                                          {UserStatus: "active", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada"},
+		"duplicate":                                                                      {UserStatus: "muted", Reason: &reason, DecidedBy: "ada"},
 	} {
 		text, err := page.Text(t.Context(), grounds(issue))
 		harness.Must(t, err)
