@@ -198,7 +198,10 @@ func (s *scope) explain() (whyNot, because string) {
 		because = "The expression of the present spec does not compile: the condition Compiled shows where."
 	case v1alpha1.ReasonPreview:
 		because = "The mode is Preview: the status shows what the policy would decide. Set spec.mode to Apply."
-		if s.counted.matched > rules.Limit(&s.Object.Spec, false) {
+		if s.counted.full {
+			because = "The mode is Preview. A hundred other policies are in force in the organization, which is the " +
+				"maximum, so the policy would decide nothing if it were applied: delete one that is not needed first."
+		} else if s.counted.matched > rules.Limit(&s.Object.Spec, false) {
 			because = "The mode is Preview. More findings match than spec.maxFindings, so the policy would be stopped at " +
 				"once if it were applied: narrow spec.match, or raise the limit, before you set spec.mode to Apply."
 		}

@@ -53,12 +53,16 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 	}
 }
 
-func TestAPreviewThatMatchesTooManySaysThatItWouldBeStopped(t *testing.T) {
+func TestAPreviewSaysWhyItWouldDecideNothing(t *testing.T) {
 	for matched, stopped := range map[int32]bool{v1alpha1.DefaultMaxFindings: false, v1alpha1.DefaultMaxFindings + 1: true} {
 		s := newScope()
 		s.counted.matched = matched
 		if _, message := s.explain(); strings.Contains(message, "would be stopped at once") != stopped {
 			t.Errorf("%d match: %s", matched, message)
+		}
+		s.counted.full = true
+		if _, message := s.explain(); !strings.Contains(message, "would decide nothing if it were applied") {
+			t.Errorf("%d match, and a hundred other policies are in force: %s", matched, message)
 		}
 	}
 }
