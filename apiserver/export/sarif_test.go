@@ -114,7 +114,7 @@ func TestSARIFIsReadAsItWasWritten(t *testing.T) {
 				want = append(want, expected(f))
 			}
 		}
-		harness.Same(t, string(text), want, got)
+		harness.Same(t, text, want, got)
 	})
 }
 

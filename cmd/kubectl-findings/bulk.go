@@ -49,8 +49,8 @@ func isTemporary(err error) bool {
 // error it may have, also after the 408 of a proxy that has not waited for its answer.
 func wroteNothing(err error) bool {
 	var status apierrors.APIStatus
-	return kube.IsDeniedByWebhook(err) || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError &&
-		status.Status().Code != http.StatusRequestTimeout
+	return kube.IsDeniedByWebhook(err) || errors.As(err, &status) &&
+		status.Status().Code < http.StatusInternalServerError && status.Status().Code != http.StatusRequestTimeout
 }
 
 // outcome of a command for one of many objects.

@@ -71,9 +71,9 @@ func findingFinished(finding *v1alpha1.Finding) (time.Time, shelf, bool) {
 	return at, closedFindings, true
 }
 
-// closureRecordedAt returns when the finding was closed according to its history, or when it last changed if the history
-// does not show that. spec.closed.at alone is no proof: it is the start of a scan, which may be an old one or have a
-// wrong clock, and whoever may close a finding may write any time.
+// closureRecordedAt returns when the finding was closed according to its history, or when it last changed if the
+// history does not show that. spec.closed.at alone is no proof: it is the start of a scan, which may be an old one or
+// have a wrong clock, and whoever may close a finding may write any time.
 func closureRecordedAt(status *v1alpha1.FindingStatus) time.Time {
 	for _, t := range slices.Backward(status.Transitions) {
 		if t.Type == v1alpha1.TransitionClosed {

@@ -66,8 +66,8 @@ const (
 )
 
 // work does one turn of the pass and reports whether the pass is complete. If failures take too long, it ends the turn,
-// and the next one begins with the next shelf. It returns an error if failures ended the turn or were all that was left,
-// unless something was removed: then the next turn follows without a pause.
+// and the next one begins with the next shelf. It returns an error if failures ended the turn or were all that was
+// left, unless something was removed: then the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
 	begun, left, checks, failure := r.Clock.Now(), r.batch, maxChecked, error(nil)
 	removed := false

@@ -73,8 +73,8 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// selectionPanicked returns the panic that ended the selection, until it has been repeated for refusalPatience: then the
-// operation fails, so that those after it get their turn.
+// selectionPanicked returns the panic that ended the selection, until it has been repeated for refusalPatience: then
+// the operation fails, so that those after it get their turn.
 func (r *Reconciler) selectionPanicked(s *scope, err error) error {
 	*s.Status = *s.Before.DeepCopy() // else the next try would add to what this one has recorded
 	s.Status.ObservedGeneration, s.Status.Phase = s.Object.Generation, v1alpha1.OperationSelecting

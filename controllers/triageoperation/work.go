@@ -140,8 +140,8 @@ var errOutdated = errors.New("the cache may show an earlier decision")
 // that code. It does not unwrap to that error, after which a reconcile is repeated without a growing pause.
 type refusal struct{ error }
 
-// decide applies the operation to one finding. It sets sent to the generation that a write is based on. The returned error
-// is temporary.
+// decide applies the operation to one finding. It sets sent to the generation that a write is based on. The returned
+// error is temporary.
 func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
 	entry *rules.Entry, begun bool, sent *int64) (result, error) {
 	finding := &v1alpha1.Finding{}

@@ -52,8 +52,8 @@ type Commit struct {
 	ReviewedAt time.Time
 }
 
-// recordedAs returns the commit by the hash under which the review holds it: another job may have given its hash in full or
-// shortened. Of several recorded hashes of it, the last counts.
+// recordedAs returns the commit by the hash under which the review holds it: another job may have given its hash in
+// full or shortened. Of several recorded hashes of it, the last counts.
 func (c *Commit) recordedAs(reviewed []v1alpha1.ReviewedCommit) (*Commit, error) {
 	recorded, longest := c.SHA, c.SHA
 	for _, other := range reviewed {

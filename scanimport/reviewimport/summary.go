@@ -332,8 +332,8 @@ func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
 	return s
 }
 
-// keepScannerWarnings keeps at most mostShownWarnings of the scanners' n warnings for the comment, and counts the others.
-// The given warnings begin with those, of which some may not have been recorded.
+// keepScannerWarnings keeps at most mostShownWarnings of the scanners' n warnings for the comment, and counts the
+// others. The given warnings begin with those, of which some may not have been recorded.
 func (s *Summary) keepScannerWarnings(warnings []string, n int) {
 	s.fromScanners = slices.Clone(warnings[:min(n, len(warnings), mostShownWarnings)])
 	s.moreFromScanners = n - len(s.fromScanners)

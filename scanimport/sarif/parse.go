@@ -372,8 +372,8 @@ func (p *parser) invocationMembers(into *wireInvocation) error {
 	})
 }
 
-// notifications reads a list of them, or a single one that is in no list. It reads them one by one: some tools write one
-// per file. Anything else has no level, so it is no error.
+// notifications reads a list of them, or a single one that is in no list. It reads them one by one: some tools write
+// one per file. Anything else has no level, so it is no error.
 func (p *parser) notifications(what string, into *wireNotifications) error {
 	add := func(read func(one *wireNotification) error) error {
 		var one wireNotification
