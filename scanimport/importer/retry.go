@@ -26,17 +26,24 @@ const deniedAttempts = 3
 func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: attempts,
 		Cap: 15 * time.Second}
-	for made := 1; ; made++ {
+	afterDenial := backoff // an outage before has made the other pause long
+	denied := 0
+	for {
 		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
 		err := request(attempt)
 		cancel()
 		if err != nil && errors.Is(ctx.Err(), context.Canceled) { // client-go's text asks to retry
 			return context.Cause(ctx)
 		}
-		if err == nil || ctx.Err() != nil || backoff.Steps <= 1 || !mayPass(err, made) {
+		next := &backoff
+		if kube.IsDeniedByWebhook(err) {
+			denied++
+			next = &afterDenial
+		}
+		if err == nil || ctx.Err() != nil || next.Steps <= 1 || !mayPass(err, denied) {
 			return err
 		}
-		pause := backoff.Step()
+		pause := next.Step()
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			pause = max(pause, time.Duration(seconds)*time.Second)
 		}
@@ -48,15 +55,15 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	}
 }
 
-// mayPass reports whether the error of a request may go away by itself after so many attempts.
-func mayPass(err error, made int) bool {
+// mayPass reports whether the error of a request may go away by itself after so many denials.
+func mayPass(err error, denied int) bool {
 	if !kube.IsDeniedByWebhook(err) {
 		return kube.IsTemporary(err)
 	}
 	if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
 		return false // the client library has waited and sent it again already
 	}
-	return isOutage(err) && made < deniedAttempts
+	return isOutage(err) && denied < deniedAttempts
 }
 
 // isOutage reports whether the error has a code that asks to try again.

@@ -1,10 +1,12 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"path"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,23 +113,28 @@ func TestADenialWithTheCodeOfAConflictIsNone(t *testing.T) {
 	}
 }
 
-// A webhook may have a passing fault of its own.
+// A webhook may have a passing fault of its own, often while the API server restarts.
 func TestADenialWithTheCodeOfAnOutageIsTriedAgain(t *testing.T) {
-	for _, tc := range []struct{ code, retryAfter, tries int32 }{
-		{http.StatusInternalServerError, 0, 3}, {http.StatusTooManyRequests, 0, 3},
-		{http.StatusTooManyRequests, 9, 1}, // the client library has already tried again
-		{http.StatusForbidden, 0, 1},
+	for _, tc := range []struct{ code, retryAfter, unreachable, denials int32 }{
+		{http.StatusInternalServerError, 0, 0, 3}, {http.StatusTooManyRequests, 0, 0, 3},
+		{http.StatusInternalServerError, 0, 5, 3},
+		{http.StatusTooManyRequests, 9, 0, 1}, // the client library has already tried again
+		{http.StatusForbidden, 0, 0, 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			begun, tries := time.Now(), int32(0)
+			tries := int32(0)
+			var denied time.Time
 			err := Retry(t.Context(), func(context.Context) error {
-				tries++
+				if tries++; tries <= tc.unreachable {
+					return syscall.ECONNREFUSED
+				}
+				denied = cmp.Or(denied, time.Now())
 				return webhookerrors.ToStatusErr("hold.example.com", &metav1.Status{
 					Code: tc.code, Details: &metav1.StatusDetails{RetryAfterSeconds: tc.retryAfter},
 				})
 			})
-			if tries != tc.tries || !RefusesObject(err) || time.Since(begun) > time.Second {
-				t.Errorf("%+v: error %v after %d tries in %s", tc, err, tries, time.Since(begun))
+			if tries != tc.unreachable+tc.denials || !RefusesObject(err) || time.Since(denied) > time.Second {
+				t.Errorf("%+v: error %v after %d tries, %s after the first denial", tc, err, tries, time.Since(denied))
 			}
 		})
 	}
