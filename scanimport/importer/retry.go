@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,12 +23,52 @@ const attempts = 9
 // passing fault of their own so. Others choose that code for good, and may do so for each finding.
 const deniedAttempts = 3
 
+// mostInVain is how many requests of a stage may stay denied after all attempts, before another attempt helps one. Then
+// the stage's later denials are final at once: a webhook that denies each of 10,000 findings would otherwise delay the
+// end of the import by half an hour.
+const mostInVain = 10
+
+// inVainKey is the context key of how many requests of a stage have stayed denied after all attempts.
+type inVainKey struct{}
+
+// withDenials returns a context for the requests of a stage.
+func withDenials(ctx context.Context) context.Context {
+	return context.WithValue(ctx, inVainKey{}, new(atomic.Int32))
+}
+
+// denials counts how often webhooks have denied one request; after most of them it is given up.
+type denials struct {
+	made, most int
+	// inVain is shared by the requests of a stage; nil outside a stage.
+	inVain *atomic.Int32
+}
+
+func denialsIn(ctx context.Context) denials {
+	d := denials{most: deniedAttempts}
+	d.inVain, _ = ctx.Value(inVainKey{}).(*atomic.Int32)
+	if d.inVain != nil && d.inVain.Load() >= mostInVain {
+		d.most = 1
+	}
+	return d
+}
+
+// end records whether the attempts after denials have helped the request, which ended with err.
+func (d *denials) end(err error) {
+	switch {
+	case d.inVain == nil:
+	case err == nil && d.made > 0:
+		d.inVain.Store(0)
+	case d.made == deniedAttempts:
+		d.inVain.Add(1)
+	}
+}
+
 // Retry calls request, which must be idempotent, until it succeeds, fails permanently, or has been tried often enough.
 func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: attempts,
 		Cap: 15 * time.Second}
 	afterDenial := backoff // an outage before has made the other pause long
-	denied := 0
+	denied := denialsIn(ctx)
 	for {
 		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
 		err := request(attempt)
@@ -37,10 +78,11 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 		}
 		next := &backoff
 		if kube.IsDeniedByWebhook(err) {
-			denied++
+			denied.made++
 			next = &afterDenial
 		}
-		if err == nil || ctx.Err() != nil || next.Steps <= 1 || !mayPass(err, denied) {
+		if err == nil || ctx.Err() != nil || next.Steps <= 1 || !mayPass(err, &denied) {
+			denied.end(err)
 			return err
 		}
 		pause := next.Step()
@@ -56,14 +98,14 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 }
 
 // mayPass reports whether the error of a request may go away by itself after so many denials.
-func mayPass(err error, denied int) bool {
+func mayPass(err error, denied *denials) bool {
 	if !kube.IsDeniedByWebhook(err) {
 		return kube.IsTemporary(err)
 	}
 	if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
 		return false // the client library has waited and sent it again already
 	}
-	return isOutage(err) && denied < deniedAttempts
+	return isOutage(err) && denied.made < denied.most
 }
 
 // isOutage reports whether the error has a code that asks to try again.

@@ -95,9 +95,9 @@ func (w *writer) all(ctx context.Context, changes []change) error {
 
 // Each calls do for each item, at most limit at a time. It returns the first error of one, after which it begins no
 // other, or the cause of the context's end. What has begun by then may go on as FinishWrite allows, so that what is
-// stored is counted too.
+// stored is counted too. The items are a stage: if tries after denials helped none of ten, Retry makes no more of them.
 func Each[T any](ctx context.Context, limit int, items []T, do func(context.Context, *T) error) error {
-	group, groupCtx := errgroup.WithContext(ctx)
+	group, groupCtx := errgroup.WithContext(withDenials(ctx))
 	group.SetLimit(limit)
 	for i := range items {
 		if groupCtx.Err() != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"path"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -138,6 +139,30 @@ func TestADenialWithTheCodeOfAnOutageIsTriedAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// It may be meant: with 10,000 findings, the further tries would take half an hour.
+func TestDenialsAreTriedAgainOnlyWhileThatMayHelp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		tries := make([]int, 100) // by finding; a further try helps the sixth
+		harness.Must(t, Each(t.Context(), 1, tries, func(ctx context.Context, made *int) error {
+			err := Retry(ctx, func(context.Context) error {
+				if *made++; made == &tries[5] && *made == 2 {
+					return nil
+				}
+				return webhookerrors.ToStatusErr("hold.example.com", &metav1.Status{Code: http.StatusInternalServerError})
+			})
+			if err != nil && !RefusesObject(err) {
+				return err
+			}
+			return nil
+		}))
+		want := slices.Concat(slices.Repeat([]int{3}, 5), []int{2}, slices.Repeat([]int{3}, 10), slices.Repeat([]int{1}, 84))
+		if !slices.Equal(tries, want) || time.Since(begun) > 15*time.Second {
+			t.Errorf("tries %v in %s, want %v", tries, time.Since(begun), want)
+		}
+	})
 }
 
 func TestWhatIsRefusedBecauseOfTheObject(t *testing.T) {
