@@ -22,6 +22,7 @@ func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
 		return nil
 	}
 	s.Stop()
+	r.forget(client.ObjectKeyFromObject(s.Object)) // the answer to the write of the end may have been lost
 	if !s.Object.Spec.Commit {
 		return nil
 	}
