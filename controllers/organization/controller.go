@@ -57,8 +57,8 @@ type scope struct {
 	home *corev1.Namespace
 	// usedUp holds the plural names of the kinds whose quota is exhausted.
 	usedUp []string
-	// held describes what blocks the removal of the organization; undeleted is why the API server refuses to delete the
-	// namespace. Both are zero unless the removal waits.
+	// held describes what blocks the removal of the organization; undeleted is why the API server refuses or fails to
+	// delete the namespace. Both are zero unless the removal waits.
 	held      string
 	undeleted error
 }

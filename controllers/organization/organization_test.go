@@ -319,21 +319,23 @@ func TestWhatIsRefusedIsTriedAgainSoon(t *testing.T) {
 		return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Details: details}}
 	}
 	for reason, c := range map[string]struct {
-		err   error
-		held  string
-		again time.Duration
-		shown string
+		err       error
+		held      string
+		undeleted error
+		again     time.Duration
+		shown     string
 	}{
-		"a rule of the cluster":                 {fmt.Errorf("quota: %w", forbids(nil)), "", reconcile.RefusedRetry, "The API server refuses"},
-		"the same while a removal waits":        {fmt.Errorf("quota: %w", forbids(nil)), "Scan (a few)", reconcile.RefusedRetry, "everything. Meanwhile"},
-		"its namespace, which is being deleted": {fmt.Errorf("quota: %w", forbids(terminating)), "", 0, ""},
+		"a rule of the cluster":                 {fmt.Errorf("quota: %w", forbids(nil)), "", nil, reconcile.RefusedRetry, "The API server refuses"},
+		"the same while a removal waits":        {fmt.Errorf("quota: %w", forbids(nil)), "Scan (a few)", nil, reconcile.RefusedRetry, "everything. Meanwhile"},
+		"the same while a deletion fails":       {forbids(nil), "", apierrors.NewInternalError(errors.New("x")), reconcile.RefusedRetry, "down. Meanwhile"},
+		"its namespace, which is being deleted": {fmt.Errorf("quota: %w", forbids(terminating)), "", nil, 0, ""},
 	} {
 		organization := builder.Organization("acme").Build()
 		stored := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(organization).WithStatusSubresource(organization).Build()
 		loop := reconcile.Loop[*scope]{
 			Base: reconcile.Base{Client: stored, Clock: clock.RealClock{}}, New: newScope,
 			Phases: []reconcile.Phase[*scope]{showRefusal(func(_ context.Context, s *scope) error {
-				s.held = c.held
+				s.held, s.undeleted = c.held, c.undeleted
 				return c.err
 			})},
 		}
@@ -391,10 +393,11 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 		r := &Reconciler{Base: reconcile.Base{Client: stored, Live: stored, Clock: clock.RealClock{}}}
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "acme"}})
 		harness.Same(t, reason+": it is tried again without an error", c.again, result.RequeueAfter > 0 && err == nil)
+		harness.Same(t, reason+": it is an error", !c.again, err != nil)
 		harness.Must(t, stored.Get(t.Context(), types.NamespacedName{Name: "acme"}, organization))
 		checkReadyMessage(t, reason, organization, c.want)
 		harness.Must(t, stored.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
-		harness.Same(t, reason+": it follows its spec", c.want == "refuses to delete", namespace.Labels[v1alpha1.ImportsCreateLabel] == "false")
+		harness.Same(t, reason+": it follows its spec", c.want != "", namespace.Labels[v1alpha1.ImportsCreateLabel] == "false")
 	}
 }
 

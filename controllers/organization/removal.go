@@ -61,29 +61,32 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// wait ends a reconcile in which the removal waits and the organization was brought up to its spec.
+// wait ends a reconcile in which the removal waits and the organization was brought up to its spec. If the API server
+// failed to delete the namespace, it returns that error.
 func (r *Reconciler) wait(_ context.Context, s *scope) error {
 	s.conclude(s.waiting(""))
-	return nil
+	if removal.IsRefusal(s.undeleted) {
+		return nil
+	}
+	return s.undeleted
 }
 
-// judgeUndeleted records that the API server did not delete the namespace, and returns the error to try again for.
+// judgeUndeleted records that the API server refused or failed to delete the namespace. It returns the error if that is
+// unknown, which ends the reconcile.
 func (s *scope) judgeUndeleted(ctx context.Context, err error) error {
 	answer := apierrors.APIStatus(nil)
 	switch {
-	case removal.IsRefusal(err):
-		s.undeleted = err
-		s.Judge(s.waiting(""))
-		s.RetryRefused(ctx, err, "the deletion of the namespace was refused, and is tried again later")
-		return nil
 	case kube.IsConflict(err), kube.IsNotFound(err):
 		return err // The namespace has changed since it was read: the next reconcile sees that.
-	case errors.As(err, &answer):
-		s.Judge(conditions.NotReady(v1alpha1.ReasonDeleting,
-			fmt.Sprintf("The API server fails to delete namespace %q, which is tried again: %q. If that lasts, remove the "+
-				"cause, for example a webhook that is down.", s.namespace(), conditions.Shortened(err.Error()))))
+	case !errors.As(err, &answer):
+		return err
+	case removal.IsRefusal(err):
+		s.RetryRefused(ctx, err, "the deletion of the namespace was refused, and is tried again later")
 	}
-	return err
+	// A webhook that is down may fail it for days, and the namespace is in use until it is deleted.
+	s.undeleted = err
+	s.Judge(s.waiting(""))
+	return nil
 }
 
 // blockingKinds lists the kinds that block the removal of an organization. API keys, webhook deliveries
@@ -127,10 +130,15 @@ func roughly(n int64) string {
 
 // waiting returns the verdict on an organization whose removal waits. It appends a sentence on what happens meanwhile.
 func (s *scope) waiting(meanwhile string) conditions.Verdict {
-	if s.undeleted != nil {
+	switch {
+	case removal.IsRefusal(s.undeleted):
 		return conditions.NotReady(v1alpha1.ReasonDeleting,
 			fmt.Sprintf("The API server refuses to delete namespace %q, which is tried again: %q. Remove what blocks the "+
 				"deletion, for example an admission policy.", s.namespace(), conditions.Shortened(s.undeleted.Error()))+meanwhile)
+	case s.undeleted != nil:
+		return conditions.NotReady(v1alpha1.ReasonDeleting,
+			fmt.Sprintf("The API server fails to delete namespace %q, which is tried again: %q. If that lasts, remove the "+
+				"cause, for example a webhook that is down.", s.namespace(), conditions.Shortened(s.undeleted.Error()))+meanwhile)
 	}
 	return conditions.Stalled(v1alpha1.ReasonNotEmpty,
 		fmt.Sprintf("Namespace %q still holds objects of these kinds: %s. Delete them, or annotate the Organization with "+
