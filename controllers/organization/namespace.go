@@ -103,19 +103,21 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 }
 
 // terminating returns the verdict on an organization whose namespace is being deleted. If Kubernetes reports that it
-// fails to empty the namespace, the message quotes why. It keeps trying, and a watch reports when that changes.
+// fails to empty the namespace, the message quotes the first cause. It keeps trying, and a watch reports when that
+// changes.
 func terminating(namespace *corev1.Namespace, reason, message string) conditions.Verdict {
-	failure := ""
 	for _, condition := range namespace.Status.Conditions {
 		switch condition.Type {
-		case corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionContentFailure:
+		case corev1.NamespaceDeletionDiscoveryFailure, corev1.NamespaceDeletionGVParsingFailure,
+			corev1.NamespaceDeletionContentFailure:
 			if condition.Status == corev1.ConditionTrue {
-				failure = fmt.Sprintf(" Kubernetes fails to empty it: %q. Remove what blocks the deletion, for example an "+
-					"admission policy or an APIService that is down.", conditions.Shortened(condition.Message))
+				return conditions.NotReady(reason, message+fmt.Sprintf(" Kubernetes fails to empty it: %q. Remove what blocks "+
+					"the deletion, for example an admission policy or an APIService that is down.",
+					conditions.Shortened(condition.Message)))
 			}
 		}
 	}
-	return conditions.NotReady(reason, message+failure)
+	return conditions.NotReady(reason, message)
 }
 
 // ours reports whether the namespace was created for this very Organization: an earlier

@@ -417,6 +417,7 @@ func TestWhatKeepsANamespaceFromBeingEmptiedIsShown(t *testing.T) {
 	for kind, want := range map[corev1.NamespaceConditionType]string{
 		corev1.NamespaceDeletionContentFailure:   ` Kubernetes fails to empty it: "legal hold".`,
 		corev1.NamespaceDeletionDiscoveryFailure: ` Kubernetes fails to empty it: "legal hold".`,
+		corev1.NamespaceDeletionGVParsingFailure: ` Kubernetes fails to empty it: "legal hold".`,
 		corev1.NamespaceContentRemaining:         "",
 	} {
 		organization := builder.Organization("acme").Build()
@@ -427,6 +428,11 @@ func TestWhatKeepsANamespaceFromBeingEmptiedIsShown(t *testing.T) {
 		}}
 		namespace.Status.Conditions = []corev1.NamespaceCondition{
 			{Type: kind, Status: corev1.ConditionTrue, Message: "legal hold"},
+		}
+		if want != "" {
+			namespace.Status.Conditions = append(namespace.Status.Conditions, corev1.NamespaceCondition{
+				Type: corev1.NamespaceDeletionContentFailure, Status: corev1.ConditionTrue, Message: "a later one",
+			})
 		}
 		stored := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(organization, namespace).
 			WithStatusSubresource(organization).Build()
