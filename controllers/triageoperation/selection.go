@@ -298,12 +298,11 @@ func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperati
 	part *v1alpha1.TriageOperationPart) error {
 	err := r.Client.Create(ctx, part.DeepCopy())
 	if !kube.IsAlreadyExists(err) {
-		return asRefusal(err)
+		return err
 	}
 	stored := &v1alpha1.TriageOperationPart{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(part), stored); err != nil {
-		// The part has just been removed; the next reconcile creates it.
-		return asRefusal(err)
+		return err // if the part has just been removed, the next reconcile creates it
 	}
 	owners := stored.OwnerReferences
 	if len(owners) > 0 && owners[0].UID != operation.UID {
@@ -321,7 +320,7 @@ func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperati
 	}
 	changed := stored.DeepCopy()
 	changed.Spec, changed.OwnerReferences = part.Spec, part.OwnerReferences
-	return asRefusal(r.Client.Patch(ctx, changed, patch.Locked(stored)))
+	return r.Client.Patch(ctx, changed, patch.Locked(stored))
 }
 
 // record records in the status what the operation would do.

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -392,8 +393,7 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 	f := builder.Finding("f-1").In("org-acme").Build()
 	entry := rules.NewEntry(f)
 	entry.Unknown = true // nothing is written to it
-	// A webhook may choose the code of a conflict.
-	freeze := apierrors.NewConflict(schema.GroupResource{Resource: "triageoperationparts"}, "m-000", errors.New("a change freeze"))
+	freeze := webhookerrors.ToStatusErr("freeze.example.org", &metav1.Status{Code: http.StatusConflict})
 	for member, then := range map[string]v1alpha1.OperationPhase{
 		"begun":    v1alpha1.OperationFailed,
 		"outcomes": v1alpha1.OperationRunning, // as failed, it could not be undone
@@ -410,7 +410,7 @@ func TestARefusedWriteOfAPartIsShown(t *testing.T) {
 		harness.Must(t, r.Client.Status().Update(t.Context(), operation))
 		_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
 		ready := v1alpha1.FindCondition(stored(t, r, "m").Status.Conditions, v1alpha1.ConditionReady)
-		if err == nil || ready == nil || !strings.Contains(ready.Message, `"record the progress of part m-000: Operation cannot`) {
+		if err == nil || ready == nil || !strings.Contains(ready.Message, `"record the progress of part m-000: admission webhook`) {
 			t.Errorf("%s: the error is %v, and Ready is %+v", member, err, ready)
 		}
 		clock.Step(refusalPatience + time.Second)
@@ -483,7 +483,7 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		t.Error("it failed at once: a starting API server knows no roles")
 	}
 	clock.Step(refusalPatience + time.Second)
-	chosenByAWebhook := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "findings"}, "f-1")
+	chosenByAWebhook := webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Reason: metav1.StatusReasonAlreadyExists})
 	for _, refused := range []error{forbidden, chosenByAWebhook} {
 		if came, err := r.outcomeOf(mine, refused); err != nil || came.outcome != rules.Failed {
 			t.Errorf("after %s: %v, %v", refusalPatience, came, err)
@@ -504,8 +504,8 @@ func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 		http.StatusUnavailableForLegalReasons: http.StatusUnavailableForLegalReasons,
 		http.StatusConflict:                   http.StatusConflict,
 		http.StatusNotFound:                   http.StatusNotFound,
-		http.StatusGone:                       http.StatusGone,
 		// A webhook may choose that of an outage.
+		denied + http.StatusGone:               denied + http.StatusGone,
 		denied + http.StatusTooManyRequests:    denied + http.StatusTooManyRequests,
 		denied + http.StatusServiceUnavailable: denied + http.StatusServiceUnavailable,
 		// No refusal: it is over by the next run.
@@ -680,13 +680,17 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	clock := clocktesting.NewFakeClock(noon)
 	parts := schema.GroupResource{Resource: "triageoperationparts"}
 	refusal := apierrors.NewForbidden(parts, "m-000", errors.New("exceeded quota"))
+	denial := func(code int32, reason metav1.StatusReason) *apierrors.StatusError {
+		return webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: code, Reason: reason})
+	}
+	correction := apierrors.NewConflict(parts, "m-000", errors.New("another leader has corrected it"))
 	refusing := interceptor.NewClient(nil, interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal },
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return apierrors.NewNotFound(parts, "m-000")
 		},
 		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-			return apierrors.NewConflict(parts, "m-000", errors.New("a webhook chose that code"))
+			return correction
 		},
 	})
 	r := &Reconciler{Base: reconcile.Base{Client: refusing, Live: refusing}, local: clock}
@@ -701,7 +705,7 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		t.Errorf("after %s: %v, phase %q", refusalPatience, err, s.Status.Phase)
 	}
 	for _, refusal = range []*apierrors.StatusError{
-		apierrors.NewConflict(parts, "m-000", errors.New("a webhook chose that code")), apierrors.NewNotFound(parts, "m-000"),
+		denial(http.StatusConflict, ""), denial(http.StatusNotFound, ""), denial(0, metav1.StatusReasonAlreadyExists),
 	} {
 		s.Status.Phase = ""
 		if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
@@ -709,22 +713,20 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		}
 	}
 	s.Status.Phase, refusal = "", apierrors.NewAlreadyExists(parts, "m-000")
-	r = &Reconciler{Base: r.Base, local: clock}
-	err := r.keepSet(t.Context(), s, set, 0)
-	if err == nil || apierrors.IsNotFound(err) || s.Status.Phase == v1alpha1.OperationFailed {
+	if err := r.keepSet(t.Context(), s, set, 0); !apierrors.IsNotFound(err) || s.Status.Phase == v1alpha1.OperationFailed {
 		t.Errorf("a part that was in its way has been removed: %v, phase %q", err, s.Status.Phase)
 	}
-	clock.Step(refusalPatience + time.Second)
-	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
-		t.Errorf("a webhook answers AlreadyExists: %v, phase %q", err, s.Status.Phase)
-	}
-	// The stored part differs, and the webhook answers its correction.
+	// The stored part differs, and is corrected.
 	stored := interceptor.NewClient(nil, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return nil
 		},
 	})
-	r.Live, s.Status.Phase = stored, ""
+	r.Live = stored
+	if err := r.keepSet(t.Context(), s, set, 0); !apierrors.IsConflict(err) || s.Status.Phase == v1alpha1.OperationFailed {
+		t.Errorf("another leader has corrected it: %v, phase %q", err, s.Status.Phase)
+	}
+	correction = denial(http.StatusConflict, "")
 	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
 		t.Errorf("a webhook answers the correction with a conflict: %v, phase %q", err, s.Status.Phase)
 	}

@@ -136,8 +136,8 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 // an undo may have been read from the API server.
 var errOutdated = errors.New("the cache may show an earlier decision")
 
-// refusal is an error of the API server that usually passes by itself, but did not: a webhook refuses the write with
-// that code. It does not unwrap to that error, after which a reconcile is repeated without a growing pause.
+// refusal is an error of the API server that usually passes by itself, but did not. It does not unwrap to that error,
+// after which a reconcile is repeated without a growing pause.
 type refusal struct{ error }
 
 // decide applies the operation to one finding. It sets sent to the generation that a write is based on. The returned
@@ -175,7 +175,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 			return r.outcomeOf(operation, err)
 		}
 	}
-	err = fmt.Errorf("each of %d writes of finding %s failed: %w", maxTries, key.Name, asRefusal(err))
+	err = fmt.Errorf("each of %d writes of finding %s failed: %w", maxTries, key.Name, refusal{err})
 	return r.outcomeOf(operation, err)
 }
 
@@ -201,14 +201,6 @@ func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) b
 	return isRefusal(err) && r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > refusalPatience
 }
 
-// asRefusal returns the error of a write, as a refusal if it is one that no newer state of the object explains.
-func asRefusal(err error) error {
-	if kube.IsConflict(err) || kube.IsNotFound(err) {
-		return refusal{err}
-	}
-	return err
-}
-
 // partRefused returns the error of the write of a part, unless it is permanent: then the operation fails.
 func (r *Reconciler) partRefused(s *scope, err error) error {
 	if !r.permanent(s.Object, err) {
@@ -225,13 +217,11 @@ func (r *Reconciler) partRefused(s *scope, err error) error {
 	return nil
 }
 
-// isRefusal reports whether the API server refused a write, and may refuse it again. Gone and AlreadyExists are codes
-// that a webhook chose: by itself the API server does not answer these writes so. A panic counts too: nobody can mend
-// the fault without a new version.
+// isRefusal reports whether the API server refused a write, and may refuse it again. A panic counts too: nobody can
+// mend the fault without a new version.
 func isRefusal(err error) bool {
 	_, is := errors.AsType[refusal](err)
-	return is || safely.Stack(err) != "" || removal.IsRefusal(err) ||
-		apierrors.IsGone(err) || kube.IsAlreadyExists(err)
+	return is || safely.Stack(err) != "" || removal.IsRefusal(err)
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {
@@ -267,7 +257,7 @@ func (r *Reconciler) change(ctx context.Context, s *scope, members map[string]an
 	part := &v1alpha1.TriageOperationPart{}
 	part.Namespace, part.Name = s.Object.Namespace, rules.PartName(s.Object.Name, int(s.Status.DoneParts))
 	if err := r.Client.Patch(ctx, part, client.RawPatch(types.MergePatchType, patch)); err != nil {
-		return fmt.Errorf("record the progress of part %s: %w", part.Name, asRefusal(err))
+		return fmt.Errorf("record the progress of part %s: %w", part.Name, err)
 	}
 	return nil
 }
