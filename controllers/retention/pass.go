@@ -93,7 +93,7 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 			if outcome == fateFailed && r.Clock.Since(begun) > maxFailing {
 				p.failed[t.shelf] = 0
 				p.begin += i + 1
-				return false, unless(removed, err)
+				return false, pauseFor(err, removed)
 			}
 			if p.failed[t.shelf] == maxFailed {
 				p.failed[t.shelf], failure = 0, err
@@ -104,7 +104,7 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 			return false, nil
 		}
 	}
-	return failure == nil, unless(removed, failure)
+	return failure == nil, pauseFor(failure, removed)
 }
 
 // inTurn returns the terms in the order of the next turn.
@@ -113,8 +113,8 @@ func (p *pass) inTurn(terms []term) []term {
 	return slices.Concat(terms[p.begin:], terms[:p.begin])
 }
 
-// unless returns nil if the turn removed something, else the error.
-func unless(removed bool, err error) error {
+// pauseFor returns the error of a turn, after which the next one follows with a pause; nil if it removed something.
+func pauseFor(err error, removed bool) error {
 	if removed {
 		return nil
 	}
