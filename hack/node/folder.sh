@@ -9,8 +9,8 @@ is_node() { [ -e "$1/$marker" ] || { [ -d "$1/state" ] && [ -e "$1/pki/admin.kub
 check_folder() {
   local file
   if [ -e "$1" ] && ! [ -d "$1" ]; then
-    problems+=("NODE_DIR is \"$1\", which is a file: give a folder")
+    problems+=("the folder of the node is \"$1\", which is a file: give a folder")
   elif file=$(first_file "$1") && [ -n "$file" ] && ! is_node "$1"; then
-    problems+=("NODE_DIR is \"$1\", which contains $file: give a new or empty folder, or that of an earlier node")
+    problems+=("the folder of the node is \"$1\", which contains $file: give a new or empty one, or an earlier node's")
   fi
 }

@@ -172,6 +172,7 @@ func TestOnlyTheFolderOfANodeIsEmptied(t *testing.T) {
 		harness.Must(t, os.Mkdir(filepath.Join(application, name), 0o700))
 	}
 	for dir, want := range map[string]string{folder: "contains precious", application: "contains images", file: "is a file"} {
+		want = fmt.Sprintf("the folder of the node is %q, which %s", dir, want)
 		if out, code := run(t, []string{path, "NODE_DIR=" + dir}, "hack/check.sh", "e2e"); code == 0 || !strings.Contains(out, want) {
 			t.Errorf("check.sh, %s: exit status %d:\n%s", dir, code, out)
 		}
