@@ -158,7 +158,8 @@ func (r *Reconciler) enqueueNext() handler.EventHandler {
 }
 
 // mayAdvance reports whether an operation may leave the line, or have come before others in it, because of the change.
-// Even a new operation may cause this: an existing undo that names it leaves the line, and waits for it from then on.
+// Even a new operation may cause this: an existing undo that names it, and has no set, leaves the line, and waits for
+// it from then on.
 func mayAdvance(change watch.Change) bool {
 	before, known := change.Before.(*v1alpha1.TriageOperation)
 	after, exists := change.After.(*v1alpha1.TriageOperation)
@@ -186,9 +187,9 @@ func queued(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
 	var line []*v1alpha1.TriageOperation
 	for i := range all {
 		// An undo waits for the operation that it undoes, so that operation must not wait for the undo: neither
-		// would end. One that has begun waits no more, even if an operation of that name was created again.
+		// would end. One that has its set waits no more, even if an operation of that name was created again.
 		undone, known := ended[string(all[i].Spec.Undo)]
-		if waits := known && !undone && !hasBegun(&all[i]); busy(&all[i]) && !waits {
+		if waits := known && !undone && all[i].Status.SelectedAt == nil; busy(&all[i]) && !waits {
 			line = append(line, &all[i])
 		}
 	}

@@ -50,9 +50,11 @@ func TestTheOperationThatHasBegunRunsFirstThenTheOldest(t *testing.T) {
 			o = builder.TriageOperation(name, "").Undoes(undo).Build()
 		}
 		o.CreationTimestamp, o.Status.Phase = metav1.NewTime(at), phase
-		if phase == v1alpha1.OperationCompleted || phase == v1alpha1.OperationFailed {
-			end := v1alpha1.NewTime(at)
-			o.Status.CompletedAt = &end
+		switch phase {
+		case v1alpha1.OperationCompleted, v1alpha1.OperationFailed:
+			o.Status.CompletedAt = new(v1alpha1.NewTime(at))
+		case v1alpha1.OperationRunning, v1alpha1.OperationPreview:
+			o.Status.SelectedAt = new(v1alpha1.NewTime(at))
 		}
 		return *o
 	}
@@ -82,6 +84,9 @@ func TestTheOperationThatHasBegunRunsFirstThenTheOldest(t *testing.T) {
 		}, "a"},
 		{"the undo of one that was created again, which works already", []v1alpha1.TriageOperation{
 			made("a", noon, v1alpha1.OperationRunning, "b"), made("b", noon.Add(time.Second), "", ""),
+		}, "a"},
+		{"the same, whose preview was committed", []v1alpha1.TriageOperation{
+			committed(made("a", earlier, v1alpha1.OperationPreview, "b")), made("b", noon.Add(time.Second), "", ""),
 		}, "a"},
 		{"the undo of nothing, which fails in its turn", []v1alpha1.TriageOperation{made("a", earlier, "", "nowhere")}, "a"},
 	} {
