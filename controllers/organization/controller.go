@@ -82,7 +82,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			showRefusal(r.setQuota), r.open,
 		},
 		Removal: []reconcile.Phase[*scope]{
-			r.remove, r.count, showRefusal(r.labelNamespace), showRefusal(r.grantAccess), showRefusal(r.setQuota), r.wait,
+			// What keeps the namespace from being deleted may also keep it from being labelled.
+			r.remove, r.count, showRefusal(r.grantAccess), showRefusal(r.setQuota), showRefusal(r.labelNamespace), r.wait,
 		},
 		Stored: r.announceQuotas,
 	}.Run(ctx, req)

@@ -373,12 +373,15 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 		err   error
 		again bool // without an error
 		want  string
+		// frozen is set if the namespace cannot be changed either.
+		frozen bool
 	}{
-		"a refusal":             {apierrors.NewForbidden(schema.GroupResource{}, "org-acme", errors.New("a protected namespace")), true, "refuses to delete"},
-		"a refusal as conflict": {webhookerrors.ToStatusErr("x", &metav1.Status{Code: http.StatusConflict}), true, "refuses to delete"},
-		"a failure":             {apierrors.NewInternalError(errors.New("a webhook")), false, "occurred: a webhook"},
-		"a change meanwhile":    {apierrors.NewConflict(schema.GroupResource{}, "org-acme", errors.New("moved on")), true, ""},
-		"no answer":             {errors.New("connection refused"), false, ""},
+		"a refusal":               {apierrors.NewForbidden(schema.GroupResource{}, "org-acme", errors.New("a protected namespace")), true, "refuses to delete", false},
+		"a refusal as conflict":   {webhookerrors.ToStatusErr("x", &metav1.Status{Code: http.StatusConflict}), true, "refuses to delete", false},
+		"a failure":               {apierrors.NewInternalError(errors.New("a webhook")), false, "occurred: a webhook", false},
+		"a failure of all writes": {apierrors.NewInternalError(errors.New("a webhook")), false, "occurred: a webhook", true},
+		"a change meanwhile":      {apierrors.NewConflict(schema.GroupResource{}, "org-acme", errors.New("moved on")), true, "", false},
+		"no answer":               {errors.New("connection refused"), false, "", false},
 	} {
 		organization := builder.Organization("acme").Build()
 		organization.UID, organization.Finalizers = "acme", []string{v1alpha1.CleanupFinalizer}
@@ -389,6 +392,12 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 		stored := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(organization, namespace).
 			WithStatusSubresource(organization).WithInterceptorFuncs(interceptor.Funcs{
 			Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return c.err },
+			Patch: func(ctx context.Context, to client.WithWatch, object client.Object, patch client.Patch, opts ...client.PatchOption) error {
+				if _, is := object.(*corev1.Namespace); is && c.frozen {
+					return c.err
+				}
+				return to.Patch(ctx, object, patch, opts...)
+			},
 		}).Build()
 		r := &Reconciler{Base: reconcile.Base{Client: stored, Live: stored, Clock: clock.RealClock{}}}
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "acme"}})
@@ -397,7 +406,10 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 		harness.Must(t, stored.Get(t.Context(), types.NamespacedName{Name: "acme"}, organization))
 		checkReadyMessage(t, reason, organization, c.want)
 		harness.Must(t, stored.Get(t.Context(), client.ObjectKeyFromObject(namespace), namespace))
-		harness.Same(t, reason+": it follows its spec", c.want != "", namespace.Labels[v1alpha1.ImportsCreateLabel] == "false")
+		harness.Same(t, reason+": it follows its spec", c.want != "" && !c.frozen, namespace.Labels[v1alpha1.ImportsCreateLabel] == "false")
+		bindings := &rbacv1.RoleBindingList{}
+		harness.Must(t, stored.List(t.Context(), bindings, client.InNamespace(namespace.Name)))
+		harness.Same(t, reason+": it grants access", c.want != "", len(bindings.Items) > 0)
 	}
 }
 
