@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/validation"
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -201,12 +201,11 @@ func checkSourceRoot(root string) error {
 	return nil
 }
 
-// checkProject refuses what can be the name of no Project, such as a display name, or the full name that --repository
-// takes.
+// checkProject refuses what can be the name of no object, such as the full name that --repository takes.
 func checkProject(name string) error {
-	if name != "" && len(validation.NameIsDNSSubdomain(name, false)) > 0 {
-		return fmt.Errorf("--project is %q and must be the name of a Project (lowercase letters, digits, - and .), "+
-			"for example api: see kubectl get projects.appsec.dev -n NAMESPACE", name)
+	if len(path.IsValidPathSegmentName(name)) > 0 {
+		return fmt.Errorf("--project is %q and must be the name of a Project, for example api: "+
+			"see kubectl get projects.appsec.dev -n NAMESPACE", name)
 	}
 	return nil
 }
