@@ -163,8 +163,8 @@ func addSelectorFlags(flags *pflag.FlagSet, labels, fields *string, example stri
 
 // read turns the flags into the selection that the controllers evaluate too.
 func (f *filter) read() error {
+	var errs []error
 	selection := &f.selection
-	errs := []error{checkProject(string(selection.Project))}
 	selection.Severity = chosen[v1alpha1.Level](severityChoice, f.severities, &errs)
 	selection.State = chosen[v1alpha1.FindingState](stateChoice, f.states, &errs)
 	selection.UserStatus = chosen[v1alpha1.UserStatus](userStatusChoice, f.userStatuses, &errs)
