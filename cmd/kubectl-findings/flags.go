@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -203,7 +203,7 @@ func checkSourceRoot(root string) error {
 
 // checkProject refuses what can be the name of no object, such as the full name that --repository takes.
 func checkProject(name string) error {
-	if len(path.IsValidPathSegmentName(name)) > 0 {
+	if len(content.IsPathSegmentName(name)) > 0 {
 		return fmt.Errorf("--project is %q and must be the name of a Project, for example api: "+
 			"see kubectl get projects.appsec.dev -n NAMESPACE", name)
 	}
