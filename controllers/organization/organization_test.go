@@ -413,7 +413,7 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 	}
 }
 
-// checkReadyMessage checks that the message of Ready contains the text, or that there is no such condition if it is "".
+// checkReadyMessage checks that the message of Ready contains the text; if want is "", that Ready is not set.
 func checkReadyMessage(t *testing.T, what string, organization *v1alpha1.Organization, want string) {
 	t.Helper()
 	message := ""

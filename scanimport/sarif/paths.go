@@ -200,29 +200,30 @@ func (b *pathBook) resolve(location wireArtifactLocation) string {
 	case otherURI:
 		return decoded
 	case absolutePath:
-		return b.fromRoot(decoded)
+		if below, is := b.belowRoot(decoded); is {
+			return below
+		}
+		return clean(decoded)
 	}
 	base := b.base(location.URIBaseID)
 	b.expanded.spend(len(base.absolute) + len(base.relative))
 	if base.absolute != "" {
 		// Under a known root the base is kept in the path; otherwise the base is taken to be the root.
-		joined := path.Join(base.absolute, decoded)
-		for _, root := range b.roots {
-			if rest, under := cutRoot(joined, root); under {
-				return clean(rest)
-			}
+		if below, is := b.belowRoot(path.Join(base.absolute, decoded)); is {
+			return below
 		}
 	}
 	return shorten(clean(base.relative+"/"+decoded), mostURI)
 }
 
-func (b *pathBook) fromRoot(absolute string) string {
+// belowRoot returns the path below the first of the roots that has it.
+func (b *pathBook) belowRoot(absolute string) (below string, is bool) {
 	for _, root := range b.roots {
 		if rest, under := cutRoot(absolute, root); under {
-			return clean(rest)
+			return clean(rest), true
 		}
 	}
-	return clean(absolute)
+	return "", false
 }
 
 // cutRoot returns the path below a root. The case of a drive's letter has no meaning.

@@ -229,7 +229,7 @@ type wireSuppression struct {
 	Justification text              `json:"justification"`
 }
 
-// UnmarshalJSON gives an entry that is not an object an unknown status: nothing says that it was accepted.
+// UnmarshalJSON gives an entry that is not an object an unknown status: nothing shows that it was accepted.
 func (s *wireSuppression) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		*s = wireSuppression{Status: statusUnknown}
