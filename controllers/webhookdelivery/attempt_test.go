@@ -50,6 +50,23 @@ func TestAnAttemptDoesNotWaitForeverForTheAPIServer(t *testing.T) {
 	})
 }
 
+// standIn returns a reconciler for which read answers reads from the API server, and write those of a status; write may
+// be nil if there are none.
+func standIn(read func(into client.Object) error, write func() error) *Reconciler {
+	r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}}}
+	r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+		SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+			return write()
+		},
+	})
+	r.Live = interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			return read(into)
+		},
+	})
+	return r
+}
+
 // Each attempt that cannot be signed costs several requests to the API server, and thousands may wait.
 func TestAnEndpointWhoseSecretCannotBeUsedCannotBeSentTo(t *testing.T) {
 	_, replaced := signatures.NewSecret()
@@ -57,19 +74,16 @@ func TestAnEndpointWhoseSecretCannotBeUsedCannotBeSentTo(t *testing.T) {
 		"its controller has not observed the secret": {v1alpha1.WebhookSecretKey: []byte(replaced)},
 		"the secret is damaged":                      {v1alpha1.WebhookSecretKey: []byte("x")},
 	} {
-		r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}}}
-		r.Live = interceptor.NewClient(nil, interceptor.Funcs{
-			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-				switch into := into.(type) {
-				case *v1alpha1.WebhookEndpoint:
-					builder.WebhookEndpoint("team").Build().DeepCopyInto(into)
-					into.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
-				case *corev1.Secret:
-					into.Data = secret
-				}
-				return nil
-			},
-		})
+		r := standIn(func(into client.Object) error {
+			switch into := into.(type) {
+			case *v1alpha1.WebhookEndpoint:
+				builder.WebhookEndpoint("team").Build().DeepCopyInto(into)
+				into.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
+			case *corev1.Secret:
+				into.Data = secret
+			}
+			return nil
+		}, nil)
 		got, err := r.attempt(t.Context(), types.NamespacedName{Namespace: "org-acme", Name: "d-1"})
 		if got != standingUnsendable || err == nil {
 			t.Errorf("%s: standing %d, error %v", reason, got, err)
@@ -85,25 +99,17 @@ func TestAnAttemptWhoseBeginIsDeniedIsAnError(t *testing.T) {
 		if isError {
 			err = webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: code})
 		}
-		r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}}}
-		r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
-			SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-				return err
-			},
-		})
-		r.Live = interceptor.NewClient(nil, interceptor.Funcs{
-			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-				switch into := into.(type) {
-				case *v1alpha1.WebhookEndpoint:
-					builder.WebhookEndpoint("team").Build().DeepCopyInto(into)
-					into.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
-					into.Status.Secrets = []v1alpha1.WebhookSecretStatus{{ID: secret.ID()}}
-				case *corev1.Secret:
-					into.Data = map[string][]byte{v1alpha1.WebhookSecretKey: []byte(text)}
-				}
-				return nil
-			},
-		})
+		r := standIn(func(into client.Object) error {
+			switch into := into.(type) {
+			case *v1alpha1.WebhookEndpoint:
+				builder.WebhookEndpoint("team").Build().DeepCopyInto(into)
+				into.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
+				into.Status.Secrets = []v1alpha1.WebhookSecretStatus{{ID: secret.ID()}}
+			case *corev1.Secret:
+				into.Data = map[string][]byte{v1alpha1.WebhookSecretKey: []byte(text)}
+			}
+			return nil
+		}, func() error { return err })
 		_, got := r.attempt(t.Context(), types.NamespacedName{Namespace: "org-acme", Name: "d-1"})
 		harness.Same(t, fmt.Sprintf("%v: it is an error", err), isError, got != nil && errors.Is(got, err))
 	}
@@ -211,25 +217,19 @@ func TestAnOutcomeIsNotRecordedForAnotherControllersAttempt(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			writes := 0
-			r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}}}
-			r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
-				SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-					if writes++; writes == 1 {
-						return apierrors.NewConflict(schema.GroupResource{}, "d-1", nil)
-					}
-					return nil
-				},
-			})
-			r.Live = interceptor.NewClient(nil, interceptor.Funcs{
-				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-					switch into := into.(type) {
-					case *v1alpha1.WebhookEndpoint:
-						builder.WebhookEndpoint("team").Build().DeepCopyInto(into)
-					case *v1alpha1.WebhookDelivery:
-						tc.stored.DeepCopyInto(into)
-					}
-					return nil
-				},
+			r := standIn(func(into client.Object) error {
+				switch into := into.(type) {
+				case *v1alpha1.WebhookEndpoint:
+					builder.WebhookEndpoint("team").Build().DeepCopyInto(into)
+				case *v1alpha1.WebhookDelivery:
+					tc.stored.DeepCopyInto(into)
+				}
+				return nil
+			}, func() error {
+				if writes++; writes == 1 {
+					return apierrors.NewConflict(schema.GroupResource{}, "d-1", nil)
+				}
+				return nil
 			})
 			s := newScope()
 			full(0).DeepCopyInto(s.Object)
@@ -269,23 +269,17 @@ func TestAnOutcomeIsKeptForTheEndOfAnOutageOfTheAPIServer(t *testing.T) {
 				}
 				return nil
 			}
-			r := &Reconciler{Base: reconcile.Base{Clock: clock.RealClock{}}}
-			r.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
-				SubResourcePatch: func(context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
-					err := answer()
-					if err == nil {
-						writes++
-					}
-					return err
-				},
-			})
-			r.Live = interceptor.NewClient(nil, interceptor.Funcs{
-				Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-					if d, is := into.(*v1alpha1.WebhookDelivery); is {
-						begun.DeepCopyInto(d)
-					}
-					return answer()
-				},
+			r := standIn(func(into client.Object) error {
+				if d, is := into.(*v1alpha1.WebhookDelivery); is {
+					begun.DeepCopyInto(d)
+				}
+				return answer()
+			}, func() error {
+				err := answer()
+				if err == nil {
+					writes++
+				}
+				return err
 			})
 			s := newScope()
 			begun.DeepCopyInto(s.Object)
