@@ -41,9 +41,7 @@ func withRetries(ctx context.Context, try func() error) error {
 	}, try)
 }
 
-func isTemporary(err error) bool {
-	return kube.IsConflict(err) || kube.IsTemporary(err)
-}
+func isTemporary(err error) bool { return kube.IsConflict(err) || kube.IsTemporary(err) }
 
 // wroteNothing reports whether an error of a write says that the API server has not written anything. After any other
 // error it may have, also after the 408 of a proxy that has not waited for its answer.

@@ -396,8 +396,7 @@ func (s store) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDeliver
 // nothing is owed any longer.
 func (s store) makeDelivery(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
 	err := s.client.Create(ctx, delivery)
-	if err == nil || kube.IsAlreadyExists(err) ||
-		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
+	if err == nil || kube.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return nil
 	}
 	return fmt.Errorf("create the delivery of %s %s: %w", delivery.Spec.Event.Type, delivery.Spec.Event.Subject.Name, err)
