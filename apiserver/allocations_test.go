@@ -14,7 +14,7 @@ func TestAllocationsOfARequestAreBounded(t *testing.T) {
 	const (
 		few, many = 1000, 4000
 		// Upper bounds for a page and for one finding, with room for a new release of Go or a library.
-		mostOfPage, mostOfOne = 140, 55
+		maxOfPage, maxOfOne = 140, 55
 		// noise allows for the race detector, and for garbage collections that empty pools.
 		noise = 10
 	)
@@ -24,8 +24,8 @@ func TestAllocationsOfARequestAreBounded(t *testing.T) {
 	} {
 		little, much := facadeOf(t, few).allocations(target), facadeOf(t, many).allocations(target)
 		t.Logf("%s: %.0f allocations of %d findings, %.0f of %d", target, little, few, much, many)
-		if much > mostOfPage {
-			t.Errorf("%s: %.0f allocations, at most %d are expected", target, much, mostOfPage)
+		if much > maxOfPage {
+			t.Errorf("%s: %.0f allocations, at most %d are expected", target, much, maxOfPage)
 		}
 		if much > little+noise {
 			t.Errorf("%s: %.0f allocations of %d findings, %.0f of %d", target, little, few, much, many)
@@ -38,7 +38,7 @@ func TestAllocationsOfARequestAreBounded(t *testing.T) {
 	}
 	one := f.allocations("/v2/repos/" + f.placeOf(t, "f-00000007"))
 	t.Logf("one finding: %.0f allocations", one)
-	if one > mostOfOne {
+	if one > maxOfOne {
 		t.Errorf("one finding takes %.0f allocations", one)
 	}
 }

@@ -215,7 +215,7 @@ func newStubCluster(tb testing.TB) *stubCluster {
 	key.UID, key.ResourceVersion = "uid-key", "1"
 	key.Spec.RateLimit, key.Spec.Scopes = &v1alpha1.RateLimit{RequestsPerMinute: &plenty}, v1alpha1.Scopes()
 	key.Status.KeyID, key.Status.ExpiresAt = claims.ID, &expires
-	used := v1alpha1.NewTime(now.Add(apitime.MostAhead)) // no use is recorded meanwhile
+	used := v1alpha1.NewTime(now.Add(apitime.MaxAhead)) // no use is recorded meanwhile
 	key.Status.LastUsedAt = &used
 	organization := builder.Organization(acme).Build()
 	organization.UID, organization.ResourceVersion = "uid-acme", "1"

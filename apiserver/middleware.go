@@ -94,10 +94,10 @@ func (r *router) routeOf(c *gin.Context) string {
 // statusClientGone is logged and counted instead of an error of the server that no client got. Nginx invented it.
 const statusClientGone = 499
 
-// longestClientWait is how long a request may take and still count as given up by its client, unless it is an upload:
+// maxClientWait is how long a request may take and still count as given up by its client, unless it is an upload:
 // after that the server was too slow. It is less than readTimeout - readHeaderTimeout, because net/http cancels
 // requests at the read deadline of a connection too.
-const longestClientWait = 10 * time.Second
+const maxClientWait = 10 * time.Second
 
 // outcome returns the status to log and to count: the one that was sent, or statusClientGone if the client left before
 // an error of the server. A request often fails because its client gave up, which must not raise an alert. A server
@@ -107,7 +107,7 @@ func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 	if status < http.StatusInternalServerError || !abandoned(c.Request.Context(), s.err) {
 		return status
 	}
-	if s.panicked || took >= longestClientWait && s.request.Stream == nil {
+	if s.panicked || took >= maxClientWait && s.request.Stream == nil {
 		return status
 	}
 	select {
@@ -147,8 +147,8 @@ func (r *router) record(c *gin.Context, s *state, status int, took time.Duration
 func accessLine(c *gin.Context, s *state, route string, status int, took time.Duration) []slog.Attr {
 	line := []slog.Attr{
 		slog.String("requestID", s.requestID),
-		slog.String("method", shorten(c.Request.Method, mostMethod)),
-		slog.String("path", shorten(c.Request.URL.EscapedPath(), mostPath)),
+		slog.String("method", shorten(c.Request.Method, maxMethod)),
+		slog.String("path", shorten(c.Request.URL.EscapedPath(), maxPath)),
 		slog.String("route", route),
 		slog.Int("status", status),
 		slog.Int("bytes", max(c.Writer.Size(), 0)),
@@ -165,16 +165,16 @@ func accessLine(c *gin.Context, s *state, route string, status int, took time.Du
 		line = append(line, slog.String("outcome", "the client is gone"))
 	}
 	if s.err != nil {
-		line = append(line, slog.String("error", shorten(s.err.Error(), mostError)))
+		line = append(line, slog.String("error", shorten(s.err.Error(), maxError)))
 	}
 	return line
 }
 
 // The bounds of what one line of the log holds, in bytes. An error may be as long as the stack of a panic.
 const (
-	mostPath   = 1 << 10
-	mostMethod = 32
-	mostError  = 16 << 10
+	maxPath   = 1 << 10
+	maxMethod = 32
+	maxError  = 16 << 10
 )
 
 // shorten bounds a text, so that a client cannot fill the log with one line. It cuts no character in two.

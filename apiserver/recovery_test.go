@@ -61,7 +61,7 @@ func TestALineOfTheLogIsBounded(t *testing.T) {
 		c.Request.Method = strings.Repeat("M", 30<<10)
 		fail(c, problem.Internal("away", long))
 	}).ServeHTTP(httptest.NewRecorder(), request)
-	if got := log.String(); len(got) > mostError+1000 || !strings.Contains(got, "ä...") {
+	if got := log.String(); len(got) > maxError+1000 || !strings.Contains(got, "ä...") {
 		t.Errorf("the log has %d bytes, and ends with %q", len(got), got[max(0, len(got)-100):])
 	}
 }

@@ -236,7 +236,7 @@ func TestSilentConnectionIsGivenUp(t *testing.T) {
 	t.Parallel() // it mostly waits
 	network := &hole{}
 	a := start(t, withTransport(func(c *rest.Config) { c.Dial = network.dial }),
-		func(o *Options) { o.Staleness = 3 * leastListTimeout })
+		func(o *Options) { o.Staleness = 3 * minListTimeout })
 	key, header := acceptedKey(t, a, "silent")
 	network.swallow()
 	setSpec(t, key, func(s *v1alpha1.APIKeySpec) { s.Disabled = true })

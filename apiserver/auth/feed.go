@@ -26,12 +26,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// leastListTimeout is the shortest that a list may take, whatever the staleness.
-const leastListTimeout = 5 * time.Second
+// minListTimeout is the shortest that a list may take, whatever the staleness.
+const minListTimeout = 5 * time.Second
 
 // listTimeout returns how long one list may take. After that the connection of the feed's lists is closed: a silent one
 // is replaced before the data is too old.
-func listTimeout(staleness time.Duration) time.Duration { return max(leastListTimeout, staleness/3) }
+func listTimeout(staleness time.Duration) time.Duration { return max(minListTimeout, staleness/3) }
 
 // feed keeps a view of one resource up to date in two ways at once: a watch shows a change within milliseconds,
 // and a consistent list in each interval shows it even if the watch has stalled unnoticed.

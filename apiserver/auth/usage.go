@@ -62,14 +62,14 @@ func (u *usage) note(key *v1alpha1.APIKey, now time.Time) {
 }
 
 // usedLately reports whether the status already records a use within the last interval. The status is truncated
-// to the second. A time further ahead than apitime.MostAhead was recorded by a wrong clock, and does not count.
+// to the second. A time further ahead than apitime.MaxAhead was recorded by a wrong clock, and does not count.
 func usedLately(key *v1alpha1.APIKey, now time.Time) bool {
 	last := key.Status.LastUsedAt
 	if last == nil {
 		return false
 	}
 	ago := now.Sub(last.Time)
-	return -apitime.MostAhead <= ago && ago < usageInterval+time.Second
+	return -apitime.MaxAhead <= ago && ago < usageInterval+time.Second
 }
 
 // write performs the queued writes until the context ends.

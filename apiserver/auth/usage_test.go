@@ -189,7 +189,7 @@ func TestUseIsDatedByTheAPIServersTime(t *testing.T) {
 		g.Expect(used.Time).To(BeTemporally("~", server, time.Minute))
 	})
 
-	server = time.Now().Add(2 * apitime.MostAhead) // the local clock is behind
+	server = time.Now().Add(2 * apitime.MaxAhead) // the local clock is behind
 	testenv.SetServerTime(t, server)
 	byAnother := v1alpha1.NewTime(server)
 	testenv.ChangeStatus(t, env, key, func(k *v1alpha1.APIKey) { k.Status.LastUsedAt = &byAnother })
@@ -200,7 +200,7 @@ func TestUseIsDatedByTheAPIServersTime(t *testing.T) {
 	a.MarkUsed(identity)
 	a.usage.mu.Lock()
 	defer a.usage.mu.Unlock()
-	if at := a.usage.queued.at[key.UID]; at.After(time.Now().Add(-apitime.MostAhead)) {
+	if at := a.usage.queued.at[key.UID]; at.After(time.Now().Add(-apitime.MaxAhead)) {
 		t.Errorf("a write of %s was queued over %s", at, byAnother)
 	}
 }

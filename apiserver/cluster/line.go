@@ -130,13 +130,13 @@ type pace struct {
 
 const (
 	guessedTry = 20 * time.Millisecond
-	longestTry = 250 * time.Millisecond
+	maxTry     = 250 * time.Millisecond
 )
 
 func (p *pace) set(took time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.took = min(took, longestTry)
+	p.took = min(took, maxTry)
 }
 
 // between returns a random duration, from and to being multiples of the duration of a try.

@@ -32,9 +32,9 @@ const maxWriters = 1000
 // try. A replica whose writers have all had their turn leaves the object to others for longer than such a
 // backoff plus a try, so that they get it.
 const (
-	longestBackoff = 2
-	shortestPause  = 2
-	longestPause   = 4
+	maxBackoff = 2
+	minPause   = 2
+	maxPause   = 4
 )
 
 // Triager stores people's decisions about objects of one kind.
@@ -51,7 +51,7 @@ type Triager[T kube.Object] struct {
 
 func newTriager[T kube.Object](client rest.Interface, noun string, standing func(T) findingstate.Standing) *Triager[T] {
 	t := &Triager[T]{Noun: noun, standing: standing, rest: client}
-	t.lines = newLines(maxWriters, func() time.Duration { return t.pace.between(shortestPause, longestPause) })
+	t.lines = newLines(maxWriters, func() time.Duration { return t.pace.between(minPause, maxPause) })
 	return t
 }
 
@@ -120,7 +120,7 @@ func (t *Triager[T]) backOff(ctx context.Context, attempt int) error {
 		return context.Cause(ctx)
 	}
 	select {
-	case <-time.After(t.pace.between(0, longestBackoff)):
+	case <-time.After(t.pace.between(0, maxBackoff)):
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -51,7 +51,7 @@ func TestAWriteThatRunsOutOfTimeAsItWaitsMayBeTriedAgain(t *testing.T) {
 			tries++
 			return `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"` + message + `"}`
 		})
-		client.Findings.pace.set(longestTry)
+		client.Findings.pace.set(maxTry)
 		known := Known[*v1alpha1.Finding]{Object: builder.Finding("f").In("org-acme").Build()}
 		always := func(Known[*v1alpha1.Finding]) error { return nil }
 		decision := Decision{Decision: findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}}

@@ -13,9 +13,9 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// mostRules is how many rules of a run are described. The described rules are the only memory that grows with a
+// maxRules is how many rules of a run are described. The described rules are the only memory that grows with a
 // run. Results of further rules only name the rule's id, which SARIF allows.
-const mostRules = 10_000
+const maxRules = 10_000
 
 // unknownTool replaces a missing tool name: SARIF requires one for each run.
 const unknownTool = "unknown"
@@ -177,7 +177,7 @@ func (s *sarifWriter) result(f *openapi.FindingFull) sarifResult {
 func (s *sarifWriter) ruleIndex(id string) *int {
 	index, known := s.rules[id]
 	if !known {
-		if id == "" || len(s.order) == mostRules {
+		if id == "" || len(s.order) == maxRules {
 			return nil
 		}
 		index = len(s.order)

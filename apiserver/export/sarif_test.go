@@ -235,16 +235,16 @@ func TestSARIFRepeatsNoText(t *testing.T) {
 // The number of described rules is bounded.
 func TestSARIFDescribesABoundedNumberOfRules(t *testing.T) {
 	var findings []*openapi.FindingFull
-	for i := range mostRules + 2 {
+	for i := range maxRules + 2 {
 		findings = append(findings, &openapi.FindingFull{Details: openapi.Details{Title: "x", Severity: "low"}, Facts: openapi.FindingFacts{RuleId: fmt.Sprint("R", i)}})
 	}
 	text, _ := exported(t, findings)
 	checkStructure(t, text)
 	log, err := sarif.Parse(strings.NewReader(text), sarif.Options{})
-	if err != nil || len(log.Runs[0].Results) != len(findings) || log.Runs[0].Results[mostRules+1].RuleID != fmt.Sprint("R", mostRules+1) {
+	if err != nil || len(log.Runs[0].Results) != len(findings) || log.Runs[0].Results[maxRules+1].RuleID != fmt.Sprint("R", maxRules+1) {
 		t.Fatalf("%v; the last rules are lost", err)
 	}
-	harness.Same(t, "rules that are described", mostRules, strings.Count(text, `{"id":`))
+	harness.Same(t, "rules that are described", maxRules, strings.Count(text, `{"id":`))
 }
 
 // An error of the reader or of the writer ends the export.

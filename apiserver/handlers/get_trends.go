@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// usualTrend is the default number of days between the first and the last day, longestTrend the maximum,
+	// usualTrend is the default number of days between the first and the last day, maxTrend the maximum,
 	// which is more than are kept.
-	usualTrend   = 89
-	longestTrend = 800
+	usualTrend = 89
+	maxTrend   = 800
 )
 
 // GetTrends is an operation of the contract.
@@ -60,7 +60,7 @@ func trendSpan(query openapi.Parameters, now time.Time) (from, to v1alpha1.Day, 
 		return "", "", problem.InvalidQuery("from must not be after today, in UTC").In("from")
 	case query.Get("to") != "" && from > v1alpha1.Day(query.Get("to")):
 		return "", "", problem.InvalidQuery("to must not be before from").In("to")
-	case findingtrend.Days(from, to) > longestTrend:
+	case findingtrend.Days(from, to) > maxTrend:
 		return "", "", problem.InvalidQuery("from must be at most 800 days before to").In("from")
 	}
 	return from, to, nil

@@ -21,8 +21,8 @@ var outcomeWords = map[triageoperation.Outcome]openapi.TriageOutcome{
 	triageoperation.Failed:     openapi.TriageOutcomeFailed,
 }
 
-// mostParts bounds the parts that are read for a page: few findings may have the outcome, and the API server is shared.
-const mostParts = 10
+// maxParts bounds the parts that are read for a page: few findings may have the outcome, and the API server is shared.
+const maxParts = 10
 
 // ListTriageOperationFindings is an operation of the contract. It reads only as many parts of the operation as
 // the page needs.
@@ -66,7 +66,7 @@ func (f *operationFindings) page(at place, size int) (page index.Page[content.Pa
 	}
 	page.Total = f.total
 	for read := 0; at.part < f.parts && (!f.final || at.found < f.total); read++ {
-		if len(page.Items) == size || read == mostParts {
+		if len(page.Items) == size || read == maxParts {
 			page.HasMore, page.Next = true, at.position()
 			break
 		}

@@ -15,7 +15,7 @@ import (
 // Whatever the outcomes and the size, the pages hold each finding once, HasMore is true until the last one, and each
 // reads few parts.
 func TestPagesOfAnOperationsFindingsReadFewPartsAndEndWithTheLastFinding(t *testing.T) {
-	const parts, entries = 4 * mostParts, 5
+	const parts, entries = 4 * maxParts, 5
 	for name, conflicted := range map[string][]int{
 		"none": nil, "the first": {0}, "the last": {parts*entries - 1}, "far apart": {3, 7, 8, 60, 61, 62, 63, 64, 170},
 	} {
@@ -37,7 +37,7 @@ func TestPagesOfAnOperationsFindingsReadFewPartsAndEndWithTheLastFinding(t *test
 				for at := (place{}); ; {
 					reads = 0
 					page, err := f.page(at, size)
-					if err != nil || reads > mostParts || len(page.Items) > size {
+					if err != nil || reads > maxParts || len(page.Items) > size {
 						t.Fatalf("%s: a page of %d reads %d parts and has %d items: %v", name, size, reads, len(page.Items), err)
 					}
 					for _, item := range page.Items {

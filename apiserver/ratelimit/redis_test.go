@@ -29,8 +29,8 @@ const (
 	patience = 30 * time.Second
 	interval = 20 * time.Millisecond
 
-	// longestDelay is the maximum delay of a request while Redis is down.
-	longestDelay = 100 * time.Millisecond
+	// maxDelay is the maximum delay of a request while Redis is down.
+	maxDelay = 100 * time.Millisecond
 )
 
 // redisServer is a real Redis on its own loopback port.
@@ -328,14 +328,14 @@ func checkRedisIsNotMissed(t *testing.T, l *Limiter) {
 	for range 10 {
 		var late time.Duration
 		slowest, late = slowestRequest(t, l)
-		if slowest <= longestDelay {
+		if slowest <= maxDelay {
 			return
 		}
 		if most := redisDialTimeout/2 + 2*late; slowest > most {
 			t.Fatalf("the slowest request took %s, want at most %s; timers were late by no more than %s", slowest, most, late)
 		}
 	}
-	t.Errorf("the slowest request took %s, want at most %s", slowest, longestDelay)
+	t.Errorf("the slowest request took %s, want at most %s", slowest, maxDelay)
 }
 
 // slowestRequest keeps a limiter busy through failures that open the breaker and some trials after that, and

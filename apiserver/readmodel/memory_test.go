@@ -15,9 +15,9 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// mostMemory is the model's maximum memory relative to a controller-runtime cache of the same objects. The
+// maxMemory is the model's maximum memory relative to a controller-runtime cache of the same objects. The
 // model holds each finding in both shapes, in all orders and by all filters.
-const mostMemory = 1.25
+const maxMemory = 1.25
 
 // The model needs about as much memory per finding as a controller-runtime cache with default settings, which
 // is this store of client-go with the objects as the API server sends them.
@@ -54,8 +54,8 @@ func TestMemoryOfAFinding(t *testing.T) {
 	ratio := float64(modelled) / float64(cached)
 	t.Logf("a finding of %d bytes takes %d bytes in a cache and %d in the model: %.2f",
 		len(stored[0]), cached/count, modelled/count, ratio)
-	if ratio > mostMemory {
-		t.Errorf("a finding takes %.2f times as much as in a cache, %.2f at most is expected", ratio, mostMemory)
+	if ratio > maxMemory {
+		t.Errorf("a finding takes %.2f times as much as in a cache, %.2f at most is expected", ratio, maxMemory)
 	}
 }
 

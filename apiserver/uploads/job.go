@@ -140,7 +140,7 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 	target := importer.Target{Namespace: j.Namespace, Repository: j.Repository, Project: j.Project}
 	im := importer.New(c, target, importer.Options{
 		DryRun: j.DryRun, Found: j.found, Force: j.Force,
-		Upload:     &v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
+		Upload:     &v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by maxScans
 		ImportedBy: j.Author(),
 		Importer:   importedWith(),
 		OnRecorded: func(*importer.Batch, string) {

@@ -16,7 +16,7 @@ import (
 func preview(j *job) *openapi.Upload {
 	upload := &openapi.Upload{
 		DryRun: true, RepoId: j.Repository, ProjectId: j.Project,
-		ScanCount: int32(len(j.batches)), //nolint:gosec // bounded by mostScans
+		ScanCount: int32(len(j.batches)), //nolint:gosec // bounded by maxScans
 		Scans:     []openapi.Scan{}, Reviews: []openapi.UploadReview{},
 		Warnings: j.warnings(), Changes: []openapi.UploadChange{},
 	}

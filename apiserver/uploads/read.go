@@ -21,8 +21,8 @@ import (
 // fileName is the name of the body in messages.
 const fileName = "the file"
 
-// mostScans is how many scans a file may contain: each has a Lease that is renewed during the import.
-const mostScans = 32
+// maxScans is how many scans a file may contain: each has a Lease that is renewed during the import.
+const maxScans = 32
 
 // textNoRoom is the message for an upload that does not fit in memory.
 const textNoRoom = "too much is being uploaded at the same time"
@@ -64,9 +64,9 @@ func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) 
 	case err != nil:
 		return nil, refusedFile(err)
 	}
-	if len(batches) > mostScans {
+	if len(batches) > maxScans {
 		return nil, refusedFile(fmt.Errorf("%s holds %d scans, by tool, category and analysis, and an upload at most %d: split it",
-			fileName, len(batches), mostScans))
+			fileName, len(batches), maxScans))
 	}
 	return batches, nil
 }
@@ -139,13 +139,13 @@ func (s *source) explain(err error) error {
 	}
 }
 
-// mostDetail is the maximum length of the reason why a file is refused, which may quote the file.
-const mostDetail = 1000
+// maxDetail is the maximum length of the reason why a file is refused, which may quote the file.
+const maxDetail = 1000
 
 func refusedFile(err error) error { return refusedAs(err, problem.CodeMalformed) }
 
 func refusedAs(err error, code string) error {
-	detail := truncate.To("nothing was imported: "+err.Error(), mostDetail)
+	detail := truncate.To("nothing was imported: "+err.Error(), maxDetail)
 	return &refusal{problem.InvalidBody(detail).Coded(code), reasonMalformed}
 }
 

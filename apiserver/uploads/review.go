@@ -96,7 +96,7 @@ func (s *Service) review(ctx context.Context, c *importer.Client, j *job,
 	summary, err := reviewimport.New(c, pr, reviewimport.Options{
 		DryRun: j.DryRun, Growing: j.growing(),
 		Record: &reviewimport.Record{
-			Upload:  v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by mostScans
+			Upload:  v1alpha1.ScanUpload{ID: j.id, Scans: int32(len(j.batches))}, //nolint:gosec // bounded by maxScans
 			Project: cmp.Or(j.Project, j.recordedIn), Importer: importedWith(),
 			ImportedBy: j.Author(),
 			Gate:       j.PullRequest.Gate, OnRecorded: recorded,

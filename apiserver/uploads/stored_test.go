@@ -62,22 +62,22 @@ func TestAnUploadWithTooManyScansIsNotReadWhole(t *testing.T) {
 	s, sent := storing(t, 5000, 20)
 	upload, err := s.Get(t.Context(), "org-acme", "u-1")
 	harness.Must(t, err)
-	if upload.Status != nil || len(upload.Scans) != mostScans || len(upload.Warnings) != 1 {
+	if upload.Status != nil || len(upload.Scans) != maxScans || len(upload.Warnings) != 1 {
 		t.Errorf("status %v, %d scans, warnings %q; want no status, %d scans and a warning",
-			upload.Status, len(upload.Scans), upload.Warnings, mostScans)
+			upload.Status, len(upload.Scans), upload.Warnings, maxScans)
 	}
-	harness.Same(t, "scan count", mostScans, int(upload.ScanCount))
-	if sent() > 2*mostScans {
+	harness.Same(t, "scan count", maxScans, int(upload.ScanCount))
+	if sent() > 2*maxScans {
 		t.Errorf("%d Scans were read", sent())
 	}
 }
 
 func TestALargeUploadIsReadPageByPage(t *testing.T) {
-	s, _ := storing(t, mostScans, 20)
+	s, _ := storing(t, maxScans, 20)
 	upload, err := s.Get(t.Context(), "org-acme", "u-1")
 	harness.Must(t, err)
 	harness.Same(t, "status", new(openapi.ScanStatusCompleted), upload.Status)
-	harness.Same(t, "scans", mostScans, len(upload.Scans))
+	harness.Same(t, "scans", maxScans, len(upload.Scans))
 }
 
 func TestScansOfAnUploadAreTrimmed(t *testing.T) {

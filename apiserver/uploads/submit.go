@@ -68,9 +68,9 @@ func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error)
 	switch {
 	case err != nil:
 		return &importer.RefusedError{Reason: err.Error()}, nil
-	case len(parts) > mostScans:
+	case len(parts) > maxScans:
 		return &importer.RefusedError{Reason: fmt.Sprintf("the file holds %d scans, by tool, category, analysis and project, and an upload at most %d: split it",
-			len(parts), mostScans)}, nil
+			len(parts), maxScans)}, nil
 	}
 	j.batches = parts
 	return nil, nil

@@ -16,8 +16,8 @@ const (
 	// costFindings is the number of findings per turn; costInShort that of a short run.
 	costFindings = 1000
 	costInShort  = 150
-	// mostCostRounds bounds the run time: each turn has its own control plane.
-	mostCostRounds = 2
+	// maxCostRounds bounds the run time: each turn has its own control plane.
+	maxCostRounds = 2
 )
 
 // The targets of this build, as a fraction of the earlier build's figures.
@@ -48,7 +48,7 @@ func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	these := []bench.Build{b.ThisBuild(), b.ThisBuild().With("--implied-statuses=false")}
 	builds := append([]bench.Build{earlier}, these...)
 	ways := map[string][]*way{}
-	for round := range min(b.Plan.Rounds, mostCostRounds) {
+	for round := range min(b.Plan.Rounds, maxCostRounds) {
 		for _, build := range builds {
 			b.Say("cost: round %d, %s", round+1, build.Name)
 			w, err := measureLife(ctx, b, build)

@@ -82,15 +82,15 @@ func (d *decider) write(ctx context.Context, decision decision) error {
 	return nil
 }
 
-// mostCallers is the largest number of concurrent writers in any measurement; each writes to its
+// maxCallers is the largest number of concurrent writers in any measurement; each writes to its
 // own findings.
-const mostCallers = 32
+const maxCallers = 32
 
-// findingNames returns the names of the fixture's first findings: at most count, and a multiple of mostCallers.
+// findingNames returns the names of the fixture's first findings: at most count, and a multiple of maxCallers.
 func findingNames(f *bench.Fixture, count int) ([]string, error) {
-	count = min(count, f.Size) / mostCallers * mostCallers
+	count = min(count, f.Size) / maxCallers * maxCallers
 	if count == 0 {
-		return nil, fmt.Errorf("%d findings are too few: %d are wanted", f.Size, mostCallers)
+		return nil, fmt.Errorf("%d findings are too few: %d are wanted", f.Size, maxCallers)
 	}
 	names := make([]string, count)
 	for i := range names {

@@ -16,8 +16,8 @@ const (
 	reviewsPage = "/v1/reviews?size=100"
 	// unfiltered names a list without a filter.
 	unfiltered = "no filter"
-	// mostSlower is how many times as long as without a filter an answer may take.
-	mostSlower = 5
+	// maxSlower is how many times as long as without a filter an answer may take.
+	maxSlower = 5
 )
 
 // filters compares each filter of a list with the same list without a filter: finding few rows
@@ -53,7 +53,7 @@ func filters(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 		}
 		for _, filter := range list.filters[1:] {
 			section.Rows = append(section.Rows, slower(results, list.name+", time by "+filter.name+" over that without",
-				mostSlower, filter.name, unfiltered))
+				maxSlower, filter.name, unfiltered))
 		}
 		section.Tables = append(section.Tables, sideTable(list.name+", a page of 100:", sides, results))
 	}

@@ -26,8 +26,8 @@ const (
 	// importedFindings is the number of findings in each file; importedInShort that of a short run.
 	importedFindings = 1000
 	importedInShort  = 150
-	// mostImportRounds bounds the run time: the findings of each round must be removed again.
-	mostImportRounds = 5
+	// maxImportRounds bounds the run time: the findings of each round must be removed again.
+	maxImportRounds = 5
 	// importAccount is a service account with the scanner's role.
 	importAccount = "bench-scanner"
 	caughtUp      = 5 * time.Minute
@@ -51,7 +51,7 @@ func importing(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*report.S
 	if err != nil {
 		return nil, err
 	}
-	results, err := im.rounds(ctx, min(b.Plan.Rounds, mostImportRounds))
+	results, err := im.rounds(ctx, min(b.Plan.Rounds, maxImportRounds))
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,8 @@ const (
 	// heldCommand is the command that this program starts itself with to hold what the REST API
 	// holds: held.Serve.
 	heldCommand = "hold"
-	// mostStarts bounds the run time: each start reads everything again.
-	mostStarts = 3
+	// maxStarts bounds the run time: each start reads everything again.
+	maxStarts = 3
 	// collections is the number of garbage collections to wait for, collectedTimeout the time limit, and
 	// loadTurn how long requests are sent at a time to cause them.
 	collections      = 2
@@ -107,7 +107,7 @@ func startRounds(ctx context.Context, b *bench.Bench, f *bench.Fixture) (measure
 		return nil, err
 	}
 	results := measure.Results{}
-	rounds := min(b.Plan.Rounds, mostStarts)
+	rounds := min(b.Plan.Rounds, maxStarts)
 	if b.Short {
 		rounds = 1
 	}

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// mostUploadRounds bounds the run time: the findings of each round must be removed again.
-	mostUploadRounds = 3
+	// maxUploadRounds bounds the run time: the findings of each round must be removed again.
+	maxUploadRounds = 3
 	// uploadPoll is the pause between two polls of an upload that was answered with 202.
 	uploadPoll = 50 * time.Millisecond
 	// readsPage is the page that is read during an upload.
@@ -143,7 +143,7 @@ func (u *uploading) againstPlugin(ctx context.Context, results measure.Results) 
 		work func(ctx context.Context, tool string) error
 	}
 	sides := []side{{pluginSide, u.plugin}, {uploadSide, func(ctx context.Context, tool string) error { return u.upload(ctx, tool, u.file) }}}
-	for round := range min(u.bench.Plan.Rounds, mostUploadRounds) + 1 {
+	for round := range min(u.bench.Plan.Rounds, maxUploadRounds) + 1 {
 		u.bench.Say("uploads: round %d", round)
 		slices.Reverse(sides)
 		for _, s := range sides {
@@ -185,7 +185,7 @@ func (u *uploading) beside(ctx context.Context, results measure.Results) (err er
 	}
 	defer func() { err = errors.Join(err, stop()) }()
 	side := u.bench.Side(u.FacadeTarget(readsAloneSide, readsPage), u.PIDs()["facade"])
-	for round := range min(u.bench.Plan.Rounds, mostUploadRounds) + 1 {
+	for round := range min(u.bench.Plan.Rounds, maxUploadRounds) + 1 {
 		u.bench.Say("uploads: reads, round %d", round)
 		if err := u.bench.Calm(ctx); err != nil {
 			return err

@@ -23,9 +23,9 @@ import (
 
 const (
 	// decisionsSent is the number of decisions in a round; sentInShort that of a short run.
-	decisionsSent    = 256
-	sentInShort      = 64
-	mostWebhookRound = 5
+	decisionsSent   = 256
+	sentInShort     = 64
+	maxWebhookRound = 5
 	// deliveredTimeout bounds the deliveries of a round.
 	deliveredTimeout = 5 * time.Minute
 	receiverTimeout  = 30 * time.Second
@@ -51,7 +51,7 @@ func webhooks(ctx context.Context, b *bench.Bench, f *bench.Fixture) (section *r
 		if err := h.listen(ctx, endpoints); err != nil {
 			return nil, err
 		}
-		rounds := min(b.Plan.Rounds, mostWebhookRound)
+		rounds := min(b.Plan.Rounds, maxWebhookRound)
 		b.Say("webhooks: %d endpoints, %d rounds", endpoints, rounds)
 		for round := range rounds + 1 {
 			found, err := h.round(ctx, endpoints)

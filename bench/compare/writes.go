@@ -27,7 +27,7 @@ const (
 )
 
 // writers are the numbers of concurrent writers.
-var writers = []int{1, 8, mostCallers}
+var writers = []int{1, 8, maxCallers}
 
 // writes compares decisions through the REST API with decisions written directly to the API server.
 func writes(ctx context.Context, b *bench.Bench) (*report.Section, error) {

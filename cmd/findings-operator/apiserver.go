@@ -20,11 +20,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// leastKeyStaleness tolerates a few slow lists of the keys, which begin once a second.
-const leastKeyStaleness = 5 * time.Second
+// minKeyStaleness tolerates a few slow lists of the keys, which begin once a second.
+const minKeyStaleness = 5 * time.Second
 
-// leastDataStaleness tolerates one missed bookmark.
-const leastDataStaleness = 3 * time.Minute
+// minDataStaleness tolerates one missed bookmark.
+const minDataStaleness = 3 * time.Minute
 
 // apiserverOptions are the flags of `findings-operator apiserver`.
 type apiserverOptions struct {
@@ -103,13 +103,13 @@ func (o *apiserverOptions) validate() error {
 	if o.BindAddress == o.HealthBindAddress && !strings.HasSuffix(o.BindAddress, ":0") {
 		problems = append(problems, errors.New("--bind-address and --health-bind-address must differ"))
 	}
-	if o.KeyStaleness < leastKeyStaleness {
+	if o.KeyStaleness < minKeyStaleness {
 		problems = append(problems,
-			fmt.Errorf("--key-staleness must be at least %s: the keys are listed once a second, and a list takes time", leastKeyStaleness))
+			fmt.Errorf("--key-staleness must be at least %s: the keys are listed once a second, and a list takes time", minKeyStaleness))
 	}
-	if o.DataStaleness < leastDataStaleness {
+	if o.DataStaleness < minDataStaleness {
 		problems = append(problems,
-			fmt.Errorf("--data-staleness must be at least %s: if nothing changes, the API server may send nothing for up to two minutes", leastDataStaleness))
+			fmt.Errorf("--data-staleness must be at least %s: if nothing changes, the API server may send nothing for up to two minutes", minDataStaleness))
 	}
 	if (o.TLSCertFile == "") != (o.TLSKeyFile == "") {
 		problems = append(problems, errors.New("--tls-cert-file and --tls-private-key-file go together"))

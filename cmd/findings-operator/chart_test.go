@@ -63,7 +63,7 @@ func TestTheChartsSchemaTakesWhatTheBinaryTakes(t *testing.T) {
 		{validateController, "--webhook-max-pending", []string{"controller", "webhookMaxPending"},
 			[]any{int64(1)}, []any{int64(0)}},
 		{validateController, "--retention-rate", []string{"controller", "retentionRate"},
-			[]any{leastRetentionRate, 2.5}, []any{0.0, leastRetentionRate / 2}},
+			[]any{minRetentionRate, 2.5}, []any{0.0, minRetentionRate / 2}},
 	} {
 		for _, sample := range slices.Concat(test.taken, test.refused) {
 			var values map[string]any

@@ -89,8 +89,8 @@ const (
 	defaultLease = "findings-controller"
 	// shutdownTimeout is how long running reconciles may take to finish.
 	shutdownTimeout = 20 * time.Second
-	// leastRetentionRate ensures that a deletion gets its turn within the time that controllers.Options give a reconcile.
-	leastRetentionRate = 0.1
+	// minRetentionRate ensures that a deletion gets its turn within the time that controllers.Options give a reconcile.
+	minRetentionRate = 0.1
 	// readinessTimeout bounds the check whether the caches have synced.
 	readinessTimeout = time.Second
 )
@@ -257,8 +257,8 @@ func (o *controllerOptions) validate() error {
 	if o.webhookMaxPending < 1 {
 		errs = append(errs, fmt.Errorf("--webhook-max-pending %d: at least 1 is needed", o.webhookMaxPending))
 	}
-	if !(o.retentionRate >= leastRetentionRate) { // also refuses NaN
-		errs = append(errs, fmt.Errorf("--retention-rate %v: at least %v is needed", o.retentionRate, leastRetentionRate))
+	if !(o.retentionRate >= minRetentionRate) { // also refuses NaN
+		errs = append(errs, fmt.Errorf("--retention-rate %v: at least %v is needed", o.retentionRate, minRetentionRate))
 	}
 	return errors.Join(errs...)
 }

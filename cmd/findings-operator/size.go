@@ -82,7 +82,7 @@ func (o *sizeOptions) report() string {
 	printf("Uploads take %d x --uploads-mib of the REST API, here the default of %d MiB.\n",
 		uploadCopies, uploads.DefaultLimits.Bytes>>20)
 	printf("\netcd's --quota-backend-bytes, in MB: objects x %.4f x %d versions, at least %.0f\n  = %.0f\n",
-		storedBytes/1e6, versions, leastQuota/1e6, quotaFor(objects)/1e6)
+		storedBytes/1e6, versions, minQuota/1e6, quotaFor(objects)/1e6)
 	printf("\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 of them to survive the loss of one)\n"+
 		"  %d with %d GiB for a replica of the controllers and one of the REST API each\n"+
 		"Two cores in each take about 80 decisions a second; see docs/performance.md.\n",

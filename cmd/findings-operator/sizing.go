@@ -26,8 +26,8 @@ const (
 	// versions is how many versions of a finding etcd keeps until the next compaction, if all findings are imported,
 	// reconciled, decided and reconciled within five minutes.
 	versions = 4
-	// leastQuota is etcd's default quota, in bytes.
-	leastQuota = 2 << 30
+	// minQuota is etcd's default quota, in bytes.
+	minQuota = 2 << 30
 	// onePlane is how many objects of a kind Kubernetes recommends at most. 200,000 were tested.
 	onePlane = 150_000
 	// organizationObjects is the number of objects per organization, each counted like a finding: namespace, accounts,
@@ -69,7 +69,7 @@ func divideUp(count, by int) int { return (count + by - 1) / by }
 
 // quotaFor returns the quota that etcd needs, in bytes.
 func quotaFor(objects int) float64 {
-	return max(leastQuota, float64(objects)*storedBytes*versions)
+	return max(minQuota, float64(objects)*storedBytes*versions)
 }
 
 // machineFor returns the memory of the smallest common machine size that suffices, in GiB.

@@ -194,17 +194,17 @@ func (s *bulkSummary) print(to io.Writer, format string) error {
 	return nil
 }
 
-// mostNamed bounds how many objects per outcome a summary for people names.
-const mostNamed = 20
+// maxNamed bounds how many objects per outcome a summary for people names.
+const maxNamed = 20
 
 func (s *bulkSummary) text() []byte {
 	var b bytes.Buffer
 	nameFailures(&b, "conflicted", s.Conflicted)
 	nameFailures(&b, "failed", s.Failed)
 	if n := len(s.NotTried); n > 0 {
-		fmt.Fprintf(&b, "not tried: %s", strings.Join(s.NotTried[:min(n, mostNamed)], ", "))
-		if n > mostNamed {
-			fmt.Fprintf(&b, " and %d more", n-mostNamed)
+		fmt.Fprintf(&b, "not tried: %s", strings.Join(s.NotTried[:min(n, maxNamed)], ", "))
+		if n > maxNamed {
+			fmt.Fprintf(&b, " and %d more", n-maxNamed)
 		}
 		b.WriteByte('\n')
 	}
@@ -230,7 +230,7 @@ func (s *bulkSummary) text() []byte {
 // nameFailures writes a line for each of the first objects, with the outcome that they have in common.
 func nameFailures(b *bytes.Buffer, outcome string, list []failure) {
 	for i, f := range list {
-		if i == mostNamed {
+		if i == maxNamed {
 			fmt.Fprintf(b, "... and %d more %s; -o json names them all\n", len(list)-i, outcome)
 			break
 		}

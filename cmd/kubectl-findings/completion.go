@@ -17,9 +17,9 @@ import (
 // Bounds of the cost of one key press.
 const (
 	completionTimeout = 3 * time.Second
-	// mostSearched bounds how many objects are searched, mostOffered how many are offered.
-	mostSearched = 2000
-	mostOffered  = 200
+	// maxSearched bounds how many objects are searched, maxOffered how many are offered.
+	maxSearched = 2000
+	maxOffered  = 200
 	// suggestTimeout bounds the search for names similar to one that does not exist.
 	suggestTimeout = 5 * time.Second
 )
@@ -123,15 +123,15 @@ func offer(ctx context.Context, c cli, kind, begun string, given []string,
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	_ = session.eachPage(ctx, kind, mostSearched, client.ListOptions{Namespace: session.namespace},
+	_ = session.eachPage(ctx, kind, maxSearched, client.ListOptions{Namespace: session.namespace},
 		func(items []unstructured.Unstructured) error {
 			names = append(names, matching(items, begun, given, describe)...)
-			if len(names) >= mostOffered {
+			if len(names) >= maxOffered {
 				return errEnough
 			}
 			return nil
 		})
-	return names[:min(len(names), mostOffered)], cobra.ShellCompDirectiveNoFileComp
+	return names[:min(len(names), maxOffered)], cobra.ShellCompDirectiveNoFileComp
 }
 
 func matching(items []unstructured.Unstructured, begun string, given []string, describe describe) []string {

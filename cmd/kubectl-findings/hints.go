@@ -82,8 +82,8 @@ func (s *session) nextWhenForbidden(n need) string {
 		n.what, n.role, s.namespace, s.namespace, n.role)
 }
 
-// mostCompared bounds how many names are compared with one that does not exist.
-const mostCompared = 5000
+// maxCompared bounds how many names are compared with one that does not exist.
+const maxCompared = 5000
 
 // notFound adds to a not-found error which objects have a similar name.
 func (s *session) notFound(ctx context.Context, err error, n need) error {
@@ -91,7 +91,7 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 		return s.explain(err, n)
 	}
 	var names []string
-	listErr := s.eachPage(ctx, n.kind, mostCompared, client.ListOptions{Namespace: s.namespace},
+	listErr := s.eachPage(ctx, n.kind, maxCompared, client.ListOptions{Namespace: s.namespace},
 		func(items []unstructured.Unstructured) error {
 			for _, item := range items {
 				names = append(names, item.GetName())
@@ -130,8 +130,8 @@ func (s *session) ofOtherKind(n need) string {
 	return ""
 }
 
-// mostSimilar bounds how many names are suggested.
-const mostSimilar = 3
+// maxSimilar bounds how many names are suggested.
+const maxSimilar = 3
 
 // similar returns the names that begin with the given one, or else those a few letters away from it.
 func similar(name string, names []string) []string {
@@ -146,7 +146,7 @@ func similar(name string, names []string) []string {
 			func(other string) bool { return distance(name, other) > max(2, len(name)/8) })
 		slices.SortStableFunc(near, func(a, b string) int { return distance(name, a) - distance(name, b) })
 	}
-	return near[:min(len(near), mostSimilar)]
+	return near[:min(len(near), maxSimilar)]
 }
 
 // distance returns how many letters must be inserted, deleted or changed to turn one name into the other.

@@ -27,8 +27,8 @@ gives it another end, counted from now. A key without one needs no such flag: ea
 for 90 days, or the organization's maximum if that is less. With it the key gets a fixed end, which
 later rotations do not move.`
 
-// mostOverlap is the longest overlap that the API server accepts.
-const mostOverlap = 720 * time.Hour
+// maxOverlap is the longest overlap that the API server accepts.
+const maxOverlap = 720 * time.Hour
 
 type rotateOptions struct {
 	issuance
@@ -70,8 +70,8 @@ func newRotateKeyCommand(use string, c cli) *cobra.Command {
 }
 
 func (o *rotateOptions) run(ctx context.Context, name string) error {
-	if o.overlap < 0 || o.overlap > mostOverlap {
-		return fmt.Errorf("--overlap is %s and must be from 0s to %s", o.overlap, mostOverlap)
+	if o.overlap < 0 || o.overlap > maxOverlap {
+		return fmt.Errorf("--overlap is %s and must be from 0s to %s", o.overlap, maxOverlap)
 	}
 	session, err := o.open()
 	if err != nil {

@@ -30,7 +30,7 @@ func (s *session) checkPlace(ctx context.Context) error {
 	missing := fmt.Errorf("there is no namespace %q: check --organization, --namespace and the kubeconfig's context",
 		s.namespace)
 	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NamespaceList"}}
-	if s.client.List(lookup, list, client.Limit(mostCompared)) != nil {
+	if s.client.List(lookup, list, client.Limit(maxCompared)) != nil {
 		return missing
 	}
 	var organizations []string

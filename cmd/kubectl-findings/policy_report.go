@@ -146,8 +146,8 @@ func sameSpec(a, b *v1alpha1.TriagePolicySpec) bool {
 
 func (r *policyReport) note(text string) { r.Notes = append(r.Notes, text) }
 
-// mostShown bounds how many findings per kind of change the text lists; JSON and YAML list all.
-const mostShown = 20
+// maxShown bounds how many findings per kind of change the text lists; JSON and YAML list all.
+const maxShown = 20
 
 func (r *policyTestResult) text() []byte {
 	var b bytes.Buffer
@@ -221,10 +221,10 @@ func (c *policyInCluster) text() string {
 
 // listChanges lists the first findings in the format of the import summaries.
 func listChanges(b *bytes.Buffer, action string, changes []verdictChange) {
-	for _, c := range changes[:min(len(changes), mostShown)] {
+	for _, c := range changes[:min(len(changes), maxShown)] {
 		changeLine(b, action, c.Finding, c.Severity, shortened(c.Title, titleLength), c.Was.text()+" -> "+c.Becomes.text())
 	}
-	if more := len(changes) - mostShown; more > 0 {
+	if more := len(changes) - maxShown; more > 0 {
 		fmt.Fprintf(b, "... and %d more %s: -o json lists all\n", more, action)
 	}
 }

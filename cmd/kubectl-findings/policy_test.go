@@ -399,9 +399,9 @@ func TestOnePolicyMoreThanMayBeInForce(t *testing.T) {
 }
 
 func TestTheTextIsBounded(t *testing.T) {
-	r := &policyReport{Policy: "p", Gained: make([]verdictChange, mostShown+3)}
+	r := &policyReport{Policy: "p", Gained: make([]verdictChange, maxShown+3)}
 	text := string((&policyTestResult{Policies: []*policyReport{r}}).text())
-	if n := strings.Count(text, "open -> open"); n != mostShown || !strings.Contains(text, "... and 3 more gained: -o json lists all") {
+	if n := strings.Count(text, "open -> open"); n != maxShown || !strings.Contains(text, "... and 3 more gained: -o json lists all") {
 		t.Errorf("%d findings are listed:\n%s", n, text)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// mostPreviewed is how many objects a preview shows.
-const mostPreviewed = 20
+// maxPreviewed is how many objects a preview shows.
+const maxPreviewed = 20
 
 // preview records in the summary what the operation would do to each finding, and shows the first that change.
 func (w *operating) preview(ctx context.Context) error {
@@ -25,7 +25,7 @@ func (w *operating) preview(ctx context.Context) error {
 	look := func(entry *rules.Entry, f *v1alpha1.Finding) {
 		step := rules.Plan(w.operation, entry, f, apitime.Clock{}.Now(), false)
 		w.summary.add(f.Name, step.Outcome, step.Why)
-		if step.Outcome == rules.Changed && len(rows) < mostPreviewed {
+		if step.Outcome == rules.Changed && len(rows) < maxPreviewed {
 			rows = append(rows, w.previewRow(entry, f))
 		}
 	}
@@ -94,7 +94,7 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 		if entry.Before != nil {
 			f.Spec.Triage = *entry.Before
 		}
-		if entry.Digest != "" && shown < mostPreviewed {
+		if entry.Digest != "" && shown < maxPreviewed {
 			shown++
 			item := unstructured.Unstructured{}
 			item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))

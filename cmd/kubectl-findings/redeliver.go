@@ -206,7 +206,7 @@ func (o *redeliverOptions) agree(ctx context.Context, namespace string, chosen [
 }
 
 func previewDeliveries(to io.Writer, chosen []row) error {
-	rows := chosen[:min(len(chosen), mostPreviewed)]
+	rows := chosen[:min(len(chosen), maxPreviewed)]
 	columns := []column{{name: "Name"}, {name: "Endpoint"}, {name: "Event"}, {name: "Subject"}, {name: "Phase"},
 		{name: "Attempts"}}
 	if err := printTable(to, columns, rows, printers.PrintOptions{}); err != nil {

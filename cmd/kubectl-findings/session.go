@@ -197,10 +197,10 @@ func repair(kind, name, namespace string) string {
 
 func (s *session) warnOf(item unstructured.Unstructured, err error) {
 	switch s.unreadable++; {
-	case s.unreadable <= mostNamed:
+	case s.unreadable <= maxNamed:
 		fmt.Fprintf(s.errOut, "%s %s cannot be read and is left out: %s\n%s\n", item.GetKind(), item.GetName(),
 			printable(err.Error()), repair(item.GetKind(), item.GetName(), item.GetNamespace()))
-	case s.unreadable == mostNamed+1:
+	case s.unreadable == maxNamed+1:
 		fmt.Fprintln(s.errOut, "More objects cannot be read and are left out: "+
 			"the metric findings_unreadable_object_info names them")
 	}

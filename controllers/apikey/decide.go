@@ -139,7 +139,7 @@ func endOfIssued(s *scope, have *issued) time.Time {
 // SecretNotWritten, hides that: such a token is valid again if its limit is also lifted within those minutes.
 func wasExpired(s *scope, token string) bool {
 	end := recordedEnd(s.Before, token)
-	if end.IsZero() || end.After(s.Now.Add(apitime.MostAhead)) {
+	if end.IsZero() || end.After(s.Now.Add(apitime.MaxAhead)) {
 		return false
 	}
 	return !s.Now.Before(end) || conditions.ReadyReason(s.Before.Conditions) == v1alpha1.ReasonExpired

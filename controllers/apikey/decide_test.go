@@ -111,7 +111,7 @@ func TestAnExpiredTokenStaysSo(t *testing.T) {
 		{"it expired by the organization's maximum", lowered, 2 * time.Hour, time.Minute, time.Hour},
 		{"it expired by the key's own expiry", func(s *scope) { s.Object.Spec.ExpiresAt = in(time.Hour) }, 2 * time.Hour, time.Minute, time.Hour},
 		{"it expires between two reconciles", lowered, time.Minute, time.Hour, time.Hour},
-		{"the next leader's clock is behind", lowered, time.Hour, -apitime.MostAhead, time.Hour},
+		{"the next leader's clock is behind", lowered, time.Hour, -apitime.MaxAhead, time.Hour},
 		{"the limit is lifted before that", lowered, time.Minute, time.Minute, signed},
 		{"the limit is lifted minutes before that", lowered, time.Minute, 56 * time.Minute, signed},
 	} {

@@ -37,7 +37,7 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 		testenv.Get(t, g, env, finding)
 		return result.RequeueAfter
 	}
-	g.Expect(at(begin)).To(Equal(reconcile.LongestWait), "it reads the clock again, in case that was put forward")
+	g.Expect(at(begin)).To(Equal(reconcile.MaxWait), "it reads the clock again, in case that was put forward")
 	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
 	declared, version := finding.Spec.Triage, finding.ResourceVersion
 	g.Expect(at(end.Add(-time.Minute))).To(Equal(time.Minute))

@@ -22,15 +22,15 @@ type judgements struct {
 	underway map[types.NamespacedName]uint64
 }
 
-// mostNamespaces bounds the namespaces whose last change is kept.
-const mostNamespaces = 10_000
+// maxNamespaces bounds the namespaces whose last change is kept.
+const maxNamespaces = 10_000
 
 // changed records a change of the inputs of the verdicts in a namespace. Call it before the search for findings whose
 // verdict differs.
 func (j *judgements) changed(namespace string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.last == nil || len(j.last) >= mostNamespaces {
+	if j.last == nil || len(j.last) >= maxNamespaces {
 		j.last, j.forgotten = map[string]uint64{}, j.changes
 	}
 	j.changes++

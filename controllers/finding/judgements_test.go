@@ -46,7 +46,7 @@ func TestAFindingIsJudgedAgainUnlessItsVerdictIsSureToStand(t *testing.T) {
 			began := j.begin()
 			j.changed(name.Namespace)
 			j.end(name, began)
-			for i := range mostNamespaces {
+			for i := range maxNamespaces {
 				j.changed(fmt.Sprintf("org-%d", i))
 			}
 		}, true},

@@ -30,7 +30,7 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 		r.judgements.end(client.ObjectKeyFromObject(s.Object), began)
 	}
 	*s.Status = observed
-	s.RequeueAfter(min(findingstate.UntilEnd(s.Object, s.Now), reconcile.LongestWait))
+	s.RequeueAfter(min(findingstate.UntilEnd(s.Object, s.Now), reconcile.MaxWait))
 	return nil
 }
 

@@ -29,13 +29,13 @@ const (
 	// gatherDelay is how long changes of findings are gathered before a project is counted: most imports are over
 	// after that.
 	gatherDelay = 10 * time.Second
-	// leastInterval is the least time between two writes of a project's rows.
-	leastInterval = time.Hour
+	// minInterval is the least time between two writes of a project's rows.
+	minInterval = time.Hour
 	// patience is how long a write waits for the statuses of changed findings, which record the days of changes.
 	patience = 10 * time.Minute
-	// longestWait is how late an old quarter may be removed after the clock was set forward or the machine was
+	// maxWait is how late an old quarter may be removed after the clock was set forward or the machine was
 	// suspended.
-	longestWait = 24 * time.Hour
+	maxWait = 24 * time.Hour
 )
 
 // Settings are for tests.

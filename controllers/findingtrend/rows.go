@@ -48,8 +48,8 @@ func (r *Reconciler) writeRows(ctx context.Context, s *scope, kept []v1alpha1.Fi
 		return err
 	}
 	last, written := latest(kept)
-	if wait := leastInterval - s.Now.Sub(written); wait > 0 {
-		s.RequeueAfter(min(wait, leastInterval)) // the clock may have been set back
+	if wait := minInterval - s.Now.Sub(written); wait > 0 {
+		s.RequeueAfter(min(wait, minInterval)) // the clock may have been set back
 		return nil
 	}
 	findings := &v1alpha1.FindingList{}
@@ -112,7 +112,7 @@ func areRecorded(findings []v1alpha1.Finding) bool {
 // rows, also if a cluster's own policy forbids the removal: nothing can be counted behind a future row.
 func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) (dropped bool, err error) {
 	ahead := func(now time.Time) func(v1alpha1.FindingTrend) bool {
-		return func(t v1alpha1.FindingTrend) bool { return t.Spec.UpdatedAt.Sub(now) > leastInterval }
+		return func(t v1alpha1.FindingTrend) bool { return t.Spec.UpdatedAt.Sub(now) > minInterval }
 	}
 	if !slices.ContainsFunc(kept, ahead(s.Now)) {
 		return false, nil
@@ -221,7 +221,7 @@ func (r *Reconciler) retire(ctx context.Context, s *scope, kept []v1alpha1.Findi
 	for i := range kept {
 		keep := trends.EndOf(kept[i].Spec.Quarter).AddDate(v1alpha1.TrendYears, 0, 0).Sub(s.Now)
 		if keep > 0 {
-			s.RequeueAfter(min(keep, longestWait))
+			s.RequeueAfter(min(keep, maxWait))
 			continue
 		}
 		past = append(past, &kept[i])

@@ -35,7 +35,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	}
 	*s.Status = observed
 	s.Judge(verdict)
-	s.RequeueAfter(min(reviewstate.UntilEnd(s.Object, s.Now), reconcile.LongestWait))
+	s.RequeueAfter(min(reviewstate.UntilEnd(s.Object, s.Now), reconcile.MaxWait))
 	return nil
 }
 

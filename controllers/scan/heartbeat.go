@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// leastLeaseDuration, that of `kubectl findings import`, applies to a Lease without a duration or with a shorter one:
+	// minLeaseDuration, that of `kubectl findings import`, applies to a Lease without a duration or with a shorter one:
 	// a Lease of a second that is renewed each second would be read every two seconds for each of the scans that name
 	// it, and those of other organizations would wait.
-	leastLeaseDuration = 15 * time.Second
+	minLeaseDuration = 15 * time.Second
 	// heartbeatMargin is added to a Lease's duration, so that a check does not come just before a
 	// renewal.
 	heartbeatMargin = time.Second
@@ -111,7 +111,7 @@ func (h heartbeat) observe(lease *coordinationv1.Lease, named *v1alpha1.ScanLeas
 		return h, liveness{dead: verdict}
 	}
 	seconds := ptr.Deref(lease.Spec.LeaseDurationSeconds, 0)
-	duration := max(time.Duration(seconds)*time.Second, leastLeaseDuration)
+	duration := max(time.Duration(seconds)*time.Second, minLeaseDuration)
 	if h.version != lease.ResourceVersion {
 		h.version, h.since = lease.ResourceVersion, read
 	} else if asked.Sub(h.since) > duration {

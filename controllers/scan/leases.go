@@ -13,7 +13,7 @@ import (
 )
 
 // readingLife is how long a reading of a Lease serves other scans that name it.
-const readingLife = leastLeaseDuration + heartbeatMargin
+const readingLife = minLeaseDuration + heartbeatMargin
 
 // leases holds recent readings of Leases by which an import is alive: tens of thousands of running scans may name the
 // same one. The zero value is empty.

@@ -32,9 +32,9 @@ const (
 	// sooner than that many times the duration of the namespace's last count. Many policies do not delay one another
 	// further, because the limits of those in force rest on the counts.
 	countingShare = 20
-	// longestCount is how long a policy may be evaluated over all findings before the count is given up. It is well
+	// maxCount is how long a policy may be evaluated over all findings before the count is given up. It is well
 	// below the timeout of a reconcile, which would fail, be retried, and block its worker.
-	longestCount = 30 * time.Second
+	maxCount = 30 * time.Second
 	// turn is when a changed policy is requeued while another is being counted; recountTurn is the same for a policy that
 	// only needs a recount.
 	turn        = 200 * time.Millisecond
@@ -48,8 +48,8 @@ type Reconciler struct {
 	local    clock.PassiveClock
 	policies *policies.Book
 	numbers  *numbers
-	// longestCount is the constant of that name, which tests override.
-	longestCount time.Duration
+	// maxCount is the constant of that name, which tests override.
+	maxCount time.Duration
 	// lastCount holds how long the last count took, by namespace, so that a large organization does
 	// not delay others.
 	lastCount sync.Map
@@ -85,7 +85,7 @@ func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 func newReconciler(base reconcile.Base) *Reconciler {
 	return &Reconciler{
 		Base: base, local: clock.RealClock{}, policies: policies.NewBook(base.Client), numbers: theNumbers,
-		longestCount: longestCount, evaluations: theEvaluations,
+		maxCount: maxCount, evaluations: theEvaluations,
 	}
 }
 

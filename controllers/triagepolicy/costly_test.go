@@ -34,7 +34,7 @@ import (
 func counting(longest time.Duration) controllertest.Setup {
 	return func(_ context.Context, mgr ctrl.Manager, options controller.Options) error {
 		r := newReconciler(reconcile.NewBase(mgr))
-		r.longestCount = longest
+		r.maxCount = longest
 		return r.setUp(mgr, options)
 	}
 }
@@ -107,7 +107,7 @@ func replaced(mode v1alpha1.PolicyMode) (*Reconciler, *v1alpha1.TriagePolicy) {
 	policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: earlier}
 	r := over(findings)
 	clock := clocktesting.NewFakeClock(time.Now())
-	r.local, r.evaluations, r.longestCount = clock, slow{clock: clock}, 6*time.Second
+	r.local, r.evaluations, r.maxCount = clock, slow{clock: clock}, 6*time.Second
 	return r, policy
 }
 

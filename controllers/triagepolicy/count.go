@@ -137,7 +137,7 @@ func (r *Reconciler) each(ctx context.Context, findings []v1alpha1.Finding, coun
 		if ctx.Err() != nil {
 			return false, ctx.Err()
 		}
-		if r.local.Since(began) > r.longestCount {
+		if r.local.Since(began) > r.maxCount {
 			return false, nil
 		}
 		facts, err := r.policies.Facts(ctx, &findings[i])

@@ -26,13 +26,13 @@ func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 		s.Status.InForce = nil
 	}
 	if s.partial {
-		s.RequeueAfter(countingShare * r.longestCount)
+		s.RequeueAfter(countingShare * r.maxCount)
 	}
 	for _, spec := range specs(s) {
-		s.RequeueAfter(min(rules.UntilNext(spec, s.Now), reconcile.LongestWait))
+		s.RequeueAfter(min(rules.UntilNext(spec, s.Now), reconcile.MaxWait))
 		program, err := r.policies.Compile(spec.Match)
 		if rules.WindowOf(spec, s.Now) == rules.Expired || err == nil && program.UsesNow() {
-			s.RequeueAfter(reconcile.LongestWait)
+			s.RequeueAfter(reconcile.MaxWait)
 		}
 	}
 	return nil

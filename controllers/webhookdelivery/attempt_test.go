@@ -121,7 +121,7 @@ func TestAnAttemptThatAWrongClockDatedDelaysNoOther(t *testing.T) {
 		ahead  time.Duration
 		want   outlook
 	}{
-		{"clocks differ", webhooks.MostAhead, outlookWaiting},
+		{"clocks differ", webhooks.MaxAhead, outlookWaiting},
 		{"the clock was days ahead", 72 * time.Hour, outlookDue},
 	} {
 		s := newScope()

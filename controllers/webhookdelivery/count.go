@@ -104,7 +104,7 @@ func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
 // lastSuccess returns when the last attempt succeeded; nil if none has, or if a clock that was ahead recorded it.
 // Otherwise the endpoint's failures would not be counted until that time.
 func lastSuccess(status *v1alpha1.WebhookEndpointStatus, now time.Time) *v1alpha1.Time {
-	if last := status.LastSuccessAt; last != nil && last.Sub(now) <= webhooks.MostAhead {
+	if last := status.LastSuccessAt; last != nil && last.Sub(now) <= webhooks.MaxAhead {
 		return last
 	}
 	return nil

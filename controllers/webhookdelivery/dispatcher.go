@@ -211,11 +211,11 @@ func (d *dispatcher) mayBegin(q *queue, urgent bool) bool {
 	if q.resting || d.used[in] >= bounds[in] {
 		return false
 	}
-	mostRunning := d.perEndpoint
+	maxRunning := d.perEndpoint
 	if urgent {
-		mostRunning++
+		maxRunning++
 	}
-	return q.running == 0 || (q.standing == standingProven && q.running < mostRunning && 2*d.used[in] < d.overall)
+	return q.running == 0 || (q.standing == standingProven && q.running < maxRunning && 2*d.used[in] < d.overall)
 }
 
 // dispatch starts all jobs that may start. The lock is held.

@@ -20,10 +20,10 @@ const (
 	stopGrace = 45 * time.Second
 	// steadyAfter is how long a child must have run so that its next end does not count as a repeated failure.
 	steadyAfter = 30 * time.Second
-	// A child that has ended mostEnds times in a row within atOnce of its start is given up, unless it has ever been
+	// A child that has ended maxEnds times in a row within atOnce of its start is given up, unless it has ever been
 	// steady: most likely its flags are wrong.
-	atOnce   = time.Second
-	mostEnds = 4
+	atOnce  = time.Second
+	maxEnds = 4
 )
 
 // command is what a child runs.
@@ -101,7 +101,7 @@ func (s *supervisor) keep(ctx context.Context, c *child, process *exec.Cmd) {
 		default:
 			ends++
 		}
-		if ends == mostEnds && !steady {
+		if ends == maxEnds && !steady {
 			s.giveUp(fmt.Errorf("%s ended %d times right after its start (%s); its log (%s) ends:\n  %s",
 				c.command.name, ends, harness.EndOf(err), c.log.Name(), lastLine(c.log.Name())))
 			return

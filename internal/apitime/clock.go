@@ -1,4 +1,4 @@
-// Package apitime returns the API server's time, and provides a clock that is never more than MostAhead ahead of it.
+// Package apitime returns the API server's time, and provides a clock that is never more than MaxAhead ahead of it.
 package apitime
 
 import (
@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// MostAhead is how far Clock may be ahead of the API server's.
-const MostAhead = 5 * time.Minute
+// MaxAhead is how far Clock may be ahead of the API server's.
+const MaxAhead = 5 * time.Minute
 
 // answer is an answer of the API server: its Date, and when it arrived.
 type answer struct{ date, at time.Time }
@@ -71,7 +71,7 @@ func (Clock) Now() time.Time {
 	server, known := OfServer()
 	ahead := now.Sub(server)
 	switch {
-	case !known || ahead.Abs() < MostAhead:
+	case !known || ahead.Abs() < MaxAhead:
 		return now
 	case ahead < 0:
 		report("behind", -ahead, "what is due ends late, and if this process is the controllers, they date changes too "+
@@ -79,7 +79,7 @@ func (Clock) Now() time.Time {
 		return now
 	}
 	report("ahead of", ahead, "the API server's time decides what is due and what ends")
-	return server.Add(MostAhead)
+	return server.Add(MaxAhead)
 }
 
 // report logs that this machine's clock is ahead of the API server's, or behind it, by that much, and what follows.

@@ -26,12 +26,12 @@ func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
 		logs    string
 	}{
 		{"equal clocks", 0, false, ""},
-		{"a little ahead, as of many machines", MostAhead - time.Minute, false, ""},
-		{"ahead: what is due would end too early", MostAhead + time.Minute, true, "minutes ahead"},
+		{"a little ahead, as of many machines", MaxAhead - time.Minute, false, ""},
+		{"ahead: what is due would end too early", MaxAhead + time.Minute, true, "minutes ahead"},
 		{"by years", 10 * 365 * 24 * time.Hour, true, "minutes ahead"},
 		{"behind: what is due ends late, as it does if no controller runs", -48 * time.Hour, false,
 			"minutes behind the API server's: set the one that is wrong. Until then what is due ends late, and if this process is"},
-		{"a little behind", time.Minute - MostAhead, false, ""},
+		{"a little behind", time.Minute - MaxAhead, false, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			began := time.Now()
@@ -49,7 +49,7 @@ func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
 
 			want := began
 			if c.bounded {
-				want = of.Add(MostAhead)
+				want = of.Add(MaxAhead)
 			}
 			lines, logged = "", &rate.Sometimes{First: 1}
 			// Dates are in whole seconds.

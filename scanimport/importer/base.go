@@ -422,7 +422,7 @@ func (b Base) hadOpen(f *v1alpha1.Finding) bool {
 func (out *Compared) countFixed(fixed []*v1alpha1.Finding) {
 	for _, f := range fixed {
 		out.Fixed++
-		if len(out.Examples) < MostChanges {
+		if len(out.Examples) < MaxChanges {
 			out.Examples = append(out.Examples, shown(ActionClose, f.Name, &f.Spec.Details))
 		}
 	}

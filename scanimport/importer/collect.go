@@ -83,8 +83,8 @@ type Batch struct {
 	budget *textBudget
 }
 
-// MostExamples bounds the number of skipped entries that are described.
-const MostExamples = 10
+// MaxExamples bounds the number of skipped entries that are described.
+const MaxExamples = 10
 
 // ClockSkew is how far in the future a scan's start, or a review, may be, as clocks differ.
 const ClockSkew = 5 * time.Minute
@@ -244,7 +244,7 @@ func (b *Batch) add(run *sarif.Run, where string, now time.Time) {
 
 func (b *Batch) skip(reason, example string) {
 	b.Skipped[reason]++
-	if len(b.Examples) < MostExamples {
+	if len(b.Examples) < MaxExamples {
 		b.Examples = append(b.Examples, example)
 	}
 }

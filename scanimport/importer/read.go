@@ -21,8 +21,8 @@ const (
 	// pageSize of a list. Objects are decoded and trimmed one by one as they arrive, so that a page of large ones is
 	// never in memory as a whole.
 	pageSize = 500
-	// mostExpired bounds how often a list is restarted because its continue token expired.
-	mostExpired = 3
+	// maxExpired bounds how often a list is restarted because its continue token expired.
+	maxExpired = 3
 )
 
 // List lists objects of a kind in a namespace, page by page, and returns the names of those that cannot be read. An
@@ -72,7 +72,7 @@ func eachPage[T any](ctx context.Context, c *Client, namespace string, selector 
 			return err
 		})
 		switch {
-		case apierrors.IsResourceExpired(err) && expired < mostExpired:
+		case apierrors.IsResourceExpired(err) && expired < maxExpired:
 			// The list took longer than the API server keeps old versions: restart it.
 			unreadable, options.Continue = nil, ""
 			expired++

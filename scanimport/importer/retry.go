@@ -23,10 +23,10 @@ const attempts = 9
 // passing fault of their own so. Others choose that code for good, and may do so for each finding.
 const deniedAttempts = 3
 
-// mostInVain is how many requests of a stage may stay denied after all attempts, before another attempt helps one. Then
+// maxInVain is how many requests of a stage may stay denied after all attempts, before another attempt helps one. Then
 // the stage's later denials are final at once: a webhook that denies each of 10,000 findings would otherwise delay the
 // end of the import by half an hour.
-const mostInVain = 10
+const maxInVain = 10
 
 // inVainKey is the context key of how many requests of a stage have stayed denied after all attempts.
 type inVainKey struct{}
@@ -46,7 +46,7 @@ type denials struct {
 func denialsIn(ctx context.Context) denials {
 	d := denials{most: deniedAttempts}
 	d.inVain, _ = ctx.Value(inVainKey{}).(*atomic.Int32)
-	if d.inVain != nil && d.inVain.Load() >= mostInVain {
+	if d.inVain != nil && d.inVain.Load() >= maxInVain {
 		d.most = 1
 	}
 	return d

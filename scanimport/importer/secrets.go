@@ -25,12 +25,12 @@ func showsSecret(r *sarif.Result, category v1alpha1.FindingCategory) bool {
 
 const (
 	notKept = "[not kept]"
-	// shortestQuote is the least length of a snippet line that is searched for in the message: "}" is in every message.
-	shortestQuote = 4
-	// mostQuotes bounds how many lines are searched for; with more lines nothing of the message is stored.
-	mostQuotes = 200
-	// mostValues bounds how many different lines and values are searched for, likewise.
-	mostValues = 1000
+	// minQuote is the least length of a snippet line that is searched for in the message: "}" is in every message.
+	minQuote = 4
+	// maxQuotes bounds how many lines are searched for; with more lines nothing of the message is stored.
+	maxQuotes = 200
+	// maxValues bounds how many different lines and values are searched for, likewise.
+	maxValues = 1000
 )
 
 // literal matches in a line of code a possible credential, a string or an unquoted value, and the name that it is
@@ -85,17 +85,17 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 	add := func(value string, named bool) { quotes[value] = quotes[value] || named }
 	lines := 0
 	for quoted := range strings.Lines(snippet) {
-		if quoted = strings.TrimSpace(quoted); len(quoted) < shortestQuote {
+		if quoted = strings.TrimSpace(quoted); len(quoted) < minQuote {
 			continue
 		}
-		if lines++; lines > mostQuotes {
+		if lines++; lines > maxQuotes {
 			return nil, false
 		}
 		add(quoted, false)
 		for _, match := range literal.FindAllStringSubmatch(quoted, -1) {
 			add(match[2]+match[3], credentialName.MatchString(match[1]))
 		}
-		if len(quotes) > mostValues {
+		if len(quotes) > maxValues {
 			return nil, false
 		}
 	}

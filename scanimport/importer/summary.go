@@ -59,7 +59,7 @@ type Summary struct {
 	// NotReported counts findings that are open, not in the results, and not closed because of Incomplete.
 	NotReported int      `json:"notReported,omitempty"`
 	Incomplete  []string `json:"incomplete,omitempty"`
-	// Changes in a dry run, at most MostChanges of each action.
+	// Changes in a dry run, at most MaxChanges of each action.
 	Changes []Change `json:"changes,omitempty"`
 	// Unlisted counts the changes of a dry run that are left out of Changes.
 	Unlisted int `json:"unlisted,omitempty"`
@@ -79,8 +79,8 @@ type Change struct {
 	Because string `json:"because,omitempty"`
 }
 
-// MostChanges bounds how many changes of each action a dry run lists.
-const MostChanges = 100
+// MaxChanges bounds how many changes of each action a dry run lists.
+const MaxChanges = 100
 
 func newSummary(b *Batch) *Summary {
 	s := &Summary{
@@ -136,13 +136,13 @@ const (
 // Name returns the scan's name for people.
 func (s *Summary) Name() string { return scanName(s.Tool, s.Category, s.Analysis) }
 
-// mostWarnings bounds how many unreadable objects are named.
-const mostWarnings = 100
+// maxWarnings bounds how many unreadable objects are named.
+const maxWarnings = 100
 
 // warnOf adds warnings about unreadable objects.
 func (s *Summary) warnOf(kind string, names []string) {
 	for i, name := range names {
-		if i == mostWarnings {
+		if i == maxWarnings {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("%d more objects of kind %s cannot be read", len(names)-i, kind))
 			return
 		}
@@ -161,7 +161,7 @@ func (s *Summary) skipResults(reason string, results []*sarif.Result) {
 func (s *Summary) skip(reason, example string) {
 	s.Skipped++
 	s.SkippedBecause[reason]++
-	if len(s.SkippedExamples) < MostExamples {
+	if len(s.SkippedExamples) < MaxExamples {
 		s.SkippedExamples = append(s.SkippedExamples, example+": "+reason)
 	}
 }
@@ -223,7 +223,7 @@ func (s *Summary) list(p *plan) {
 	for i := range p.changes {
 		ch := &p.changes[i]
 		s.add(ch.action)
-		if listed[ch.action]++; listed[ch.action] > MostChanges {
+		if listed[ch.action]++; listed[ch.action] > MaxChanges {
 			s.Unlisted++
 			continue
 		}

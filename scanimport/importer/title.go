@@ -24,16 +24,16 @@ func describes(short string) bool {
 const (
 	// wrapped is the length from which a line counts as broken for its length.
 	wrapped = 60
-	// mostSentence bounds how much of a text is searched, in bytes.
-	mostSentence = 4 * maxTitle
-	// shortestSentence prevents "No." and "1." from being sentences.
-	shortestSentence = 12
+	// maxSentence bounds how much of a text is searched, in bytes.
+	maxSentence = 4 * maxTitle
+	// minSentence prevents "No." and "1." from being sentences.
+	minSentence = 12
 )
 
 // sentence returns the first sentence of a text, on one line with single blanks; the text may break it anywhere.
 func sentence(s string) string {
-	if len(s) > mostSentence {
-		s = strings.ToValidUTF8(s[:mostSentence], "")
+	if len(s) > maxSentence {
+		s = strings.ToValidUTF8(s[:maxSentence], "")
 	}
 	joined := ""
 	for l := range strings.Lines(clean(s)) {
@@ -59,15 +59,15 @@ func continues(before, l string) bool {
 // notAnEnd matches words whose period ends no sentence.
 var notAnEnd = regexp.MustCompile(`(?i)(?:^|[\s("'])(?:e\.g|i\.e|etc|vs|cf|resp|approx|no|incl|esp|ca|dr|mr|mrs|st)\.$`)
 
-// longestNotAnEnd is longer than the longest match, including the character before it.
-const longestNotAnEnd = 16
+// maxAbbreviation is longer than the longest match, including the character before it.
+const maxAbbreviation = 16
 
 // abbreviates reports whether a period at the end of s belongs to an abbreviation and ends no sentence.
-func abbreviates(s string) bool { return notAnEnd.MatchString(s[max(0, len(s)-longestNotAnEnd):]) }
+func abbreviates(s string) bool { return notAnEnd.MatchString(s[max(0, len(s)-maxAbbreviation):]) }
 
 // sentenceEnd returns where the first sentence ends, or 0 if it does not end.
 func sentenceEnd(s string) int {
-	for i := shortestSentence; i < len(s); i++ {
+	for i := minSentence; i < len(s); i++ {
 		if s[i] != '.' && s[i] != '!' && s[i] != '?' {
 			continue
 		}

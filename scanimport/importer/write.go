@@ -160,15 +160,15 @@ func (w *writer) refused(ch *change, err error) {
 			return
 		}
 		s.LeftOpen++
-		if w.unclosed++; w.unclosed <= MostExamples {
+		if w.unclosed++; w.unclosed <= MaxExamples {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("finding %s stays open, because the API server refuses to close it: "+
 				"have the cluster's policy changed, then import again (%v)", ch.name, err))
 		}
 	})
 }
 
-// mostNames bounds how many names are tried for a finding.
-const mostNames = 16
+// maxNames bounds how many names are tried for a finding.
+const maxNames = 16
 
 // create creates the finding and never touches an existing object. If the name belongs to another finding, which the
 // list did not show, it tries the next name.
@@ -195,8 +195,8 @@ func (w *writer) create(ctx context.Context, ch *change) error {
 		case now != nil && w.wrote(ch, now):
 			w.changed(ch, now.ResourceVersion)
 			return nil // the response to an earlier attempt was lost
-		case i == mostNames:
-			return fmt.Errorf("%d names are taken by other objects: %w", mostNames, err)
+		case i == maxNames:
+			return fmt.Errorf("%d names are taken by other objects: %w", maxNames, err)
 		case now != nil:
 			// Another import may have created it while this process was suspended. Then it is this finding.
 			if err := Retry(ctx, w.lock.renewOnce); err != nil {
@@ -207,8 +207,8 @@ func (w *writer) create(ctx context.Context, ch *change) error {
 	}
 }
 
-// mostConflicts bounds how often a change is decided again.
-const mostConflicts = 5
+// maxConflicts bounds how often a change is decided again.
+const maxConflicts = 5
 
 // change writes the planned change of an existing finding, based on the version that was read. A triage or another
 // import in the meantime causes a conflict: then the change is decided again.
@@ -237,7 +237,7 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 			w.changed(ch, now.ResourceVersion) // the response to an earlier attempt was lost
 			return nil
 		}
-		if reason := w.crossed(ch, &now.Spec, i == mostConflicts); reason != "" {
+		if reason := w.crossed(ch, &now.Spec, i == maxConflicts); reason != "" {
 			w.leave(ch, reason)
 			return nil
 		}

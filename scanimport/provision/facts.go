@@ -15,8 +15,8 @@ const (
 	maxFullName = 512
 	maxURL      = 2048
 	maxBranch   = 255
-	// mostSegments bounds the segments of a full name: a provider's groups may be nested.
-	mostSegments = 20
+	// maxSegments bounds the segments of a full name: a provider's groups may be nested.
+	maxSegments = 20
 )
 
 // Claims holds what a request and its files say about a repository. None of it is trusted.
@@ -45,7 +45,7 @@ var segment = regexp.MustCompile(`^[A-Za-z0-9_~+-][A-Za-z0-9._~+-]{0,99}$`)
 // that look like others, or that end a name in some context, are refused: people must create such a Repository.
 func CheckFullName(name string) error {
 	segments := strings.Split(name, "/")
-	if len(name) > maxFullName || len(segments) < 2 || len(segments) > mostSegments ||
+	if len(name) > maxFullName || len(segments) < 2 || len(segments) > maxSegments ||
 		slices.ContainsFunc(segments, func(s string) bool { return !segment.MatchString(s) }) {
 		return fmt.Errorf("%s is not a full repository name: write OWNER/NAME with letters, digits and . _ - + ~", quote(name))
 	}

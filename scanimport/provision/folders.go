@@ -18,10 +18,10 @@ type Patterns []string
 const (
 	// maxFolder is the schema's bound for a project's path, in characters.
 	maxFolder = 1024
-	// MostProjects bounds the Projects that one import creates.
-	MostProjects = 50
-	// mostPatterns is the schema's bound for spec.imports.projects.
-	mostPatterns = 32
+	// MaxProjects bounds the Projects that one import creates.
+	MaxProjects = 50
+	// maxPatterns is the schema's bound for spec.imports.projects.
+	maxPatterns = 32
 )
 
 // Folder returns the folder of the project that a file belongs to: the longest folder that a pattern matches, or "".
@@ -83,10 +83,10 @@ func (p Patterns) Missing(existing []Existing, files iter.Seq[string]) ([]string
 	if empty && len(there) == 0 {
 		missing[""] = true
 	}
-	if len(missing) > MostProjects {
+	if len(missing) > MaxProjects {
 		return nil, fmt.Errorf("the results are of %d folders that are no projects yet (%s, ...), and one import creates at most %d projects: "+
 			"name fewer folders in spec.imports.projects of the Organization, or create the Projects",
-			len(missing), strings.Join(slices.Sorted(maps.Keys(missing))[:3], ", "), MostProjects)
+			len(missing), strings.Join(slices.Sorted(maps.Keys(missing))[:3], ", "), MaxProjects)
 	}
 	return slices.Sorted(maps.Keys(missing)), nil
 }

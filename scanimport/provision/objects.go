@@ -85,7 +85,7 @@ func ExistingOf(project *v1alpha1.Project) Existing {
 	existing := Existing{Folder: project.Spec.RelativePath}
 	if beside := project.Annotations[v1alpha1.BesideAnnotation]; beside != "" {
 		patterns := strings.FieldsFunc(beside, func(r rune) bool { return r == '\n' }) // without empty lines
-		existing.Beside = patterns[:min(len(patterns), mostPatterns)]
+		existing.Beside = patterns[:min(len(patterns), maxPatterns)]
 	}
 	return existing
 }

@@ -297,15 +297,15 @@ func TestMissing(t *testing.T) {
 		}
 	}
 	var files []string
-	for i := range MostProjects + 1 {
+	for i := range MaxProjects + 1 {
 		files = append(files, fmt.Sprintf("services/%d/x", i))
 	}
 	if _, err := monorepo.Missing(nil, slices.Values(files)); err == nil {
 		t.Error("one import creates any number of projects")
 	}
 	many := Project(repository("shop", "github", "acme/shop"), "shop", "", slices.Repeat(monorepo, 1000))
-	harness.Same(t, "patterns that an annotation of any length holds", mostPatterns, len(ExistingOf(many).Beside))
-	many.Annotations[v1alpha1.BesideAnnotation] = strings.Repeat("\n", mostPatterns) + "services/*\n\nweb\n"
+	harness.Same(t, "patterns that an annotation of any length holds", maxPatterns, len(ExistingOf(many).Beside))
+	many.Annotations[v1alpha1.BesideAnnotation] = strings.Repeat("\n", maxPatterns) + "services/*\n\nweb\n"
 	harness.Same(t, "patterns between empty lines", Patterns{"services/*", "web"}, ExistingOf(many).Beside)
 
 	manifest, err := os.ReadFile("../../config/crd/bases/appsec.dev_organizations.yaml")
@@ -313,7 +313,7 @@ func TestMissing(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{}
 	harness.Must(t, yaml.Unmarshal(manifest, crd))
 	imports := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["imports"]
-	harness.Same(t, "the schema's bound", int64(mostPatterns), *imports.Properties["projects"].MaxItems)
+	harness.Same(t, "the schema's bound", int64(maxPatterns), *imports.Properties["projects"].MaxItems)
 }
 
 // Once the missing projects exist, none are missing, whatever the order of the files.

@@ -82,18 +82,18 @@ func (m *matcher) renamesMade() map[rename]int {
 	return renames
 }
 
-// mostMoves bounds the moves that are considered per file, beyond mostPairs in total: memory and time grow with the
+// maxMoves bounds the moves that are considered per file, beyond maxPairs in total: memory and time grow with the
 // number of files, not with its square.
-const mostMoves = 16
+const maxMoves = 16
 
 // possibleMoves returns the possible moves of files, the smallest groups of similar files first. If there are too many
 // pairs to compare all, only files at the same position in path order are compared: changing a root, a folder or a
 // prefix keeps the order. apart reports of two files with one signature that one cannot be the other.
 func possibleMoves(gone, come map[string][]*file, apart func(from, to *file) bool) []*move {
-	left := mostPairs
+	left := maxPairs
 	signatures := slices.Sorted(maps.Keys(come))
 	for signature, files := range gone {
-		left += mostMoves * (len(files) + len(come[signature]))
+		left += maxMoves * (len(files) + len(come[signature]))
 	}
 	each := func(signature string) int { return len(come[signature]) * len(gone[signature]) }
 	slices.SortStableFunc(signatures, func(a, b string) int { return each(a) - each(b) })

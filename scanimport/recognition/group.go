@@ -152,8 +152,8 @@ type aligned struct {
 	result, known, shift, votes int
 }
 
-// mostPairs bounds the pairs of lines that are compared in one group.
-const mostPairs = 250_000
+// maxPairs bounds the pairs of lines that are compared in one group.
+const maxPairs = 250_000
 
 // align pairs results and findings that only their lines distinguish: first those that moved by the same number of
 // lines, or not at all, then in order if both sides have the same size, then the nearest. It pairs the whole smaller
@@ -161,7 +161,7 @@ const mostPairs = 250_000
 func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 	pair := func(p aligned) { m.pair(p.result, p.known, doubt(p)) }
 	m.sort(results, known)
-	if len(results) == 1 && len(known) == 1 || len(results)*len(known) > mostPairs {
+	if len(results) == 1 && len(known) == 1 || len(results)*len(known) > maxPairs {
 		m.inOrder(results, known, pair)
 		return
 	}

@@ -604,7 +604,7 @@ func TestManyFilesAlikeThatMovedAreRecognised(t *testing.T) {
 		}
 	}
 	m := newMatcher(Scan{Results: after, Known: open(before...)})
-	if moves := len(possibleMoves(m.goneFiles(), m.newFiles(), func(_, _ *file) bool { return false })); moves > mostPairs+2*mostMoves*kinds*files {
+	if moves := len(possibleMoves(m.goneFiles(), m.newFiles(), func(_, _ *file) bool { return false })); moves > maxPairs+2*maxMoves*kinds*files {
 		t.Errorf("%d moves of %d files are looked at", moves, kinds*files)
 	}
 	for _, p := range Recognise(Scan{Results: after, Known: open(before...)}) {

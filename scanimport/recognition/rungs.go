@@ -139,7 +139,7 @@ func (t tally) add(k key, e *Evidence, index int) {
 func linesShifted(m *matcher) {
 	byFile := func(e *Evidence) (Evidence, bool) { return Evidence{Path: e.Path}, e.Path != "" }
 	for _, g := range m.groups(byFile) {
-		if len(g.results)*len(g.open) > mostPairs {
+		if len(g.results)*len(g.open) > maxPairs {
 			continue
 		}
 		apart, atMost := m.alikeApart(g.results, g.open), map[int]int{}
@@ -229,13 +229,13 @@ func nearestLine(m *matcher) {
 	}
 }
 
-// mostPasses bounds how often nearest repeats after closer pairs were made.
-const mostPasses = 8
+// maxPasses bounds how often nearest repeats after closer pairs were made.
+const maxPasses = 8
 
 func (m *matcher) nearest(results, known, rivals []int) {
-	for range mostPasses {
+	for range maxPasses {
 		m.sort(results, known)
-		if len(results) == 0 || len(known) == 0 || len(results)*len(known) > mostPairs {
+		if len(results) == 0 || len(known) == 0 || len(results)*len(known) > maxPairs {
 			return
 		}
 		if len(rivals) == 0 && m.uniform(results, known) {

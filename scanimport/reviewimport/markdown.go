@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// mostLines bounds the list in a comment: providers refuse comments of more than 65,536 characters.
-	mostLines = 20
-	// mostTitle, mostPlace and mostWarning bound the parts of a line, in characters.
-	mostTitle   = 160
-	mostPlace   = 200
-	mostWarning = 300
-	// mostShownWarnings bounds the scanners' warnings in a comment.
-	mostShownWarnings = 3
+	// maxLines bounds the list in a comment: providers refuse comments of more than 65,536 characters.
+	maxLines = 20
+	// maxTitleWidth, maxPlaceWidth and maxWarningWidth bound the parts of a line, in characters.
+	maxTitleWidth   = 160
+	maxPlaceWidth   = 200
+	maxWarningWidth = 300
+	// maxShownWarnings bounds the scanners' warnings in a comment.
+	maxShownWarnings = 3
 )
 
 // Markdown returns the summary of a reviewed commit as a comment on its pull request.
@@ -32,17 +32,17 @@ func (s *Summary) Markdown() []byte {
 	fmt.Fprint(&b, "| Open issues | high | medium | low |\n|---|---|---|---|\n")
 	fmt.Fprintf(&b, "| %d | %d | %d | %d |\n\n", s.Open, s.OpenHigh, s.OpenMedium, s.OpenLow)
 	for i := range s.Issues {
-		if i == mostLines {
+		if i == maxLines {
 			break
 		}
 		issue := &s.Issues[i]
-		fmt.Fprintf(&b, "- **%s** %s%s", issue.Severity, code(issue.Title, mostTitle), in(issue.Place))
+		fmt.Fprintf(&b, "- **%s** %s%s", issue.Severity, code(issue.Title, maxTitleWidth), in(issue.Place))
 		if issue.New {
 			b.WriteString(" (new in this commit)")
 		}
 		b.WriteByte('\n')
 	}
-	if more := s.Open - min(len(s.Issues), mostLines); more > 0 {
+	if more := s.Open - min(len(s.Issues), maxLines); more > 0 {
 		fmt.Fprintf(&b, "- and %d more\n", more)
 	}
 	if s.Open > 0 {
@@ -55,14 +55,14 @@ func (s *Summary) Markdown() []byte {
 	if s.Resolved > 0 {
 		fmt.Fprintf(&b, "Resolved by this commit: %s of earlier ones.\n\n", number(s.Resolved, "issue"))
 	}
-	fmt.Fprintf(&b, "Commit %s\n", code(s.Commit, mostPlace))
+	fmt.Fprintf(&b, "Commit %s\n", code(s.Commit, maxPlaceWidth))
 	return b.Bytes()
 }
 
 // warnings shows what the scanners may have missed: it counts as resolved, so the gate may have passed for it.
 func (s *Summary) warnings(b *bytes.Buffer) {
 	for _, warning := range s.fromScanners {
-		fmt.Fprintf(b, "Warning: %s\n\n", code(warning, mostWarning))
+		fmt.Fprintf(b, "Warning: %s\n\n", code(warning, maxWarningWidth))
 	}
 	if s.moreFromScanners > 0 {
 		fmt.Fprintf(b, "More warnings of the scanners: %d.\n\n", s.moreFromScanners)
@@ -80,11 +80,11 @@ func (s *Summary) base(b *bytes.Buffer) {
 	}
 	b.WriteString("\n\n")
 	for i, scan := range s.Base.Unscanned {
-		if i == mostLines {
-			fmt.Fprintf(b, "Nor with %d more.\n\n", len(s.Base.Unscanned)-mostLines)
+		if i == maxLines {
+			fmt.Fprintf(b, "Nor with %d more.\n\n", len(s.Base.Unscanned)-maxLines)
 			break
 		}
-		fmt.Fprintf(b, "The base was never scanned with %s: all its results count as new.\n\n", code(scan, mostTitle))
+		fmt.Fprintf(b, "The base was never scanned with %s: all its results count as new.\n\n", code(scan, maxTitleWidth))
 	}
 }
 
@@ -102,7 +102,7 @@ func in(place string) string {
 	if place == "" {
 		return ""
 	}
-	return " in " + code(place, mostPlace)
+	return " in " + code(place, maxPlaceWidth)
 }
 
 // code formats text from a file as code: no links, no HTML, no mentions. Whoever opened the pull request may have

@@ -49,11 +49,11 @@ func TestMarkdownShowsTheTextsOfAFileAsTexts(t *testing.T) {
 
 func TestMarkdownIsBounded(t *testing.T) {
 	s := &Summary{Open: 5000}
-	for i := range MostIssues {
+	for i := range MaxIssues {
 		s.Issues = append(s.Issues, Issue{Title: strings.Repeat("x", 4000), Place: strings.Repeat("y", 4000), Name: fmt.Sprint(i)})
 	}
 	got := string(s.Markdown())
-	if len(got) > 65536 || !strings.Contains(got, fmt.Sprintf("- and %d more\n", 5000-mostLines)) {
+	if len(got) > 65536 || !strings.Contains(got, fmt.Sprintf("- and %d more\n", 5000-maxLines)) {
 		t.Errorf("%d bytes:\n%s", len(got), got)
 	}
 }

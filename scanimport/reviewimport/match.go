@@ -172,8 +172,8 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 	return names
 }
 
-// mostRounds bounds how often results are recognised again.
-const mostRounds = 8
+// maxRounds bounds how often results are recognised again.
+const maxRounds = 8
 
 // recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
 // issue's result, or may be about another, that result alone is recognised again, among the issues that no result was
@@ -187,11 +187,11 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 	for i := range redo {
 		redo[i] = i
 	}
-	for round := range mostRounds {
+	for round := range maxRounds {
 		if len(redo) == 0 {
 			break
 		}
-		if round == mostRounds-1 {
+		if round == maxRounds-1 {
 			maps.DeleteFunc(free, func(_ string, issue *v1alpha1.ReviewIssue) bool {
 				covers := func(i int) bool { return !p.outgrown(issue, results[i]) }
 				return !slices.ContainsFunc(redo, covers)

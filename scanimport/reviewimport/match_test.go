@@ -164,7 +164,7 @@ func TestAResultIsLookedForAFewTimesAmongIssuesThatAreAlike(t *testing.T) {
 // Of several at one place, all muted, one is rated higher. Once decided, its issue is found again, however many muted
 // ones are alike.
 func TestADecisionAboutTheWorseOfManyAlikeStaysWithItsIssue(t *testing.T) {
-	const many = mostRounds + 4
+	const many = maxRounds + 4
 	batch := batchOf("ESLint", slices.Repeat([]string{"10 eval:f(x)"}, many)...)
 	for i := range batch.Results {
 		batch.Results[i].Severity = v1alpha1.LevelLow

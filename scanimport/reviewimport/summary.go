@@ -36,7 +36,7 @@ type Summary struct {
 	OpenHigh   int `json:"openHigh"`
 	OpenMedium int `json:"openMedium"`
 	OpenLow    int `json:"openLow"`
-	// Issues lists the open ones, the most severe first; at most MostIssues.
+	// Issues lists the open ones, the most severe first; at most MaxIssues.
 	Issues []Issue `json:"issues,omitempty"`
 	// Base reports how the results compare with the base branch; nil without results.
 	Base *BaseSummary `json:"base,omitempty"`
@@ -50,7 +50,7 @@ type Summary struct {
 	Notes map[string]int `json:"notes,omitempty"`
 	// Warnings are problems that need a person's attention.
 	Warnings []string `json:"warnings,omitempty"`
-	// Changes in a dry run, at most importer.MostChanges of each action.
+	// Changes in a dry run, at most importer.MaxChanges of each action.
 	Changes []importer.Change `json:"changes,omitempty"`
 
 	// fromScanners are the first of the warnings that came with the batches, and moreFromScanners counts the others.
@@ -63,8 +63,8 @@ type Summary struct {
 	shares []*importer.Summary
 }
 
-// MostIssues bounds how many open issues a Summary names.
-const MostIssues = 50
+// MaxIssues bounds how many open issues a Summary names.
+const MaxIssues = 50
 
 // Issue is an open issue of the pull request.
 type Issue struct {
@@ -83,7 +83,7 @@ type BaseSummary struct {
 	// same kind.
 	Known   int `json:"known"`
 	InDoubt int `json:"inDoubt,omitempty"`
-	// Fixed counts the base's findings that are not among the results; FixedExamples lists at most importer.MostChanges
+	// Fixed counts the base's findings that are not among the results; FixedExamples lists at most importer.MaxChanges
 	// of them.
 	Fixed         int               `json:"fixed"`
 	FixedExamples []importer.Change `json:"fixedExamples,omitempty"`
@@ -183,7 +183,7 @@ func (s *Summary) know(batch int) {
 }
 
 func (s *Summary) example(example string) {
-	if len(s.SkippedExamples) < importer.MostExamples {
+	if len(s.SkippedExamples) < importer.MaxExamples {
 		s.SkippedExamples = append(s.SkippedExamples, example)
 	}
 }
@@ -226,7 +226,7 @@ func (s *Summary) list(p *plan) {
 		next := p.next(ch.before, ch.found)
 		action := p.action(ch, &next)
 		s.add(action, ch)
-		if listed[action]++; action == ActionKeep || listed[action] > importer.MostChanges {
+		if listed[action]++; action == ActionKeep || listed[action] > importer.MaxChanges {
 			continue
 		}
 		s.Changes = append(s.Changes, importer.Change{
@@ -283,7 +283,7 @@ func (s *Summary) count(p *plan) {
 		return cmp.Or(cmp.Compare(rank(a.Severity), rank(b.Severity)), cmp.Compare(a.Place, b.Place),
 			cmp.Compare(a.Name, b.Name))
 	})
-	s.Issues = s.Issues[:min(len(s.Issues), MostIssues)]
+	s.Issues = s.Issues[:min(len(s.Issues), MaxIssues)]
 }
 
 // warnOfOthers warns if the plan resolves issues of other projects than the one that the review names.
@@ -332,9 +332,9 @@ func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
 	return s
 }
 
-// keepScannerWarnings keeps at most mostShownWarnings of the scanners' n warnings for the comment, and counts the
+// keepScannerWarnings keeps at most maxShownWarnings of the scanners' n warnings for the comment, and counts the
 // others. The given warnings begin with those, of which some may not have been recorded.
 func (s *Summary) keepScannerWarnings(warnings []string, n int) {
-	s.fromScanners = slices.Clone(warnings[:min(n, len(warnings), mostShownWarnings)])
+	s.fromScanners = slices.Clone(warnings[:min(n, len(warnings), maxShownWarnings)])
 	s.moreFromScanners = n - len(s.fromScanners)
 }

@@ -20,8 +20,8 @@ const (
 	// fieldManager writes all objects. It is not a tool's manager, because the tools of a review change while its
 	// record stays.
 	fieldManager = v1alpha1.ScannerFieldManagerPrefix + "review"
-	// mostConflicts is how often a write is decided again after a conflict.
-	mostConflicts = 5
+	// maxConflicts is how often a write is decided again after a conflict.
+	maxConflicts = 5
 )
 
 // issues returns the issues of the review, and the names of those that cannot be read. Issues may briefly outlive their
@@ -110,7 +110,7 @@ func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 		switch {
 		case err == nil:
 			return nil
-		case !crossed(err) || conflicts == mostConflicts:
+		case !crossed(err) || conflicts == maxConflicts:
 			return fmt.Errorf("write the review: %w", err)
 		}
 		if review, err = im.review(ctx); err != nil {
@@ -160,7 +160,7 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 		case importer.RefusesObject(err) && (current == nil || ch.found == nil && len(next.SeenInCommits) > 0):
 			w.count(func(s *Summary) { s.refused(ch, err) })
 			return nil
-		case !crossed(err) || conflicts == mostConflicts:
+		case !crossed(err) || conflicts == maxConflicts:
 			return fmt.Errorf("write issue %s: %w", ch.name, err)
 		}
 		if current, err = w.im.issue(ctx, ch.name); err == nil && current == nil {

@@ -125,8 +125,8 @@ type lost struct {
 	incomplete []string
 }
 
-// mostNamed bounds how many files or projects a message names.
-const mostNamed = 5
+// maxNamed bounds how many files or projects a message names.
+const maxNamed = 5
 
 func (l *lost) place(r *sarif.Result) (project string, ok bool) {
 	file := r.Location.File()
@@ -138,7 +138,7 @@ func (l *lost) place(r *sarif.Result) (project string, ok bool) {
 		l.several = holding
 	}
 	file = cmp.Or(file, "a result without a file")
-	if len(l.files) < mostNamed && !slices.Contains(l.files, file) {
+	if len(l.files) < maxNamed && !slices.Contains(l.files, file) {
 		l.files = append(l.files, file)
 	}
 	return "", false
@@ -157,11 +157,11 @@ func (l *lost) err() error {
 	return nil
 }
 
-// String lists the projects with their folders, up to mostNamed.
+// String lists the projects with their folders, up to maxNamed.
 func (t *Table) String() string {
 	var names []string
 	for i, p := range t.projects {
-		if i == mostNamed {
+		if i == maxNamed {
 			names = append(names, fmt.Sprintf("and %d more", len(t.projects)-i))
 			break
 		}

@@ -18,7 +18,7 @@ func passed(t *testing.T, content string) string {
 
 // The decoder scans blanks again with each piece that it reads: 48 MiB of them would take it minutes.
 func TestManyBlanksAreLeftOut(t *testing.T) {
-	blanks := strings.Repeat(" \n\t\r", 3*mostBlanks)
+	blanks := strings.Repeat(" \n\t\r", 3*maxBlanks)
 	for name, content := range map[string]string{
 		"nothing else":  blanks,
 		"before":        blanks + file(`"results":[]`),
@@ -27,7 +27,7 @@ func TestManyBlanksAreLeftOut(t *testing.T) {
 		"in a list":     file(`"results":[` + blanks + `]`),
 		"behind":        file(`"results":[]`) + blanks,
 	} {
-		if got, want := len(passed(t, content)), len(content)-len(blanks)+mostBlanks; got != want {
+		if got, want := len(passed(t, content)), len(content)-len(blanks)+maxBlanks; got != want {
 			t.Errorf("%s: %d bytes of %d are passed on, want %d", name, got, len(content), want)
 		}
 		_, err := Parse(strings.NewReader(content), Options{})
@@ -38,7 +38,7 @@ func TestManyBlanksAreLeftOut(t *testing.T) {
 }
 
 func TestBlanksInATextAndFewElsewhereStay(t *testing.T) {
-	few := strings.Repeat(" ", mostBlanks)
+	few := strings.Repeat(" ", maxBlanks)
 	for _, content := range []string{`{"a":"x` + few + few + `\"` + few + `y"}`, "[" + few + "1," + few + "2" + few + "]"} {
 		if passed(t, content) != content {
 			t.Errorf("%.20q... is not passed on as it is", content)

@@ -20,14 +20,14 @@ func TestBombs(t *testing.T) {
 	for name, tc := range map[string]struct{ document, want string }{
 		"a large result":         {driver("") + `"results":[{"ruleId":"R","message":{"text":"` + long(5<<20) + `"}},{"ruleId":"R","message":{"text":"m"}}]`, ""},
 		"places of a result":     {driver("") + `"results":[{"ruleId":"R","locations":[` + many("{}", 1_000_000) + `]}]`, ""},
-		"rules without end":      {driver(many("{}", mostRules+1)), "rules"},
-		"extensions without end": {`"tool":{"extensions":[` + many("{}", mostParts+1) + `]}`, "extensions"},
-		"places of all results":  {driver("") + results(`{"ruleId":"R","locations":[`+many("{}", mostPlaces)+`],"relatedLocations":[`+many("{}", mostPlaces)+`]}`, 4_000), "lists expand"},
+		"rules without end":      {driver(many("{}", maxRules+1)), "rules"},
+		"extensions without end": {`"tool":{"extensions":[` + many("{}", maxParts+1) + `]}`, "extensions"},
+		"places of all results":  {driver("") + results(`{"ruleId":"R","locations":[`+many("{}", maxPlaces)+`],"relatedLocations":[`+many("{}", maxPlaces)+`]}`, 4_000), "lists expand"},
 		"overrides of a run":     {driver("") + `"invocations":[` + many(`{"ruleConfigurationOverrides":[`+many("1", 90_000)+`]}`, 10) + `]`, "lists expand"},
-		"empty artifacts":        {driver("") + `"artifacts":[` + many("{}", mostArtifacts) + `]`, "lists expand"},
-		"relationships of rules": {driver(many(`{"id":"R","relationships":[`+many("{}", mostValues)+`]}`, 4_000)), "lists expand"},
+		"empty artifacts":        {driver("") + `"artifacts":[` + many("{}", maxArtifacts) + `]`, "lists expand"},
+		"relationships of rules": {driver(many(`{"id":"R","relationships":[`+many("{}", maxValues)+`]}`, 4_000)), "lists expand"},
 		"suppressions":           {driver("") + results(`{"ruleId":"R","suppressions":[`+many("1", 100_000)+`]}`, 10), "lists expand"},
-		"invocations":            {driver("") + `"invocations":[` + many("{}", mostParts+1) + `]`, "invocations"},
+		"invocations":            {driver("") + `"invocations":[` + many("{}", maxParts+1) + `]`, "invocations"},
 		"a large rule":           {driver(`{"id":"R","help":{"text":"` + long(5<<20) + `"}}`), "more than 4 MiB"},
 		"messages that unfold":   {driver("") + results(`{"ruleId":"R","message":{"text":"`+fills+`","arguments":[`+messages+`]}}`, 3), ""},
 		"a hierarchy of a rule":  {driver(`{"id":"x"}`) + results(`{"ruleId":"`+strings.Repeat("/", 60_000)+`"}`, 200), ""},
@@ -49,7 +49,7 @@ func TestBombs(t *testing.T) {
 			run := log.Runs[0]
 			harness.Same(t, "results and skipped ones", len(run.Results)+len(run.Skipped), run.Total)
 			for _, r := range run.Results {
-				if len(r.Message) > mostText || len(r.Location.Path) > mostURI || len(r.CWEs) > mostPlaces {
+				if len(r.Message) > maxText || len(r.Location.Path) > maxURI || len(r.CWEs) > maxPlaces {
 					t.Fatalf("a message of %d bytes, a path of %d, %d weaknesses", len(r.Message), len(r.Location.Path), len(r.CWEs))
 				}
 			}
@@ -96,12 +96,12 @@ func TestWhatUnfoldsTooFarIsRefused(t *testing.T) {
 
 func TestAPathIsComparedWithAFewRoots(t *testing.T) {
 	run := &wireRun{}
-	for i := range mostParts {
+	for i := range maxParts {
 		folder := wireArtifactLocation{URI: text(fmt.Sprintf("/build/%d", i/2))}
 		run.invocations = append(run.invocations, wireInvocation{WorkingDirectory: folder})
 	}
 	roots := newPathBook(run, "/src", &budget{}).roots
-	harness.Same(t, "roots, the user's, the second and the last", []any{mostRoots, "/src/", "/build/0/", "/build/30/"},
+	harness.Same(t, "roots, the user's, the second and the last", []any{maxRoots, "/src/", "/build/0/", "/build/30/"},
 		[]any{len(roots), roots[0], roots[1], roots[len(roots)-1]})
 }
 

@@ -48,14 +48,14 @@ func addReference(list []string, ref wireReference) []string {
 }
 
 func addCWEs(list []string, s string) []string {
-	for _, match := range cweInText.FindAllStringSubmatch(s, mostPlaces) {
+	for _, match := range cweInText.FindAllStringSubmatch(s, maxPlaces) {
 		list = addOnce(list, "CWE-"+match[1])
 	}
 	return list
 }
 
 func addOnce(list []string, s string) []string {
-	if len(list) == mostPlaces || slices.Contains(list, s) {
+	if len(list) == maxPlaces || slices.Contains(list, s) {
 		return list
 	}
 	return append(list, s)

@@ -4,11 +4,11 @@ import "strings"
 
 // Package scanners write their facts line by line: "Package: lodash", "* Package Manager: npm", "Severity : HIGH".
 const (
-	// longestLabel and longestValue bound what counts as a label and its value, in bytes.
-	longestLabel = 24
-	longestValue = 512
-	// mostLines bounds how many lines of a text are read: labels come first.
-	mostLines = 64
+	// maxLabel and maxValue bound what counts as a label and its value, in bytes.
+	maxLabel = 24
+	maxValue = 512
+	// maxLines bounds how many lines of a text are read: labels come first.
+	maxLines = 64
 )
 
 // labelled returns the labels of the rule's help, read once: a rule may have many results.
@@ -41,7 +41,7 @@ func addFixedVersions(labels map[string]string, help string) {
 	lines := 0
 	for line := range strings.Lines(table) {
 		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
-		if lines++; lines > mostLines || len(cells) != 3 {
+		if lines++; lines > maxLines || len(cells) != 3 {
 			if lines > 1 {
 				return
 			}
@@ -54,7 +54,7 @@ func addFixedVersions(labels map[string]string, help string) {
 		label := fixedLabel(name)
 		if known := labels[label]; known == "" {
 			labels[label] = version
-		} else if !strings.Contains(", "+known+", ", ", "+version+", ") && len(known) < longestValue {
+		} else if !strings.Contains(", "+known+", ", ", "+version+", ") && len(known) < maxValue {
 			labels[label] = known + ", " + version
 		}
 	}
@@ -65,13 +65,13 @@ func labelsOf(text string) map[string]string {
 	out := map[string]string{}
 	lines := 0
 	for line := range strings.Lines(text) {
-		if lines++; lines > mostLines {
+		if lines++; lines > maxLines {
 			break
 		}
 		label, value, found := strings.Cut(line, ":")
 		label = strings.ToLower(strings.Trim(label, " \t*-_"))
 		value = strings.Trim(value, " \t\r\n*_")
-		if !found || label == "" || value == "" || len(label) > longestLabel || len(value) > longestValue {
+		if !found || label == "" || value == "" || len(label) > maxLabel || len(value) > maxValue {
 			continue
 		}
 		if _, there := out[label]; !there {

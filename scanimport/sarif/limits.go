@@ -27,31 +27,31 @@ var DefaultLimits = Limits{Bytes: 256 << 20, Depth: 256, Results: 100_000, Runs:
 // What is read is bounded too, because a small file can expand to much more: a list of empty objects takes thirty times
 // its size in memory, and a message with a thousand placeholders, or a path on a long base, expands once per result. No
 // scanner writes what these bounds refuse or cut. Together they keep what Parse holds within a small multiple of the
-// file's size, beside the results and rules themselves, which Limits.Results and mostRules bound.
+// file's size, beside the results and rules themselves, which Limits.Results and maxRules bound.
 const (
-	// mostElement bounds a value that is read as a whole, in bytes.
-	mostElement = 4 << 20
-	// mostText bounds the stored part of a text, in bytes: enough for the 16,000 characters of a finding's longest
+	// maxElement bounds a value that is read as a whole, in bytes.
+	maxElement = 4 << 20
+	// maxText bounds the stored part of a text, in bytes: enough for the 16,000 characters of a finding's longest
 	// text.
-	mostText = 64 << 10
-	// mostURI bounds the stored part of a location's URI, in bytes: four for each character of a path.
-	mostURI = 4 << 10
-	// mostRules bounds the rules of a file, all components together.
-	mostRules = 100_000
-	// mostArtifacts bounds the artifacts of a run.
-	mostArtifacts = 1_000_000
-	// mostParts bounds the extensions, invocations and provenance of a run.
-	mostParts = 1_000
-	// mostValues bounds the short lists of a rule or result: tags, arguments, fingerprints.
-	mostValues = 256
-	// mostLogical bounds the logical locations of one location.
-	mostLogical = 16
+	maxText = 64 << 10
+	// maxURI bounds the stored part of a location's URI, in bytes: four for each character of a path.
+	maxURI = 4 << 10
+	// maxRules bounds the rules of a file, all components together.
+	maxRules = 100_000
+	// maxArtifacts bounds the artifacts of a run.
+	maxArtifacts = 1_000_000
+	// maxParts bounds the extensions, invocations and provenance of a run.
+	maxParts = 1_000
+	// maxValues bounds the short lists of a rule or result: tags, arguments, fingerprints.
+	maxValues = 256
+	// maxLogical bounds the logical locations of one location.
+	maxLogical = 16
 	// spareLists is how many bytes of memory the entries of a file's lists may take, and listsPerByte how many more for
 	// each byte of the file. Those of real results take less than one.
 	spareLists   = 32 << 20
 	listsPerByte = 2
-	// mostLevels bounds the levels of a hierarchical rule id that are looked up.
-	mostLevels = 16
+	// maxLevels bounds the levels of a hierarchical rule id that are looked up.
+	maxLevels = 16
 )
 
 // budget is how much text may be generated from the file's own; a file that needs more is refused. It bounds the time
@@ -120,11 +120,11 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("larger than %d MiB: split the file, or have the scanner report less", e.Bytes>>20)
 }
 
-// mostBlanks bounds the blanks between two tokens that are passed on. The decoder scans all of them again with each
+// maxBlanks bounds the blanks between two tokens that are passed on. The decoder scans all of them again with each
 // piece that it reads: the time would grow quadratically.
-const mostBlanks = 64 << 10
+const maxBlanks = 64 << 10
 
-// boundedReader fails if its source is longer, or nested deeper, than the limits, and drops blanks beyond mostBlanks.
+// boundedReader fails if its source is longer, or nested deeper, than the limits, and drops blanks beyond maxBlanks.
 // It counts the depth while reading, so that no deep value is ever held in memory.
 type boundedReader struct {
 	source    io.Reader
@@ -162,7 +162,7 @@ func (r *boundedReader) pass(read []byte, err error) (int, error) {
 			r.violation = fmt.Errorf("nested deeper than %d levels: no scanner writes that", r.limits.Depth)
 			return 0, r.violation
 		}
-		if r.blanks <= mostBlanks {
+		if r.blanks <= maxBlanks {
 			read[kept] = b
 			kept++
 		}

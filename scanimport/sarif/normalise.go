@@ -204,8 +204,8 @@ func (n *normaliser) suppression(list []wireSuppression) *Suppression {
 	return out
 }
 
-// mostPlaces bounds how many locations of one result are read: a code flow can have thousands of steps.
-const mostPlaces = 64
+// maxPlaces bounds how many locations of one result are read: a code flow can have thousands of steps.
+const maxPlaces = 64
 
 func (n *normaliser) places(wire *wireResult) (Location, []Location) {
 	var first Location
@@ -217,7 +217,7 @@ func (n *normaliser) places(wire *wireResult) (Location, []Location) {
 	seen := map[place]bool{}
 	looked := 0
 	add := func(w wireLocation, primary bool) {
-		if looked++; looked > mostPlaces {
+		if looked++; looked > maxPlaces {
 			return
 		}
 		location := n.location(w.PhysicalLocation)
@@ -312,7 +312,7 @@ func (n *normaliser) message(m wireMessage, strs map[string]string) string {
 	return strings.ToValidUTF8(filled.String(), "")
 }
 
-// filledText accepts at most mostText bytes.
+// filledText accepts at most maxText bytes.
 type filledText struct{ strings.Builder }
 
 var errFull = errors.New("the text is full")
@@ -320,7 +320,7 @@ var errFull = errors.New("the text is full")
 func (t *filledText) Write(p []byte) (int, error) { return t.WriteString(string(p)) }
 
 func (t *filledText) WriteString(s string) (int, error) {
-	room := mostText - t.Len()
+	room := maxText - t.Len()
 	if len(s) > room {
 		t.Builder.WriteString(s[:room])
 		return room, errFull

@@ -42,15 +42,15 @@ func (n *wireNotifications) add(one *wireNotification) {
 	}
 }
 
-// mostCause bounds how much of a notification's message is repeated, in bytes.
-const mostCause = 512
+// maxCause bounds how much of a notification's message is repeated, in bytes.
+const maxCause = 512
 
 // because returns what a sentence about the errors ends with: the first one's message.
 func (n *wireNotifications) because() string {
 	if n.cause == "" {
 		return ""
 	}
-	return ": " + shorten(strings.Join(strings.Fields(string(n.cause)), " "), mostCause)
+	return ": " + shorten(strings.Join(strings.Fields(string(n.cause)), " "), maxCause)
 }
 
 // warnings explain the errors that do not make the run incomplete: those about one file, and those about the tool's
@@ -69,12 +69,12 @@ func (n *normaliser) warnings() (out []string) {
 			out = append(out, fmt.Sprintf("the tool reports errors in its configuration (%d), so it may have missed findings, "+
 				"which count as fixed%s", list.general, list.because()))
 		}
-		if len(out) > mostWarnings {
-			return out[:mostWarnings]
+		if len(out) > maxWarnings {
+			return out[:maxWarnings]
 		}
 	}
 	return out
 }
 
-// mostWarnings bounds the warnings of a run.
-const mostWarnings = 8
+// maxWarnings bounds the warnings of a run.
+const maxWarnings = 8

@@ -117,14 +117,14 @@ func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[str
 // versioned matches the name and the version of a package in a rule's id.
 var versioned = regexp.MustCompile(`^(\S{1,256})_(v?[0-9][^\s_]{0,255})$`)
 
-// mostPackageRule bounds an id that names a package, in bytes: each result looks at its rule's id.
-const mostPackageRule = 1 << 10
+// maxPackageRule bounds an id that names a package, in bytes: each result looks at its rule's id.
+const maxPackageRule = 1 << 10
 
 // PackageOfRule returns the vulnerability and the package that JFrog Xray puts into a rule's id, or nil:
 // "CVE-2020-28500_lodash_4.17.15". Of several vulnerabilities before the package it returns the first. Versions differ:
 // "CVE-2020-28500_CVE-2021-23337_" or "CVE-2020-28500, CVE-2021-23337_".
 func PackageOfRule(id string) (vulnerability string, found *Package) {
-	if len(id) > mostPackageRule {
+	if len(id) > maxPackageRule {
 		return "", nil
 	}
 	rest, before := id, ""

@@ -34,7 +34,7 @@ func Parse(r io.Reader, options Options) (*Log, error) {
 	// A byte order mark decides the encoding: PowerShell writes UTF-16, .NET writes UTF-8 with a mark.
 	decoded := transform.NewReader(r, unicode.BOMOverride(transform.Nop))
 	bounded := &boundedReader{source: decoded, limits: options.Limits}
-	p := &parser{decoder: json.NewDecoder(bounded), source: bounded, limits: options.Limits, rules: mostRules}
+	p := &parser{decoder: json.NewDecoder(bounded), source: bounded, limits: options.Limits, rules: maxRules}
 	if err := p.file(); err != nil {
 		if bounded.violation != nil {
 			err = bounded.violation
@@ -174,11 +174,11 @@ func (p *parser) run() error {
 			}
 			return p.hold(listed(reflect.ValueOf(run.baseIDs)))
 		case "artifacts":
-			return each(p, name, mostArtifacts, &run.artifacts, reader[wireArtifact](p, name))
+			return each(p, name, maxArtifacts, &run.artifacts, reader[wireArtifact](p, name))
 		case "automationDetails":
 			return p.decode(name, &run.automation)
 		case "versionControlProvenance":
-			return each(p, name, mostParts, &run.provenance, reader[wireProvenance](p, name))
+			return each(p, name, maxParts, &run.provenance, reader[wireProvenance](p, name))
 		case "results":
 			given, err := p.array(fmt.Sprintf("runs[%d].results", len(p.runs)), p.limits.Results, func() error {
 				return p.result(&run)
@@ -204,7 +204,7 @@ func (p *parser) result(run *wireRun) error {
 	switch {
 	case len(raw) == 0 || raw[0] != '{':
 		result.notAnObject = true
-	case len(raw) > mostElement:
+	case len(raw) > maxElement:
 		result.tooLarge = true
 	default:
 		if err := lenient(json.Unmarshal(raw, &result)); err != nil {
@@ -285,8 +285,8 @@ func (p *parser) decode(what string, into any) error {
 	if err := p.decoder.Decode(&raw); err != nil {
 		return err
 	}
-	if len(raw) > mostElement {
-		return fmt.Errorf("%s holds a value of more than %d MiB: no scanner writes that", what, mostElement>>20)
+	if len(raw) > maxElement {
+		return fmt.Errorf("%s holds a value of more than %d MiB: no scanner writes that", what, maxElement>>20)
 	}
 	return lenient(json.Unmarshal(raw, into))
 }
@@ -328,8 +328,8 @@ func reader[T any](p *parser, what string) func(into *T) error {
 // counts as an invocation that cannot be read; null counts as missing.
 func (p *parser) invocations(into *[]wireInvocation) error {
 	const what = "invocations"
-	read, err := p.listOrObject(func() error { return next(p, what, mostParts, into, p.invocation) },
-		func() error { return next(p, what, mostParts, into, p.onlyInvocation) })
+	read, err := p.listOrObject(func() error { return next(p, what, maxParts, into, p.invocation) },
+		func() error { return next(p, what, maxParts, into, p.onlyInvocation) })
 	if !read {
 		*into = []wireInvocation{{unread: true}}
 	}
@@ -362,7 +362,7 @@ func (p *parser) invocationMembers(into *wireInvocation) error {
 		}
 		switch name {
 		case "ruleConfigurationOverrides":
-			return each(p, name, mostRules, &into.RuleConfigurationOverrides, reader[wireOverride](p, name))
+			return each(p, name, maxRules, &into.RuleConfigurationOverrides, reader[wireOverride](p, name))
 		case "toolExecutionNotifications":
 			return p.notifications(name, &into.Execution)
 		case "toolConfigurationNotifications":
@@ -407,7 +407,7 @@ func (p *parser) tool(into *wireTool) error {
 		case "driver":
 			return p.component(&into.Driver)
 		case "extensions":
-			return each(p, name, mostParts, &into.Extensions, p.component)
+			return each(p, name, maxParts, &into.Extensions, p.component)
 		}
 		return p.skip()
 	})
@@ -425,7 +425,7 @@ func (p *parser) component(into *wireComponent) error {
 		}
 		return p.list(func() error {
 			if p.rules--; p.rules < 0 {
-				return fmt.Errorf("more than %d rules: no scanner has them", mostRules)
+				return fmt.Errorf("more than %d rules: no scanner has them", maxRules)
 			}
 			var rule wireRule
 			if err := p.decode(name, &rule); err != nil {

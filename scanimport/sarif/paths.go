@@ -34,8 +34,8 @@ type place struct {
 	index     int
 }
 
-// mostKnown bounds how many paths are remembered.
-const mostKnown = 100_000
+// maxKnown bounds how many paths are remembered.
+const maxKnown = 100_000
 
 // rootNames are the tools' names for the root of the source in originalUriBaseIds.
 var rootNames = []string{"SRCROOT", "ROOTPATH", "PROJECTROOT", "REPOROOT", "REPO_ROOT", "SOURCEROOT", "ROOT"}
@@ -67,16 +67,16 @@ func IsRoot(uri string) bool {
 	return kind == absolutePath
 }
 
-// mostRoots bounds the folders that each path is compared with.
-const mostRoots = 32
+// maxRoots bounds the folders that each path is compared with.
+const maxRoots = 32
 
 func (b *pathBook) addRoot(uri string) {
-	folder, kind := decode(shorten(uri, mostURI))
+	folder, kind := decode(shorten(uri, maxURI))
 	if kind != absolutePath || folder == "/" {
 		return
 	}
 	root := strings.TrimSuffix(folder, "/") + "/"
-	if len(b.roots) < mostRoots && !slices.Contains(b.roots, root) {
+	if len(b.roots) < maxRoots && !slices.Contains(b.roots, root) {
 		b.roots = append(b.roots, root)
 	}
 }
@@ -88,16 +88,16 @@ func (b *pathBook) path(location wireArtifactLocation) string {
 		return path
 	}
 	path := b.find(location)
-	if len(b.known) < mostKnown {
+	if len(b.known) < maxKnown {
 		b.known[key] = path
 	}
 	return path
 }
 
-// mostScanned bounds the number of folders of scanned files that are kept, and mostScannedText their total length.
+// maxScanned bounds the number of folders of scanned files that are kept, and maxScannedText their total length.
 const (
-	mostScanned     = 10_000
-	mostScannedText = 1 << 20
+	maxScanned     = 10_000
+	maxScannedText = 1 << 20
 )
 
 // folders are those of scanned files.
@@ -112,7 +112,7 @@ func (f *folders) add(file string) {
 		return
 	}
 	folder := strings.TrimSuffix(path.Dir(file), ".")
-	if f.names[folder] || len(f.names) == mostScanned || f.length+len(folder) > mostScannedText {
+	if f.names[folder] || len(f.names) == maxScanned || f.length+len(folder) > maxScannedText {
 		return
 	}
 	f.length += len(folder)
@@ -155,8 +155,8 @@ func (b *pathBook) find(location wireArtifactLocation) string {
 	return b.resolve(location)
 }
 
-// mostBases bounds a chain of uriBaseIds, which a file can make endless.
-const mostBases = 8
+// maxBases bounds a chain of uriBaseIds, which a file can make endless.
+const maxBases = 8
 
 // baseFolder is the folder that a base of originalUriBaseIds stands for.
 type baseFolder struct {
@@ -173,8 +173,8 @@ func (b *pathBook) base(id text) baseFolder {
 	if known || !there {
 		return folder
 	}
-	for range mostBases {
-		uri := shorten(string(next.URI), mostURI)
+	for range maxBases {
+		uri := shorten(string(next.URI), maxURI)
 		b.expanded.spend(len(uri) + len(folder.relative))
 		decoded, kind := decode(uri)
 		if kind == absolutePath {
@@ -183,7 +183,7 @@ func (b *pathBook) base(id text) baseFolder {
 		if kind != relativePath || uri == "" {
 			break
 		}
-		folder.relative = shorten(path.Join(decoded, folder.relative), mostURI)
+		folder.relative = shorten(path.Join(decoded, folder.relative), maxURI)
 		next = b.bases[string(next.URIBaseID)]
 	}
 	folder.relative = path.Join("/", folder.relative)
@@ -193,7 +193,7 @@ func (b *pathBook) base(id text) baseFolder {
 
 // resolve spends what it reads and joins, and not only what remains: that may be short.
 func (b *pathBook) resolve(location wireArtifactLocation) string {
-	uri := shorten(string(location.URI), mostURI)
+	uri := shorten(string(location.URI), maxURI)
 	b.expanded.spend(len(uri))
 	decoded, kind := decode(uri)
 	switch kind {
@@ -213,7 +213,7 @@ func (b *pathBook) resolve(location wireArtifactLocation) string {
 			return below
 		}
 	}
-	return shorten(clean(base.relative+"/"+decoded), mostURI)
+	return shorten(clean(base.relative+"/"+decoded), maxURI)
 }
 
 // belowRoot returns the path below the first of the roots that has it.

@@ -141,7 +141,7 @@ func (b *ruleBook) at(component, index int) *Rule {
 
 // find looks up an id; a hierarchical one ("A/B/C") falls back to its parents.
 func (b *ruleBook) find(id string) *Rule {
-	for level := 0; id != "" && level < mostLevels; level++ {
+	for level := 0; id != "" && level < maxLevels; level++ {
 		if rule := b.byID[id]; rule != nil {
 			return rule
 		}

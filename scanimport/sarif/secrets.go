@@ -24,12 +24,12 @@ var (
 	noWord       = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// mostName bounds how much of a rule's texts is searched, in bytes.
-const mostName = 512
+// maxName bounds how much of a rule's texts is searched, in bytes.
+const maxName = 512
 
 // wordsOf returns the words of a sentence or a name, in lower case: "DoNotStoreAPIKeys" has five.
 func wordsOf(s string) string {
-	s = afterLower.ReplaceAllString(shorten(s, mostName), "$1 $2")
+	s = afterLower.ReplaceAllString(shorten(s, maxName), "$1 $2")
 	s = strings.ToLower(afterCapital.ReplaceAllString(s, "$1 $2"))
 	return strings.TrimSpace(noWord.ReplaceAllString(s, " "))
 }

@@ -127,8 +127,8 @@ var (
 	severityInSentence = regexp.MustCompile(`^An? (?i:(critical|high|medium|low|negligible|unknown)) vulnerability in\b`)
 )
 
-// longestWord bounds the tool's own word for a severity, in bytes.
-const longestWord = 64
+// maxWord bounds the tool's own word for a severity, in bytes.
+const maxWord = 64
 
 // toolSeverity returns the tool's own word for the severity of a result: from a property, the message, the rule's help
 // or a tag; empty if there is none. A number is no word: Salesforce Code Analyzer counts from 1, critical, to 5, info.
@@ -146,7 +146,7 @@ func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 		}
 	}
 	for _, word := range append(words, knownWord(rule.securitySeverity), rule.problemSeverity) {
-		if word = strings.TrimSpace(word); word != "" && len(word) <= longestWord && !isNumber(word) {
+		if word = strings.TrimSpace(word); word != "" && len(word) <= maxWord && !isNumber(word) {
 			return word
 		}
 	}

@@ -153,37 +153,37 @@ type wireResult struct {
 
 // trim drops unused parts of a result, so that a long list in it costs no memory after reading.
 func (r *wireResult) trim() {
-	r.Message.Arguments = keep(r.Message.Arguments, mostValues)
-	r.Locations, r.RelatedLocations = keep(r.Locations, mostPlaces), keep(r.RelatedLocations, mostPlaces)
+	r.Message.Arguments = keep(r.Message.Arguments, maxValues)
+	r.Locations, r.RelatedLocations = keep(r.Locations, maxPlaces), keep(r.RelatedLocations, maxPlaces)
 	for i := range r.Locations {
-		r.Locations[i].LogicalLocations = keep(r.Locations[i].LogicalLocations, mostLogical)
+		r.Locations[i].LogicalLocations = keep(r.Locations[i].LogicalLocations, maxLogical)
 	}
-	r.CodeFlows = keep(r.CodeFlows, mostPlaces)
-	steps := mostPlaces
+	r.CodeFlows = keep(r.CodeFlows, maxPlaces)
+	steps := maxPlaces
 	for i := range r.CodeFlows {
-		r.CodeFlows[i].ThreadFlows = keep(r.CodeFlows[i].ThreadFlows, mostPlaces)
+		r.CodeFlows[i].ThreadFlows = keep(r.CodeFlows[i].ThreadFlows, maxPlaces)
 		for j := range r.CodeFlows[i].ThreadFlows {
 			thread := &r.CodeFlows[i].ThreadFlows[j]
 			thread.Locations = keep(thread.Locations, steps)
 			steps -= len(thread.Locations)
 		}
 	}
-	r.Fingerprints, r.PartialFingerprints = keepOf(r.Fingerprints, mostValues), keepOf(r.PartialFingerprints, mostValues)
-	r.Fixes = keep(r.Fixes, mostPlaces)
+	r.Fingerprints, r.PartialFingerprints = keepOf(r.Fingerprints, maxValues), keepOf(r.PartialFingerprints, maxValues)
+	r.Fixes = keep(r.Fixes, maxPlaces)
 	for i := range r.Fixes {
-		r.Fixes[i].ArtifactChanges = keep(r.Fixes[i].ArtifactChanges, mostPlaces)
+		r.Fixes[i].ArtifactChanges = keep(r.Fixes[i].ArtifactChanges, maxPlaces)
 		for j := range r.Fixes[i].ArtifactChanges {
 			change := &r.Fixes[i].ArtifactChanges[j]
-			change.Replacements = keep(change.Replacements, mostPlaces)
+			change.Replacements = keep(change.Replacements, maxPlaces)
 		}
 	}
-	r.Taxa, r.Properties.Tags = keep(r.Taxa, mostPlaces), keep(r.Properties.Tags, mostValues)
+	r.Taxa, r.Properties.Tags = keep(r.Taxa, maxPlaces), keep(r.Properties.Tags, maxValues)
 }
 
 func (r *wireRule) trim() {
-	r.Relationships, r.Properties.Tags = keep(r.Relationships, mostValues), keep(r.Properties.Tags, mostValues)
-	r.DeprecatedIDs, r.Properties.PURLs = keep(r.DeprecatedIDs, mostValues), keep(r.Properties.PURLs, mostValues)
-	r.MessageStrings = keepOf(r.MessageStrings, mostValues)
+	r.Relationships, r.Properties.Tags = keep(r.Relationships, maxValues), keep(r.Properties.Tags, maxValues)
+	r.DeprecatedIDs, r.Properties.PURLs = keep(r.DeprecatedIDs, maxValues), keep(r.Properties.PURLs, maxValues)
+	r.MessageStrings = keepOf(r.MessageStrings, maxValues)
 }
 
 type wireLocation struct {
@@ -261,10 +261,10 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	case c == '"':
 		var s string
 		if err := json.Unmarshal(data, &s); err == nil {
-			*t = text(shorten(s, mostText))
+			*t = text(shorten(s, maxText))
 		}
 	case c == '-' || c >= '0' && c <= '9':
-		*t = text(shorten(string(data), mostText))
+		*t = text(shorten(string(data), maxText))
 	}
 	return nil
 }
@@ -290,7 +290,7 @@ func (t *anyText) UnmarshalJSON(data []byte) error {
 	if json.Unmarshal(data, &list) == nil {
 		var joined strings.Builder
 		for _, s := range list {
-			if joined.Len() > mostText {
+			if joined.Len() > maxText {
 				break
 			}
 			joined.WriteString(string(s) + " ")

@@ -124,11 +124,11 @@ func sarifBombs() []bomb {
 
 // Bounds for the plugin's memory. Go's collector lets the heap grow to twice the memory in use.
 const (
-	// mostOfAnyFile is in MiB, for the program and for 100,000 results, which take some memory even if they are
+	// maxOfAnyFile is in MiB, for the program and for 100,000 results, which take some memory even if they are
 	// empty. The peak differs by 60 from run to run: the collector comes later on a busy machine.
-	mostOfAnyFile = 380
-	// mostOfEachByte is a factor, for texts that are read, copied and kept.
-	mostOfEachByte = 8
+	maxOfAnyFile = 380
+	// maxOfEachByte is a factor, for texts that are read, copied and kept.
+	maxOfEachByte = 8
 )
 
 // A file may cost at most a multiple of its size in memory. The plugin explains why it refuses a
@@ -158,7 +158,7 @@ func TestBombs_AreRefusedOrCountedWithinBounds(t *testing.T) {
 			attempt(t, bombs, err != nil && strings.Contains(output, b.says), "%s: %v %.300s, want a refusal that says %q", b.what, err, output, b.says)
 		}
 		attempt(t, bombs, !strings.Contains(output, "goroutine "), "%s: it crashed: %.300s", b.what, output)
-		most := mostOfAnyFile + mostOfEachByte*float64(len(content))/(1<<20)
+		most := maxOfAnyFile + maxOfEachByte*float64(len(content))/(1<<20)
 		t.Logf("%s: a file of %.1f MiB took %.0f MiB", b.what, float64(len(content))/(1<<20), used)
 		attempt(t, bombs, used <= most, "%s: a file of %.1f MiB took %.0f MiB, want at most %.0f", b.what, float64(len(content))/(1<<20), used, most)
 		harness.NoError(t, "remove the file", os.Remove(path))

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// mostAnswer bounds how much of an answer is read, in bytes.
-const mostAnswer = 64 << 20
+// maxAnswer bounds how much of an answer is read, in bytes.
+const maxAnswer = 64 << 20
 
 // shot is a request that is sent as it is written: its path is not normalized.
 type shot struct {
@@ -106,7 +106,7 @@ func (f *facade) try(t *testing.T, token string, s shot) (*answer, error) {
 		return nil, err
 	}
 	defer response.Body.Close() //nolint:errcheck // only read from
-	content, err := io.ReadAll(io.LimitReader(response.Body, mostAnswer))
+	content, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	return &answer{status: response.StatusCode, header: response.Header, body: content, took: time.Since(start)}, err
 }
 

@@ -21,9 +21,9 @@ import (
 )
 
 const (
-	// mostLate is how long a neighbour's request may take, and how long its writes may take to
+	// maxLate is how long a neighbour's request may take, and how long its writes may take to
 	// become visible.
-	mostLate = 15 * time.Second
+	maxLate = 15 * time.Second
 	// neighbourRounds is the minimum number of times that it reads and writes.
 	neighbourRounds = 10
 )
@@ -141,7 +141,7 @@ func (b *neighbour) ask(t *testing.T, s shot, want string) *answer {
 		return &answer{}
 	}
 	age := a.header.Get("X-Data-Age")
-	attempt(t, b.class, a.status == http.StatusOK && a.took <= mostLate && age == "" && a.holds(want),
+	attempt(t, b.class, a.status == http.StatusOK && a.took <= maxLate && age == "" && a.holds(want),
 		"%s: after %s, with data of age %q: %s", s, a.took, age, a)
 	return a
 }
@@ -152,7 +152,7 @@ func (b *neighbour) kubectl(t *testing.T, what string, do func(context.Context) 
 	start := time.Now()
 	err := do(t.Context())
 	took := time.Since(start)
-	attempt(t, b.class, err == nil && took <= mostLate, "%s: after %s: %v", what, took, err)
+	attempt(t, b.class, err == nil && took <= maxLate, "%s: after %s: %v", what, took, err)
 }
 
 // shows expects that a comment becomes visible in time.
@@ -168,7 +168,7 @@ func (b *neighbour) shows(t *testing.T, path string, n int64) {
 func (b *neighbour) awaitShown(t *testing.T, path, text string) error {
 	t.Helper()
 	var last *answer
-	err := wait.PollUntilContextTimeout(t.Context(), interval, mostLate, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), interval, maxLate, true, func(context.Context) (bool, error) {
 		a, err := target.facade.try(t, b.token, shot{method: http.MethodGet, path: path})
 		if err != nil {
 			return false, err

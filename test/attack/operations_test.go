@@ -127,7 +127,7 @@ func (o *tenant) refuses(t *testing.T, path string, all []refusal) {
 	for _, c := range all {
 		a := target.facade.send(t, c.token, c.shot)
 		said := a.status == http.StatusUnauthorized || a.holds(`"detail":`)
-		attempt(t, inputOf, a.status == c.status && said && a.took <= mostLate, "%s: after %s: %s", c.reason, a.took, a)
+		attempt(t, inputOf, a.status == c.status && said && a.took <= maxLate, "%s: after %s: %s", c.reason, a.took, a)
 	}
 	total := target.facade.send(t, o.token, shot{method: http.MethodGet, path: path}).page(t).Total
 	attempt(t, inputOf, total == 0, "%d of %s were made", total, path)
@@ -182,7 +182,7 @@ func (b *neighbour) operates(t *testing.T) {
 		return
 	}
 	var made shownOperation
-	attempt(t, b.class, a.status == http.StatusCreated && json.Unmarshal(a.body, &made) == nil && a.took <= mostLate,
+	attempt(t, b.class, a.status == http.StatusCreated && json.Unmarshal(a.body, &made) == nil && a.took <= maxLate,
 		"a preview, after %s: %s", a.took, a)
 	start := time.Now()
 	one := operationsPath + "/" + made.ID
@@ -209,7 +209,7 @@ func (o *tenant) keepsSoMany(t *testing.T) {
 		g.Expect(all.Items).To(HaveLen(n))
 		g.Expect(all.Items).To(HaveEach(HaveField("Phase", BeElementOf("completed", "failed"))))
 	})
-	attempt(t, inputOf, a.took <= mostLate, "the list took %s", a.took)
+	attempt(t, inputOf, a.took <= maxLate, "the list took %s", a.took)
 	failed := 0
 	for _, operation := range all.Items {
 		if operation.Phase == "failed" {

@@ -32,8 +32,8 @@ const (
 	poisonWriters = 3
 	// writesEach is how many objects per kind, writer and way of writing the short form tries.
 	writesEach = 3
-	// fewestWrites is the minimum number of objects that the full form tries.
-	fewestWrites = 5000
+	// minWrites is the minimum number of objects that the full form tries.
+	minWrites = 5000
 )
 
 // Odd objects, written by every requester who may write, do not affect other organizations.
@@ -190,8 +190,8 @@ func (p *poisoner) writes(t *testing.T) []oddWrite {
 		}
 		all = append(all, oddWrite{kind: kind, odd: corpus.Unreadables()[kind], by: p.writers[len(p.writers)-1], way: "etcd"})
 	}
-	if full && len(all) < fewestWrites {
-		t.Fatalf("there are %d odd objects, want %d", len(all), fewestWrites)
+	if full && len(all) < minWrites {
+		t.Fatalf("there are %d odd objects, want %d", len(all), minWrites)
 	}
 	return mixed(all)
 }

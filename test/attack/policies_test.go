@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// mostOfPolicies is how much memory expressions may make the controllers use, in bytes.
-	mostOfPolicies = 256 << 20
+	// maxOfPolicies is how much memory expressions may make the controllers use, in bytes.
+	maxOfPolicies = 256 << 20
 	// surplus is how many policies the full form declares beyond the limit.
 	surplus = 10
 	// policyWriters is the number of concurrent writers.
 	policyWriters = 4
-	// longestExpression is the schema's limit, in characters.
-	longestExpression = 4096
+	// maxExpression is the schema's limit, in characters.
+	maxExpression = 4096
 )
 
 // refusedExpressions pass admission, but must never be evaluated. The text is part of the condition.
@@ -72,7 +72,7 @@ func nested(depth int) string {
 }
 
 // filled returns an expression of the maximum length.
-func filled(part string) string { return joined(part, " || ", longestExpression/(len(part)+4)) }
+func filled(part string) string { return joined(part, " || ", maxExpression/(len(part)+4)) }
 
 func joined(part, separator string, n int) string {
 	return strings.TrimSuffix(strings.Repeat(part+separator, n), separator)
@@ -90,7 +90,7 @@ func TestPolicies_TheCostliestHarmNobodyElse(t *testing.T) {
 		a.endsInConditions(t)
 	})
 	other.stillWorks(t)
-	memory.bounded(t, costly, mostOfPolicies, "costly policies")
+	memory.bounded(t, costly, maxOfPolicies, "costly policies")
 	harness.Must(t, target.admin.DeleteAllOf(t.Context(), &v1alpha1.TriagePolicy{}, client.InNamespace(a.namespace)))
 }
 

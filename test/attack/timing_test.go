@@ -13,10 +13,10 @@ import (
 // over a network. On a noisy machine one round may look so, but not every one of several.
 const (
 	timingRounds = 4
-	// mostZ is how far from chance the rank sum may lie, in standard deviations.
-	mostZ = 5
-	// mostRatio is the allowed ratio of the medians.
-	mostRatio = 1.3
+	// maxZ is how far from chance the rank sum may lie, in standard deviations.
+	maxZ = 5
+	// maxRatio is the allowed ratio of the medians.
+	maxRatio = 1.3
 )
 
 func TestIsolation_ResponseTimesRevealNothing(t *testing.T) {
@@ -35,7 +35,7 @@ func TestIsolation_ResponseTimesRevealNothing(t *testing.T) {
 		for round := 0; round < timingRounds && !said; round++ {
 			a, b := interleaved(t, attacker, foreign, absent, samples)
 			z, ratio := rankSum(a, b), medianRatio(a, b)
-			if said = math.Abs(z) < mostZ || ratio < mostRatio; !said {
+			if said = math.Abs(z) < maxZ || ratio < maxRatio; !said {
 				t.Logf("%s: round %d: z %.1f, medians %.2f apart", op.id, round, z, ratio)
 			}
 		}
@@ -101,10 +101,10 @@ func TestIsolation_TheRankTestDetectsADifference(t *testing.T) {
 		a = append(a, time.Duration(1000+i%97))
 		b = append(b, time.Duration(1400+i%89))
 	}
-	if z := rankSum(a, b); math.Abs(z) < mostZ || medianRatio(a, b) < mostRatio {
+	if z := rankSum(a, b); math.Abs(z) < maxZ || medianRatio(a, b) < maxRatio {
 		t.Errorf("two samples apart: z %.1f, ratio %.2f", z, medianRatio(a, b))
 	}
-	if z := rankSum(a, a); math.Abs(z) > mostZ {
+	if z := rankSum(a, a); math.Abs(z) > maxZ {
 		t.Errorf("a sample and itself: z %.1f", z)
 	}
 }

@@ -18,9 +18,9 @@ const (
 	// uploadsAtATime is more than an organization's limit of concurrent uploads per replica, and half of the
 	// limit for all organizations.
 	uploadsAtATime = 6
-	// mostOfUploads is how much consecutive uploads may add to the heap, in bytes: the largest accepted file,
+	// maxOfUploads is how much consecutive uploads may add to the heap, in bytes: the largest accepted file,
 	// 64 MiB decompressed, in its raw and parsed form, and garbage.
-	mostOfUploads = 700 << 20
+	maxOfUploads = 700 << 20
 )
 
 // uploadPath returns the path for uploads to the organization's project.
@@ -69,7 +69,7 @@ func TestBombs_UploadedAreRefusedOrCountedWithinBounds(t *testing.T) {
 			attempt(t, bombs, a.status == http.StatusBadRequest && a.holds(b.says), "%s: %s, want 400 that says %q", b.what, a, b.says)
 		}
 	}
-	memory.bounded(t, bombs, mostOfUploads, "bombs that are uploaded")
+	memory.bounded(t, bombs, maxOfUploads, "bombs that are uploaded")
 	watcher.leave(t, bombs, "bombs that are uploaded")
 }
 

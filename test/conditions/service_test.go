@@ -46,11 +46,11 @@ func (s *service) put(t *testing.T, kind, namespace, name string) {
 	harness.Must(t, env.PutIntoEtcd(t.Context(), crd.Spec.Names.Plural, namespace, name, content))
 }
 
-// counted waits, at most mostLate, until both processes count that many unreadable objects of each kind.
+// counted waits, at most maxLate, until both processes count that many unreadable objects of each kind.
 func (s *service) counted(t *testing.T, want map[string]int) {
 	t.Helper()
 	for _, process := range []*harness.Component{s.controller, s.facade} {
-		harness.Within(t, mostLate, func(g Gomega) {
+		harness.Within(t, maxLate, func(g Gomega) {
 			metrics, err := process.Metrics(t.Context())
 			g.Expect(err).NotTo(HaveOccurred())
 			for kind, crd := range s.crds {
@@ -106,19 +106,19 @@ func (o *organization) ask(t *testing.T, method, path, body string) int {
 	return answer.Status
 }
 
-// mostLate is how long a write may stay invisible. A watch that ends at an object that it cannot decode is
+// maxLate is how long a write may stay invisible. A watch that ends at an object that it cannot decode is
 // restarted with a list, which takes longer.
-const mostLate = 20 * time.Second
+const maxLate = 20 * time.Second
 
 // stillWorks creates, shows and changes a finding, and waits for the controllers; each step may take at most
-// mostLate.
+// maxLate.
 func (o *organization) stillWorks(t *testing.T, name string) {
 	t.Helper()
 	finding := testenv.Create(t, env, builder.Finding(name).In(o.namespace).Project("a", "a").Build())
 	path := "/v2/repos/a/projects/a/findings/" + name
-	harness.Within(t, mostLate, func(g Gomega) { g.Expect(o.get(t, path)).To(Equal(http.StatusOK)) })
+	harness.Within(t, maxLate, func(g Gomega) { g.Expect(o.get(t, path)).To(Equal(http.StatusOK)) })
 	harness.Same(t, "status of PATCH", http.StatusOK, o.ask(t, http.MethodPatch, "/v2/findings/"+name, `{"user_status":"muted"}`))
-	harness.Within(t, mostLate, func(g Gomega) {
+	harness.Within(t, maxLate, func(g Gomega) {
 		testenv.Get(t, g, env, finding)
 		g.Expect(finding.Status.ObservedGeneration).To(Equal(finding.Generation))
 		g.Expect(string(finding.Spec.Triage.UserStatus)).To(Equal("muted"))

@@ -21,7 +21,7 @@ import (
 const many = 300
 
 // inTurn is how many come one after another: waits between lists that double each time would far exceed
-// mostLate.
+// maxLate.
 const inTurn = 8
 
 // Objects are put into etcd that kube-apiserver serves and that Go types cannot hold, while both of the operator's
@@ -84,7 +84,7 @@ func TestUnreadableObjectsAffectOnlyThemselves(t *testing.T) {
 func (o *organization) countsFindings(t *testing.T, want int) {
 	t.Helper()
 	repository := builder.Repository("a").In(o.namespace).Build()
-	harness.Within(t, mostLate, func(g Gomega) {
+	harness.Within(t, maxLate, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, repository).Status.Counts.Findings).To(BeEquivalentTo(want))
 	})
 }

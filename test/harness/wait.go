@@ -19,10 +19,10 @@ const (
 	// Patience is how long a condition may take to hold on a busy machine.
 	Patience = 2 * time.Minute
 	// interval is the pause between two checks of a condition. After a check that takes long, such as one that lists
-	// hundreds of objects, the pause is longer, up to longestPause: polling cost a third of the processor time of some
+	// hundreds of objects, the pause is longer, up to maxPause: polling cost a third of the processor time of some
 	// packages.
-	interval     = 40 * time.Millisecond
-	longestPause = 500 * time.Millisecond
+	interval = 40 * time.Millisecond
+	maxPause = 500 * time.Millisecond
 	// answerTimeout bounds a single readiness check.
 	answerTimeout = 5 * time.Second
 )
@@ -44,7 +44,7 @@ func Within(t testing.TB, patience time.Duration, assertions func(g gomega.Gomeg
 func paced(ctx context.Context, assertions func(g gomega.Gomega)) func(g gomega.Gomega) {
 	var took time.Duration
 	return func(g gomega.Gomega) {
-		Pause(ctx, min(2*took, longestPause))
+		Pause(ctx, min(2*took, maxPause))
 		began := time.Now()
 		defer func() { took = time.Since(began) }() // a failed assertion panics
 		assertions(g)

@@ -384,7 +384,7 @@ func TestFoldersBecomeProjects(t *testing.T) {
 		t.Errorf("the second import created %v", made)
 	}
 	var many []builder.Result
-	for i := range provision.MostProjects + 1 {
+	for i := range provision.MaxProjects + 1 {
 		many = append(many, at("services/s"+strings.Repeat("x", i)+"/main.go"))
 	}
 	if _, err = provisions(importer.Place{}, many...); err == nil || len(tn.projects()) != 3 {

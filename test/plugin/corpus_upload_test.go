@@ -25,14 +25,14 @@ import (
 // startedAt is when the scans began.
 var startedAt = time.Date(2026, 3, 1, 8, 30, 0, 0, time.UTC)
 
-// largeFile is a size in bytes. Of larger files only mostResults results of each run are uploaded, because every import
+// largeFile is a size in bytes. Of larger files only maxResults results of each run are uploaded, because every import
 // writes every finding.
 const (
-	largeFile   = 1 << 20
-	mostResults = 200
+	largeFile  = 1 << 20
+	maxResults = 200
 )
 
-// beginning returns a file without the results beyond mostResults of each run.
+// beginning returns a file without the results beyond maxResults of each run.
 func beginning(t *testing.T, content string) string {
 	t.Helper()
 	var log map[string]any
@@ -40,7 +40,7 @@ func beginning(t *testing.T, content string) string {
 	for _, run := range log["runs"].([]any) {
 		run := run.(map[string]any)
 		results := run["results"].([]any)
-		run["results"] = results[:min(len(results), mostResults)]
+		run["results"] = results[:min(len(results), maxResults)]
 	}
 	return string(harness.JSON(t, log))
 }

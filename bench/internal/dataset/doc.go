@@ -26,9 +26,9 @@ type Options struct {
 const (
 	// Span is how far back the data goes: less than every retention period.
 	Span = 20 * 24 * time.Hour
-	// findingsPerRepository is an average; there are at least leastRepositories repositories.
+	// findingsPerRepository is an average; there are at least minRepositories repositories.
 	findingsPerRepository = 500
-	leastRepositories     = 8
+	minRepositories       = 8
 	// projectsPerRepository at most.
 	projectsPerRepository = 4
 )

@@ -10,7 +10,7 @@ import (
 
 // makeRepositories makes repositories and their projects, and counts the findings of each.
 func (d *Data) makeRepositories() {
-	n := max(leastRepositories, d.options.Findings/findingsPerRepository)
+	n := max(minRepositories, d.options.Findings/findingsPerRepository)
 	for i := range n {
 		repository := d.repository(i)
 		d.Repositories = append(d.Repositories, repository)

@@ -21,8 +21,8 @@ type Client struct {
 	busy    sync.Mutex
 }
 
-// longestAnswer is more than the size of a Result, in bytes.
-const longestAnswer = 1 << 20
+// maxAnswer is more than the size of a Result, in bytes.
+const maxAnswer = 1 << 20
 
 // Start starts the process. The command must call Serve on its standard input and output.
 func Start(command *exec.Cmd) (*Client, error) {
@@ -31,7 +31,7 @@ func Start(command *exec.Cmd) (*Client, error) {
 		return nil, fmt.Errorf("start the client: %w", err)
 	}
 	scanner := bufio.NewScanner(process.Out)
-	scanner.Buffer(nil, longestAnswer)
+	scanner.Buffer(nil, maxAnswer)
 	return &Client{Process: process, results: scanner}, nil
 }
 

@@ -231,9 +231,9 @@ func (t *turns) laneOfRunning(r ctrl.Request) int {
 	return t.running[r].lane
 }
 
-// mostDebt bounds how long a namespace waits for others after requests that hung, as while the API server did not
+// maxDebt bounds how long a namespace waits for others after requests that hung, as while the API server did not
 // answer.
-const mostDebt = 10 * time.Second
+const maxDebt = 10 * time.Second
 
 // done adds the time since a worker got the request to what its namespace has used.
 func (t *turns) done(r ctrl.Request) {
@@ -241,6 +241,6 @@ func (t *turns) done(r ctrl.Request) {
 	defer t.mu.Unlock()
 	s := t.shares[r.Namespace]
 	s.running--
-	s.used = min(s.used+t.clock.Since(t.running[r].began), max(s.used, t.least+mostDebt))
+	s.used = min(s.used+t.clock.Since(t.running[r].began), max(s.used, t.least+maxDebt))
 	delete(t.running, r)
 }
