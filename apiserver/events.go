@@ -64,10 +64,11 @@ func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
 	// The request was read, so its read deadline must not end the connection. The error is ignored: a writer
 	// without deadlines has no connection.
 	_ = control.SetReadDeadline(time.Time{})
-	stream := &eventStream{
-		events: events, client: &pacedWriter{to: c.Writer, control: control, patience: eventPatience}, flush: c.Writer.Flush,
-		resets: r.metrics.resets.Inc,
+	client := &pacedWriter{to: c.Writer, control: control, patience: eventPatience}
+	if events.Once { // it takes no place among the streams, but the changes of a busy organization may never end
+		client.end = time.Now().Add(writeTimeout)
 	}
+	stream := &eventStream{events: events, client: client, flush: c.Writer.Flush, resets: r.metrics.resets.Inc}
 	fmt.Fprintf(&stream.out, "retry: %d\n\n", (firstReconnect + rand.N(lastReconnect-firstReconnect)).Milliseconds()) //nolint:gosec // to spread load
 	r.follow(c, stream)
 }

@@ -2,6 +2,7 @@ package apiserver
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,13 +13,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/a-h/templ"
+	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
+	"github.com/appsec-dev/findings-operator/apiserver/changes"
 	"github.com/appsec-dev/findings-operator/apiserver/console"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/apiserver/console/session"
@@ -106,6 +112,40 @@ func (f *bigFacade) outlivesTimeouts(t *testing.T, protocol string, tells func()
 	other.Body.Close()                     //nolint:errcheck,gosec // only read from
 	<-ended
 	reads(fmt.Sprintf(`"id":%q`, tells()))
+}
+
+// A client may take the changes more slowly than its organization makes them.
+func TestEventsWithoutFollowingEndLikeAnyAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWatched(t)
+		log := changes.New(changes.DefaultLimits, clock.RealClock{})
+		log.Own("acme", changes.Position{})
+		reader, version := log.Read("acme", changes.Set(0).With(changes.Findings), nil), uint64(0)
+		change := func() {
+			version++
+			log.Put("acme", &changes.Change{Kind: changes.Findings, Version: version})
+		}
+		for range 2 * eventBatch {
+			change()
+		}
+		events := &handlers.Events{
+			Reader: reader, Kinds: changes.Set(0).With(changes.Findings), Once: true, Close: func() {},
+			ID: func(changes.Position) string { // each change that is sent is followed by another, for long
+				if version < 100*eventBatch {
+					change()
+				}
+				return "1"
+			},
+		}
+		handler := routerWith(&bytes.Buffer{}, func(c *gin.Context) {
+			stateOf(c).authenticate = func() (auth.Identity, error) { return auth.Identity{}, nil }
+			(&router{model: w.model, auth: w.auth, dataStaleness: time.Hour, metrics: newMetrics(prometheus.NewRegistry())}).sendEvents(c, events)
+		})
+		began := time.Now()
+		handler.ServeHTTP(&slowClient{timed{ResponseRecorder: httptest.NewRecorder()}, eventPatience - time.Second},
+			httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+		harness.Same(t, "duration", writeTimeout, time.Since(began))
+	})
 }
 
 // A client that reads nothing is disconnected, while other clients get all changes.

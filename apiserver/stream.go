@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -23,12 +24,12 @@ const (
 // connection has the server's usual deadlines again.
 func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream, error) {
 	stream := &handlers.Stream{}
-	coding := c.GetHeader("Content-Encoding")
+	coding := strings.ToLower(c.GetHeader("Content-Encoding"))
 	switch {
 	case coding == "" || coding == "identity":
 	case described.IsEnvelope():
 		return nil, invalidEncoding("the body must not be compressed: its member is")
-	case coding == "gzip":
+	case coding == "gzip" || coding == "x-gzip":
 		stream.Gzip = true
 	default:
 		return nil, invalidEncoding("the header Content-Encoding must be gzip, or absent")

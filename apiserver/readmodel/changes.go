@@ -117,14 +117,15 @@ func (m *Model) noteApplied(k kind, object metav1.Object, before reportable) {
 	}
 }
 
-// noticeList restarts a kind with a list.
+// noticeList restarts a kind with a list. What the model shows from an answer newer than the list is reported when the
+// watch delivers it.
 func (m *Model) noticeList(k kind, listVersion string) {
 	as, reported := reportedAs[k]
 	version, err := strconv.ParseUint(listVersion, 10, 64)
 	if !reported || err != nil {
 		return
 	}
-	maps.DeleteFunc(m.applied, func(of applied, _ unreported) bool { return of.kind == k })
+	maps.DeleteFunc(m.applied, func(of applied, state unreported) bool { return of.kind == k && state.version <= version })
 	m.noticed[as] = append(m.noticed[as][:0], noticed{version: version, restart: true, joined: m.queue.end()})
 }
 

@@ -164,6 +164,20 @@ func TestAListTakenAnewIsOneReset(t *testing.T) {
 	}
 }
 
+func TestADecisionShownDuringAListIsReportedAfterIt(t *testing.T) {
+	m, _ := listening(t)
+	show(t, m, findings, finding("f-2", 21))
+	_, err := m.Apply(finding("f-2", 45, muted, generation(2)))
+	harness.Must(t, err)
+	harness.Must(t, m.replace(findings, []metav1.Object{finding("f-2", 21)}, "40"))
+	settle(m)
+	resumed, err := m.Changes(acme, changes.Set(0).With(changes.Findings), &changes.Position{changes.Findings: 42})
+	harness.Must(t, err)
+	feed(t, m, findings, finding("f-2", 45, muted, generation(2)))
+	settle(m)
+	harness.Same(t, "the changes", []string{"finding updated f-2 45 muted\n"}, reported(resumed))
+}
+
 func TestTheReadersOfAnOrganizationEndWhenItsNamespaceChangesHands(t *testing.T) {
 	m, reader := listening(t)
 	show(t, m, organizations, organization("other", acmeNamespace, 50))
