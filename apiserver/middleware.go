@@ -335,8 +335,14 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 			fail(c, named(problem.InvalidQuery, err))
 			return
 		}
-		if described.Takes(openapi.HeaderIfMatch) {
-			s.request.IfMatch = etag.IfMatch(c.Request.Header.Values(openapi.HeaderIfMatch))
+		switch condition := etag.IfMatch(c.Request.Header.Values(openapi.HeaderIfMatch)); {
+		case described.Takes(openapi.HeaderIfMatch):
+			s.request.IfMatch = condition
+		case condition.Given() && c.Request.Method == http.MethodPatch:
+			fail(c, named(problem.InvalidBody, &openapi.InvalidError{
+				Field: openapi.HeaderIfMatch, Code: problem.CodeInvalid, Text: "this resource has no entity tag: leave the header out",
+			}))
+			return
 		}
 		if described.Takes(openapi.HeaderLastEventID) {
 			s.request.LastEventID = c.GetHeader(openapi.HeaderLastEventID)

@@ -10,6 +10,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/apiclient"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -76,6 +77,7 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 
 	again := c.patch(policiesPath+"/mute-one", `{"mode":"preview"}`).wants(200, "the mode that it has").object()
 	harness.Same(t, "the author after a change that changes nothing", "apikey/"+c.apiKey.Name, again["author"])
+	c.patch(policiesPath+"/mute-one", `{"mode":"apply"}`, apiclient.Header("If-Match", `"3"`)).wantsError(400, "Invalid request body", "a policy has no tag")
 	c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":7}`).wantsError(412, "Precondition failed", "another was looked at")
 	c.patch(policiesPath+"/mute-one", `{"mode":"apply","generation":1,"uid":"of-one-before"}`).wantsError(412, "Precondition failed", "another was made")
 	applied := o.awaitPolicy(c.patch(policiesPath+"/mute-one", fmt.Sprintf(`{"mode":"apply","generation":1,"uid":%q}`, preview.text("uid"))).wants(200, "apply").object())
