@@ -28,7 +28,6 @@ type Reconciler struct {
 	// heartbeats holds the last heartbeat of each running scan, by its name. After a restart it is empty: no import is
 	// judged by something that this process has not seen.
 	heartbeats sync.Map
-	leases     leases
 }
 
 // Settings of the controller of Scans.

@@ -66,10 +66,6 @@ func (r *Reconciler) checkHeartbeat(ctx context.Context, scan *v1alpha1.Scan) (l
 		return liveness{checkIn: last.checkAt.Sub(now)}, nil
 	}
 	name := client.ObjectKey{Namespace: scan.Namespace, Name: scan.Spec.Lease.Name}
-	if next, alive := r.leases.observe(name, scan.Spec.Lease, last, now); alive {
-		r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
-		return liveness{checkIn: next.checkAt.Sub(now)}, nil
-	}
 	var lease *coordinationv1.Lease
 	if kube.IsName(name.Name) { // Any text may be the name, and no object can have any other.
 		found := &coordinationv1.Lease{}
@@ -79,11 +75,9 @@ func (r *Reconciler) checkHeartbeat(ctx context.Context, scan *v1alpha1.Scan) (l
 			return liveness{}, fmt.Errorf("read the Lease of the import: %w", err)
 		}
 	}
-	read := time.Now()
-	next, p := last.observe(lease, scan.Spec.Lease, now, read)
+	next, p := last.observe(lease, scan.Spec.Lease, now, time.Now())
 	r.heartbeats.Store(client.ObjectKeyFromObject(scan), next)
 	if p.dead == nil {
-		r.leases.note(name, lease, now, read)
 		return p, nil
 	}
 	return r.confirm(ctx, scan, p)

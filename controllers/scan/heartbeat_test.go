@@ -2,15 +2,12 @@ package scan
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -135,67 +132,9 @@ func TestALeaseIsReadOncePerDuration(t *testing.T) {
 		t.Errorf("%+v and then %+v, error %v; want no second look yet", first, second, err)
 	}
 	r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
-	clear(r.leases.readings)
 	if third, err := r.checkHeartbeat(t.Context(), scan); err != nil || third.dead == nil {
 		t.Errorf("%+v, error %v; want that the Lease is missed", third, err)
 	}
-}
-
-// Tens of thousands of scans may name one Lease.
-func TestALeaseIsReadForAllItsScansAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began, renewals, reads := time.Now(), time.Minute, 0
-		r := &Reconciler{Base: reconcile.Base{Live: interceptor.NewClient(nil, interceptor.Funcs{
-			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-				lease, is := into.(*coordinationv1.Lease)
-				if !is {
-					into.SetUID(types.UID(key.Name)) // the scan of a dead import
-					return nil
-				}
-				reads++
-				renewed := min(time.Since(began), renewals).Truncate(5 * time.Second)
-				leaseOf("runner-1", renewed.String(), 15).DeepCopyInto(lease)
-				return nil
-			},
-		})}}
-		scans := make([]*v1alpha1.Scan, 100)
-		for i := range scans {
-			scans[i] = builder.Scan(fmt.Sprint("s-", i), began).Mutate(func(scan *v1alpha1.Scan) {
-				scan.UID = types.UID(scan.Name)
-				scan.Spec.Lease = &v1alpha1.ScanLease{Name: "import-1", Holder: "runner-1"}
-			}).Build()
-		}
-		dead := 0
-		for range 2 * renewals / time.Second {
-			for _, scan := range scans {
-				p, err := r.checkHeartbeat(t.Context(), scan)
-				harness.Must(t, err)
-				if p.dead != nil {
-					dead++
-				}
-			}
-			if time.Since(began) == renewals && (dead > 0 || reads > 4) {
-				t.Fatalf("%d scans count as dead, and %d times in a minute the Lease was read; want 0 and at most 4", dead, reads)
-			}
-			if dead > 0 {
-				break
-			}
-			<-time.After(time.Second)
-		}
-		if ends := time.Since(began) - renewals; dead != len(scans) || ends > 32*time.Second {
-			t.Errorf("%d scans count as dead %s after the last renewal, want all within 32s", dead, ends)
-		}
-	})
-}
-
-// A worker may be slow, and another one reads the same Lease meanwhile.
-func TestALateReadingOfALeaseReplacesNoNewerOne(t *testing.T) {
-	now, name := time.Now(), types.NamespacedName{Namespace: "org-acme", Name: "import-1"}
-	l := &leases{}
-	l.note(name, leaseOf("runner-1", "2", 15), now.Add(time.Second), now.Add(time.Second))
-	l.note(name, leaseOf("runner-1", "1", 15), now, now.Add(2*time.Second))
-	got, _ := l.observe(name, &v1alpha1.ScanLease{Name: name.Name, Holder: "runner-1"}, heartbeat{}, now.Add(2*time.Second))
-	harness.Same(t, "the version", "2", got.version)
 }
 
 // Else an import that dies meanwhile would be found days later.
