@@ -22,7 +22,6 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/index"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
-	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 const (
@@ -49,15 +48,13 @@ type Settings struct {
 // Reconciler keeps the FindingTrends of Projects.
 type Reconciler struct {
 	reconcile.Base
-	// ServerTime returns the API server's time, and whether it is known.
-	ServerTime func() (time.Time, bool)
 	// waits counts from when a project's rows began to wait for statuses, until they are written.
 	waits reconcile.Since
 }
 
 // SetupWithManager adds the controller of FindingTrends to the manager.
 func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.Options) error {
-	r := &Reconciler{Base: reconcile.NewBase(mgr), ServerTime: apitime.OfServer}
+	r := &Reconciler{Base: reconcile.NewBase(mgr)}
 	if s.Clock != nil {
 		r.Clock = s.Clock
 	}

@@ -47,11 +47,9 @@ func newRoom(t *testing.T, project string) *room {
 		p.Spec.DisplayName = ""
 	}).Build()
 	env.Create(t, room.project)
-	room.r = &Reconciler{Base: reconcile.Base{Client: env.AsController(t), Clock: room.clock}, ServerTime: knownTime}
+	room.r = &Reconciler{Base: reconcile.Base{Client: env.AsController(t), Clock: room.clock}}
 	return room
 }
-
-func knownTime() (time.Time, bool) { return time.Now(), true }
 
 func (r *room) reconcile() ctrl.Result {
 	r.t.Helper()
@@ -249,7 +247,7 @@ func (r refusing) Delete(_ context.Context, object client.Object, _ ...client.De
 	return apierrors.NewForbidden(schema.GroupResource{}, object.GetName(), nil)
 }
 
-func TestAClockThatWasAheadOnceDoesNotEndTheHistory(t *testing.T) {
+func TestAClockThatIsBehindChangesNoRow(t *testing.T) {
 	r := newRoom(t, "proj")
 	now := time.Now().Add(time.Minute) // after the objects that are created
 	r.clock.SetTime(now)
@@ -259,30 +257,6 @@ func TestAClockThatWasAheadOnceDoesNotEndTheHistory(t *testing.T) {
 	r.clock.SetTime(now.AddDate(0, 0, -2))
 	r.reconcile()
 	harness.Same(t, "a clock that is behind has changed the rows", written, r.kept())
-	r.r.ServerTime = func() (time.Time, bool) { return time.Time{}, false }
-	r.reconcile()
-	harness.Same(t, "without the API server's time the rows have changed", written, r.kept())
-	r.r.ServerTime = knownTime
-
-	r.clock.SetTime(now)
-	r.later(time.Hour)
-	r.finds("f-2") // in a row of this quarter, which then counts as complete
-	quarter := trends.QuarterOf(trends.Of(r.clock.Now()))
-	this := "proj-" + string(quarter)
-	r.clock.SetTime(r.clock.Now().AddDate(0, 3, 0))
-	r.finds("f-3")
-	r.reconcile()
-	if kept := r.kept(); len(kept) < 2 || !kept[this].Spec.UpdatedAt.Time.Equal(trends.EndOf(quarter)) {
-		t.Fatalf("kept %v", kept)
-	}
-	r.clock.SetTime(now)
-	r.later(2 * time.Hour)
-	r.reconcile()
-	r.reconcile()
-	last, at := latest(slices.Collect(maps.Values(r.kept())))
-	if last.Open.Low != 3 || last.Day > trends.Of(r.clock.Now()) || at.After(r.clock.Now()) {
-		t.Errorf("written at %s, the last row is %+v", at, last)
-	}
 }
 
 func TestNamesOfTrendsAreBounded(t *testing.T) {

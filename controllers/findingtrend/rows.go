@@ -10,7 +10,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -44,9 +43,6 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 
 // writeRows counts the project's findings, unless its rows were written within the hour, and stores those that differ.
 func (r *Reconciler) writeRows(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) error {
-	if dropped, err := r.dropAhead(ctx, s, kept); err != nil || dropped {
-		return err
-	}
 	last, written := latest(kept)
 	if wait := minInterval - s.Now.Sub(written); wait > 0 {
 		s.RequeueAfter(min(wait, minInterval)) // the clock may have been set back
@@ -104,44 +100,6 @@ func areRecorded(findings []v1alpha1.Finding) bool {
 		}
 	}
 	return true
-}
-
-// dropAhead removes the rows of future days, which were written while the clock was ahead, and then requeues and
-// reports true: otherwise nothing would be counted until those days. Everything since the last remaining row is counted
-// again. The API server's clock decides: this process's may be behind, and then the rows are right. An error ends the
-// rows, also if a cluster's own policy forbids the removal: nothing can be counted behind a future row.
-func (r *Reconciler) dropAhead(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) (dropped bool, err error) {
-	ahead := func(now time.Time) func(v1alpha1.FindingTrend) bool {
-		return func(t v1alpha1.FindingTrend) bool { return t.Spec.UpdatedAt.Sub(now) > minInterval }
-	}
-	if !slices.ContainsFunc(kept, ahead(s.Now)) {
-		return false, nil
-	}
-	now, known := r.ServerTime()
-	if !known {
-		return false, nil
-	}
-	for i := range kept {
-		before := &kept[i]
-		if !ahead(now)(*before) {
-			continue
-		}
-		ctrl.LoggerFrom(ctx).Info("The clock was ahead: the rows of future days are dropped", "trend", before.Name)
-		dropped = true
-		s.RequeueAfter(gatherDelay)
-		after := before.DeepCopy()
-		after.Spec.Days = trends.UpTo(before.Spec.Days, trends.Of(now))
-		if n := len(after.Spec.Days); n > 0 {
-			after.Spec.UpdatedAt = v1alpha1.NewTime(trends.Start(after.Spec.Days[n-1].Day))
-			err = r.Client.Patch(ctx, after, patch.Locked(before))
-		} else {
-			err = kube.IgnoreNotFound(r.Client.Delete(ctx, after, client.Preconditions{UID: new(before.UID)}))
-		}
-		if err != nil {
-			return false, fmt.Errorf("remove rows of future days from the trend %s: %w", before.Name, err)
-		}
-	}
-	return dropped, nil
 }
 
 // latest returns the last row of all quarters, nil if there is none, and the time of the last write to

@@ -115,29 +115,6 @@ func TestAnAttemptWhoseBeginIsDeniedIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatAWrongClockDatedDelaysNoOther(t *testing.T) {
-	for _, c := range []struct {
-		reason string
-		ahead  time.Duration
-		want   outlook
-	}{
-		{"clocks differ", webhooks.MaxAhead, outlookWaiting},
-		{"the clock was days ahead", 72 * time.Hour, outlookDue},
-	} {
-		s := newScope()
-		s.Now, s.endpoint = noon, builder.WebhookEndpoint("team").Build()
-		s.endpoint.Status.SecretRef = &v1alpha1.SecretReference{Name: "team"}
-		webhooks.AddAttempt(s.Status, v1alpha1.WebhookAttempt{
-			At: *at(c.ahead), EndedAt: at(c.ahead), RetryAt: at(c.ahead + time.Hour), Outcome: v1alpha1.WebhookAttemptFailed,
-		})
-		next := decide(s)
-		harness.Same(t, c.reason+": the outlook", c.want, next.outlook)
-		if next.outlook == outlookDue && next.next.After(noon) {
-			t.Errorf("%s: it is due, and planned for %s", c.reason, next.next)
-		}
-	}
-}
-
 // A finalizer may hold it for long, and somebody has just removed its URL.
 func TestNothingIsSentToAnEndpointThatIsBeingDeleted(t *testing.T) {
 	for reason, prepare := range map[string]func(*scope){

@@ -90,7 +90,7 @@ func count(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 }
 
 func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
-	last := lastSuccess(status, at)
+	last := status.LastSuccessAt
 	if last != nil && at.Sub(last.Time) < successNote && status.ConsecutiveFailures == 0 && status.FailingSince == nil {
 		return false
 	}
@@ -101,20 +101,11 @@ func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
 	return true
 }
 
-// lastSuccess returns when the last attempt succeeded; nil if none has, or if a clock that was ahead recorded it.
-// Otherwise the endpoint's failures would not be counted until that time.
-func lastSuccess(status *v1alpha1.WebhookEndpointStatus, now time.Time) *v1alpha1.Time {
-	if last := status.LastSuccessAt; last != nil && last.Sub(now) <= webhooks.MaxAhead {
-		return last
-	}
-	return nil
-}
-
 func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	status := &endpoint.Status
 	// An attempt for another spec, or one that began before the last success, says nothing about
 	// the endpoint's current state.
-	last := lastSuccess(status, made.at)
+	last := status.LastSuccessAt
 	if made.generation != endpoint.Generation || last != nil && made.at.Before(last.Time) {
 		return false
 	}

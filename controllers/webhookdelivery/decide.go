@@ -70,16 +70,13 @@ func decide(s *scope) step {
 	case s.endpoint.Status.SecretRef == nil:
 		return waiting(v1alpha1.ReasonSecretNotFound,
 			"The endpoint has no usable signing secret: see its conditions.")
-	case at.After(s.Now) && !webhooks.IsAhead(status, s.Now):
+	case at.After(s.Now):
 		later := waiting(v1alpha1.ReasonProgressing, "The next attempt is made at status.nextAttemptAt.")
 		later.next, later.wait = new(v1alpha1.NewTime(at)), at.Sub(s.Now)
 		return later
 	}
 	now := waiting(v1alpha1.ReasonProgressing, "An attempt is in progress or about to start.")
 	now.outlook = outlookDue
-	if at.After(s.Now) {
-		at = s.Now // a wrong clock dated the last attempt
-	}
 	if !at.IsZero() { // as it is for the first attempt
 		now.next = new(v1alpha1.NewTime(at))
 	}

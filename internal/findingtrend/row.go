@@ -200,13 +200,4 @@ func Put(rows []v1alpha1.FindingTrendDay, row v1alpha1.FindingTrendDay) []v1alph
 	return slices.Insert(slices.Clone(rows), at, row)
 }
 
-// UpTo returns the rows that are not later than the day.
-func UpTo(rows []v1alpha1.FindingTrendDay, last v1alpha1.Day) []v1alpha1.FindingTrendDay {
-	at, found := slices.BinarySearchFunc(rows, last, byDay)
-	if found {
-		at++
-	}
-	return rows[:at]
-}
-
 func byDay(row v1alpha1.FindingTrendDay, of v1alpha1.Day) int { return cmp.Compare(row.Day, of) }

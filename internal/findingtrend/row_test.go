@@ -182,15 +182,6 @@ func TestARowThatWasCountedOnItsDayLosesNothingByLaterRemovals(t *testing.T) {
 	}
 }
 
-func TestRowsUpToADay(t *testing.T) {
-	rows := []v1alpha1.FindingTrendDay{{Day: Plus(today, -2)}, {Day: today}}
-	for last, want := range map[v1alpha1.Day]int{Plus(today, -3): 0, Plus(today, -1): 1, today: 2, Plus(today, 1): 2} {
-		if got := UpTo(rows, last); len(got) != want {
-			t.Errorf("up to %s: %d rows, want %d", last, len(got), want)
-		}
-	}
-}
-
 func TestASpreadSamplesEachTenth(t *testing.T) {
 	var all []int32
 	for i := range int32(1000) {

@@ -29,9 +29,6 @@ const (
 	maxRetryAfter = 24 * time.Hour
 	// MaxFailing is how long an endpoint may fail, without a success, before nothing more is sent.
 	MaxFailing = 5 * 24 * time.Hour
-	// MaxAhead is how far a recorded time may be in the future, because the clocks of two controllers differ. One that
-	// is further ahead was recorded by a wrong clock.
-	MaxAhead = 10 * time.Minute
 )
 
 // Round returns the attempts that count for the schedule: all of them, or those of the last
@@ -63,13 +60,6 @@ func NextAttempt(delivery *v1alpha1.WebhookDelivery) (at time.Time, due bool) {
 		at = asked.Time
 	}
 	return at.UTC(), true
-}
-
-// IsAhead reports whether the last attempt was dated by a clock that was ahead: the next one is then due at once
-// instead of after that time.
-func IsAhead(status *v1alpha1.WebhookDeliveryStatus, now time.Time) bool {
-	n := len(status.Attempts)
-	return n > 0 && status.Attempts[n-1].At.Sub(now) > MaxAhead
 }
 
 // waitAfter returns the wait after the last attempt of the round, without jitter.
