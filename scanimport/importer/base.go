@@ -76,41 +76,48 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 				places[batches[k]], ofTool = k, append(ofTool, batches[k])
 			}
 		}
-		base := b
-		if b.Project == "" && b.Scanned != nil { // asked once per tool: it looks at every result
-			scanned, all := b.Scanned(ofTool)
-			base.Scanned = func([]*Batch) (map[string]bool, bool) { return scanned, all }
-		}
-		past, findings, err := base.read(ctx, c, repository, ofTool, out)
+		covered := b.coverageOf(ofTool)
+		past, findings, err := b.read(ctx, c, repository, covered, out)
 		if err != nil {
 			return nil, err
 		}
-		if err := out.compare(ctx, base, repository, ofTool, places, past, findings); err != nil {
+		if err := out.compare(ctx, b, repository, covered, places, past, findings); err != nil {
 			return nil, fmt.Errorf("%s: %w", batch.Name(), err)
 		}
 	}
 	return out, nil
 }
 
-// other returns a function that reports whether the batches are not about a project of the repository. all reports that
-// such a project belongs to the base nevertheless, unknown that nothing tells which projects they are about.
-func (b Base) other(batches []*Batch) (other func(project v1alpha1.ProjectReference) bool, all, unknown bool) {
-	scanned := map[string]bool{}
+// coverage is the batches of one tool, and the projects of the repository that they are about.
+type coverage struct {
+	batches []*Batch
+	scanned map[string]bool // these projects; empty: any
+	all     bool            // findings of other projects belong to the base nevertheless
+	unknown bool            // the files do not show which projects they cover
+}
+
+// coverageOf returns the coverage of the batches of one tool. Call it once per tool: Scanned reads every result.
+func (b Base) coverageOf(batches []*Batch) coverage {
+	c := coverage{batches: batches}
 	if b.Project == "" && b.Scanned != nil {
-		scanned, all = b.Scanned(batches)
-		unknown = len(scanned) == 0
+		c.scanned, c.all = b.Scanned(batches)
+		c.unknown = len(c.scanned) == 0
 	}
-	return func(p v1alpha1.ProjectReference) bool { return len(scanned) > 0 && !scanned[string(p.Name)] }, all, unknown
+	return c
+}
+
+// excludes reports whether the batches are not about the project.
+func (c *coverage) excludes(project v1alpha1.ProjectReference) bool {
+	return len(c.scanned) > 0 && !c.scanned[string(project.Name)]
 }
 
 // read lists the scans of the batches' tool, under all its names, and the findings that the base has.
-func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Repository, batches []*Batch,
+func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Repository, covered coverage,
 	out *Compared) (history, []v1alpha1.Finding, error) {
 	past := history{}
-	unscanned, all, _ := b.other(batches)
-	other := func(p v1alpha1.ProjectReference) bool { return !all && unscanned(p) }
+	other := func(p v1alpha1.ProjectReference) bool { return !covered.all && covered.excludes(p) }
 	var has []v1alpha1.Finding
-	for _, tool := range batches[0].names() {
+	for _, tool := range covered.batches[0].names() {
 		terms := []fields.Selector{
 			fields.OneTermEqualSelector("spec.tool", tool),
 			fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name),
@@ -141,8 +148,9 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 
 // compare compares the batches of one tool, which share its findings: each finding matches at most one result. places
 // are the indexes of the batches among all.
-func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.Repository, batches []*Batch,
+func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.Repository, covered coverage,
 	places map[*Batch]int, past history, findings []v1alpha1.Finding) error {
+	batches := covered.batches
 	out.warnOfUnscanned(batches, past, findings)
 	var results []reported
 	for _, batch := range batches {
@@ -162,13 +170,12 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		own = b.Own(batches[0].Tool)
 	}
 	otherAnalysis := otherAnalysisThan(batches)
-	unscanned, _, unknown := b.other(batches)
 	// A match in doubt is known all the same, so another resource or package would pass a gate unseen.
-	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, unscanned), sameSubject: true}
+	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, covered.excludes), sameSubject: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
 	results, matches := pairBase(results, k, own)
 	out.warnOfRenamedProjects(b, batches[0].Tool, results, matches, slices.DeleteFunc(slices.Clone(findings),
-		func(f v1alpha1.Finding) bool { return otherAnalysis(&f) || !unscanned(f.Spec.ProjectRef) }))
+		func(f v1alpha1.Finding) bool { return otherAnalysis(&f) || !covered.excludes(f.Spec.ProjectRef) }))
 	for i, m := range matches {
 		if m.before == nil {
 			continue
@@ -189,12 +196,12 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		// project that nobody has scanned.
 		spec := &findings[i].Spec
 		other := func(analysis string) bool { return analysis != spec.Analysis }
-		gone := unreported[findings[i].Name] && !unscanned(spec.ProjectRef)
+		gone := unreported[findings[i].Name] && !covered.excludes(spec.ProjectRef)
 		if gone && !slices.ContainsFunc(analyses[atLine(spec)], other) && b.hadOpen(&findings[i]) {
 			fixed = append(fixed, &findings[i])
 		}
 	}
-	if unknown {
+	if covered.unknown {
 		out.warnOfUnknownProject(batches[0].Tool, fixed)
 	} else {
 		out.countFixed(fixed)
@@ -375,8 +382,8 @@ func (out *Compared) warnOfUnknownProject(tool string, unreported []*v1alpha1.Fi
 // to a project that they are not about: nobody knows whether it is gone from its file, so a result in another file is
 // another problem.
 func foreignTo(otherAnalysis func(*v1alpha1.Finding) bool,
-	unscanned func(v1alpha1.ProjectReference) bool) func(*v1alpha1.Finding) bool {
-	return func(f *v1alpha1.Finding) bool { return otherAnalysis(f) || unscanned(f.Spec.ProjectRef) }
+	excludes func(v1alpha1.ProjectReference) bool) func(*v1alpha1.Finding) bool {
+	return func(f *v1alpha1.Finding) bool { return otherAnalysis(f) || excludes(f.Spec.ProjectRef) }
 }
 
 // otherAnalysisThan returns a function that reports whether a finding belongs to an analysis that the files do not

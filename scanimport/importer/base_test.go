@@ -29,7 +29,7 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 	} {
 		out := &Compared{Known: ResultSet{}}
 		batches := []*Batch{{Tool: "lint", Category: v1alpha1.CategoryCode}}
-		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, batches, nil, tc.past, tc.findings))
+		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, coverage{batches: batches}, nil, tc.past, tc.findings))
 		harness.Same(t, tc.reason, []int{tc.unscanned, tc.warned}, []int{len(out.Unscanned), len(out.Warnings)})
 		for _, unscanned := range out.Unscanned {
 			harness.Same(t, tc.reason, "lint (Code)", unscanned)
@@ -59,7 +59,7 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 	compared := func(b *Batch, findings ...v1alpha1.Finding) *Compared {
 		b.Tool = "lint"
 		out := &Compared{Known: ResultSet{}}
-		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, []*Batch{b}, nil, l.memory.scans["lint"], findings))
+		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, base.coverageOf([]*Batch{b}), nil, l.memory.scans["lint"], findings))
 		return out
 	}
 	known := func(b *Batch, findings ...v1alpha1.Finding) int { return len(compared(b, findings...).Known) }
