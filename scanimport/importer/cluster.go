@@ -57,40 +57,40 @@ type Target struct {
 // of returns the project of a batch.
 func (t *Target) of(b *Batch) string { return cmp.Or(b.Project, t.Project) }
 
-// repository returns the repository. It checks that the repository and the projects exist and belong together.
-func (im *Importer) repository(ctx context.Context, batches []*Batch) (*v1alpha1.Repository, error) {
+// repository returns the repository and, by name, the UIDs of the projects. It checks that they exist and belong
+// together. A dry run takes objects that would be created as existing: then there are no UIDs.
+func (im *Importer) repository(ctx context.Context,
+	batches []*Batch) (*v1alpha1.Repository, map[string]types.UID, error) {
 	if im.options.DryRun && im.options.Found.Assumed() != nil {
-		return im.options.Found.Repository, nil
+		return im.options.Found.Repository, nil, nil
 	}
 	repository := &v1alpha1.Repository{}
 	key := client.ObjectKey{Namespace: im.target.Namespace, Name: im.target.Repository}
 	if err := Require(ctx, im.client, "repository", key, repository); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	projects := []string{}
 	for _, b := range batches {
 		projects = append(projects, im.target.of(b))
 	}
 	slices.Sort(projects)
+	uids := map[string]types.UID{}
 	for _, key.Name = range slices.Compact(projects) {
-		if err := RequireProject(ctx, im.client, key, im.target.Repository); err != nil {
-			return nil, err
+		project := &v1alpha1.Project{}
+		err := Require(ctx, im.client, "project", key, project)
+		if err == nil {
+			err = checkBelongs(project, im.target.Repository, im.target.Repository)
 		}
+		if err != nil {
+			return nil, nil, err
+		}
+		uids[key.Name] = project.UID
 	}
-	return repository, nil
+	return repository, uids, nil
 }
 
-// RequireProject checks that a project exists and belongs to the repository.
-func RequireProject(ctx context.Context, c client.Client, key client.ObjectKey, repository string) error {
-	project := &v1alpha1.Project{}
-	if err := Require(ctx, c, "project", key, project); err != nil {
-		return err
-	}
-	return checkBelongs(project, repository, repository)
-}
-
-// RequireProjectOfReview is RequireProject for the project that a review names, which a review does not create. given
-// is the repository as the user named it.
+// RequireProjectOfReview checks that the project that a review names, which a review does not create, exists and
+// belongs to the repository. given is the repository as the user named it.
 func RequireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey,
 	repository, given string) error {
 	project := &v1alpha1.Project{}

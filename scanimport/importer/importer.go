@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
@@ -39,7 +41,8 @@ type Options struct {
 	OnProgress func(done, total int)
 
 	// Upload is the upload that the Scans came with, and ImportedBy the key that authenticated it. With an upload every
-	// refusal is recorded in a Scan; without one, a scan that is too old leaves none.
+	// refusal is recorded in a Scan, unless the repository or project does not exist; without one, a scan that is too old
+	// leaves none.
 	Upload     *v1alpha1.ScanUpload
 	ImportedBy string
 	// Importer is the importing program and its version, as stored in v1alpha1.ImporterAnnotation; empty: unknown.
@@ -91,18 +94,20 @@ type job struct {
 	plan     plan
 	summary  *Summary
 	lock     *lock
+	parent   *parent
 	progress Progress
 	// lastChange is the finding that was written last; nil if none was.
 	lastChange *v1alpha1.ScanChange
-	// recorded reports that the batch's Scan was created, ended that it has its outcome.
+	// recorded reports that the batch's Scan was created, with the UID scanUID, and ended that it has its outcome.
 	recorded, ended bool
+	scanUID         types.UID
 }
 
 // Import imports all batches into their projects, or none if one of them is refused. The summaries are in the order of
 // the batches; with an error they report what was done so far. Importing the same batches again, wholly or in part, is
 // safe.
 func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, error) {
-	repository, err := im.repository(ctx, batches)
+	repository, projects, err := im.repository(ctx, batches)
 	if err != nil {
 		return nil, err
 	}
@@ -110,8 +115,10 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 	summaries := make([]*Summary, len(batches))
 	for i, b := range batches {
 		summaries[i] = newSummary(b)
-		jobs[i] = &job{Batch: b, project: im.target.of(b), summary: summaries[i], lock: im.lock(b),
-			context: b.contextOf(repository, im.target.of(b))}
+		project := im.target.of(b)
+		key := client.ObjectKey{Namespace: im.target.Namespace, Name: project}
+		jobs[i] = &job{Batch: b, project: project, summary: summaries[i], lock: im.lock(b),
+			parent: &parent{client: im.client, key: key, uid: projects[project]}, context: b.contextOf(repository, project)}
 	}
 	if len(summaries) > 0 {
 		summaries[0].Provisioned = im.options.Found.Provisioned
@@ -162,9 +169,11 @@ func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) erro
 // run performs the import from the first write to the last. Only Scans are written before every job has passed its
 // guards.
 func (im *Importer) run(ctx context.Context, jobs []*job) error {
-	steps := []step{im.readHistory, im.guardAge, im.begin, im.compare}
+	// The project may have been deleted while this import waited for its Leases.
+	checkParent := func(ctx context.Context, j *job) error { return j.explain(j.parent.check(ctx)) }
+	steps := []step{checkParent, im.readHistory, im.guardAge, im.begin, im.compare}
 	if im.options.Upload != nil {
-		steps = []step{im.readHistory, im.begin, im.guardAge, im.compare}
+		steps = []step{checkParent, im.readHistory, im.begin, im.guardAge, im.compare}
 	}
 	for _, step := range append(steps, im.finish) {
 		for _, j := range jobs {

@@ -12,11 +12,13 @@ import (
 	"github.com/google/uuid"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
@@ -101,6 +103,9 @@ func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
 		}
 		if apierrors.IsInvalid(err) && im.hasEnded(ctx, j) {
 			continue
+		}
+		if kube.IsConflict(err) { // the Scan was deleted with its project
+			err = nil
 		}
 		complete = false
 		errs = append(errs, err)
@@ -205,19 +210,41 @@ func (b *Batch) ScanSpec(repository, project string) v1alpha1.ScanSpec {
 	}
 }
 
-func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpec) error {
+// applyScan writes the whole record of the job's scan. If the Scan was deleted, it is created again, unless it was
+// deleted with its project: then the error is a conflict.
+func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpec) (err error) {
 	key := client.ObjectKey{Namespace: im.target.Namespace, Name: j.context.scanID}
-	return ApplyScan(ctx, im.client, key, im.options.Importer, spec)
+	uid, err := applyScan(ctx, im.client, key, j.scanUID, im.options.Importer, spec)
+	if j.scanUID != "" && kube.IsConflict(err) {
+		if gone := j.parent.check(ctx); gone != nil {
+			return fmt.Errorf("%w (%w)", gone, err)
+		}
+		uid, err = applyScan(ctx, im.client, key, "", im.options.Importer, spec)
+	}
+	if err == nil {
+		j.scanUID = uid
+	}
+	return err
 }
 
 // ApplyScan writes the whole record of a scan. importer is the importing program; empty: unknown.
 func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, importer string, spec v1alpha1.ScanSpec) error {
-	meta := appliedMeta{Namespace: key.Namespace, Name: key.Name}
+	_, err := applyScan(ctx, c, key, "", importer, spec)
+	return err
+}
+
+// applyScan is ApplyScan, and returns the Scan's UID. With a UID it fails with a conflict if that Scan was deleted.
+func applyScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
+	spec v1alpha1.ScanSpec) (types.UID, error) {
+	meta := appliedMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}
 	if importer != "" {
 		meta.Annotations = map[string]string{v1alpha1.ImporterAnnotation: importer}
 	}
-	_, err := apply(ctx, c, fieldManager(spec.Tool), "Scan", meta, spec)
-	return err
+	after, err := apply(ctx, c, fieldManager(spec.Tool), "Scan", meta, spec)
+	if err != nil {
+		return "", err
+	}
+	return after.UID, nil
 }
 
 func (im *Importer) applyFinding(ctx context.Context, manager string, metadata appliedMeta,

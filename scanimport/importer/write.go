@@ -22,15 +22,15 @@ import (
 func (im *Importer) write(ctx context.Context, j *job) error {
 	j.progress.Begin(len(j.plan.changes))
 	im.options.OnProgress(0, len(j.plan.changes))
-	w := &writer{im: im, lock: j.lock, manager: fieldManager(j.Tool), scan: &j.context, summary: j.summary,
-		progress: &j.progress}
+	w := &writer{im: im, lock: j.lock, parent: j.parent, manager: fieldManager(j.Tool), scan: &j.context,
+		summary: j.summary, progress: &j.progress}
 	defer func() { j.lastChange = w.last }()
 	known, added, gone := j.plan.stages()
-	if err := w.all(ctx, known); err != nil {
+	if err := w.stage(ctx, known); err != nil {
 		return err
 	}
 	refusedKnown := w.refusals
-	if err := w.all(ctx, added); err != nil {
+	if err := w.stage(ctx, added); err != nil {
 		return err
 	}
 	// If only new findings were refused, perhaps for good by a policy of the cluster, repaired ones are closed all the
@@ -40,7 +40,7 @@ func (im *Importer) write(ctx context.Context, j *job) error {
 			return err
 		}
 	}
-	if err := w.all(ctx, gone); err != nil {
+	if err := w.stage(ctx, gone); err != nil {
 		return err
 	}
 	return w.guard()
@@ -66,6 +66,7 @@ func (p *plan) stages() (known, added, gone []change) {
 type writer struct {
 	im      *Importer
 	lock    *lock
+	parent  *parent
 	manager string
 	scan    *scanContext
 
@@ -87,6 +88,17 @@ func (w *writer) guard() error {
 		return nil
 	}
 	return guardRefusals(w.refusals, w.summary.Unchanged, w.refusal)
+}
+
+// stage writes the changes, if any, unless the project was deleted.
+func (w *writer) stage(ctx context.Context, changes []change) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	if err := w.parent.check(ctx); err != nil {
+		return err
+	}
+	return w.all(ctx, changes)
 }
 
 func (w *writer) all(ctx context.Context, changes []change) error {
@@ -115,6 +127,9 @@ func Each[T any](ctx context.Context, limit int, items []T, do func(context.Cont
 
 func (w *writer) one(ctx context.Context, ch *change) error {
 	err := w.lock.sure(ctx)
+	if err == nil {
+		err = w.parent.sure(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -296,11 +311,15 @@ func later(last *v1alpha1.ScanChange, finding, version string) *v1alpha1.ScanCha
 	return &v1alpha1.ScanChange{Finding: finding, ResourceVersion: version}
 }
 
-// deleted handles a finding that was deleted in the meantime: a reported one is created again.
+// deleted handles a finding that was deleted in the meantime: a reported one is created again, unless it was deleted
+// with its project.
 func (w *writer) deleted(ctx context.Context, ch *change) error {
 	if ch.action == ActionClose || ch.action == ActionRename {
 		w.count(func(*Summary) {}) // nothing left to do
 		return nil
+	}
+	if err := w.parent.check(ctx); err != nil {
+		return err
 	}
 	ch.action, ch.spec.Doubt = ActionCreate, nil
 	return w.create(ctx, ch)

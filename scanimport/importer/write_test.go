@@ -33,13 +33,37 @@ func TestAPanicWhileWritingFailsTheImportAlone(t *testing.T) {
 			panic("no such finding")
 		},
 	})
-	held := &lock{}
+	held, there := &lock{}, &parent{}
 	held.renewedAt.Store(new(time.Now()))
-	w := &writer{im: New(&Client{Client: panics}, Target{}, Options{}), lock: held}
+	there.checkedAt.Store(new(time.Now()))
+	w := &writer{im: New(&Client{Client: panics}, Target{}, Options{}), lock: held, parent: there}
 	err := w.all(t.Context(), []change{{action: ActionCreate, name: "f-1", spec: v1alpha1.FindingSpec{}}})
 	if safely.Stack(err) == "" {
 		t.Errorf("got %v, want the panic", err)
 	}
+}
+
+// A stage may take minutes, and creating findings shows no error.
+func TestAnImportThatWritesChecksFromTimeToTimeThatItsProjectExists(t *testing.T) {
+	project := metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "web", UID: "created-anew"},
+	}
+	c := answering(t, func(r *http.Request) (code int, object any) {
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s", r.Method, r.URL.Path)
+		}
+		return http.StatusOK, project
+	})
+	p := &parent{client: c, key: client.ObjectKeyFromObject(&project), uid: "deleted"}
+	p.checkedAt.Store(new(time.Now()))
+	harness.NoError(t, "a recent check", p.sure(t.Context()))
+	p.checkedAt.Store(new(time.Now().Add(-2 * parentInterval)))
+	held := &lock{}
+	held.renewedAt.Store(new(time.Now()))
+	w := &writer{im: New(c, Target{Namespace: "org-acme"}, Options{}), lock: held, parent: p}
+	err := w.all(t.Context(), []change{{action: ActionCreate, name: "f-1"}})
+	harness.ErrorContains(t, "an old check", err, `project "web" was deleted during the import`)
 }
 
 // It is that of a proxy, and ends the import: a finding that counted as deleted would be created again.

@@ -78,6 +78,64 @@ func TestConcurrentImportsRunOneAfterTheOther(t *testing.T) {
 	}
 }
 
+// A deleted project is released once it has no findings and scans: nothing would remove those that are written later.
+func TestNothingIsWrittenIntoAProjectThatIsDeletedMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		there, done int
+		anew        bool
+	}{
+		"before a finding is created": {there: 0, done: 0},
+		"after a finding is changed":  {there: 20, done: 1, anew: true},
+		"after the last change":       {there: 20, done: 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			p := newProject(t)
+			p.imports(document(numbered(c.there)...), commitA)
+			p.withoutEvidence() // so that the next import changes them
+			file := document(numbered(30)...)
+			var waiting sync.WaitGroup
+			var late error
+			remove := sync.OnceFunc(func() {
+				queued := make(chan struct{})
+				waiting.Go(func() {
+					_, late = p.tryImport(importer.Options{
+						Upload:     &v1alpha1.ScanUpload{ID: "u-3", Scans: 1},
+						OnWaiting:  func(*importer.Batch, string) { close(queued) },
+						OnRecorded: func(*importer.Batch, string) { t.Error("the waiting import recorded a scan") },
+					}, collect(t, importer.Choices{}, file))
+				})
+				<-queued
+				p.remove(c.anew)
+			})
+			_, err := p.tryImport(importer.Options{OnProgress: func(done, _ int) {
+				if done == c.done {
+					remove()
+				}
+			}}, collect(t, importer.Choices{}, file))
+			waiting.Wait()
+			for _, err := range []error{err, late} {
+				p.wantRefused(err, "was deleted during the import")
+			}
+			harness.Same(t, "findings and scans that are left", 0, len(p.findings())+len(p.scans()))
+		})
+	}
+}
+
+// remove deletes the project with its findings and scans, as the controllers do. anew creates another one of its name.
+func (p *project) remove(anew bool) {
+	p.Helper()
+	object := builder.Project(p.name).In(namespace).Repository(repositoryName).Build()
+	harness.Must(p, env.Client.Delete(p.Context(), object))
+	for _, kind := range []client.Object{&v1alpha1.Finding{}, &v1alpha1.Scan{}} {
+		harness.Must(p, env.Client.DeleteAllOf(p.Context(), kind, client.InNamespace(namespace),
+			client.MatchingFields{"spec.projectRef.name": p.name}))
+	}
+	if anew {
+		harness.Must(p, env.Client.Create(p.Context(), builder.Project(p.name).In(namespace).Repository(repositoryName).Build()))
+	}
+}
+
 // A finding that is decided about during the import must not be closed without regard to the
 // decision.
 func TestAFindingThatChangesBeforeItsClosingIsLeftOpen(t *testing.T) {

@@ -1,0 +1,50 @@
+package importer
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
+)
+
+// parentInterval is how often an import that writes checks that its project exists.
+const parentInterval = time.Second
+
+// parent is the project that a job imports into. The controllers release a deleted project once it has no findings and
+// no scans: nothing would remove those that are written later. Its repository needs no check, because a deleted
+// repository deletes its projects first.
+type parent struct {
+	client client.Client
+	key    client.ObjectKey
+	// uid is that of the project when the import began.
+	uid types.UID
+	// checkedAt is when the last check began; nil before the first.
+	checkedAt atomic.Pointer[time.Time]
+}
+
+// check returns a RefusedError if the project is being deleted or was deleted, even if it was created anew.
+func (p *parent) check(ctx context.Context) error {
+	p.checkedAt.Store(new(time.Now()))
+	project := kube.MetadataOf(v1alpha1.GroupVersion.WithKind("Project"))
+	found, err := find(ctx, p.client, "project", p.key, project)
+	if err == nil && (!found || project.UID != p.uid) {
+		return &RefusedError{fmt.Sprintf("project %q was deleted during the import: if it is still needed, create it anew, "+
+			"and import again", p.key.Name)}
+	}
+	return err
+}
+
+// sure is check, but does nothing if the last check is recent. Of several callers, one checks.
+func (p *parent) sure(ctx context.Context) error {
+	at := p.checkedAt.Load()
+	if at != nil && since(*at) < parentInterval || !p.checkedAt.CompareAndSwap(at, new(time.Now())) {
+		return nil
+	}
+	return p.check(ctx)
+}
