@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
@@ -41,9 +42,11 @@ type lock struct {
 	seen   string
 	seenAt time.Time
 
-	// renewing is held during a renewal; renewedAt is when the last successful renewal began.
+	// renewing is held during a renewal; renewedAt is when the last successful renewal began, and heldAt when it ended,
+	// by the API server's time.
 	renewing  sync.Mutex
 	renewedAt atomic.Pointer[time.Time]
+	heldAt    atomic.Pointer[time.Time]
 }
 
 func (im *Importer) lock(b *Batch) *lock {
@@ -204,6 +207,7 @@ func (l *lock) write(ctx context.Context, lease *coordinationv1.Lease) error {
 		return err
 	}
 	l.renewedAt.Store(&at)
+	l.heldAt.Store(new(apitime.Now()))
 	return nil
 }
 
@@ -231,6 +235,16 @@ func (l *lock) renew(ctx context.Context, stop <-chan struct{}, lost context.Can
 func (l *lock) fresh() bool {
 	at := l.renewedAt.Load()
 	return at != nil && since(*at) <= leaseDuration*2/3
+}
+
+// endedAt returns when an import under the Lease ended, by the API server's time: now, or, if it failed and may have lost
+// the Lease, when it last held it for sure. Otherwise it would seem to have ended after those that replaced it.
+func (l *lock) endedAt(failure error) time.Time {
+	held := l.heldAt.Load()
+	if held != nil && (errors.Is(failure, errLeaseLost) || failure != nil && !l.fresh()) {
+		return *held
+	}
+	return apitime.Now()
 }
 
 // since returns the time since at; see elapsed.

@@ -67,7 +67,11 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 // end writes the outcome; failure is nil for a completed import. It is the import's last write of a scan.
 func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 	spec := im.runningScan(j)
-	spec.CompletedAt = new(v1alpha1.NewTime(apitime.Now()))
+	ended := apitime.Now()
+	if j.lock != nil {
+		ended = j.lock.endedAt(failure)
+	}
+	spec.CompletedAt = new(v1alpha1.NewTime(ended))
 	spec.Outcome = j.outcome()
 	j.summary.Record(&spec)
 	if failure != nil {

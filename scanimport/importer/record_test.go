@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -55,6 +57,31 @@ func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 	harness.Must(t, im.Refuse(t.Context(), &Batch{Tool: "lint"}, errors.New("no such project")))
 	if end := scan.Spec.CompletedAt; end == nil || end.Sub(server).Abs() > time.Minute {
 		t.Errorf("it ended at %v, want about %v", end, server)
+	}
+
+	// An import that may have lost its Lease must not end after those that replaced it.
+	leases := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build()
+	for _, c := range []struct {
+		reason  string
+		failure error
+		silent  time.Duration
+		want    time.Time
+	}{
+		{"it holds its Lease", errors.New("no answer"), 0, server.Add(time.Hour)},
+		{"somebody took its Lease", fmt.Errorf("stopped: %w", errLeaseLost), 0, server},
+		{"it was suspended", errors.New("no answer"), time.Hour, server},
+		{"it has done everything", nil, time.Hour, server.Add(time.Hour)},
+	} {
+		testenv.SetServerTime(t, server)
+		held := lockBy(leases, strings.ReplaceAll(c.reason, " ", "-"))
+		harness.Must(t, held.acquire(t.Context()))
+		testenv.SetServerTime(t, server.Add(time.Hour))
+		held.renewedAt.Store(new(held.renewedAt.Load().Add(-c.silent)))
+		j := &job{Batch: &Batch{Tool: "lint"}, summary: &Summary{}, lock: held, context: scanContext{scanID: "s-1"}}
+		harness.Must(t, im.end(t.Context(), j, c.failure))
+		if end := scan.Spec.CompletedAt; end == nil || end.Sub(c.want).Abs() > time.Minute {
+			t.Errorf("%s: it ended at %v, want about %v", c.reason, end, c.want)
+		}
 	}
 }
 

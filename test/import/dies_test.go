@@ -1,6 +1,7 @@
 package import_test
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +108,11 @@ func TestTheScanOfAnImportThatDiesIsFailedWithinAMinuteAndTheSameImportFinishesT
 				reasons := p.reasons()
 				g.Expect(reasons).To(HaveKey(v1alpha1.ReasonScanFailed), "its own word is the last one")
 				g.Expect(reasons).NotTo(HaveKey(v1alpha1.ReasonAbandoned))
+				// Otherwise the next import takes it for one that was cut off after the last success.
+				ended := reasons[v1alpha1.ReasonScanFailed].Spec.CompletedAt
+				g.Expect(slices.ContainsFunc(p.scans(), func(s v1alpha1.Scan) bool {
+					return s.Spec.Outcome == v1alpha1.ScanSucceeded && s.Spec.CompletedAt.After(ended.Time)
+				})).To(BeTrue(), "a success after %s, when it last had its Lease", ended)
 			})
 		})
 	}
