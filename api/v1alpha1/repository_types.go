@@ -31,7 +31,7 @@ type RepositorySpec struct {
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	DefaultBranch string `json:"defaultBranch,omitempty"`
-	// scanBranch is the branch that is scanned, for example "main".
+	// scanBranch is the branch that is scanned, for example "main"; "refs/heads/main" is the same branch.
 	// +kubebuilder:validation:MaxLength=255
 	// +optional
 	ScanBranch string `json:"scanBranch,omitempty"`

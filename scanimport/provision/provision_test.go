@@ -158,6 +158,7 @@ func TestOnlyResultsOfItsBranchAreTaken(t *testing.T) {
 	none, main := &v1alpha1.Repository{}, &v1alpha1.Repository{}
 	main.Spec.ScanBranch, main.Spec.DefaultBranch = "main", "trunk"
 	trunk := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{DefaultBranch: "trunk"}}
+	full := &v1alpha1.Repository{Spec: v1alpha1.RepositorySpec{ScanBranch: "refs/heads/main", DefaultBranch: "main"}}
 	for _, tc := range []struct {
 		reason     string
 		repository *v1alpha1.Repository
@@ -166,6 +167,9 @@ func TestOnlyResultsOfItsBranchAreTaken(t *testing.T) {
 	}{
 		{"its branch", main, "main", true},
 		{"its branch in full", main, "refs/heads/main", true},
+		{"a branch that its Repository names in full", full, "main", true},
+		{"both in full", full, "refs/heads/main", true},
+		{"another than the one named in full", full, "feature", false},
 		{"another branch", main, "feature", false},
 		{"another one in full", main, "refs/heads/feature", false},
 		{"a pull request", main, "refs/pull/4/merge", false},

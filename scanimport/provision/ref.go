@@ -20,9 +20,11 @@ func Branch(ref string) (name string, isBranch bool) {
 	return name, !strings.HasPrefix(name, "refs/")
 }
 
-// BranchOf returns the branch whose results the repository's projects hold; empty if the repository names none.
+// BranchOf returns the branch whose results the repository's projects hold, as NAME; empty if the repository names
+// none.
 func BranchOf(repository *v1alpha1.Repository) string {
-	return cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch)
+	branch, _ := Branch(cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch))
+	return branch
 }
 
 // TakesRef reports whether results of a ref may be imported into the repository's projects: those of another branch or
