@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -88,6 +89,40 @@ func TestADecisionAfterTheEndOfAnotherComesIntoForceWhileNoControllerRuns(t *tes
 		triage, _, _ := unstructured.NestedMap(now.Object, "spec", "triage")
 		g.Expect(triage).To(SatisfyAll(HaveKeyWithValue("userStatus", "active"), Not(HaveKey("reason")), Not(HaveKey("expiresAt"))))
 	})
+}
+
+// The API server refuses a reason or an end without a decision, as every other door does: userStatus was forgotten. An
+// object that was stored with them stays writable.
+func TestAReasonAndAnEndRequireADecision(t *testing.T) {
+	c := newCast(t, "grounds-undecided")
+	const reason, end = "duplicate", "2999-12-31T00:00:00Z"
+	for _, tc := range []struct {
+		object client.Object
+		fact   []string
+	}{
+		{builder.Finding("f").In(c.namespace).Build(), []string{"spec", "details", "title"}},
+		{builder.ReviewIssue("i").In(c.namespace).SeenIn("abc").Build(), []string{"spec", "title"}},
+	} {
+		live, scanned := applied(t.Context(), t, tc.object), toUnstructured(t, tc.object)
+		kind := live.GetKind()
+		for _, given := range []map[string]any{{"reason": reason}, {"expiresAt": end, "comments": "c"}, {"userStatus": "open", "reason": reason}} {
+			err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(given), "")
+			harness.ErrorContains(t, fmt.Sprintf("%s, %v", kind, given), err, "reason and expiresAt belong to a decision: userStatus must be")
+		}
+		set(t, live, reason, "spec", "triage", "reason")
+		set(t, live, end, "spec", "triage", "expiresAt")
+		harness.Must(t, env.PutIntoEtcd(t.Context(), kube.Resource(kind), c.namespace, live.GetName(), harness.JSON(t, live)))
+		updated := fragment{"status": map[string]any{"updatedAt": end}}
+		harness.NoError(t, kind+": a status", sendMergePatch(t.Context(), t, c.as(controller), live, updated, "status"))
+		set(t, scanned, "another", tc.fact...)
+		scan := client.ApplyConfigurationFromUnstructured(scanned)
+		harness.NoError(t, kind+": a scan", c.as(scanner).Apply(t.Context(), scan, client.FieldOwner("scanner/gosec"), client.ForceOwnership))
+		signed := triage(map[string]any{"comments": "c", "by": "apikey/ci"})
+		harness.NoError(t, kind+": a comment over REST", sendMergePatch(t.Context(), t, c.as(facade), live, signed, ""))
+		wantTriage(t, env.Stored(t, live), map[string]any{"userStatus": "open", "reason": reason, "expiresAt": end, "comments": "c", "by": "apikey/ci"})
+		harness.NoError(t, kind+": a comment", sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": "d"}), ""))
+		wantTriage(t, env.Stored(t, live), map[string]any{"userStatus": "open", "comments": "d", "by": c.members[triager].username})
+	}
 }
 
 // Every writer of a finding may send times in managedFields.

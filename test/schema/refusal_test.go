@@ -127,7 +127,7 @@ func TestEachBoundIsKeptAndTheErrorNamesTheField(t *testing.T) {
 						object := newObject(crd, "refused")
 						object.Object["spec"] = corpus.Part(schema, part, v.path, v.value)
 						if triaged(kind) && strings.HasPrefix(v.path, "spec.triage.") && v.path != "spec.triage.userStatus" {
-							decide(t, object) // without a decision the API server removes basis, reason and end
+							decide(t, object) // without a decision the API server removes the basis and refuses reason and end
 						}
 						err = env.Client.Create(t.Context(), object, client.DryRunAll)
 					} else {
