@@ -8,15 +8,17 @@ type RepositorySpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Provider string `json:"provider,omitempty"`
-	// url is the repository's web page, for example "https://github.com/acme/payments". At most
-	// 2048 characters.
+	// url is the repository's web page, for example "https://github.com/acme/payments". It must hold
+	// no credentials. At most 2048 characters.
 	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:XValidation:rule="!self.matches('(?i)^([a-z][a-z0-9+.-]*://[^/@]*:[^/@]*@|https?://[^/?#]*@)')",message="url must hold no credentials: leave out the password, and over HTTP the user"
 	// +optional
 	URL string `json:"url,omitempty"`
 	// cloneURL is the URL that git clones, for example "https://github.com/acme/payments.git". It
-	// must hold no credentials. At most 2048 characters.
+	// must hold no credentials: no password, and over HTTP no user either, since a token may stand
+	// there. At most 2048 characters.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^[a-zA-Z][a-zA-Z0-9+.-]*://[^/@]*:[^/@]*@')",message="cloneURL must not hold a password"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('(?i)^([a-z][a-z0-9+.-]*://[^/@]*:[^/@]*@|https?://[^/?#]*@)')",message="cloneURL must hold no credentials: leave out the password, and over HTTP the user"
 	// +optional
 	CloneURL string `json:"cloneURL,omitempty"`
 	// fullName is the owner and the name, for example "acme/payments". At most 512 characters.

@@ -134,6 +134,7 @@ func TestFacts(t *testing.T) {
 		{"what git clones", "", []string{"git@github.com:acme/payments.git"}, whole},
 		{"ssh, with its port", "", []string{"ssh://git@github.com:22/acme/payments"}, whole},
 		{"credentials are dropped", "", []string{"https://x-access-token:ghs_secret@github.com/acme/payments.git?a=b#c"}, whole},
+		{"a token too", "", []string{"https://ghp_secret@github.com/acme/payments.git"}, whole},
 		{"the first that is one", "", []string{"file:///home/runner/work/payments", page}, whole},
 		{"the page of another is not written down", "acme/payments", []string{"https://github.com/evil/payments"}, bare},
 		{"the page of the same in another case is", "acme/payments", []string{"https://github.com/acme/payments"}, whole},

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kruntime "k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -113,7 +115,12 @@ var rulesAtCreate = []struct {
 		"rotation is for the Secret that is made for the endpoint", "it may be someone else's, and declared elsewhere"},
 	{"negative overlap", key, edit{"spec.rotation": map[string]any{"serial": int64(1), "overlap": "-1s"}}, "overlap must be hours, minutes and seconds between", "no one can mean it"},
 	{"clone URL with a user", repository, edit{"spec.cloneURL": "ssh://git@example.com/a.git"}, "", "a user's name is no secret"},
-	{"clone URL with a password", repository, edit{"spec.cloneURL": "https://u:p@example.com/a.git"}, "cloneURL must not hold a password", "everyone who reads the resource would read it"},
+	{"clone URL with a password", repository, edit{"spec.cloneURL": "https://u:p@example.com/a.git"}, "cloneURL must hold no credentials", "everyone who reads the resource would read it"},
+	{"clone URL with a token", repository, edit{"spec.cloneURL": "HTTPS://ghp_x@github.com/a/b.git"}, "cloneURL must hold no credentials", "a token is written as the user's name"},
+	{"ssh URL with a password", repository, edit{"spec.cloneURL": "ssh://git:p@example.com/a.git"}, "cloneURL must hold no credentials", "everyone who reads the resource would read it"},
+	{"page with a password", repository, edit{"spec.url": "https://u:p@example.com/a"}, "url must hold no credentials", "the REST API shows it"},
+	{"page with a token", repository, edit{"spec.url": "https://ghp_x@github.com/a/b"}, "url must hold no credentials", "the REST API shows it"},
+	{"page with an @ in its path", repository, edit{"spec.url": "https://example.com/@a/b"}, "", "it is no user's"},
 	{"language of 64 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 64): int64(1)}}, "", "the longest"},
 	{"language of 65 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 65): int64(1)}}, "at most 64 characters", "keys of maps take room too"},
 	{"language of no code", repository, edit{"spec.languages": map[string]any{"Go": int64(0)}}, "", "an empty file"},
@@ -285,6 +292,34 @@ func wantAnswer(t *testing.T, err error, refused, reason string) {
 		t.Errorf("refused: %v\nreason it must be taken: %s", err, reason)
 	case refused != "" && (err == nil || !strings.Contains(err.Error(), refused)):
 		t.Errorf("want a refusal that says %q, got %v\nreason: %s", refused, err, reason)
+	}
+}
+
+// What an earlier version stored stays writable.
+func TestWhatARuleWouldRefuseStaysWritable(t *testing.T) {
+	for path, tc := range map[string]struct {
+		object func() client.Object
+		stored string
+		other  string
+	}{
+		"spec.url":      {repository, "https://u:p@example.com/a", "spec.summary"},
+		"spec.cloneURL": {repository, "https://ghp_x@github.com/a/b.git", "spec.summary"},
+	} {
+		object := content(t, tc.object())
+		object.SetName("before-" + strings.ToLower(path[len("spec."):]))
+		env.Create(t, object)
+		live := env.Stored(t, object)
+		edit{path: tc.stored}.apply(live.Object)
+		harness.Must(t, env.PutIntoEtcd(t.Context(), kube.Resource(live.GetKind()), "default", live.GetName(), harness.JSON(t, live)))
+		live = env.Stored(t, live)
+		edit{tc.other: "other"}.apply(live.Object)
+		harness.NoError(t, path+": another field", env.Client.Update(t.Context(), live))
+		edit{"status.updatedAt": at}.apply(live.Object)
+		harness.NoError(t, path+": the status", controller(t).Status().Update(t.Context(), live))
+		edit{path: tc.stored + "/c"}.apply(live.Object)
+		if err := env.Client.Update(t.Context(), live, client.DryRunAll); !apierrors.IsInvalid(err) {
+			t.Errorf("%s: another such value: %v", path, err)
+		}
 	}
 }
 
