@@ -28,8 +28,9 @@ type ProjectSpec struct {
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 	// relativePath is the project's folder, relative to the root of the repository, for example
-	// "services/api". Empty: the whole repository. At most 1024 characters.
+	// "services/api", without "..". Empty: the whole repository. At most 1024 characters.
 	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'(^\s*|[/\\])[.][.](\s*$|[/\\])')`,message="relativePath must be a folder in the repository, for example services/api, without .."
 	// +optional
 	RelativePath string `json:"relativePath,omitempty"`
 	// enabled states whether the project may be scanned. Absent means true.

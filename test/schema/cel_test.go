@@ -121,10 +121,13 @@ var rulesAtCreate = []struct {
 	{"page with a password", repository, edit{"spec.url": "https://u:p@example.com/a"}, "url must hold no credentials", "the REST API shows it"},
 	{"page with a token", repository, edit{"spec.url": "https://ghp_x@github.com/a/b"}, "url must hold no credentials", "the REST API shows it"},
 	{"page with an @ in its path", repository, edit{"spec.url": "https://example.com/@a/b"}, "", "it is no user's"},
+	{"folder with dots in its name", project, edit{"spec.relativePath": "services/..api.."}, "", "a name like others"},
 	{"language of 64 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 64): int64(1)}}, "", "the longest"},
 	{"language of 65 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 65): int64(1)}}, "at most 64 characters", "keys of maps take room too"},
 	{"language of no code", repository, edit{"spec.languages": map[string]any{"Go": int64(0)}}, "", "an empty file"},
 	{"language of less than no code", repository, edit{"spec.languages": map[string]any{"Go": int64(-5)}}, "a language has 0 bytes of code or more", "REST shows it as a count of bytes"},
+	{"folder beside the repository", project, edit{"spec.relativePath": "../billing"}, "relativePath must be a folder in the repository", "imports would take it for billing"},
+	{"folder that leads up", project, edit{"spec.relativePath": `services\.. `}, "relativePath must be a folder in the repository", "imports read a backslash as a slash"},
 	{"deployment of 65 characters", project, edit{"spec.deployments": map[string]any{strings.Repeat("a", 65): "x"}}, "at most 64 characters", "keys of maps take room too"},
 	{"scan that runs", scan, edit{}, "", "neither end is there"},
 	{"scan of an upload whose id is no name", scan, edit{"spec.upload": map[string]any{"id": "U/1", "scans": int64(1)}}, "spec.upload.id", "it is part of a URL"},
@@ -302,8 +305,9 @@ func TestWhatARuleWouldRefuseStaysWritable(t *testing.T) {
 		stored string
 		other  string
 	}{
-		"spec.url":      {repository, "https://u:p@example.com/a", "spec.summary"},
-		"spec.cloneURL": {repository, "https://ghp_x@github.com/a/b.git", "spec.summary"},
+		"spec.url":          {repository, "https://u:p@example.com/a", "spec.summary"},
+		"spec.cloneURL":     {repository, "https://ghp_x@github.com/a/b.git", "spec.summary"},
+		"spec.relativePath": {project, "../billing", "spec.owner"},
 	} {
 		object := content(t, tc.object())
 		object.SetName("before-" + strings.ToLower(path[len("spec."):]))
