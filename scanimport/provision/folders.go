@@ -24,7 +24,8 @@ const (
 	maxPatterns = 32
 )
 
-// Folder returns the folder of the project that a file belongs to: the longest folder that a pattern matches, or "".
+// Folder returns the folder of the project that a file belongs to: the longest folder that a pattern matches, or "", as
+// for a folder that can be no project's path.
 func (p Patterns) Folder(file string) string {
 	parts := strings.Split(Clean(file), "/")
 	longest := 0
@@ -34,7 +35,7 @@ func (p Patterns) Folder(file string) string {
 		}
 	}
 	folder := strings.Join(parts[:longest], "/")
-	if !utf8.ValidString(folder) || utf8.RuneCountInString(folder) > maxFolder ||
+	if folder != Clean(folder) || !utf8.ValidString(folder) || utf8.RuneCountInString(folder) > maxFolder ||
 		strings.ContainsFunc(folder, unicode.IsControl) {
 		return ""
 	}

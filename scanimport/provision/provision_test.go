@@ -258,7 +258,9 @@ func TestFolder(t *testing.T) {
 		`services\api\main.go`:         "services/api",
 		"../../services/api/main.go":   "services/api",
 		"services/" + strings.Repeat("x", 1100) + "/a": "",
-		"services/\x01/a": "",
+		"services/\x01/a":    "",
+		"services/.. /a.go":  "",
+		"services/api /a.go": "",
 	} {
 		harness.Same(t, file, want, patterns.Folder(file))
 	}
