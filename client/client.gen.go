@@ -6105,7 +6105,7 @@ type ClientInterface interface {
 	// CreateTriageOperationWithBody Decide about many findings
 	//
 	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+	// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
 	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
@@ -6123,7 +6123,7 @@ type ClientInterface interface {
 	// CreateTriageOperation Decide about many findings
 	//
 	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+	// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
 	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
@@ -7122,7 +7122,7 @@ func (c *Client) ListTriageOperations(ctx context.Context, params *ListTriageOpe
 // CreateTriageOperationWithBody Decide about many findings
 //
 // An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
 // `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 // the first two. `undo` gives back what an earlier operation has changed.
 //
@@ -7150,7 +7150,7 @@ func (c *Client) CreateTriageOperationWithBody(ctx context.Context, contentType 
 // CreateTriageOperation Decide about many findings
 //
 // An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
 // `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 // the first two. `undo` gives back what an earlier operation has changed.
 //
@@ -12920,7 +12920,7 @@ type ClientWithResponsesInterface interface {
 	// CreateTriageOperationWithBodyWithResponse Decide about many findings
 	//
 	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+	// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
 	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
@@ -12938,7 +12938,7 @@ type ClientWithResponsesInterface interface {
 	// CreateTriageOperationWithResponse Decide about many findings
 	//
 	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+	// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
 	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
@@ -17889,7 +17889,7 @@ func (c *ClientWithResponses) ListTriageOperationsWithResponse(ctx context.Conte
 // CreateTriageOperationWithBodyWithResponse Decide about many findings
 //
 // An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
 // `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 // the first two. `undo` gives back what an earlier operation has changed.
 //
@@ -17913,7 +17913,7 @@ func (c *ClientWithResponses) CreateTriageOperationWithBodyWithResponse(ctx cont
 // CreateTriageOperationWithResponse Decide about many findings
 //
 // An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. Nothing changes before the operation is committed: by `commit` in this request, or by
+// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
 // `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 // the first two. `undo` gives back what an earlier operation has changed.
 //

@@ -222,6 +222,8 @@ func (r *Reconciler) liveFinding(ctx context.Context, key client.ObjectKey) (*v1
 	return finding, nil
 }
 
+// chooseMatching returns the findings that match, without those created in a later second than the operation: it may
+// have waited for its turn, and whoever created it has not seen them.
 func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, error) {
 	selection, err := findingquery.NewSelection(s.Object.Spec.Select)
 	if err != nil {
@@ -241,7 +243,8 @@ func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, er
 	s.Status.Matched = 0
 	for i := range list.Items {
 		finding := &list.Items[i]
-		if !finding.DeletionTimestamp.IsZero() || !selection.Matches(finding, owners) {
+		if !finding.DeletionTimestamp.IsZero() || finding.CreationTimestamp.After(s.Object.CreationTimestamp.Time) ||
+			!selection.Matches(finding, owners) {
 			continue
 		}
 		// All matches are counted, but entries are made only up to the limit of an operation.

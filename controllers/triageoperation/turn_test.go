@@ -237,8 +237,10 @@ func TestAnUndoThatWaitsIsEnqueuedWhenNobodyIsAhead(t *testing.T) {
 	harness.Same(t, "enqueued when what an undo names is created", "o-0 in 0s, of-nothing in 0s", enqueued(r, nil, created))
 }
 
-func TestADecisionMadeWhileACommittedOperationWaitsIsLeft(t *testing.T) {
-	for _, ids := range [][]v1alpha1.ResourceName{nil, {"f-1", "f-2"}} {
+func TestADecisionAndAFindingMadeWhileACommittedOperationWaitsAreLeft(t *testing.T) {
+	for want, ids := range map[string][]v1alpha1.ResourceName{
+		"2 1; 0 0 0 0": nil, "3 2; 0 0 0 0": {"f-1", "f-2", "f-new"}, // what is named is covered
+	} {
 		r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
 		operation := builder.TriageOperation("mute", "G1").In("org-acme").Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
 			if ids != nil {
@@ -249,13 +251,17 @@ func TestADecisionMadeWhileACommittedOperationWaitsIsLeft(t *testing.T) {
 		harness.Must(t, r.Client.Create(t.Context(), operation))
 		for name, at := range map[string]time.Time{"f-1": operation.CreationTimestamp.Time, "f-2": r.Clock.Now()} {
 			f := builder.Finding(name).In("org-acme").Build()
-			f.Spec.RuleID, f.Spec.Triage = "G1", v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusActive, By: "ann"}
-			f.CreationTimestamp = metav1.NewTime(at)
+			f.Spec.RuleID, f.CreationTimestamp = "G1", operation.CreationTimestamp
+			f.Status = findingstate.Observe(f, nil, operation.CreationTimestamp.Time)
+			f.Spec.Triage, f.Generation = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusActive, By: "ann"}, 2
 			f.Status = findingstate.Observe(f, nil, at)
 			harness.Must(t, r.Client.Create(t.Context(), f))
 		}
+		later := builder.Finding("f-new").In("org-acme").Mutate(func(f *v1alpha1.Finding) { f.Spec.RuleID = "G1" }).Build()
+		later.CreationTimestamp = metav1.NewTime(r.Clock.Now())
+		harness.Must(t, r.Client.Create(t.Context(), later))
 		made, _ := reconciled(t, r, "mute")
-		harness.Same(t, "matched and would change", "2 1; 0 0 0 0", counts(made))
+		harness.Same(t, "matched and would change", want, counts(made))
 	}
 }
 
