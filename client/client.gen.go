@@ -2511,7 +2511,7 @@ type Project struct {
 	// Deployments Where the project runs, by environment.
 	Deployments map[string]string `json:"deployments"`
 
-	// Enabled Whether the project is to be scanned.
+	// Enabled Whether the project is to be scanned. Imports do not look at it.
 	Enabled bool `json:"enabled"`
 
 	// Evidence Why the folder is held to be a project.
@@ -2625,7 +2625,7 @@ type Repository struct {
 	// Archived Whether it is archived.
 	Archived bool `json:"archived"`
 
-	// CastScanEnabled Whether it is to be scanned.
+	// CastScanEnabled Whether it is to be scanned. Imports do not look at it.
 	CastScanEnabled bool `json:"cast_scan_enabled"`
 
 	// CloneUrl Where to clone it from.
@@ -2742,7 +2742,7 @@ type RepositoryProject struct {
 	// Deployments Where the project runs, by environment.
 	Deployments map[string]string `json:"deployments"`
 
-	// Enabled Whether the project is to be scanned.
+	// Enabled Whether the project is to be scanned. Imports do not look at it.
 	Enabled bool `json:"enabled"`
 
 	// Evidence Why the folder is held to be a project.

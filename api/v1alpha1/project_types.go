@@ -33,7 +33,7 @@ type ProjectSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'(^\s*|[/\\])[.][.](\s*$|[/\\])')`,message="relativePath must be a folder in the repository, for example services/api, without .."
 	// +optional
 	RelativePath string `json:"relativePath,omitempty"`
-	// enabled states whether the project may be scanned. Absent means true.
+	// enabled tells clients whether the project is to be scanned. Imports do not look at it. Absent means true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 	// scanner holds the scanners' assessment of the project.
@@ -248,7 +248,7 @@ type Project struct {
 	Status ProjectStatus `json:"status,omitzero"`
 }
 
-// IsEnabled reports whether the project may be scanned.
+// IsEnabled reports whether the project is to be scanned.
 func (p *Project) IsEnabled() bool { return p.Spec.Enabled == nil || *p.Spec.Enabled }
 
 // InEffect takes each member from the user's assessment if it is set, else from the scanner's.

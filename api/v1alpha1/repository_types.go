@@ -40,7 +40,7 @@ type RepositorySpec struct {
 	// private is true if the provider shows the repository only to its members.
 	// +optional
 	Private bool `json:"private,omitempty"`
-	// archived is true if the repository is read-only at the provider.
+	// archived is true if the repository is read-only at the provider. Imports do not look at it.
 	// +optional
 	Archived bool `json:"archived,omitempty"`
 	// installationID is the provider's id of the app installation that reads the repository, for
@@ -52,7 +52,7 @@ type RepositorySpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
-	// scanEnabled states whether code scans may run.
+	// scanEnabled tells clients whether the repository is to be scanned. Imports do not look at it.
 	// +optional
 	ScanEnabled bool `json:"scanEnabled,omitempty"`
 	// languages maps each language to its bytes of code, for example Go: 482133. At most 64
