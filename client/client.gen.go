@@ -3063,7 +3063,8 @@ type ReviewIssue struct {
 	// ResolvedAt When the commit was reviewed that resolved the issue.
 	ResolvedAt *time.Time `json:"resolved_at"`
 
-	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open.
+	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open, or if the review no longer keeps
+	// that commit.
 	ResolvedBy string `json:"resolved_by"`
 
 	// ReviewId The id of the review that raised it.
@@ -3150,7 +3151,8 @@ type ReviewIssueFull struct {
 	// ResolvedAt When the commit was reviewed that resolved the issue.
 	ResolvedAt *time.Time `json:"resolved_at"`
 
-	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open.
+	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open, or if the review no longer keeps
+	// that commit.
 	ResolvedBy string `json:"resolved_by"`
 
 	// ReviewId The id of the review that raised it.

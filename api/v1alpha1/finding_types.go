@@ -130,7 +130,7 @@ type FindingSpec struct {
 	// +structType=atomic
 	// +optional
 	Package *FindingPackage `json:"package,omitempty"`
-	// agent that found the problem, for scanners that run agents. Written by the scanner's import.
+	// agent that found the problem. Written by the scanner's import, with the tool as its name.
 	// +structType=atomic
 	// +optional
 	Agent *FindingAgent `json:"agent,omitempty"`
@@ -499,8 +499,8 @@ type FindingTriage struct {
 	// +optional
 	UserStatus UserStatus `json:"userStatus,omitempty"`
 	// reason for the decision: false-positive, not-reachable, mitigated-elsewhere, accepted-risk,
-	// used-in-tests, will-not-fix or duplicate. Removed when userStatus becomes open. An Organization may require
-	// one to mute (spec.triage.requireReason).
+	// used-in-tests, will-not-fix or duplicate. Removed when userStatus becomes open, and with the first new
+	// userStatus after the end. An Organization may require one to mute (spec.triage.requireReason).
 	// +optional
 	Reason DecisionReason `json:"reason,omitempty"`
 	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z": from then on the finding is open
@@ -606,7 +606,8 @@ type FindingStatus struct {
 	// +kubebuilder:validation:MaxLength=168
 	// +optional
 	Basis string `json:"basis,omitempty"`
-	// updatedAt is when the spec last changed, to the second. It never goes back.
+	// updatedAt is when the spec last changed, a decision ended or a policy changed its verdict, to the second. It never
+	// goes back.
 	// +optional
 	UpdatedAt *Time `json:"updatedAt,omitempty"`
 	// transitions that the controllers observed, ordered by seq: the last 16, and up to 24 if the webhook

@@ -57,10 +57,11 @@ type OrganizationSpec struct {
 	Imports *OrganizationImports `json:"imports,omitempty"`
 }
 
-// OrganizationTriage sets the requirements for decisions about findings.
+// OrganizationTriage sets the requirements for decisions about findings and review issues.
 type OrganizationTriage struct {
-	// requireReason refuses muting a finding without spec.triage.reason, over kubectl and REST. Findings that were
-	// muted before stay as they are until somebody changes their triage. Default: false.
+	// requireReason refuses to mute a finding or a review issue without spec.triage.reason, and triage operations that
+	// mute without spec.set.reason, over kubectl and REST. What was muted before stays as it is until somebody changes
+	// its triage. Default: false.
 	// +optional
 	RequireReason bool `json:"requireReason,omitempty"`
 }

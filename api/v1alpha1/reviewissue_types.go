@@ -89,8 +89,8 @@ type ReviewIssueTriage struct {
 	// +optional
 	UserStatus UserStatus `json:"userStatus,omitempty"`
 	// reason for the decision, as for findings: false-positive, not-reachable, mitigated-elsewhere, accepted-risk,
-	// used-in-tests, will-not-fix or duplicate. Removed when userStatus becomes open. An Organization may require
-	// one to mute (spec.triage.requireReason).
+	// used-in-tests, will-not-fix or duplicate. Removed when userStatus becomes open, and with the first new
+	// userStatus after the end. An Organization may require one to mute (spec.triage.requireReason).
 	// +optional
 	Reason DecisionReason `json:"reason,omitempty"`
 	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z". The controllers record the end in
@@ -198,16 +198,17 @@ type ReviewIssueStatus struct {
 	// than the current one, the status is not up to date yet.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// state is open while the last reviewed commit shows the issue, or no reviewed commit does;
-	// else resolved.
+	// state is open while the last reviewed commit shows the issue, or no reviewed commit does; else resolved. An issue
+	// with a commitSHA and an empty seenInCommits, because the review no longer keeps the commits that showed it, is
+	// resolved even if no reviewed commit shows it.
 	// +optional
 	State ReviewIssueState `json:"state,omitempty"`
 	// resolvedBy is the hash of the commit that resolved the issue: the first reviewed one after
-	// the last that shows it. Absent while the issue is open.
+	// the last that shows it. Absent while the issue is open, or if the review no longer keeps that commit.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ResolvedBy string `json:"resolvedBy,omitempty"`
-	// resolvedAt is when that commit was reviewed. Absent while the issue is open.
+	// resolvedAt is when that commit was reviewed. Absent like resolvedBy.
 	// +optional
 	ResolvedAt *Time `json:"resolvedAt,omitempty"`
 	// userStatus is the decision in force: that of spec.triage, or open if that has ended.
@@ -229,7 +230,8 @@ type ReviewIssueStatus struct {
 	// lastSeenAt is when the last commit that shows the issue was reviewed.
 	// +optional
 	LastSeenAt *Time `json:"lastSeenAt,omitempty"`
-	// updatedAt is when the spec or the state last changed, to the second. It never goes back.
+	// updatedAt is when the spec or the state last changed, a decision ended or a policy changed its verdict, to the
+	// second. It never goes back.
 	// +optional
 	UpdatedAt *Time `json:"updatedAt,omitempty"`
 	// transitions that the controllers observed, by seq: the last 16, and up to 24 if some are not
