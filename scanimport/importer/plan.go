@@ -336,11 +336,17 @@ func closing(c *scanContext, finding *v1alpha1.Finding) change {
 
 // renaming keeps every fact but the name of the tool.
 func renaming(c *scanContext, finding *v1alpha1.Finding) change {
-	spec := *finding.Spec.DeepCopy()
+	spec := c.renamed(&finding.Spec)
 	spec.Triage = v1alpha1.FindingTriage{}
+	return change{action: ActionRename, name: finding.Name, spec: *spec, before: finding}
+}
+
+// renamed returns a copy of a finding's spec with the tool's current name.
+func (c *scanContext) renamed(of *v1alpha1.FindingSpec) *v1alpha1.FindingSpec {
+	spec := of.DeepCopy()
 	if spec.Agent != nil && spec.Agent.Name == cut(spec.Tool, maxAgentName) {
 		spec.Agent.Name = cut(c.tool, maxAgentName)
 	}
 	spec.Tool = c.tool
-	return change{action: ActionRename, name: finding.Name, spec: spec, before: finding}
+	return spec
 }

@@ -339,14 +339,15 @@ func (w *writer) wrote(ch *change, finding *v1alpha1.Finding) bool {
 }
 
 // crossed returns the reason to give up a change because of the finding's current state, or "". A closing is only given
-// up if its basis changed: a fact or the triage. A status update is not a reason.
+// up if its basis changed: a fact or the triage. A status update is not a reason, nor is a move to the tool's current
+// name: the import's earlier jobs rename the findings of the later ones.
 func (w *writer) crossed(ch *change, now *v1alpha1.FindingSpec, last bool) (reason string) {
 	before := &ch.before.Spec
 	switch {
 	case now.Tool != before.Tool && now.Tool != ch.spec.Tool, now.Analysis != before.Analysis &&
 		now.Analysis != ch.spec.Analysis:
 		return skipTaken
-	case last, ch.action == ActionClose && !sameSpec(now, before):
+	case last, ch.action == ActionClose && !sameSpec(w.scan.renamed(now), w.scan.renamed(before)):
 		return skipCrossed
 	}
 	return ""

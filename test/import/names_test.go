@@ -95,6 +95,26 @@ func TestOfTwoSetsTheDecidedOneStays(t *testing.T) {
 	}
 }
 
+// The job that is written first takes over the findings of the others too. That is no reason to leave these open, but a
+// decision is.
+func TestTwoJobsOfARenamedToolCloseWhatIsGone(t *testing.T) {
+	p := newProject(t)
+	results := numbered(6)
+	job := func(tool, analysis string, results ...builder.Result) string {
+		return inAnalysis(analysis, builder.SARIF(tool, results...))
+	}
+	p.imports(job("old", "first/", results[:2]...), commitA)
+	p.imports(job("old", "second/", results[2:]...), commitA)
+	decided := p.titled("problem 005").Name
+	both := collect(t, importer.Choices{Formerly: "old"}, job("new", "first/", results[1]), job("new", "second/", results[3:5]...))
+	decide := during(func() { p.triage(decided, `{"spec":{"triage":{"userStatus":"active"}}}`) })
+	summaries := p.importsAll(decide, both)
+	p.did("the first job", summaries[0], counts{Updated: 1, Closed: 1})
+	p.did("the second job", summaries[1], counts{Updated: 2, Closed: 1, LeftOpen: 1})
+	p.wantState("both jobs", 4, 2, 0)
+	p.wantNoFactOf("old")
+}
+
 // A decision that is made while findings are taken over is kept.
 func TestADecisionDuringATakeoverStays(t *testing.T) {
 	p := newProject(t)
