@@ -36,10 +36,10 @@ type pastScan struct {
 }
 
 // at returns when the scan was imported: the end, or else the beginning, since the Lease of a series keeps its imports
-// from running at the same time. When the scan started does not matter: a file may be imported again, or an older one
-// if forced. The end comes first because recordedAt does not survive a restore: after one, a scan without an end counts
-// as unfinished until a success ends. So does a failed scan of an earlier version, which took the end from the clock of
-// the importer's machine, if that clock was ahead.
+// from running at the same time, and one that loses it ends when it last held it. When the scan started does not
+// matter: a file may be imported again, or an older one if forced. The end comes first because recordedAt does not
+// survive a restore: after one, a scan without an end counts as unfinished until a success ends. So does a failed scan
+// of an earlier version, which took the end from the clock of the importer's machine, if that clock was ahead.
 func (s pastScan) at() time.Time {
 	if s.completedAt.IsZero() {
 		return s.recordedAt
