@@ -71,6 +71,15 @@ func restsOn(finding *v1alpha1.Finding) basis {
 	return facts
 }
 
+// RestsOn returns the basis of the decision in force, completed with the facts that spec.triage.basis leaves out, and in
+// its form; "" without a decision.
+func RestsOn(finding *v1alpha1.Finding) string {
+	if !Decided(finding) {
+		return ""
+	}
+	return restsOn(finding).String()
+}
+
 func describe(differences []difference) string {
 	texts := make([]string, len(differences))
 	for i, d := range differences {
@@ -82,14 +91,12 @@ func describe(differences []difference) string {
 // observeDecision records the basis of the decision and whether it is stale, and returns the resulting
 // transition. A new decision that ends the staleness needs none: it has its own transition.
 func observeDecision(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus, now time.Time) []v1alpha1.Transition {
-	next.Basis = ""
 	if next.EndedAt != nil {
+		next.Basis = ""
 		v1alpha1.RemoveCondition(&next.Conditions, v1alpha1.ConditionDecisionStale)
 		return nil
 	}
-	if Decided(finding) {
-		next.Basis = restsOn(finding).String()
-	}
+	next.Basis = RestsOn(finding)
 	before := v1alpha1.FindCondition(next.Conditions, v1alpha1.ConditionDecisionStale)
 	differences := differences(finding)
 	if len(differences) == 0 {

@@ -4,6 +4,7 @@ package triageoperation
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
@@ -30,6 +31,9 @@ type Entry struct {
 	Facts string `json:"facts,omitempty"`
 	// Before is the previous decision about it; nil if there was none.
 	Before *v1alpha1.FindingTriage `json:"before,omitempty"`
+	// Basis is what the previous decision rests on, if Before does not declare all of it: otherwise an undo would base
+	// the decision on the facts of that time. Earlier versions kept none.
+	Basis string `json:"basis,omitempty"`
 	// Set is the decision that an undo restores; nil for other operations.
 	Set *v1alpha1.FindingTriage `json:"set,omitempty"`
 	// Lost means that there was no room for Before.
@@ -42,12 +46,20 @@ type Entry struct {
 func NewEntry(finding *v1alpha1.Finding) Entry {
 	entry := Entry{
 		Finding: v1alpha1.ResourceName(finding.Name), Generation: finding.Generation,
-		Digest: Digest(&finding.Spec.Triage), Facts: findingstate.Basis(&finding.Spec),
+		Digest: Digest(&finding.Spec.Triage), Facts: findingstate.Basis(&finding.Spec), Basis: undeclared(finding),
 	}
 	if finding.Spec.Triage != (v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}) {
 		entry.Before = finding.Spec.Triage.DeepCopy()
 	}
 	return entry
+}
+
+// undeclared returns what the decision about the finding rests on; "" if the decision declares all of it.
+func undeclared(finding *v1alpha1.Finding) string {
+	if basis := findingstate.RestsOn(finding); basis != finding.Spec.Triage.Basis {
+		return basis
+	}
+	return ""
 }
 
 // Select returns the entry of a finding that the operation selects. An operation that is committed already may have
@@ -87,12 +99,14 @@ func Digest(triage *v1alpha1.FindingTriage) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:16])
 }
 
-// before returns the finding's previous decision.
+// before returns the finding's previous decision, with all that it rests on.
 func (e *Entry) before() v1alpha1.FindingTriage {
 	if e.Before == nil {
 		return v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
 	}
-	return *e.Before
+	before := *e.Before
+	before.Basis = cmp.Or(e.Basis, before.Basis)
+	return before
 }
 
 // maxPartBytes bounds the uncompressed text of a part, so that reading a forged part is cheap.

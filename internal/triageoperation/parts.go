@@ -71,7 +71,7 @@ func commentBytes(entries []Entry) (sum int) {
 func forget(entries []Entry) (lost int32) {
 	for i := range entries {
 		if entries[i].Before != nil {
-			entries[i].Before, entries[i].Lost = nil, true
+			entries[i].Before, entries[i].Basis, entries[i].Lost = nil, "", true
 			lost++
 		}
 	}

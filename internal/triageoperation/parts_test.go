@@ -25,9 +25,10 @@ func entries(n, length int) []Entry {
 		for j := range comment {
 			comment[j] = letters[r.IntN(len(letters))]
 		}
-		out[i] = Entry{Finding: v1alpha1.ResourceName(fmt.Sprintf("f-%d", i)), Digest: "d", Before: &v1alpha1.FindingTriage{
-			UserStatus: v1alpha1.UserStatusMuted, Comments: string(comment),
-		}}
+		out[i] = Entry{
+			Finding: v1alpha1.ResourceName(fmt.Sprintf("f-%d", i)), Digest: "d", Basis: "severity=high",
+			Before: &v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, Comments: string(comment)},
+		}
 	}
 	return out
 }
@@ -64,6 +65,7 @@ func TestPartsHoldTheSetWithinTheirBounds(t *testing.T) {
 		forgotten := 0
 		for i := range back {
 			if back[i].Lost {
+				harness.Same(t, "what remains of a decision that is lost", Entry{Finding: back[i].Finding, Digest: "d", Lost: true}, back[i])
 				forgotten++
 			}
 		}

@@ -137,7 +137,7 @@ func Undo(entry *Entry, now *v1alpha1.Finding, stands bool) Entry {
 	undone := Entry{Finding: entry.Finding, Set: &before, Unknown: entry.Lost}
 	if stands {
 		undone.Digest, undone.Before = Digest(&now.Spec.Triage), now.Spec.Triage.DeepCopy()
-		undone.Generation = now.Generation
+		undone.Generation, undone.Basis = now.Generation, undeclared(now)
 	}
 	return undone
 }

@@ -1,6 +1,7 @@
 package triageoperation
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -163,6 +164,9 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 	for range 2000 {
 		before := finding(random(r))
 		entry := NewEntry(before)
+		if r.IntN(2) == 0 {
+			entry.Basis = "" // as in a part of an earlier version
+		}
 		now := finding(random(r))
 		now.Spec.Triage.By = Author("mute")
 		undone := Undo(&entry, now, true)
@@ -172,7 +176,7 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 			got = merged(t, got, step.Triage)
 		}
 		want := before.Spec.Triage
-		want.By = "operation/undo"
+		want.By, want.Basis = "operation/undo", cmp.Or(entry.Basis, want.Basis)
 		if len(step.Triage) == 0 {
 			want.By = Author("mute") // there was nothing to restore
 		}
@@ -181,6 +185,47 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 		now.Spec.Triage = got
 		if step := Plan(undo, &undone, now, time.Time{}, true); len(step.Triage) > 0 {
 			t.Fatalf("an undo writes twice: %v", step.Triage)
+		}
+	}
+}
+
+// A decision that declares no basis, or only a part, rests on facts that only the status holds.
+func TestAnUndoneDecisionIsAsStaleAsItWas(t *testing.T) {
+	now := selectedAt.Time
+	observe := func(f *v1alpha1.Finding) {
+		f.Generation++
+		now = now.Add(time.Minute)
+		f.Status = findingstate.Observe(f, nil, now)
+	}
+	const scanned = "message.code"
+	for _, c := range []struct{ basis, decidedUpon string }{{"", scanned}, {"rated=medium", ""}, {"code=code", scanned}} {
+		for _, status := range []v1alpha1.UserStatus{v1alpha1.UserStatusActive, v1alpha1.UserStatusMuted, v1alpha1.UserStatusOpen} {
+			f := finding(decidedBy("ann"))
+			f.Spec.Triage.Basis, f.Spec.Details.Severity, f.Spec.Evidence = c.basis, v1alpha1.LevelMedium, c.decidedUpon
+			observe(f)
+			f.Spec.Evidence = scanned
+			observe(f)
+			f.Spec.Details.Severity = v1alpha1.LevelHigh
+			observe(f)
+			operations := []*v1alpha1.TriageOperation{
+				builder.TriageOperation("o", "G1").Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Set.UserStatus = status }).Build(),
+				builder.TriageOperation("undo", "").Undoes("o").Build(), builder.TriageOperation("again", "").Undoes("undo").Build(),
+				builder.TriageOperation("undo-again", "").Undoes("again").Build(),
+			}
+			entry := NewEntry(f)
+			for i, operation := range operations {
+				if i > 0 {
+					entry = Undo(&entry, f, true)
+				}
+				f.Spec.Triage = merged(t, f.Spec.Triage, Plan(operation, &entry, f, now, false).Triage)
+				observe(f)
+				want := ""
+				if i%2 == 1 {
+					want = "severity medium, now high"
+				}
+				harness.Same(t, fmt.Sprintf("of a decision upon %q, set to %s: stale after %s", c.basis, status, operation.Name),
+					want, findingstate.WhyStale(f))
+			}
 		}
 	}
 }
