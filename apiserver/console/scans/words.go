@@ -102,7 +102,7 @@ func took(s client.Scan) string {
 	if s.CreatedAt == nil || s.CompletedAt == nil {
 		return ""
 	}
-	return s.CompletedAt.Sub(*s.CreatedAt).Round(time.Second).String()
+	return max(0, s.CompletedAt.Sub(*s.CreatedAt)).Round(time.Second).String()
 }
 
 // findings returns the address of the list of the project's findings by the scan's tool.

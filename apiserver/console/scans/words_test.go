@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -104,5 +105,13 @@ func TestAScanOfAPullRequestCountsIssues(t *testing.T) {
 	harness.Same(t, "names", want, names(client.Scan{ReviewId: "r-1"}))
 	if got := names(client.Scan{}); !slices.Contains(got, "Closed") || len(got) != 6 {
 		t.Errorf("of the scan branch: %q", got)
+	}
+}
+
+// An import that lost its Lease ended when it last held it, which may be before its Scan was created.
+func TestNoImportTakesLessThanNoTime(t *testing.T) {
+	created := time.Now()
+	for _, ended := range []time.Time{created, created.Add(-2 * time.Second)} {
+		harness.Same(t, "it takes", "0s", took(client.Scan{CreatedAt: &created, CompletedAt: &ended}))
 	}
 }
