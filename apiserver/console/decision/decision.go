@@ -38,6 +38,9 @@ type Facts struct {
 	Score                  float32
 	// Version is that of the package. Code counts only without it.
 	Version, Code string
+	// Title, Description, Path and Line count only without version and code: nothing else tells one problem from another.
+	Title, Description, Path string
+	Line                     int
 	// Stale is how they differ from those of the last decision, or why they are in doubt; empty if neither is so.
 	Stale string
 }
@@ -53,10 +56,13 @@ func (f Facts) digest() string {
 	if f.Severity == "high" && (f.Score >= criticalScore || strings.EqualFold(f.ToolSeverity, critical)) {
 		f.Severity = critical
 	}
-	if f.Version != "" || f.Code == "" {
+	switch {
+	case f.Version != "":
 		return digest(f.Severity, f.Version)
+	case f.Code != "":
+		return digest(f.Severity, "", hash([]byte(strings.Join(strings.Fields(f.Code), ""))))
 	}
-	return digest(f.Severity, "", hash([]byte(strings.Join(strings.Fields(f.Code), ""))))
+	return digest(f.Severity, "", f.Title, f.Description, f.Path, strconv.Itoa(f.Line))
 }
 
 // seen identifies the facts, and what makes the decision stale.

@@ -108,6 +108,8 @@ func TestOnlyTheFactsOfADecisionAreSeen(t *testing.T) {
 		{"what was rated low", Facts{Severity: "low"}, Facts{Severity: "low", Score: 9, ToolSeverity: "critical"}, true},
 		{"code", Facts{Code: "a(b)"}, Facts{Code: "a(c)"}, false},
 		{"code of a version", Facts{Version: "1.0", Code: "a"}, Facts{Version: "1.0", Code: "b"}, true},
+		{"the line of a version", Facts{Version: "1.0", Line: 1}, Facts{Version: "1.0", Line: 2}, true},
+		{"the line of code", Facts{Code: "a", Line: 1}, Facts{Code: "a", Line: 2}, true},
 		{"a doubt", Facts{}, Facts{Stale: "in doubt: the line moved"}, false},
 	} {
 		harness.Same(t, c.reason, c.same, (Standing{Facts: c.before}).Seen() == (Standing{Facts: c.after}).Seen())
@@ -319,6 +321,12 @@ func TestADecisionIsStoredOnlyIfWhatItIsAboutWasSeen(t *testing.T) {
 		{"another rating by the tool", `{"user_status":"open","details":{"severity":"high"},"facts":{"score":null,"tool_severity":"CRITICAL"}}`,
 			about(Facts{Severity: "high", ToolSeverity: "HIGH"}), changed},
 		{"other code", `{"user_status":"open","details":{"code":"b"}}`, about(Facts{Code: "a"}), changed},
+		{"another line without code", `{"user_status":"open","details":{"severity":"low","title":"eval","location":{"file_path":"a.js","line_number":200}}}`,
+			about(Facts{Severity: "low", Title: "eval", Path: "a.js", Line: 10}), changed},
+		{"the same issue", `{"user_status":"open","title":"eval","description":"Do not.","file_path":"a.js","line_number":10}`,
+			about(Facts{Title: "eval", Description: "Do not.", Path: "a.js", Line: 10}), ""},
+		{"another line of an issue", `{"user_status":"open","title":"eval","description":"Do not.","file_path":"a.js","line_number":200}`,
+			about(Facts{Title: "eval", Description: "Do not.", Path: "a.js", Line: 10}), changed},
 		{"another severity of an issue", `{"user_status":"open","severity":"high"}`, about(Facts{Severity: "low"}), changed},
 		{"in doubt since", `{"user_status":"muted","decided_by":"apikey/ada","decision_stale":"in doubt: the line moved","details":{"severity":"low"}}`,
 			byAda, changed},

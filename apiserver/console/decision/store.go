@@ -84,8 +84,11 @@ func (d Standing) isOf(form url.Values, author string) bool {
 type record struct {
 	Standing
 	Details struct {
-		Severity string `json:"severity"`
-		Code     string `json:"code"`
+		Severity    string `json:"severity"`
+		Code        string `json:"code"`
+		Title       string `json:"title"`
+		Description string `json:"description"`
+		Location    place  `json:"location"`
 	} `json:"details"`
 	// Scanned is what the REST API calls facts.
 	Scanned struct {
@@ -95,17 +98,28 @@ type record struct {
 			Version string `json:"version"`
 		} `json:"package"`
 	} `json:"facts"`
-	// IssueSeverity and PackageVersion are the facts of an issue.
-	IssueSeverity  string `json:"severity"`
-	PackageVersion string `json:"package_version"`
-	DecisionStale  string `json:"decision_stale"`
+	// These are the facts of an issue, with its place.
+	IssueSeverity    string `json:"severity"`
+	PackageVersion   string `json:"package_version"`
+	IssueTitle       string `json:"title"`
+	IssueDescription string `json:"description"`
+	place
+	DecisionStale string `json:"decision_stale"`
+}
+
+// place is where a problem is.
+type place struct {
+	FilePath   string `json:"file_path"`
+	LineNumber int    `json:"line_number"`
 }
 
 func (r record) standing() Standing {
+	at := cmp.Or(r.Details.Location, r.place)
 	r.Facts = Facts{
 		Severity: cmp.Or(r.Details.Severity, r.IssueSeverity), ToolSeverity: r.Scanned.ToolSeverity,
 		Score: r.Scanned.Score, Version: cmp.Or(r.Scanned.Package.Version, r.PackageVersion), Code: r.Details.Code,
-		Stale: r.DecisionStale,
+		Title: cmp.Or(r.Details.Title, r.IssueTitle), Description: cmp.Or(r.Details.Description, r.IssueDescription),
+		Path: at.FilePath, Line: at.LineNumber, Stale: r.DecisionStale,
 	}
 	return r.Standing
 }

@@ -41,7 +41,8 @@ func (s shown) now() decision.Standing {
 	}, DecidedBy: s.DecidedBy, Facts: decision.Facts{
 		Severity: string(s.Details.Severity), ToolSeverity: s.FindingFull.Facts.ToolSeverity,
 		Score: ptr.Deref(s.FindingFull.Facts.Score, 0), Version: s.FindingFull.Facts.Package.Version,
-		Code: s.Details.Code, Stale: s.DecisionStale,
+		Code: s.Details.Code, Title: s.Details.Title, Description: s.Details.Description,
+		Path: s.Details.Location.FilePath, Line: int(s.Details.Location.LineNumber), Stale: s.DecisionStale,
 	}}
 }
 

@@ -63,7 +63,7 @@ func TestPathsAndTitlesShowInvisibleCharacters(t *testing.T) {
 	s.Similar = similar{Others: 1, Rows: []row{{Repo: "shop\u202e"}}}
 	chips := newView(url.Values{"file": {path}}).chips()
 	harness.Same(t, "chip", `te\u200bsts/\u202ea.go`, chips[0].Value)
-	parts := map[string]templ.Component{"row": item(&row{Title: title, Path: path, Line: 7}, true), "page": findingPage(s)}
+	parts := map[string]templ.Component{"row": item(&row{Standing: s.now()}, true), "page": findingPage(s)}
 	for part, shows := range parts {
 		text, err := page.Text(t.Context(), shows)
 		harness.Must(t, err)

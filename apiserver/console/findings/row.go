@@ -10,12 +10,10 @@ import (
 
 // row is a finding's row of the list. Times are as the REST API writes them.
 type row struct {
-	ID, Title        string
-	Path             string
-	Line             int
+	ID               string
 	Repo, Tool, Rule string
 	Status           string
-	// Standing also holds the facts, of which a row shows the severity.
+	// Standing also holds the facts, of which a row shows the severity, the title and the place.
 	decision.Standing
 	CreatedAt, UpdatedAt string
 	// Verdict is the decision of a policy or of a pull request's issue; nil without one.
@@ -68,6 +66,8 @@ func (r *row) takeDetails(in *api.Reader) {
 		switch string(name) {
 		case "title":
 			r.Title = in.Text()
+		case "description":
+			r.Description = in.Text()
 		case "severity":
 			r.Severity = in.Text()
 		case "code":

@@ -21,8 +21,7 @@ import (
 // rowOf returns the expected row of a finding.
 func rowOf(f client.FindingFull) row {
 	return row{
-		ID: f.Id, Title: f.Details.Title,
-		Path: f.Details.Location.FilePath, Line: int(f.Details.Location.LineNumber),
+		ID:   f.Id,
 		Repo: f.Repo.Name, Tool: f.Facts.Tool, Rule: f.Facts.RuleId, Status: string(f.Status),
 		Standing: decision.Standing{Decision: decision.Decision{
 			UserStatus: string(f.UserStatus), Reason: (*string)(f.Reason), ExpiresAt: f.ExpiresAt, Comments: f.Comments,

@@ -65,5 +65,8 @@ func (s shown) filled(i client.ReviewIssueFull) decision.Decision {
 func now(i client.ReviewIssueFull) decision.Standing {
 	return decision.Standing{Decision: decision.Decision{
 		UserStatus: string(i.UserStatus), Reason: (*string)(i.Reason), ExpiresAt: i.ExpiresAt, Comments: i.Comments,
-	}, DecidedBy: i.DecidedBy, Facts: decision.Facts{Severity: string(i.Severity), Version: i.PackageVersion}}
+	}, DecidedBy: i.DecidedBy, Facts: decision.Facts{
+		Severity: string(i.Severity), Version: i.PackageVersion,
+		Title: i.Title, Description: i.Description, Path: i.FilePath, Line: int(i.LineNumber),
+	}}
 }

@@ -92,6 +92,19 @@ func TestAScanThatChangesAnIssueChangesWhatWasSeen(t *testing.T) {
 			t.Errorf("%s is not told", reason)
 		}
 	}
+	before = client.ReviewIssueFull{Title: "eval", Description: "Do not.", FilePath: "a.js", LineNumber: 10}
+	for reason, change := range map[string]func(*client.ReviewIssueFull){
+		"another title":       func(i *client.ReviewIssueFull) { i.Title = "exec" },
+		"another description": func(i *client.ReviewIssueFull) { i.Description = "Never." },
+		"another file":        func(i *client.ReviewIssueFull) { i.FilePath = "b.js" },
+		"another line":        func(i *client.ReviewIssueFull) { i.LineNumber = 200 },
+	} {
+		after := before
+		change(&after)
+		if now(before).Seen() == now(after).Seen() {
+			t.Errorf("%s is not told", reason)
+		}
+	}
 }
 
 func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
