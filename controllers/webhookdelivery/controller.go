@@ -163,7 +163,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)
 	step := decide(s)
-	if s.endpoint == nil && step.outlook == outlookGone {
+	if s.endpoint == nil && (step.outlook == outlookGone || outlivesEndpoint(s)) {
 		var err error
 		if step, err = r.confirmGone(ctx, s, step); err != nil {
 			return err

@@ -154,6 +154,31 @@ func followSecrets(s *scope) {
 	}
 }
 
+// outlivesEndpoint reports whether a signature is valid though the cache does not have the delivery's endpoint.
+func outlivesEndpoint(s *scope) bool {
+	return s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "" && len(validSignatures(s)) > 0
+}
+
+// endSignatures records that the signatures have expired: the endpoint does not exist, and its own Secret was deleted
+// with it. Nobody would record that another Secret was rotated.
+func endSignatures(s *scope) {
+	for _, signed := range validSignatures(s) {
+		signed.ExpiresAt = new(v1alpha1.NewTime(s.Now))
+	}
+}
+
+func validSignatures(s *scope) (valid []*v1alpha1.WebhookSignature) {
+	for i := range s.Status.Attempts {
+		signed := s.Status.Attempts[i].Signatures
+		for j := range signed {
+			if end := signed[j].ExpiresAt; end == nil || end.After(s.Now) {
+				valid = append(valid, &signed[j])
+			}
+		}
+	}
+	return valid
+}
+
 // droppedBy returns a time by which all secrets that a full list has dropped had expired: the first expiry in the list,
 // since a full list drops its oldest. It is nil if the list is not full. What was signed after that time is not
 // concerned: its secret is one that the cache does not list yet.

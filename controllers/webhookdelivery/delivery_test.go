@@ -165,9 +165,11 @@ func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 	ns, g := namespace(t), NewWithT(t)
 	r := newReceiver(t, answers(http.StatusOK))
 	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
+	sent := deliveredTo(t, endpoint, "sent")
 	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
 	former := endpoint.UID
 	g.Expect(env.Client.Delete(t.Context(), endpoint)).To(Succeed())
+	awaitExpiry(t, sent, r.got()[0])
 
 	bound := delivery(ns, "bound", "team")
 	bound.Spec.EndpointRef.UID = string(former)
@@ -180,10 +182,35 @@ func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 
 	// A new endpoint of that name gets deliveries without a UID, and none that were for the first
 	// endpoint.
-	endpointWithoutPing(t, ns, "team", r.URL)
+	endpoint = endpointWithoutPing(t, ns, "team", r.URL)
 	waitFor(t, unbound, v1alpha1.WebhookDeliveryDelivered, 1)
 	waitFor(t, bound, v1alpha1.WebhookDeliveryFailed, 0)
-	g.Expect(r.got()).To(HaveLen(1))
+	g.Expect(r.got()).To(HaveLen(2))
+
+	again := deliveredTo(t, endpoint, "again")
+	g.Expect(env.Client.Delete(t.Context(), endpoint)).To(Succeed())
+	endpointWithoutPing(t, ns, "team", r.URL)
+	awaitExpiry(t, again, r.got()[2])
+	waitFor(t, again, v1alpha1.WebhookDeliveryDelivered, 1)
+}
+
+// deliveredTo returns a delivery that this endpoint, and no other of its name, has received.
+func deliveredTo(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, name string) *v1alpha1.WebhookDelivery {
+	t.Helper()
+	d := delivery(endpoint.Namespace, name, endpoint.Name)
+	d.Spec.EndpointRef.UID = string(endpoint.UID)
+	env.Create(t, d)
+	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
+	return d
+}
+
+// awaitExpiry waits until what was received is no longer verified.
+func awaitExpiry(t *testing.T, d *v1alpha1.WebhookDelivery, got message) {
+	t.Helper()
+	harness.Eventually(t, func(g Gomega) {
+		testenv.Get(t, g, env, d)
+		g.Expect(webhooks.Verify(d, got.body, got.header.Get("webhook-signature"), time.Now())).To(Equal(webhooks.SecretExpired))
+	})
 }
 
 // started records an attempt like a controller that dies between its two writes.

@@ -30,10 +30,14 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 }
 
 // confirmGone asks the API server whether the endpoint exists: the cache of endpoints may lag
-// behind that of deliveries, and a delivery that was given up is not resumed.
+// behind that of deliveries, and a delivery that was given up is not resumed. If it does not, the signatures expire.
 func (r *Reconciler) confirmGone(ctx context.Context, s *scope, gone step) (step, error) {
-	if err := s.readEndpoint(ctx, r.Live); err != nil || s.endpoint == nil {
+	if err := s.readEndpoint(ctx, r.Live); err != nil {
 		return gone, err
+	}
+	if s.endpoint == nil {
+		endSignatures(s)
+		return gone, nil
 	}
 	return decide(s), nil
 }
