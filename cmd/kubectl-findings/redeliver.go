@@ -28,7 +28,7 @@ const redeliverLong = `Send webhook deliveries again.
 
 The same event is sent with the same webhook-id, whatever happened before, so a receiver that has
 it already recognises it. Name the deliveries, or select them with filters: --failed selects those
-with no attempts left. The selection is shown first, and nothing is sent until you confirm or pass
+that failed for good. The selection is shown first, and nothing is sent until you confirm or pass
 --yes.
 
 With --wait the command ends when every delivery was delivered, has failed again, or is not sent
@@ -84,7 +84,7 @@ func newRedeliverCommand(c cli) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.endpoint, "endpoint", "", "only deliveries to this WebhookEndpoint")
-	flags.BoolVar(&o.failed, "failed", false, "only deliveries with no attempts left")
+	flags.BoolVar(&o.failed, "failed", false, "only deliveries that failed for good")
 	addSelectorFlags(flags, &o.labels, &o.fields, "spec.event.type=finding.created,status.phase!=Delivered")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be sent again, and send nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")
@@ -242,7 +242,10 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value string) error {
 	d := &v1alpha1.WebhookDelivery{}
 	if o.dryRun {
-		return s.get(ctx, name, d)
+		if err := s.get(ctx, name, d); err != nil {
+			return err
+		}
+		return neverSent(d)
 	}
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.RedeliverAnnotation: value}},
@@ -251,7 +254,21 @@ func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value stri
 		return err
 	}
 	d.Namespace, d.Name = s.namespace, name
-	return withRetries(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
+	err = withRetries(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
+	if err != nil {
+		return err
+	}
+	return neverSent(d)
+}
+
+// neverSent returns an error if the delivery's endpoint was deleted: the controller does not send it again.
+func neverSent(d *v1alpha1.WebhookDelivery) error {
+	ready := v1alpha1.FindCondition(d.Status.Conditions, v1alpha1.ConditionReady)
+	failed := d.Status.Phase == v1alpha1.WebhookDeliveryFailed
+	if failed && ready != nil && ready.Reason == v1alpha1.ReasonEndpointNotFound {
+		return fmt.Errorf("it is not sent again: %s", ready.Message)
+	}
+	return nil
 }
 
 // await waits for the requested redeliveries and replaces their outcomes. Those whose turn has not come when the time

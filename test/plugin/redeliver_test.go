@@ -75,6 +75,15 @@ func TestWhatFailedIsRedelivered(t *testing.T) {
 	if again := o.asked(); again["one-1"] == first["one-1"] || again["one-3"] == "" {
 		t.Errorf("asked for %v after %v: each time takes another value", again, first)
 	}
+	gone := &v1alpha1.WebhookDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "other-1"}}
+	testenv.ChangeStatus(t, env, gone, func(d *v1alpha1.WebhookDelivery) {
+		d.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
+			Reason: v1alpha1.ReasonEndpointNotFound, Message: "It was deleted.", LastTransitionTime: v1alpha1.Now()}}
+	})
+	for _, flag := range []string{"--dry-run", "--yes"} {
+		triager.findings("redeliver", "--endpoint", "other", "--failed", flag).
+			Fails("0 requested, 0 unchanged, 1 failed", "failed other-1: it is not sent again: It was deleted.")
+	}
 	triager.findings("redeliver", "one-5").Fails("Did you mean")
 	triager.findings("redeliver", "--failed", "--field-selector", "spec.class=CWE-89").Fails("not supported", "Deliveries are selected by")
 	triager.findings("redeliver", "--endpoint", "neo", "--failed").Fails(`webhookendpoints.appsec.dev "neo" not found`)
