@@ -7,8 +7,11 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
+	"github.com/appsec-dev/findings-operator/apiserver/console/deliveries"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/findingtrend"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // The console only knows the REST API, which has no critical severity, so it decides by itself what is critical.
@@ -32,4 +35,8 @@ func TestTheConsoleAndTheServiceAgreeOnWhatIsCritical(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestTheConsoleAndTheServiceAgreeOnTheNumberOfAttempts(t *testing.T) {
+	harness.Same(t, "attempts of a round", webhooks.AttemptsPerRound, deliveries.AttemptsPerRound)
 }

@@ -65,6 +65,8 @@ func next(d client.WebhookDelivery, now time.Time) string {
 		return "No attempt was made, and none will be: most likely the endpoint was deleted."
 	case d.Status == client.WebhookDeliveryStatusFailed && neverRedelivered(d):
 		return "It was not sent again, and will not be: most likely the endpoint was deleted."
+	case d.Status == client.WebhookDeliveryStatusFailed && attemptsOfRound(d) < AttemptsPerRound:
+		return "No further attempt is made: most likely the endpoint was deleted."
 	case d.Status == client.WebhookDeliveryStatusFailed:
 		return "All attempts have failed. Fix what the last attempt's message names, then redeliver it."
 	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
@@ -81,9 +83,22 @@ func next(d client.WebhookDelivery, now time.Time) string {
 	return "It is retried automatically, with longer pauses each time. If the receiver works again, redeliver it now."
 }
 
+// AttemptsPerRound is how many attempts a delivery gets, and each redelivery of it. The REST API does not tell.
+const AttemptsPerRound = 8
+
+// attemptsOfRound returns how many attempts were made, or since the delivery was to be sent again.
+func attemptsOfRound(d client.WebhookDelivery) (n int) {
+	for _, a := range d.Attempts {
+		if d.RedeliveredAt == nil || !a.At.Before(*d.RedeliveredAt) {
+			n++
+		}
+	}
+	return n
+}
+
 // neverRedelivered reports whether no attempt was made since the delivery was to be sent again.
 func neverRedelivered(d client.WebhookDelivery) bool {
-	return d.RedeliveredAt != nil && last(d).At.Before(*d.RedeliveredAt)
+	return d.RedeliveredAt != nil && attemptsOfRound(d) == 0
 }
 
 // aboutDue is how soon an attempt must be due for the page to wait for it.

@@ -3,6 +3,7 @@ package deliveries
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,8 @@ func TestADeliverySaysWhatHappensNext(t *testing.T) {
 		want     string
 	}{
 		{"it arrived", client.WebhookDeliveryStatusDelivered, failed, nil, "The receiver has it"},
-		{"all attempts failed", client.WebhookDeliveryStatusFailed, failed, nil, "All attempts have failed"},
+		{"all attempts failed", client.WebhookDeliveryStatusFailed, slices.Repeat(failed, AttemptsPerRound), nil, "All attempts have failed"},
+		{"its endpoint was deleted after the first", client.WebhookDeliveryStatusFailed, failed, nil, "No further attempt is made"},
 		{"its endpoint is gone", client.WebhookDeliveryStatusFailed, nil, nil, "the endpoint was deleted"},
 		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "in progress"},
 		{"its endpoint is disabled", client.WebhookDeliveryStatusPending, failed, nil, "describe webhookendpoint team"},
@@ -52,7 +54,7 @@ func TestARedeliveryWithoutAnAttemptBlamesNoReceiver(t *testing.T) {
 		at.Add(-time.Hour): "All attempts have failed", at: "All attempts have failed", at.Add(time.Hour): "endpoint was deleted",
 	} {
 		d := client.WebhookDelivery{Status: client.WebhookDeliveryStatusFailed, RedeliveredAt: &redelivered,
-			Attempts: []client.WebhookDeliveryAttempt{{At: at, Outcome: client.WebhookAttemptOutcomeFailed}}}
+			Attempts: slices.Repeat([]client.WebhookDeliveryAttempt{{At: at, Outcome: client.WebhookAttemptOutcomeFailed}}, AttemptsPerRound)}
 		if got := next(d, at); !strings.Contains(got, want) {
 			t.Errorf("redelivered at %s: %q, want %q", redelivered, got, want)
 		}
