@@ -710,6 +710,12 @@ func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
 	p.answersOnce(`send(at, request).then((answer) => answer.json()).then(({ undo, ...rest }) => Response.json(rest))`)
 	p.presses("o", "u") // as if it had been in doubt
 	p.reads("#messages", "Nothing was undone: Finding number 1. The same decision stood before.")
+	p.answersOnce(`send(at, request).then(() => Response.json({ title: "Something went wrong", next: "Look." }, { status: 500 }))`)
+	p.presses("c")
+	p.reads("#messages .wrong:last-child", "Finding number 1", "Something went wrong · Look.")
+	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada") // it was stored all the same
+	p.presses("u")
+	p.reads("#messages", "Nothing was undone: Finding number 1. It is not known whether it was decided.")
 }
 
 // answersOnce replaces the answer to the page's next form by the expression.

@@ -67,7 +67,7 @@ export function decide(id, form, basis, { typed, inPanel, again } = {}) {
       refusals.delete(id);
       message(`${answer.changed ? "Decided" : "It was decided so already"}: ${title}.`, answer.undo && { action: "Undo (u)", run: () => undo(decision) });
     } catch (error) {
-      decision.why = error instanceof Refusal ? "The decision was not stored." : "It is not known whether it was decided.";
+      decision.why = isUnknown(error) ? "It is not known whether it was decided." : "The decision was not stored.";
       restore();
       refusals.get(id)?.shown?.remove();
       // While the panel shows the form, it keeps what was typed.
@@ -168,10 +168,10 @@ async function send(id, form, inPanel) {
     refresh(id, inPanel?.isConnected ? null : undefined);
     return answer;
   } catch (error) {
-    // Without an answer, nobody knows whether the decision was stored. Nor does a gateway's answer say so: unlike the
-    // console's own, it has no title.
-    if (!(error instanceof Refusal) || (error.status >= 502 && !error.said.title)) {
+    if (isUnknown(error)) {
       sending = sending.then(() => reloadRow(id)).catch(report); // not counted as unanswered: leaving the page loses nothing
+      // Unlike a gateway's answer, the console's own has a title, and says what to do.
+      if (error instanceof Refusal && error.said.title) throw error;
       const next = "Load the page again to see whether it has stored the decision.";
       throw new Error(`The service did not answer. ${next}`, { cause: error });
     }
@@ -183,7 +183,12 @@ async function send(id, form, inPanel) {
   }
 }
 
-/** Reloads a row after a decision without an answer. If this fails too, the message has already said what to do.
+/** Whether a decision may have been stored although it failed: without an answer nobody knows, and the service may fail
+ * after it has stored it.
+ * @param {unknown} error */
+const isUnknown = (error) => !(error instanceof Refusal) || error.status >= 500;
+
+/** Reloads a row after a decision that may have been stored. If this fails too, the message has already said what to do.
  * @param {string} id */
 async function reloadRow(id) {
   const now = await freshRow(id).catch(() => undefined);
