@@ -133,7 +133,8 @@ func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
 	v := newVisitor(t)
 	v.logsIn(o.key("reads", v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeWebhooksRead))
 	token := v.token()
-	draft := url.Values{"token": {token}, "match": {"true"}, "user_status": {"muted"}, "reason": {"duplicate"}, "do": {"yaml"}}
+	draft := url.Values{"token": {token}, "match": {"true"}, "name": {"mute-all"},
+		"user_status": {"muted"}, "reason": {"duplicate"}, "do": {"yaml"}}
 	if got := v.asks("/console/policies/_new?tool=gosec", draft); got.StatusCode != http.StatusOK || !strings.Contains(got.text, "kind: TriagePolicy") ||
 		strings.Contains(got.text, `value="preview"`) {
 		t.Errorf("the draft answers %s", got.Status)

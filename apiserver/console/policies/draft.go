@@ -103,9 +103,10 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 	return d.page(http.StatusOK)
 }
 
-// whole reports whether the service could accept the policy: until then it is not shown as a manifest.
+// whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. A name made
+// up for it would be that of other policies, too, which the manifest would replace.
 func (d draft) whole() bool {
-	return d.yaml != "" && d.Match != "" && d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
+	return d.yaml != "" && d.Name != "" && d.Match != "" && d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
 }
 
 // page returns the form with the policy as a manifest, or with what is wrong with it.
@@ -160,7 +161,11 @@ func draftOfSelection(ctx context.Context, v *page.Visit) (page.Response, error)
 func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	d := draftOf(v, v.Form, "")
 	p, err := d.policy()
-	if err != nil || v.Form.Get("do") == "yaml" {
+	asYAML := v.Form.Get("do") == "yaml"
+	if asYAML && d.Name == "" {
+		d.wrong = "Give the policy a name: a manifest needs one."
+	}
+	if err != nil || asYAML {
 		return d.page(http.StatusOK)
 	}
 	var made client.TriagePolicy
@@ -225,7 +230,7 @@ func (d draft) most() (int, error) {
 // policy returns the draft as a policy that is not stored. A bound that cannot be read is an error: without it the
 // policy would decide about more findings, or longer.
 func (d draft) policy() (client.TriagePolicy, error) {
-	p := client.TriagePolicy{Id: cmp.Or(d.Name, "a-name"), Match: d.Match, Mode: client.TriagePolicyModePreview}
+	p := client.TriagePolicy{Id: d.Name, Match: d.Match, Mode: client.TriagePolicyModePreview}
 	p.Set.UserStatus, p.Set.Comment = client.TriagePolicyDecisionUserStatus(d.UserStatus), d.Comment
 	p.Set.Reason = optional(client.DecisionReason(d.Reason))
 	if d.Until != "" {

@@ -82,8 +82,8 @@ func TestAPolicyWithABoundThatIsNoneIsNotShownAsYAML(t *testing.T) {
 		{"max_findings", "0", "Matches at most&#34; must be a whole number from 1 to 100000"},
 		{"until", "4 May", "The end must be a date"},
 	} {
-		form := url.Values{"match": {"true"}, "user_status": {"active"}, "do": {"yaml"}, c.field: {c.value}}
-		address := url.Values{"tool": {"gosec"}, "set.user_status": {"active"}, "set." + c.field: {c.value}}
+		form := url.Values{"match": {"true"}, "name": {"p"}, "user_status": {"active"}, "do": {"yaml"}, c.field: {c.value}}
+		address := url.Values{"tool": {"gosec"}, "set.name": {"p"}, "set.user_status": {"active"}, "set." + c.field: {c.value}}
 		for _, v := range []*page.Visit{{Form: form}, {Query: address}} {
 			serve := draftPage
 			if v.Form != nil {
@@ -97,6 +97,19 @@ func TestAPolicyWithABoundThatIsNoneIsNotShownAsYAML(t *testing.T) {
 				t.Errorf("%s=%s: the manifest is shown: %v\n%s", c.field, c.value, isShown, shown)
 			}
 		}
+	}
+}
+
+// A name made up for the manifest would be that of other policies, too: each would replace the one before.
+func TestAPolicyIsShownAsYAMLOnlyWithAName(t *testing.T) {
+	for _, name := range []string{"", "mute-x"} {
+		form := url.Values{"name": {name}, "match": {"true"}, "user_status": {"active"}, "do": {"yaml"}}
+		response, err := create(t.Context(), &page.Visit{Form: form})
+		harness.Must(t, err)
+		shown, err := page.Text(t.Context(), response.Body)
+		harness.Must(t, err)
+		harness.Same(t, name+": the page asks for a name", name == "", strings.Contains(shown, "Give the policy a name"))
+		harness.Same(t, name+": the manifest is shown", name != "", strings.Contains(shown, `id="manifest"`))
 	}
 }
 
