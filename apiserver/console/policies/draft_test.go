@@ -128,7 +128,7 @@ func TestThePageAppliesOnlyThePolicyThatItShows(t *testing.T) {
 		_, _ = w.Write([]byte("{}"))
 	})
 	s := shown{mayWrite: true}
-	s.Mode, s.Generation, s.Uid = client.TriagePolicyModePreview, 3, "u-1"
+	s.Mode, s.Observed, s.Generation, s.Uid = client.TriagePolicyModePreview, true, 3, "u-1"
 	form, err := page.Text(t.Context(), switches(s))
 	harness.Must(t, err)
 	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "p-1" }, Form: url.Values{}}

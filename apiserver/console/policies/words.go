@@ -116,9 +116,13 @@ func counting(p client.TriagePolicy, d decidedCounts) bool {
 	return p.Applied != d.by(p.Id) && condition(p, "Ready").Reason != "TooCostly"
 }
 
-// figures returns the counts of a policy.
+// figures returns the counts of a policy. Until the latest version is processed, those of its status are of an earlier
+// one.
 func figures(p client.TriagePolicy, d decidedCounts) []ui.Figure {
 	decides := d.figure(p.Id)
+	if !p.Observed {
+		return []ui.Figure{decides}
+	}
 	if !p.InForce && decides.Count == 0 {
 		decides = ui.Figure{Name: "Would decide about", Count: p.WouldApply}
 	}

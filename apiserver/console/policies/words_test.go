@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -43,6 +44,29 @@ func TestTheEarlierVersionOfAPolicySaysWhatItDecides(t *testing.T) {
 		}}
 		if got := standingOf(p).next; !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q", message, got)
+		}
+	}
+}
+
+// Whoever applies a policy must have seen what it matches.
+func TestAPolicyThatIsNotProcessedShowsNothingOfAnEarlierVersion(t *testing.T) {
+	s := shown{mayWrite: true, samples: []page.Finding{{}}}
+	s.Id, s.Matched, s.Failure.FindingId, s.CompileError.Message = "p", 4321, "f-failed", "no such field"
+	for _, mode := range []client.TriagePolicyMode{client.TriagePolicyModePreview, client.TriagePolicyModeApply} {
+		for _, observed := range []bool{false, true} {
+			s.Mode, s.Observed = mode, observed
+			text, err := page.Text(t.Context(), policyPage(s))
+			harness.Must(t, err)
+			all := client.TriagePolicyList{Items: []client.TriagePolicy{s.TriagePolicy}}
+			listed, err := page.Text(t.Context(), listPage(listing{TriagePolicyList: all}))
+			harness.Must(t, err)
+			applies := mode == client.TriagePolicyModePreview && observed
+			harness.Same(t, "the page offers to apply", applies, strings.Contains(text, `value="apply"`))
+			harness.Same(t, "the page offers to stop", mode == client.TriagePolicyModeApply, strings.Contains(text, `value="preview"`))
+			for _, of := range []string{"4,321", "f-failed", "no such field", `id="samples"`} {
+				harness.Same(t, "the page shows "+of, observed, strings.Contains(text, of))
+			}
+			harness.Same(t, "the list shows the count", observed, strings.Contains(listed, "4,321"))
 		}
 	}
 }
