@@ -39,6 +39,15 @@ var standings = map[string]standing{
 var stopped = standing{"stopped", ui.Doubt, "It no longer decides: what it muted is open again. Apply it " +
 	"to go on, or delete it."}
 
+// failing begins the text about a policy whose expression cannot be evaluated for some findings, by the reason of the
+// condition InForce.
+var failing = map[string]string{
+	"InForce":      "It is in force, but the",
+	"NeverMatched": "Nothing has matched yet, and the",
+	"Shadowed":     "Other policies decide about all that it matches, and the",
+	"Preview":      "It decides nothing, and the",
+}
+
 // tooWide is what to do about a preview that matches more findings than the policy may.
 const tooWide = "Applied as it is, it would be stopped at once: it matches more findings than it may. Narrow the " +
 	"expression, or raise the limit with kubectl, before you apply it."
@@ -91,8 +100,12 @@ func standingOf(p client.TriagePolicy) standing {
 	case reason == "EarlierGeneration" && explained:
 		decides := earlierDecision(condition(p, "InForce").Message)
 		s.next = "The earlier version decides" + decides + ", because the latest one " + why
-	case reason == "NeverMatched" && p.Failed > 0:
-		s.next = "Nothing has matched yet, and the expression cannot be evaluated for some findings. Open the policy to see the error."
+	case p.Failed > 0 && failing[reason] != "":
+		s.next = fmt.Sprintf("%s expression cannot be evaluated for %s %s. Open the policy to see the error.",
+			failing[reason], ui.Thousands(p.Failed), ui.Plural(p.Failed, "finding", "findings"))
+		if s.tone == ui.Good {
+			s.tone = ui.Doubt
+		}
 	}
 	// If it is too costly, the count may be an earlier spec's.
 	if reason == "Preview" && p.Matched > p.MaxFindings && ready != "TooCostly" {

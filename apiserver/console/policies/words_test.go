@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
+	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 	"github.com/appsec-dev/findings-operator/client"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -81,7 +82,12 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		{"EarlierGeneration", "TooMany", 0, 0, "raise the limit"},
 		{"EarlierGeneration", "TooCostly", 0, 0, "short comparison"},
 		{"NeverMatched", "Succeeded", 0, 0, "findings of later scans"},
-		{"NeverMatched", "Succeeded", 0, 1, "cannot be evaluated for some findings"},
+		{"NeverMatched", "Succeeded", 0, 1, "cannot be evaluated for 1 finding."},
+		{"InForce", "Succeeded", 2, 0, "There is nothing to do"},
+		{"InForce", "Succeeded", 2, 2, "It is in force, but the expression cannot be evaluated for 2 findings."},
+		{"Shadowed", "Succeeded", 2, 2, "cannot be evaluated for 2 findings."},
+		{"Preview", "Succeeded", 2, 2, "cannot be evaluated for 2 findings."},
+		{"Preview", "Succeeded", 3, 2, "would be stopped at once"},
 		{"Preview", "Succeeded", 2, 0, "then apply it"},
 		{"Preview", "Succeeded", 3, 0, "would be stopped at once"},
 		{"Preview", "TooCostly", 3, 0, "then apply it"},
@@ -91,6 +97,9 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		}}
 		if got := standingOf(p).next; !strings.Contains(got, c.want) {
 			t.Errorf("%s, %s, %d failed: %q", c.inForce, c.ready, c.failed, got)
+		}
+		if good := standingOf(p).tone == ui.Good; good != (c.inForce == "InForce" && c.failed == 0) {
+			t.Errorf("%s, %d failed: shown as good: %v", c.inForce, c.failed, good)
 		}
 	}
 }
