@@ -173,6 +173,8 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 		f.Spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: "CVE-2026-1", Aliases: []string{"GHSA-x"}}
 		f.Spec.Package = &v1alpha1.FindingPackage{Name: "OpenSSL", PURL: "pkg:apk/alpine/openssl@1.1"}
 		f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: "test/lib/a.go"}
+	}).DetectedAt(found), builder.Finding("f-scoped").Mutate(func(f *v1alpha1.Finding) {
+		f.Spec.Package = &v1alpha1.FindingPackage{Name: "@angular/core", PURL: "pkg:npm/@angular/core@12"}
 	}).DetectedAt(found))...)
 	key := o.key("ada", v1alpha1.Scopes()...)
 	v := newVisitor(t)
@@ -181,7 +183,7 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 	for _, filters := range []url.Values{
 		{"severity": {"high"}}, {"tool": {"gosec"}, "severity": {"medium"}}, {"rule": {"it's\\a\nrule"}}, {"class": {"CWE-1"}}, {"category": {"Code"}},
 		{"vulnerability": {"cve-2026-1"}}, {"vulnerability": {"ghsa-X"}}, {"package": {"openSSL"}}, {"package": {"pkg:apk/alpine/openssl"}},
-		{"package": {"pkg:apk/alpine/opens"}}, {"min_score": {"7"}}, {"min_score": {"7.6"}}, {"file": {"test/"}}, {"file": {"test/lib/a.go"}}, {"file": {"test"}},
+		{"package": {"pkg:apk/alpine/opens"}}, {"package": {"pkg:npm/"}}, {"min_score": {"7"}}, {"min_score": {"7.6"}}, {"file": {"test/"}}, {"file": {"test/lib/a.go"}}, {"file": {"test"}},
 		{"repo_id": {"shop"}, "project_id": {"web"}}, {"project_id": {"none"}}, {"owner": {"nobody"}}, {"text": {"openssl 'QUOTED' \\"}}, {"text": {"number lib"}},
 		{"created_since": {found.UTC().Format("2006-01-02T15:04:05Z")}, "created_until": {found.UTC().Format("2006-01-02T15:04:06Z")}},
 	} {

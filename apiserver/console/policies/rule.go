@@ -107,8 +107,12 @@ func ofPackage(value string) (string, bool) {
 	if !strings.HasPrefix(value, "pkg:") {
 		return "finding.package.name.lowerAscii() == " + quoted(strings.ToLower(value)), true
 	}
+	ends := "['@', '?', '#']"
+	if strings.HasSuffix(value, "/") {
+		ends = "['?', '#']" // after a slash @ begins a scope, and not a version
+	}
 	return "(finding.package.purl == " + quoted(value) +
-		" || ['@', '?', '#'].exists(end, finding.package.purl.startsWith(" + quoted(value) + " + end)))", true
+		" || " + ends + ".exists(end, finding.package.purl.startsWith(" + quoted(value) + " + end)))", true
 }
 
 func scoredAtLeast(value string) (string, bool) {
@@ -134,7 +138,8 @@ func found(operator string) func(string) (string, bool) {
 	}
 }
 
-// hasWords selects words in title or path. Expressions can only change the case of ASCII letters.
+// hasWords selects words in title or path. Expressions can only change the case of ASCII letters, and cannot compose
+// characters as the list does.
 func hasWords(value string) (string, bool) {
 	var all []string
 	for word := range strings.FieldsSeq(value) {

@@ -34,6 +34,8 @@ func TestFiltersBecomeAnExpression(t *testing.T) {
 		{"a package by its name", "package=OpenSSL", "finding.package.name.lowerAscii() == 'openssl'", nil},
 		{"a package by its address", "package=pkg:npm/a",
 			"(finding.package.purl == 'pkg:npm/a' || ['@', '?', '#'].exists(end, finding.package.purl.startsWith('pkg:npm/a' + end)))", nil},
+		{"a package's address without its name, after which @ begins a scope", "package=pkg:npm/",
+			"(finding.package.purl == 'pkg:npm/' || ['?', '#'].exists(end, finding.package.purl.startsWith('pkg:npm/' + end)))", nil},
 		{"a whole score", "min_score=7", "has(finding.score) && finding.score >= 7.0", nil},
 		{"a score", "min_score=7.5", "has(finding.score) && finding.score >= 7.5", nil},
 		{"times", "created_since=2026-01-01T01:00:00%2B01:00&created_until=2026-02-01t00:00:00z",
