@@ -18,14 +18,15 @@ var pulls = map[string]string{
 	"gitea": "/pulls/", "forgejo": "/pulls/",
 }
 
-// readLink returns the page of a pull request at the provider, if the key may see the repository.
+// readLink returns the page of a pull request at the provider, if the key may see the repository. The review is shown
+// without it if the service does not return repositories for the moment.
 func readLink(ctx context.Context, v *page.Visit, r client.ReviewFull) (string, error) {
 	if !v.May("repos:read") {
 		return "", nil
 	}
 	var repository client.Repository
 	_, err := v.API.Get(ctx, page.Of("/v2/repos", r.RepoId), nil, &repository)
-	if api.Is(err, http.StatusNotFound) {
+	if api.Is(err, http.StatusNotFound) || api.IsStale(err) {
 		return "", nil
 	}
 	return linkOf(repository.Url, repository.Provider, r.PrNumber), err

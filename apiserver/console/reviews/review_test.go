@@ -82,6 +82,25 @@ func TestAPullRequestIsLinkedWhereItsPageIsKnown(t *testing.T) {
 	}
 }
 
+// Projects, on which repositories depend, may be too old for the service although reviews are not.
+func TestAReviewIsShownWithoutALinkThatCannotBeMade(t *testing.T) {
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/v2/repos/") {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(`{"code":"stale"}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"repo_id":"shop","open_issue_count":1,"items":[{"id":"i-1","title":"Weak hash"}]}`))
+	})
+	v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "rv-1" }}
+	v.Who.Scopes = []string{"repos:read"}
+	response, err := show(t.Context(), v)
+	harness.Must(t, err)
+	text, err := page.Text(t.Context(), response.Body)
+	harness.Must(t, err)
+	harness.Same(t, "the issue is shown", true, strings.Contains(text, "Weak hash"))
+}
+
 func TestAScanThatChangesAnIssueChangesWhatWasSeen(t *testing.T) {
 	before := client.ReviewIssueFull{Severity: client.SeverityLow, PackageVersion: "1.0"}
 	for reason, after := range map[string]client.ReviewIssueFull{
