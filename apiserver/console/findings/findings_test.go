@@ -161,6 +161,20 @@ func TestARelativeTimeStaysSoInTheAddressAndIsATimeElsewhere(t *testing.T) {
 	}
 }
 
+func TestATimeIsNamedByItsDayOnlyIfTheDayBeginsWithIt(t *testing.T) {
+	for value, want := range map[string]string{
+		"2026-03-01T00:00:00Z":      "2026-03-01",
+		"2026-03-01t01:00:00+01:00": "2026-03-01",
+		"2026-03-01T23:00:00Z":      "2026-03-01 23:00 UTC",
+		"2026-03-01T23:00:00-05:00": "2026-03-02 04:00 UTC",
+		"2026-03-01T00:00:05Z":      "2026-03-01 00:00:05 UTC",
+		"2026-03-01T08:30:60Z":      "2026-03-01T08:30:60Z",
+	} {
+		_, got := Asked("created_until", value)
+		harness.Same(t, value, want, got)
+	}
+}
+
 func TestAGroupTellsItsSeveritiesWhereTheyAreKnown(t *testing.T) {
 	counts := func(distinct int32, values ...client.ValueCount) client.FieldCounts {
 		return client.FieldCounts{Field: "rule", Distinct: distinct, Values: values}

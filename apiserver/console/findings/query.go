@@ -94,7 +94,7 @@ func (f filter) word(value string) string {
 	}
 	switch days, ok := daysAgo(value); {
 	case !ok:
-		return ui.Day(value) // the time of day does not matter
+		return momentOf(value)
 	case strings.HasSuffix(f.Name, untilSuffix):
 		return fmt.Sprintf("%d %s ago", days, ui.Plural(days, "day", "days"))
 	case days == 1:
@@ -102,6 +102,18 @@ func (f filter) word(value string) string {
 	default:
 		return fmt.Sprintf("last %d days", days)
 	}
+}
+
+// momentOf names an absolute time: by its day if the day begins with it.
+func momentOf(value string) string {
+	at, err := time.Parse(time.RFC3339, strings.ToUpper(value))
+	switch {
+	case err != nil:
+		return ui.Visible(value)
+	case at.UTC().Format(time.TimeOnly) == "00:00:00":
+		return at.UTC().Format(time.DateOnly)
+	}
+	return ui.Instant(at)
 }
 
 // untilSuffix ends the names of the filters whose time is the first that is left out.

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
@@ -40,9 +41,17 @@ func inTitle(o client.TriageOperation) string {
 		words = append(words, decision.ReasonWord(string(*o.Set.Reason)))
 	}
 	if o.Set.ExpiresAt != nil {
-		words = append(words, "until "+o.Set.ExpiresAt.UTC().Format("2006-01-02 UTC"))
+		words = append(words, "until "+endOf(*o.Set.ExpiresAt))
 	}
 	return strings.Join(words, ", ")
+}
+
+// endOf names the end of a decision: by its day if that ends with it.
+func endOf(at time.Time) string {
+	if at.UTC().Format(time.TimeOnly) == "23:59:59" {
+		return at.UTC().Format("2006-01-02 UTC")
+	}
+	return ui.Instant(at)
 }
 
 // phase returns the operation's phase in one word.

@@ -12,9 +12,13 @@ import (
 // Without the zone, a day ends at another time for most readers.
 func TestATitleSaysWhoseDayEndsIt(t *testing.T) {
 	end := time.Date(2099, 5, 4, 23, 59, 59, 0, time.UTC)
+	next := end.Add(time.Second)
 	var o client.TriageOperation
 	o.Set.ExpiresAt = &end
 	harness.Same(t, "title", "Comment, until 2099-05-04 UTC", inTitle(o))
+	o.Set.ExpiresAt = &next
+	harness.Same(t, "title with an end at midnight", "Comment, until 2099-05-05 00:00 UTC", inTitle(o))
+	o.Set.ExpiresAt = &end
 	o.Set.RemovesComments = true
 	harness.Same(t, "title of a removal", "Remove comments, until 2099-05-04 UTC", inTitle(o))
 }

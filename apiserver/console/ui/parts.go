@@ -150,6 +150,14 @@ func Minute(at string) string {
 	return at[:day] + " " + at[day+1:minute] + " UTC"
 }
 
+// Instant formats a time in UTC: to the minute, or to the second if it is not the minute's first.
+func Instant(at time.Time) string {
+	if at.Second() == 0 {
+		return at.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	return at.UTC().Format("2006-01-02 15:04:05 UTC")
+}
+
 // Day returns the day of a time string of the REST API.
 func Day(at string) string {
 	day, _, _ := strings.Cut(at, "T")
