@@ -5833,7 +5833,7 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
 	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-	// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
+	// `severity`, one whose `updated_at` or severity changes may be missing. An answer that is cut off ends its connection
 	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
 	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
@@ -6590,7 +6590,7 @@ func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams,
 //
 // An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
 // sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
+// `severity`, one whose `updated_at` or severity changes may be missing. An answer that is cut off ends its connection
 // without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 // one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
 // a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
@@ -12608,7 +12608,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
 	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-	// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
+	// `severity`, one whose `updated_at` or severity changes may be missing. An answer that is cut off ends its connection
 	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
 	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
@@ -17421,7 +17421,7 @@ func (c *ClientWithResponses) CountFindingsWithResponse(ctx context.Context, par
 //
 // An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
 // sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-// `severity`, one whose `updated_at` or severity changes is left out. An answer that is cut off ends its connection
+// `severity`, one whose `updated_at` or severity changes may be missing. An answer that is cut off ends its connection
 // without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
 // one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
 // a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after

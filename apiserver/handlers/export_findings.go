@@ -46,7 +46,6 @@ func (b *Backend) ExportFindings(ctx context.Context, request Request) (Response
 	case err != nil:
 		return Response{}, problem.Busy("too many exports are under way", exportRetryAfter)
 	}
-	walk := b.Model.WalkFindings(request.Organization)
 	query := readmodel.FindingQuery{
 		Request: index.Request{Sort: index.Sort(request.Query.Get("sort")), Order: index.Order(request.Query.Get("order"))},
 		Filter:  filter,
@@ -56,32 +55,32 @@ func (b *Backend) ExportFindings(ctx context.Context, request Request) (Response
 			MediaType: openapi.SARIFMediaType, FileName: "findings.sarif", Close: free,
 			Write: func(w io.Writer) error {
 				return export.SARIF(w, tools, func(tool string) export.Findings {
-					return b.findingsOf(ctx, walk, query, tool)
+					return b.findingsOf(ctx, request.Organization, query, tool)
 				})
 			},
 		}}, nil
 	}
 	return Response{Streamed: &Streamed{
 		MediaType: "text/csv; charset=utf-8; header=present", FileName: "findings.csv", Close: free,
-		Write: func(w io.Writer) error { return export.CSV(w, b.findings(ctx, walk, query)) },
+		Write: func(w io.Writer) error { return export.CSV(w, b.findings(ctx, request.Organization, query)) },
 	}}, nil
 }
 
 // findingsOf returns the findings of a query that a tool reports.
-func (b *Backend) findingsOf(ctx context.Context, walk *readmodel.FindingWalk, q readmodel.FindingQuery,
+func (b *Backend) findingsOf(ctx context.Context, organization string, q readmodel.FindingQuery,
 	tool string) export.Findings {
 	if asked := q.Filter.Tool; asked != nil && *asked != tool {
 		return func(func(*openapi.FindingFull, error) bool) {}
 	}
 	q.Filter.Tool = &tool
-	return b.findings(ctx, walk, q)
+	return b.findings(ctx, organization, q)
 }
 
 // findings yields the findings of a query in the full shape, until the client disconnects or the service stops.
-func (b *Backend) findings(ctx context.Context, walk *readmodel.FindingWalk, q readmodel.FindingQuery) export.Findings {
+func (b *Backend) findings(ctx context.Context, organization string, q readmodel.FindingQuery) export.Findings {
 	return func(yield func(*openapi.FindingFull, error) bool) {
 		var shown []byte
-		for item, err := range walk.All(q) {
+		for item, err := range b.Model.WalkFindings(organization, q) {
 			if err == nil {
 				err = b.ended(ctx)
 			}

@@ -116,12 +116,6 @@ func (p *partition) current(item *Item) bool {
 
 // showFinding holds an item and adds it to the index.
 func (p *partition) showFinding(item *Item) {
-	if before := p.findings[item.ID]; item.sharesPlaceWith(before) {
-		item.moved = before.moved
-	} else {
-		*p.moves++
-		item.moved = *p.moves
-	}
 	p.findings[item.ID] = item
 	if p.view != nil {
 		before, _ := p.indexes.findings.Put(item.ID, item)

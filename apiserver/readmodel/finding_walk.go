@@ -3,6 +3,8 @@ package readmodel
 import (
 	"iter"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
 )
 
@@ -10,46 +12,35 @@ import (
 // every finding that meets the most selective condition, so smaller pages would cost more.
 const walkPage = 2000
 
-// FindingWalk reads the findings of an organization, in one or several passes that agree about which findings have
-// moved meanwhile. It is not safe for concurrent use.
-type FindingWalk struct {
-	model        *Model
-	organization string
-	page         int
-	// lastMove is the number of the last move before the first pass that needs it; 0 until then.
-	lastMove uint64
-}
-
-// WalkFindings returns a walk over the findings of an organization.
-func (m *Model) WalkFindings(organization string) *FindingWalk {
-	return &FindingWalk{model: m, organization: organization, page: walkPage}
-}
-
-// All yields all findings that match a query, in its order, ignoring its Limit, Shape and After. A
-// finding that does not change during the walk is yielded exactly once, and no pass yields a finding twice. Passes with
-// different filters may both yield a finding that has changed between them. An error, which is ErrNoOrganization, is
-// yielded last.
+// WalkFindings yields all findings that match a query, in its order, ignoring its Limit, Shape and After. A finding
+// that does not change during the walk is yielded exactly once, and none is yielded twice. An error, which is
+// ErrNoOrganization, is yielded last.
 //
 // It reads page by page, each from the latest snapshot: however slow its caller is, it keeps no more than a
-// page of an older snapshot. Unless the query is sorted by created_at, a finding that moves meanwhile may move into
-// or out of the part that was already read, so it is left out.
-func (w *FindingWalk) All(q FindingQuery) iter.Seq2[*Item, error] {
-	q.Limit, q.Shape, q.After = index.Limit{Size: w.page}, nil, nil
+// page of an older snapshot. Unless the query is sorted by created_at, a finding that changes may move into the part
+// that was already read, and is missed, or out of it: so the walk remembers the ids that it has yielded.
+func (m *Model) WalkFindings(organization string, q FindingQuery) iter.Seq2[*Item, error] {
+	return m.walkFindings(organization, q, walkPage)
+}
+
+func (m *Model) walkFindings(organization string, q FindingQuery, size int) iter.Seq2[*Item, error] {
+	q.Limit, q.Shape, q.After = index.Limit{Size: size}, nil, nil
+	moving := q.Sort == SortUpdatedAt || q.Sort == SortSeverity
 	return func(yield func(*Item, error) bool) {
-		moving := q.Sort == SortUpdatedAt || q.Sort == SortSeverity
-		for first := true; ; first = false {
-			snapshot, err := w.model.snapshot(w.organization)
+		yielded := sets.Set[string]{}
+		for {
+			snapshot, err := m.snapshot(organization)
 			if err != nil {
 				yield(nil, err)
 				return
 			}
-			if first && moving && w.lastMove == 0 {
-				w.lastMove = snapshot.lastMove
-			}
 			page := listFindings(snapshot.findings, q)
 			for _, item := range page.Items {
-				if moving && item.moved > w.lastMove {
+				if moving && yielded.Has(item.ID) {
 					continue
+				}
+				if moving {
+					yielded.Insert(item.ID)
 				}
 				if !yield(item, nil) {
 					return

@@ -15,16 +15,9 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// walkBy returns a walk over the findings of acme, with that many in a page.
-func (m *Model) walkBy(page int) *FindingWalk {
-	walk := m.WalkFindings(acme)
-	walk.page = page
-	return walk
-}
-
 // walkAll reads a complete walk; between is called for each finding.
 func walkAll(t *rapid.T, m *Model, q FindingQuery, between func()) (all []string) {
-	for item, err := range m.walkBy(rapid.IntRange(1, 4).Draw(t, "page")).All(q) {
+	for item, err := range m.walkFindings(acme, q, rapid.IntRange(1, 4).Draw(t, "page")) {
 		harness.Must(t, err)
 		all = append(all, item.ID)
 		between()
@@ -104,7 +97,7 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 	}
 	settle(m)
 	read := 0
-	for _, err := range m.walkBy(2).All(FindingQuery{}) {
+	for _, err := range m.walkFindings(acme, FindingQuery{}, 2) {
 		harness.Must(t, err)
 		if read++; read == 3 {
 			break
@@ -112,7 +105,7 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 	}
 	harness.Same(t, "findings that were read before the reader stopped", 3, read)
 	var last error
-	for _, err := range m.walkBy(2).All(FindingQuery{}) {
+	for _, err := range m.walkFindings(acme, FindingQuery{}, 2) {
 		last = err
 		feedDeletion(t, m, organizations, organization(acme, acmeNamespace, 100))
 		settle(m)
@@ -122,41 +115,19 @@ func TestAWalkEndsWithItsOrganizationAndWithItsReader(t *testing.T) {
 	}
 }
 
-// Passes over a tool's findings each examine no others, and together they are one export.
-func TestThePassesOfAWalkAgreeAboutWhatWasWrittenMeanwhile(t *testing.T) {
-	for sort, want := range map[index.Sort][]string{
-		SortCreatedAt: {"f-2", "f-1"}, SortUpdatedAt: {"f-1"}, SortSeverity: {"f-1"},
-	} {
-		m, _ := newAcme(t)
-		show(t, m, findings, finding("f-1", 11))
-		walk := m.walkBy(2)
-		pass := func() (ids []string) {
-			for item, err := range walk.All(FindingQuery{Request: index.Request{Sort: sort}}) {
-				harness.Must(t, err)
-				ids = append(ids, item.ID)
-			}
-			return ids
-		}
-		harness.Same(t, string(sort)+": the first pass", []string{"f-1"}, pass())
-		show(t, m, findings, finding("f-2", 12), noted(finding("f-1", 11), 13))
-		got := pass()
-		slices.Sort(got)
-		slices.Sort(want)
-		harness.Same(t, string(sort)+": a pass after a write", want, got)
-	}
-}
-
+// One that moves ahead of the position is read there.
 func TestAWalkRepeatsNoFindingThatChangesBehindItsPosition(t *testing.T) {
 	m, _ := newAcme(t)
 	show(t, m, findings, finding("f-1", 11), finding("f-2", 12))
 	var ids []string
 	query := FindingQuery{Request: index.Request{Sort: SortUpdatedAt, Order: index.OrderAsc}}
-	for item, err := range m.walkBy(1).All(query) {
+	for item, err := range m.walkFindings(acme, query, 1) {
 		harness.Must(t, err)
 		if ids = append(ids, item.ID); len(ids) == 1 {
-			show(t, m, findings, finding("f-1", 13, func(f *v1alpha1.Finding) {
+			later := func(f *v1alpha1.Finding) {
 				f.Status.ObservedGeneration, f.Status.UpdatedAt = 1, new(v1alpha1.NewTime(epoch.Add(time.Minute)))
-			}))
+			}
+			show(t, m, findings, finding("f-1", 13, later), finding("f-2", 14, later))
 		}
 	}
 	harness.Same(t, "the findings of the walk", []string{"f-1", "f-2"}, ids)

@@ -25,14 +25,6 @@ type Item struct {
 	tag atomic.Pointer[string]
 	// row is the finding's row in the table for counting.
 	row uint32
-	// moved is the number of the write that put the finding where it is in the lists: see sharesPlaceWith.
-	moved uint64
-}
-
-// sharesPlaceWith reports whether the finding is where an earlier state of it was, in the lists of every sort. What
-// controllers write for themselves moves no finding.
-func (i *Item) sharesPlaceWith(before *Item) bool {
-	return before != nil && i.UpdatedAt == before.UpdatedAt && i.graded == before.graded
 }
 
 // stored is the data kept of an object. Items that differ only in data of other objects share it.

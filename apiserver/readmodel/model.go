@@ -71,8 +71,6 @@ type Model struct {
 	versions   [kinds]*newest.Versions
 	synced     [kinds]bool
 	partitions map[string]*partition
-	// moves is what the partitions count: a partition may be removed and made again.
-	moves uint64
 	// namespaces maps an organization's name to its namespace.
 	namespaces map[string]string
 	// queue holds the rows to render again; joining is set while some of them are being rendered.
@@ -252,7 +250,7 @@ func (m *Model) writeAll(kind kind, objects []metav1.Object, listVersion string)
 func (m *Model) partition(namespace string) *partition {
 	p := m.partitions[namespace]
 	if p == nil {
-		p = newPartition(namespace, &m.moves)
+		p = newPartition(namespace)
 		m.partitions[namespace] = p
 	}
 	return p

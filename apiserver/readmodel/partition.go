@@ -35,8 +35,6 @@ type partition struct {
 
 	// projectsOf and reviewsOf are by repository, issuesOf is by review.
 	projectsOf, reviewsOf, issuesOf children
-	// moves counts the writes that moved a finding in the lists, of all partitions.
-	moves *uint64
 
 	// view is what readers see; nil while no organization owns the namespace. The indexes are empty then.
 	view    *view
@@ -196,9 +194,6 @@ type indexes struct {
 	trends       *index.Index[*trendItem]
 	// rows of the findings in the table. A snapshot has none.
 	rows tableRows
-	// lastMove is the number of the last move of a finding, of all partitions, before the snapshot. Only snapshots
-	// have it.
-	lastMove uint64
 }
 
 func newIndexes() *indexes {
@@ -233,10 +228,9 @@ func (x *indexes) dirty() bool {
 		x.reviews.Dirty() || x.issues.Dirty() || x.deliveries.Dirty() || x.scans.Dirty() || x.trends.Dirty()
 }
 
-func newPartition(namespace string, moves *uint64) *partition {
+func newPartition(namespace string) *partition {
 	p := &partition{
 		namespace:    namespace,
-		moves:        moves,
 		findings:     table[Item]{},
 		repositories: table[heldRepository]{},
 		projects:     table[heldProject]{},
@@ -290,9 +284,7 @@ func (p *partition) dirty() bool { return p.view != nil && p.indexes.dirty() }
 
 // publish shows readers the current indexes. An organization must own the partition.
 func (p *partition) publish() {
-	next := p.indexes.snapshot()
-	next.lastMove = *p.moves
-	p.view.publish(next, p.indexes.rows.changes)
+	p.view.publish(p.indexes.snapshot(), p.indexes.rows.changes)
 	p.indexes.rows.changes = nil
 }
 
