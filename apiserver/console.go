@@ -36,9 +36,10 @@ func inside(engine http.Handler) http.Handler {
 	})
 }
 
-// ofConsole reports whether the request is for a page of the console.
+// ofConsole reports whether a person made the request: for a page of the console, or for an export.
 func (r *router) ofConsole(request *http.Request) bool {
-	return r.console != nil && strings.HasPrefix(request.URL.Path, console.Path)
+	return r.console != nil &&
+		(strings.HasPrefix(request.URL.Path, console.Path) || request.Context().Value(exportKey{}) != nil)
 }
 
 // addConsoleAssets serves the assets, which need no key and count against no limit.
@@ -162,10 +163,14 @@ func sendAnswer(c *gin.Context, answer console.Answer) {
 // failPage answers a person's request with a page that explains the error.
 func failPage(c *gin.Context, shown *console.Console, p *problem.Problem) {
 	failure := api.Failed(p.Status, p.Detail)
-	failure.Body.Code = p.Code
+	failure.Body.Code, failure.Body.Field = p.Code, p.Field
 	if seconds, err := strconv.Atoi(c.Writer.Header().Get("Retry-After")); err == nil {
 		failure.RetryAt = time.Now().Add(time.Duration(seconds) * time.Second)
 	}
-	sendAnswer(c, shown.Failed(c.Request, stateOf(c).requestID, failure))
+	request := c.Request
+	if from, is := request.Context().Value(exportKey{}).(*http.Request); is {
+		request = from
+	}
+	sendAnswer(c, shown.Failed(request, stateOf(c).requestID, failure))
 	c.Abort()
 }

@@ -1,27 +1,23 @@
 package apiserver
 
 import (
-	"bytes"
 	"context"
-	"maps"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console"
-	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 )
+
+// exportKey holds a browser's request for an export, in the one that is made for it.
+type exportKey struct{}
 
 // addExport serves the download of an export. One that fails is answered with a page.
 func (r *router) addExport(engine *gin.Engine) {
 	operation := inside(engine)
 	r.addPassed(engine, "export", "/v2/finding-export", func(c *gin.Context, request *http.Request) {
-		answer := &refusable{ResponseWriter: c.Writer, header: http.Header{}}
-		operation.ServeHTTP(answer, request)
-		if answer.refused != 0 {
-			err := api.FailureOf(answer.refused, answer.header, answer.body.Bytes())
-			sendAnswer(c, r.console.Failed(c.Request, stateOf(c).requestID, err))
-		}
+		ctx := context.WithValue(request.Context(), exportKey{}, c.Request)
+		operation.ServeHTTP(c.Writer, request.WithContext(ctx))
 	})
 }
 
@@ -50,51 +46,3 @@ func (r *router) addPassed(engine *gin.Engine, name, to string, serve func(c *gi
 		serve(c, request)
 	})
 }
-
-// refusable passes an answer on, but keeps one of 400 or more for a page that explains it.
-type refusable struct {
-	http.ResponseWriter
-	// header is that of the answer, until it is passed on.
-	header http.Header
-	// passed is set once the answer is passed on; refused is the status of one that is kept, else 0.
-	passed  bool
-	refused int
-	body    bytes.Buffer
-}
-
-func (a *refusable) Header() http.Header {
-	if a.passed {
-		return a.ResponseWriter.Header()
-	}
-	return a.header
-}
-
-func (a *refusable) WriteHeader(status int) {
-	if status >= http.StatusBadRequest {
-		a.refused = status
-		return
-	}
-	maps.Copy(a.ResponseWriter.Header(), a.header)
-	a.passed = true
-	a.ResponseWriter.WriteHeader(status)
-}
-
-func (a *refusable) Write(part []byte) (int, error) {
-	if a.refused != 0 {
-		return a.body.Write(part)
-	}
-	if !a.passed {
-		a.WriteHeader(http.StatusOK)
-	}
-	return a.ResponseWriter.Write(part)
-}
-
-// Flush is for a body that is sent while it is produced.
-func (a *refusable) Flush() {
-	if a.passed {
-		_ = http.NewResponseController(a.ResponseWriter).Flush()
-	}
-}
-
-// Unwrap is for http.ResponseController.
-func (a *refusable) Unwrap() http.ResponseWriter { return a.ResponseWriter }

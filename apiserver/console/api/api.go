@@ -164,7 +164,7 @@ func (c *Client) call(request *http.Request, read func(*recorder) error) error {
 		return err
 	}
 	if answer.status >= http.StatusBadRequest {
-		return FailureOf(answer.status, answer.header, answer.body.Bytes())
+		return failureOf(answer.status, answer.header, answer.body.Bytes())
 	}
 	return read(answer)
 }
@@ -196,8 +196,8 @@ func (c *Client) serve(answer *recorder, request *http.Request) (err error) {
 	return nil
 }
 
-// FailureOf reads a response with a status of 400 or more.
-func FailureOf(status int, header http.Header, body []byte) error {
+// failureOf reads a response with a status of 400 or more.
+func failureOf(status int, header http.Header, body []byte) error {
 	f := &Failure{Status: status, Location: header.Get("Location"), DataAge: int(dataAge(header))}
 	if err := json.Unmarshal(body, &f.Body); err != nil {
 		return fmt.Errorf("read an error of status %d: %w", status, err)
