@@ -147,7 +147,6 @@ func (a *Authenticator) Run(ctx context.Context) error {
 		running.Go(func() error { return f.poll(ctx, a.interval, listTimeout(a.staleness), a.log) })
 	}
 	forever(func() { a.usage.write(ctx, a.writer, a.keys, a.log) })
-	forever(func() { a.refusals.listen(ctx, a.keys) })
 	forever(func() { a.refusals.write(ctx, a.writer, a.keys, a.log) })
 	return running.Wait()
 }

@@ -23,10 +23,9 @@ import (
 const (
 	// refusalInterval is how often one key's refusals for one reason are announced, at most.
 	refusalInterval = 10 * time.Minute
-	// refusalsHeard is how many refusals may wait to be examined, and refusalQueue how many events may wait to
-	// be written. Refusals beyond that are dropped: a later refusal serves as well.
+	// refusalsHeard is how many refusals may wait to be examined, also while an Event is written. Refusals beyond that
+	// are dropped: a later refusal serves as well.
 	refusalsHeard = 1024
-	refusalQueue  = 64
 	// refusalsKept bounds the pairs of key and reason whose last announcement is remembered.
 	refusalsKept = 16384
 	// refusalTimeout bounds one write.
@@ -49,12 +48,11 @@ var announced = map[Reason]struct{ reason, note string }{
 // nothing. The rest is done in the background.
 type refusals struct {
 	heard chan refused
-	queue chan refused
 	// instance identifies this replica, by its hostname.
 	instance string
 
-	// queued is when a refusal was last queued, per key and reason. Only listen uses it.
-	queued recent[refusedFor]
+	// due is when a refusal was last due, per key and reason. Only write uses it.
+	due recent[refusedFor]
 }
 
 type refusedFor struct {
@@ -77,13 +75,12 @@ func newRefusals() *refusals {
 	}
 	return &refusals{
 		heard:    make(chan refused, refusalsHeard),
-		queue:    make(chan refused, refusalQueue),
 		instance: instance,
-		queued:   newRecent[refusedFor](refusalInterval),
+		due:      newRecent[refusedFor](refusalInterval),
 	}
 }
 
-// note queues a refusal for listen, or drops it if the queue is full. It never waits.
+// note queues a refusal for write, or drops it if the queue is full. It never waits.
 func (r *refusals) note(what refused) {
 	select {
 	case r.heard <- what:
@@ -91,39 +88,11 @@ func (r *refusals) note(what refused) {
 	}
 }
 
-// listen queues the refusals that are to be announced, until the context ends.
-func (r *refusals) listen(ctx context.Context, keys *view[*v1alpha1.APIKey]) {
-	each(ctx, r.heard, func(next refused) {
-		if _, there := keys.get(next.key); there {
-			r.pick(next)
-		}
-	})
-}
-
-// pick queues the refusal, unless one with the same key and reason was queued less than an interval ago.
-func (r *refusals) pick(next refused) {
-	if _, ok := announced[next.reason]; !ok {
-		return
-	}
-	if r.queued.has(next.refusedFor, next.at) {
-		return
-	}
-	r.queued.sweep(next.at)
-	if len(r.queued.at) >= refusalsKept {
-		return
-	}
-	select {
-	case r.queue <- next:
-		r.queued.at[next.refusedFor] = next.at
-	default:
-	}
-}
-
-// write publishes the queued refusals until the context ends.
+// write publishes the refusals that are to be announced, until the context ends.
 func (r *refusals) write(ctx context.Context, c client.Client, keys *view[*v1alpha1.APIKey], log logr.Logger) {
-	each(ctx, r.queue, func(next refused) {
+	each(ctx, r.heard, func(next refused) {
 		key, ok := keys.get(next.key)
-		if !ok {
+		if !ok || !r.remember(next) {
 			return
 		}
 		// AlreadyExists: another replica has published the same Event. NotFound: the namespace is gone.
@@ -133,6 +102,20 @@ func (r *refusals) write(ctx context.Context, c client.Client, keys *view[*v1alp
 				"reason", next.reason)
 		}
 	})
+}
+
+// remember records that a refusal is due, and returns false if it is not to be announced: one with the same key and
+// reason was due less than an interval ago, or too many are remembered.
+func (r *refusals) remember(next refused) bool {
+	if _, ok := announced[next.reason]; !ok || r.due.has(next.refusedFor, next.at) {
+		return false
+	}
+	r.due.sweep(next.at)
+	if len(r.due.at) >= refusalsKept {
+		return false
+	}
+	r.due.at[next.refusedFor] = next.at
+	return true
 }
 
 func (r *refusals) announce(ctx context.Context, c client.Client, key *v1alpha1.APIKey, what refused) error {

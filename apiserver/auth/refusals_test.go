@@ -98,10 +98,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 // drained waits until every refusal was handled.
 func drained(t *testing.T, a *Authenticator) {
 	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(a.refusals.heard).To(BeEmpty())
-		g.Expect(a.refusals.queue).To(BeEmpty())
-	})
+	harness.Eventually(t, func(g Gomega) { g.Expect(a.refusals.heard).To(BeEmpty()) })
 }
 
 func TestMissingScopeIsAnnouncedByName(t *testing.T) {
@@ -147,38 +144,22 @@ func TestRefusalsAreBounded(t *testing.T) {
 		return refused{refusedFor: refusedFor{key: types.UID(fmt.Sprint(key)), reason: ReasonDisabled}, at: at}
 	}
 	r := newRefusals()
-	for i := range 10 * refusalsHeard { // nobody listens
+	for i := range 10 * refusalsHeard { // nobody writes
 		r.note(refusal(i, now))
 	}
 	harness.Same(t, "refusals that wait", refusalsHeard, len(r.heard))
 
 	r = newRefusals()
-	for i := range 10 * refusalQueue { // nobody writes
-		r.pick(refusal(i, now))
-	}
-	if len(r.queue) != refusalQueue || len(r.queued.at) != refusalQueue {
-		t.Errorf("queued %d and noted %d, want %d: what was dropped must be announced later", len(r.queue), len(r.queued.at), refusalQueue)
-	}
-
-	r = newRefusals()
 	for i := range refusalsKept + 1000 {
-		r.pick(refusal(i, now))
-		if len(r.queue) == refusalQueue {
-			for range refusalQueue {
-				<-r.queue
-			}
-		}
+		r.remember(refusal(i, now))
 	}
-	harness.Same(t, "refusals that are remembered", refusalsKept, len(r.queued.at))
+	harness.Same(t, "refusals that are remembered", refusalsKept, len(r.due.at))
 
 	r = newRefusals()
-	r.pick(refusal(1, now))
-	r.pick(refusal(1, now.Add(refusalInterval-time.Second)))
-	harness.Same(t, "announcements of one key within the interval", 1, len(r.queue))
-	r.pick(refusal(1, now.Add(refusalInterval+usageInterval)))
-	if len(r.queue) != 2 || len(r.queued.at) != 1 {
-		t.Errorf("after the interval %d are queued and %d remembered, want 2 and 1", len(r.queue), len(r.queued.at))
-	}
+	harness.Same(t, "a key's first refusal is due", true, r.remember(refusal(1, now)))
+	harness.Same(t, "one within the interval is due", false, r.remember(refusal(1, now.Add(refusalInterval-time.Second))))
+	harness.Same(t, "one after the interval is due", true, r.remember(refusal(1, now.Add(refusalInterval+usageInterval))))
+	harness.Same(t, "refusals that are remembered after the interval", 1, len(r.due.at))
 }
 
 func TestEveryReasonIsListedOnce(t *testing.T) {
