@@ -73,7 +73,7 @@ type APIKeySpec struct {
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
 	// scopes are what the key may do, for example [findings:read, repos:read]. At most 16. A key that
 	// lists none has findings:read, findings:triage, repos:read, reviews:read and webhooks:verify; every other
-	// scope must be listed.
+	// scope must be listed. To write policies, list findings:triage beside policies:write.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	// +optional

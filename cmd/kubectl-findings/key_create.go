@@ -81,10 +81,11 @@ func (o *keyCreateOptions) run(ctx context.Context, name string, given func(flag
 	return o.reportToken(ctx, session, key, created(key))
 }
 
-// created reports the new key, and whether the organization's maximum lifetime ends it before the requested time.
+// created reports the new key, whether the organization's maximum lifetime ends it before the requested time, and
+// whether it lacks a scope that another one needs.
 func created(key *v1alpha1.APIKey) string {
 	return fmt.Sprintf("API key %s was created, valid until %s", key.Name, instant(key.Status.ExpiresAt)) +
-		endsEarlier(key)
+		endsEarlier(key) + lacksTriage(key)
 }
 
 // endsEarlier returns a line about a key whose token ends before the time in its spec; empty for others.
@@ -95,6 +96,15 @@ func endsEarlier(key *v1alpha1.APIKey) string {
 	}
 	return fmt.Sprintf("\nspec.expiresAt is %s: the organization's maximum lifetime (spec.apiKeys.maxLifetime) "+
 		"ends it earlier", instant(asked))
+}
+
+// lacksTriage returns a line about a key that lists policies:write and may write no policy; empty for others.
+func lacksTriage(key *v1alpha1.APIKey) string {
+	if !slices.Contains(key.Spec.Scopes, v1alpha1.ScopePoliciesWrite) ||
+		slices.Contains(key.Spec.Scopes, v1alpha1.ScopeFindingsTriage) {
+		return ""
+	}
+	return "\nIt cannot write policies yet: policies:write needs findings:triage too, so add that to spec.scopes"
 }
 
 func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1.APIKey) error {

@@ -48,7 +48,7 @@ func TestAKeyLivesFromTheCommandLine(t *testing.T) {
 		"--scope", "findings:read", "--scope", "repos:read", "--requests-per-minute", "120").
 		Wants("API key dashboard was created", "kubectl get secret dashboard-token -n "+o.namespace)
 	key, token := o.key("dashboard"), o.tokenOf("dashboard")
-	a.Omits(token) // nobody has asked for it
+	a.Omits(token, "policies:write") // nobody has asked for either
 	if until := key.Spec.ExpiresAt; until == nil || until.Time.Before(before.Add(720*time.Hour)) || until.After(time.Now().Add(721*time.Hour)) {
 		t.Errorf("the key expires at %v, want in 720 hours", until)
 	}
@@ -56,7 +56,8 @@ func TestAKeyLivesFromTheCommandLine(t *testing.T) {
 		t.Errorf("the key's spec is %+v", key.Spec)
 	}
 
-	a = administrator.findings("key", "create", "ci", "--show-token").Wants("API key ci was created")
+	a = administrator.findings("key", "create", "ci", "--show-token", "--scope", "policies:write").
+		Wants("API key ci was created", "policies:write needs findings:triage too")
 	if a.Stdout != o.tokenOf("ci")+"\n" {
 		t.Errorf("standard output must be the token alone, and is %d characters", len(a.Stdout))
 	}
