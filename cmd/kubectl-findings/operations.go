@@ -20,7 +20,7 @@ what came of its findings, and who made it. "kubectl findings triage --undo NAME
 const operationsExample = `  # What was decided about many findings at once
   kubectl findings operations
 
-  # Which of them were undone, or are to be
+  # With the reason and comments of each, and who committed it
   kubectl findings operations -o wide`
 
 func newOperationsCommand(c cli) *cobra.Command {
