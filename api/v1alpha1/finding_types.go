@@ -491,7 +491,7 @@ type FindingClosure struct {
 
 // FindingTriage is what people decided about a finding.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.userStatus) && self.userStatus != 'open' || (!has(self.reason) || oldSelf.?reason.orValue('') == self.reason) && (!has(self.expiresAt) || oldSelf.?expiresAt.orValue('') == self.expiresAt)",message="reason and expiresAt belong to a decision: userStatus must be active or muted",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="has(self.userStatus) && self.userStatus != 'open' || (!has(self.reason) || oldSelf.?reason.orValue(\"\") == self.reason) && (!has(self.expiresAt) || oldSelf.?expiresAt.orValue(\"\") == self.expiresAt)",message="reason and expiresAt belong to a decision: userStatus must be active or muted",optionalOldSelf=true
 type FindingTriage struct {
 	// userStatus is the decision: open (nobody has decided), active (confirmed) or muted (not to be
 	// acted on).

@@ -81,7 +81,7 @@ type ReviewIssueSpec struct {
 
 // ReviewIssueTriage is what people decided about an issue.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.userStatus) && self.userStatus != 'open' || (!has(self.reason) || oldSelf.?reason.orValue('') == self.reason) && (!has(self.expiresAt) || oldSelf.?expiresAt.orValue('') == self.expiresAt)",message="reason and expiresAt belong to a decision: userStatus must be active or muted",optionalOldSelf=true
+// +kubebuilder:validation:XValidation:rule="has(self.userStatus) && self.userStatus != 'open' || (!has(self.reason) || oldSelf.?reason.orValue(\"\") == self.reason) && (!has(self.expiresAt) || oldSelf.?expiresAt.orValue(\"\") == self.expiresAt)",message="reason and expiresAt belong to a decision: userStatus must be active or muted",optionalOldSelf=true
 type ReviewIssueTriage struct {
 	// userStatus is the decision: open (nobody has decided), active (confirmed) or muted (not to be
 	// acted on).
