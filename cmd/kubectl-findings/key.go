@@ -88,7 +88,7 @@ func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.AP
 			"The new token is issued once this prints %d: %s", serial, printSerial("status.rotationSerial", name, s.namespace))
 	}
 	var never error
-	err := s.await(ctx, key, &v1alpha1.APIKeyList{}, func() (issued bool, _ error) {
+	err := s.await(ctx, key, func() (issued bool, _ error) {
 		issued, never = isIssued(key, generation, serial)
 		return issued, never
 	})

@@ -163,7 +163,7 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var unnoticed *time.Timer // starts with the first successful read: before it, the API server may be unavailable
-	err := w.session.await(ctx, w.operation, &v1alpha1.TriageOperationList{}, func() (bool, error) {
+	err := w.session.await(ctx, w.operation, func() (bool, error) {
 		phase := w.operation.Status.Phase
 		switch {
 		case unnoticed == nil && phase == "":

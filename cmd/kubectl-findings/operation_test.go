@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -20,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -84,7 +82,7 @@ func TestWhatHasUndoneAnOperation(t *testing.T) {
 		harness.Same(t, undo, want, (&operating{session: s, triageOptions: &triageOptions{undo: undo}}).undoneBy(t.Context()))
 	}
 	for wouldChange, want := range map[int32]string{0: "mute was undone already by undo-m\n", 1: ""} {
-		w, says := waiting(nil), &bytes.Buffer{}
+		w, says := waiting(), &bytes.Buffer{}
 		w.undo, w.dryRun, w.streams.ErrOut, w.summary = "mute", dryRunClient, says, &bulkSummary{Unchanged: []string{"f"}}
 		o := builder.TriageOperation("undo-c", "").In("org-acme").Undoes("mute").Build()
 		o.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, Matched: 1, WouldChange: wouldChange}
@@ -97,19 +95,11 @@ func TestWhatHasUndoneAnOperation(t *testing.T) {
 	}
 }
 
-// hasty shortens the pauses between attempts, until the test ends.
-func hasty(t *testing.T) {
-	before := restart
-	restart.Duration = time.Millisecond
-	t.Cleanup(func() { restart = before })
-}
-
 var down = apierrors.NewServiceUnavailable("it restarts")
 
 // waiting is a command that waits for a committed operation. Its reads of the operation return the outcomes one after
-// another, each as another version, the last one again and again; a string is why it is not ready. Its watches fail with
-// that error, or else end at once.
-func waiting(watched error, outcomes ...any) *operating {
+// another, the last one again and again; a string is why it is not ready.
+func waiting(outcomes ...any) *operating {
 	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 			outcome := outcomes[0]
@@ -120,7 +110,6 @@ func waiting(watched error, outcomes ...any) *operating {
 				*o.(*v1alpha1.TriageOperation) = v1alpha1.TriageOperation{}
 				return err
 			}
-			o.SetResourceVersion(strconv.Itoa(len(outcomes)))
 			status := &o.(*v1alpha1.TriageOperation).Status
 			if message, waits := outcome.(string); waits {
 				status.Phase = v1alpha1.OperationSelecting
@@ -135,9 +124,6 @@ func waiting(watched error, outcomes ...any) *operating {
 			}
 			status.Phase = outcome.(v1alpha1.OperationPhase)
 			return nil
-		},
-		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-			return watch.NewEmptyWatch(), watched
 		},
 	}).Build()
 	return &operating{
@@ -157,18 +143,18 @@ func TestTheCommentsOfAnOperationAreShownAsSet(t *testing.T) {
 	}
 }
 
-// A restart of the API server takes a few attempts; a long operation outlasts many.
+// A restart of the API server takes a minute; a long operation outlasts many.
 func TestAWaitOutlastsManyRestarts(t *testing.T) {
-	hasty(t)
-	var outcomes []any
-	for range restart.Steps {
-		outcomes = append(outcomes, down, down, v1alpha1.OperationRunning)
-	}
-	harness.NoError(t, "the end of a completed operation", waiting(nil, append(outcomes, v1alpha1.OperationCompleted)...).finish(t.Context()))
+	synctest.Test(t, func(t *testing.T) {
+		var outcomes []any
+		for range 3 {
+			outcomes = append(append(outcomes, slices.Repeat([]any{down}, 60)...), v1alpha1.OperationRunning)
+		}
+		harness.NoError(t, "the end of a completed operation", waiting(append(outcomes, v1alpha1.OperationCompleted)...).finish(t.Context()))
+	})
 }
 
 func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {
-	hasty(t)
 	halfWay := v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationFailed, Changed: 500, Matched: 1200}
 	const goesOn, changed = "The operation goes on in the cluster.", "Before that it changed 500 of 1200 findings."
 	const undo = "kubectl findings triage --undo mute -n org-acme"
@@ -183,7 +169,8 @@ func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {
 		"somebody has removed it":       {apierrors.NewNotFound(schema.GroupResource{}, "mute"), nil},
 		"its answer is not known":       {errors.New("it cannot be decoded"), []string{goesOn, undo}},
 	} {
-		err := waiting(nil, tc.outcome).finish(t.Context())
+		var err error
+		synctest.Test(t, func(t *testing.T) { err = waiting(tc.outcome).finish(t.Context()) })
 		if err == nil {
 			t.Errorf("%s: the wait succeeds", reason)
 			continue
@@ -199,33 +186,21 @@ func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {
 	}
 }
 
-// A proxy may answer reads and no watches: each read would be followed by the next one for hours.
-func TestAWaitWithoutWatchesEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		err := waiting(down, v1alpha1.OperationRunning).finish(ctx)
-		if ctx.Err() != nil || !errors.Is(err, down) {
-			t.Errorf("it ends with %v", err)
-		}
-	})
-}
-
 func TestAWaitSaysOnceWhyItTakesLong(t *testing.T) {
 	for quiet, want := range map[bool]string{
 		false: "operation mute: An older one comes first.\noperation mute: A write failed.\noperation mute: An older one comes first.\n", true: "",
 	} {
-		w := waiting(nil, "An older one comes first.", "An older one comes first.", "A write failed.", "An older one comes first.",
+		w := waiting("An older one comes first.", "An older one comes first.", "A write failed.", "An older one comes first.",
 			v1alpha1.OperationCompleted)
 		var says bytes.Buffer
 		w.streams.ErrOut, w.quiet = &says, quiet
-		harness.Must(t, w.finish(t.Context()))
+		synctest.Test(t, func(t *testing.T) { harness.Must(t, w.finish(t.Context())) })
 		harness.Same(t, "standard error", want, says.String())
 	}
 }
 
 func TestAWaitSaysHowFarARunningOperationIs(t *testing.T) {
-	w := waiting(nil)
+	w := waiting()
 	var says bytes.Buffer
 	w.streams.ErrOut, w.quiet = &says, false
 	status := &w.operation.Status
@@ -239,7 +214,7 @@ func TestAWaitSaysHowFarARunningOperationIs(t *testing.T) {
 
 func TestAWaitEndsWithItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, begun := waiting(nil, v1alpha1.OperationRunning), time.Now()
+		w, begun := waiting(v1alpha1.OperationRunning), time.Now()
 		w.timeout = 10 * time.Minute
 		err := w.finish(t.Context())
 		if err == nil || time.Since(begun) != w.timeout || !strings.HasPrefix(err.Error(), "operation mute: it takes longer than 10m0s\nThe operation goes on in the cluster.") {
@@ -250,53 +225,11 @@ func TestAWaitEndsWithItsTimeout(t *testing.T) {
 	})
 }
 
-// An operation may wait in line for minutes.
-func TestAWaitForWhatDoesNotChangeIsNoLoopOfRequests(t *testing.T) {
-	tooOld := apierrors.NewResourceExpired("too old resource version").Status()
-	for reason, events := range map[string][]watch.Event{
-		"the API server has restarted":    {{Type: watch.Error, Object: &tooOld}},
-		"a proxy ends each watch at once": nil,
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			const most = 100
-			reads := 0
-			w := waiting(nil, v1alpha1.OperationRunning)
-			w.session.client = interceptor.NewClient(w.session.client, interceptor.Funcs{
-				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-					if reads++; reads == most {
-						cancel() // in a loop without pauses no time passes
-					}
-					return c.Get(ctx, key, o, options...)
-				},
-				Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-					return ended(events...), nil
-				},
-			})
-			if err := w.finish(ctx); err == nil || reads == most || reads < 10 {
-				t.Errorf("%s: it reads the operation %d times in a minute, and ends with %v", reason, reads, err)
-			}
-		})
-	}
-}
-
-// ended is a watch that has ended after these events.
-func ended(events ...watch.Event) watch.Interface {
-	w := watch.NewFakeWithChanSize(len(events), false)
-	for _, event := range events {
-		w.Action(event.Type, event.Object)
-	}
-	w.Stop()
-	return w
-}
-
 // If packets are dropped each read takes half a minute to fail.
-func TestAWaitEndsSoonAfterTheLastWatch(t *testing.T) {
+func TestAWaitEndsSoonAfterTheLastAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var last time.Time
-		w := waiting(nil, v1alpha1.OperationRunning, down)
-		w.session.client = interceptor.NewClient(w.session.client, interceptor.Funcs{
+		begun, w := time.Now(), waiting(v1alpha1.OperationRunning, down)
+		w.session.client = interceptor.NewClient(w.session.client.(client.WithWatch), interceptor.Funcs{
 			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 				err := c.Get(ctx, key, o, options...)
 				if err != nil {
@@ -304,34 +237,27 @@ func TestAWaitEndsSoonAfterTheLastWatch(t *testing.T) {
 				}
 				return err
 			},
-			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-				<-time.After(10 * time.Minute)
-				last = time.Now()
-				return ended(), nil
-			},
 		})
 		err := w.finish(t.Context())
-		if after := time.Since(last); !errors.Is(err, down) || after < time.Minute || after > 2*time.Minute {
-			t.Errorf("it ends %s after the last watch, with %v", after, err)
+		if after := time.Since(begun); !errors.Is(err, down) || after < time.Minute || after > 2*time.Minute {
+			t.Errorf("it ends %s after the last answer, with %v", after, err)
 		}
 	})
 }
 
 // While the API server is away nobody knows whether a controller runs.
 func TestOnlyAnOperationThatWasReadIsUnnoticed(t *testing.T) {
-	hasty(t)
-	restart.Duration = untilNoticed / 2
+	away := slices.Repeat([]any{down}, int(untilNoticed/time.Second)+2)
 	for reason, tc := range map[string]struct {
-		watched   error
 		outcomes  []any
 		unnoticed bool
 	}{
-		"a controller had taken it up": {nil, []any{v1alpha1.OperationRunning, down, down, v1alpha1.OperationPreview}, false},
-		"a controller takes it up":     {nil, []any{down, down, v1alpha1.OperationPhase(""), v1alpha1.OperationPreview}, false},
-		"no controller does":           {down, []any{v1alpha1.OperationPhase("")}, true},
+		"a controller had taken it up": {slices.Concat([]any{v1alpha1.OperationRunning}, away, []any{v1alpha1.OperationPreview}), false},
+		"a controller takes it up":     {append(away, v1alpha1.OperationPhase(""), v1alpha1.OperationPreview), false},
+		"no controller does":           {[]any{v1alpha1.OperationPhase("")}, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			err := waiting(tc.watched, tc.outcomes...).await(t.Context(), func() {}, v1alpha1.OperationPreview)
+			err := waiting(tc.outcomes...).await(t.Context(), func() {}, v1alpha1.OperationPreview)
 			if errors.Is(err, errNotNoticed) != tc.unnoticed || !tc.unnoticed && err != nil {
 				t.Errorf("%s: %v", reason, err)
 			}
@@ -349,7 +275,7 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 	}
 	listed[1].Object["spec"] = "odd"
 	for _, undo := range []string{"", "earlier"} {
-		w := waiting(nil)
+		w := waiting()
 		if w.undo = undo; undo != "" {
 			w.operation.Spec = v1alpha1.TriageOperationSpec{Undo: v1alpha1.ResourceName(undo)}
 			for i := range entries {
@@ -407,7 +333,7 @@ func TestAPreviewOfAnUndoShowsHowTheRestoredDecisionStands(t *testing.T) {
 		{muted, v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}, "open"},
 	} {
 		f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: tc.now, Basis: fits}
-		shown := waiting(nil).previewRow(&rules.Entry{Set: &tc.set}, f)
+		shown := waiting().previewRow(&rules.Entry{Set: &tc.set}, f)
 		harness.Same(t, fmt.Sprintf("from %s to %+v", tc.now, tc.set), tc.want, shown[3])
 	}
 }
@@ -420,7 +346,7 @@ func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
 			ExpiresAt: new(v1alpha1.NewTime(time.Now().Add(-24 * time.Hour))), // only by the local clock it has come
 		}
 	}).Build()
-	w := waiting(nil)
+	w := waiting()
 	w.operation.Spec.Set = &v1alpha1.OperationDecision{UserStatus: v1alpha1.UserStatusMuted}
 	parts, _, err := rules.Parts(w.operation, []rules.Entry{rules.NewEntry(f)})
 	harness.Must(t, err)
@@ -460,7 +386,7 @@ func TestAnOperationWhoseCreationWasNotAnsweredIsNotLeftBehind(t *testing.T) {
 				return io.ErrUnexpectedEOF
 			},
 		}).Build()
-		w := waiting(nil)
+		w := waiting()
 		w.session.client, w.yes, w.dryRun, w.summary = c, true, dryRunNone, &bulkSummary{}
 		if err := w.run(ctx); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("it ends with %v", err)
@@ -490,7 +416,7 @@ func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
 					return tc.err
 				},
 			}).Build()
-			w := waiting(nil)
+			w := waiting()
 			w.session.client, w.yes, w.dryRun, w.summary = c, true, dryRunNone, &bulkSummary{}
 			err := w.run(t.Context())
 			if err == nil || strings.Contains(err.Error(), "Undo it with") != tc.stays {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -271,36 +272,38 @@ func neverSent(d *v1alpha1.WebhookDelivery) error {
 	return nil
 }
 
-// await waits for the requested redeliveries and replaces their outcomes. Those whose turn has not come when the time
-// is up, because others took it all, are read once, as many as the time of a call allows.
+// await waits for the requested redeliveries and replaces their outcomes by what was read last.
 func (o *redeliverOptions) await(ctx context.Context, s *session, names []string, outcomes []outcome, value string) {
-	waiting, cancel := context.WithTimeout(ctx, o.timeout)
+	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
-	o.replace(waiting, outcomes, func(i int) error { return awaitDelivery(waiting, s, names[i], value) },
-		func(e outcome) bool { return e.tried && e.err == nil })
-	reading, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	o.replace(reading, outcomes, func(i int) error { return readDelivery(reading, s, names[i], value) },
-		func(e outcome) bool { return errors.Is(e.err, errNotRead) })
-}
-
-// replace replaces the chosen outcomes by what the function returns, or by errNotRead once ctx ends.
-func (o *redeliverOptions) replace(ctx context.Context, outcomes []outcome, result func(int) error,
-	choose func(outcome) bool) {
-	var chosen []int
+	var left []int
 	for i, e := range outcomes {
-		if choose(e) {
-			chosen = append(chosen, i)
+		if e.tried && e.err == nil {
+			left = append(left, i)
+			outcomes[i].err = errNotRead
 		}
 	}
-	became := forEach(ctx, len(chosen), o.concurrency, func(int, int) {}, func(i int) (bool, error) {
-		return true, result(chosen[i])
-	})
-	for i, e := range became {
-		if !e.tried {
-			e = outcome{tried: true, err: errNotRead}
+	err := poll(ctx, func() (bool, error) {
+		read := forEach(ctx, len(left), o.concurrency, func(int, int) {}, func(i int) (bool, error) {
+			return true, redelivered(ctx, s, names[left[i]], value)
+		})
+		var unanswered error
+		for i, e := range read {
+			if !e.tried || e.err != nil && isTemporary(e.err) {
+				unanswered = cmp.Or(unanswered, e.err)
+			} else {
+				outcomes[left[i]] = e
+			}
 		}
-		outcomes[chosen[i]] = e
+		left = slices.DeleteFunc(left, func(i int) bool {
+			return !errors.Is(outcomes[i].err, errNotRead) && !errors.Is(outcomes[i].err, errStillPending)
+		})
+		return len(left) == 0, unanswered
+	})
+	for _, i := range left {
+		if ctx.Err() == nil {
+			outcomes[i].err = fmt.Errorf("%w: %w", outcomes[i].err, err)
+		}
 	}
 }
 
@@ -309,33 +312,15 @@ var (
 	errNotRead      = errors.New("requested, but not known to be delivered; it continues without this command")
 )
 
-// readDelivery reads a delivery once and returns the outcome of its redelivery.
-func readDelivery(ctx context.Context, s *session, name, value string) error {
+// redelivered reads a delivery and returns the outcome of its redelivery.
+func redelivered(ctx context.Context, s *session, name, value string) error {
 	d := &v1alpha1.WebhookDelivery{}
 	if err := withRetries(ctx, func() error { return s.get(ctx, name, d) }); err != nil {
-		if isTemporary(err) || ctx.Err() != nil {
-			return fmt.Errorf("%w: %w", errNotRead, err)
-		}
-		return err
+		return cmp.Or(ctx.Err(), err)
 	}
 	ended, err := isRedelivered(d, value)
 	if !ended && err == nil {
 		return stillPending(d, value)
-	}
-	return err
-}
-
-func awaitDelivery(ctx context.Context, s *session, name, value string) error {
-	d := &v1alpha1.WebhookDelivery{}
-	d.Name = name
-	err := s.await(ctx, d, &v1alpha1.WebhookDeliveryList{}, func() (bool, error) { return isRedelivered(d, value) })
-	switch {
-	case ctx.Err() != nil && d.ResourceVersion == "": // the last read failed
-		return errNotRead
-	case ctx.Err() != nil:
-		return stillPending(d, value)
-	case err != nil && isTemporary(err):
-		return fmt.Errorf("%w: %w", errStillPending, err)
 	}
 	return err
 }

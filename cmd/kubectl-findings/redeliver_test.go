@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -88,8 +87,9 @@ func TestARedeliveryThatWasNotSentBlamesNoReceiver(t *testing.T) {
 	}
 }
 
-func TestAfterTheTimeoutEachRemainingDeliveryIsReadOnce(t *testing.T) {
+func TestEachRedeliveryIsReadUntilItHasEndedOrTheTimeIsUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
 		phases := map[string]v1alpha1.WebhookDeliveryPhase{
 			"pending": v1alpha1.WebhookDeliveryPending, "delivered": v1alpha1.WebhookDeliveryDelivered,
 			"waiting": v1alpha1.WebhookDeliveryPending, "failed": v1alpha1.WebhookDeliveryFailed,
@@ -100,18 +100,22 @@ func TestAfterTheTimeoutEachRemainingDeliveryIsReadOnce(t *testing.T) {
 				d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "mine"}
 				d.Status.Phase, d.Status.Redelivery = phases[key.Name], &v1alpha1.WebhookRedelivery{Value: "mine", Attempts: 1}
 				d.Status.Attempts = []v1alpha1.WebhookAttempt{{Message: "connection refused"}}
+				if key.Name == "late" {
+					d.Status.Phase = v1alpha1.WebhookDeliveryPending
+					if time.Since(begun) > 30*time.Second {
+						d.Status.Phase = v1alpha1.WebhookDeliveryDelivered
+					}
+				}
 				return nil
 			},
-			Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-				return watch.NewFake(), nil
-			},
 		}).Build()
-		outcomes := []outcome{{tried: true}, {tried: true}, {tried: true}, {tried: true}, {}}
+		outcomes := []outcome{{tried: true}, {tried: true}, {tried: true}, {tried: true}, {}, {tried: true}}
 		o := &redeliverOptions{concurrency: 1, timeout: time.Minute}
 		o.await(t.Context(), &session{client: c, namespace: "org-acme"},
-			[]string{"pending", "delivered", "waiting", "failed", "interrupted"}, outcomes, "mine")
+			[]string{"pending", "delivered", "waiting", "failed", "interrupted", "late"}, outcomes, "mine")
+		harness.Same(t, "the wait took", time.Minute, time.Since(begun))
 		pending := errStillPending.Error() + "; the last attempt: connection refused"
-		for i, want := range []string{pending, "", pending, "it failed again: connection refused", ""} {
+		for i, want := range []string{pending, "", pending, "it failed again: connection refused", "", ""} {
 			if got := outcomes[i].err; (got != nil || want != "") && (got == nil || got.Error() != want) {
 				t.Errorf("number %d: %v, want %q", i, got, want)
 			}
@@ -120,16 +124,19 @@ func TestAfterTheTimeoutEachRemainingDeliveryIsReadOnce(t *testing.T) {
 }
 
 func TestARedeliveryGoesOnIfItCannotBeWaitedFor(t *testing.T) {
-	hasty(t)
-	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return down
-		},
-	}).Build()
-	err := awaitDelivery(t.Context(), &session{client: c, namespace: "org-acme"}, "d-1", "mine")
-	if !errors.Is(err, errStillPending) || !errors.Is(err, down) {
-		t.Errorf("the wait ends with %v, want that it continues, and why", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return down
+			},
+		}).Build()
+		outcomes := []outcome{{tried: true}}
+		o := &redeliverOptions{concurrency: 1, timeout: time.Hour}
+		o.await(t.Context(), &session{client: c, namespace: "org-acme"}, []string{"d-1"}, outcomes, "mine")
+		if err := outcomes[0].err; !errors.Is(err, errNotRead) || !errors.Is(err, down) {
+			t.Errorf("the wait ends with %v, want that it continues, and why", err)
+		}
+	})
 }
 
 // The real client decodes into what was read before.
@@ -144,13 +151,11 @@ func TestARequestThatIsRemovedDuringAWaitIsNoticed(t *testing.T) {
 			answers = append(answers[1:], answer)
 			return json.Unmarshal([]byte(answer), o)
 		},
-		Watch: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
-			return watch.NewEmptyWatch(), nil
-		},
 	}).Build()
 	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
 	defer cancel()
-	err := awaitDelivery(ctx, &session{client: c, namespace: "org-acme"}, "d-1", "mine")
+	d := &v1alpha1.WebhookDelivery{}
+	err := (&session{client: c, namespace: "org-acme"}).await(ctx, d, func() (bool, error) { return isRedelivered(d, "mine") })
 	if !errors.Is(err, errNoLongerAsked) {
 		t.Errorf("the wait ends with %v", err)
 	}

@@ -15,10 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
-	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -42,7 +39,7 @@ const kindOperation = "TriageOperation"
 
 // session is a connection to an API server and the namespace to work in.
 type session struct {
-	client    client.WithWatch
+	client    client.Client
 	namespace string
 	// config is how the client connects.
 	config *rest.Config
@@ -67,7 +64,7 @@ func (c cli) open() (*session, error) {
 
 // newClient returns a client without a rate limit of its own, because the API server's priority and fairness applies
 // anyway, and without discovery.
-func newClient(config *rest.Config) (client.WithWatch, error) {
+func newClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme,
 		authorizationv1.AddToScheme} {
@@ -81,7 +78,7 @@ func newClient(config *rest.Config) (client.WithWatch, error) {
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	return client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: mapper})
+	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 }
 
 // get reads one object of the session's namespace.
@@ -213,72 +210,42 @@ func decode[T any](object unstructured.Unstructured) (T, error) {
 	return into, err
 }
 
-// restart gives an API server that restarts about a minute. retryLimit bounds the same wait if each attempt takes long.
-var restart = wait.Backoff{Steps: 8, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
-
-// rewatchPause is the pause before an object that has not changed is watched again.
-const rewatchPause = time.Second
-
-// await reads the object, and again each time it changes, until done returns true or ctx ends. It goes on after
-// temporary errors, as long as no restart takes too long: a restart has ended when the object can be read and watched.
-func (s *session) await(ctx context.Context, object client.Object, list client.ObjectList,
-	done func() (bool, error)) error {
-	name, version := object.GetName(), ""
-	pauses, lastWatch := restart, time.Now() // lastWatch is when a watch last ended, or the wait began
-	for {
+// await reads the object until done returns true or ctx ends.
+func (s *session) await(ctx context.Context, object client.Object, done func() (bool, error)) error {
+	name := object.GetName()
+	return poll(ctx, func() (bool, error) {
 		// Decoding would keep what the answer does not contain.
 		if err := runtime.SetZeroValue(object); err != nil {
-			return err
+			return false, err
 		}
-		err := s.get(ctx, name, object)
-		if err == nil {
-			if ended, err := done(); ended || err != nil {
-				return err
-			}
-			// When the watch ends, as all do after some minutes, the object is just read again. One from a version that the
-			// API server no longer knows, or through some proxies, ends at once, each time.
-			if object.GetResourceVersion() == version {
-				pause(ctx, rewatchPause)
-			}
-			version = object.GetResourceVersion()
-			err = s.untilChanged(ctx, object, list)
+		if err := s.get(ctx, name, object); err != nil {
+			return false, err
 		}
-		if err == nil {
-			pauses, lastWatch = restart, time.Now()
-			continue
-		}
-		if ctx.Err() != nil || !isTemporary(err) || pauses.Steps == 0 || time.Since(lastWatch) > retryLimit {
-			return err
-		}
-		pause(ctx, pauses.Step())
-	}
-}
-
-// pause waits for that time, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
-// untilChanged returns when the object has changed, or may have.
-func (s *session) untilChanged(ctx context.Context, object client.Object, list client.ObjectList) error {
-	watcher, err := s.client.Watch(ctx, list, client.InNamespace(s.namespace),
-		client.MatchingFields{"metadata.name": object.GetName()},
-		&client.ListOptions{Raw: &metav1.ListOptions{ResourceVersion: object.GetResourceVersion()}})
-	if err != nil {
-		return err
-	}
-	defer watcher.Stop()
-	_, err = watchtools.UntilWithoutRetry(ctx, watcher, func(event watch.Event) (bool, error) {
-		return event.Type != watch.Bookmark, nil
+		return done()
 	})
-	switch {
-	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case errors.Is(err, watchtools.ErrWatchClosed):
-		return nil
+}
+
+// poll calls read until it returns true or fails, or ctx ends: each second, at first more often. It goes on after
+// temporary errors for retryLimit, in which an API server restarts.
+func poll(ctx context.Context, read func() (ended bool, err error)) error {
+	const first, longest = 100 * time.Millisecond, time.Second
+	answered := time.Now()
+	for pause := first; ; pause = min(2*pause, longest) {
+		begun := time.Now()
+		ended, err := read()
+		switch {
+		case ended, err != nil && !isTemporary(err):
+			return err
+		case err == nil:
+			answered = time.Now()
+			pause = max(pause, answered.Sub(begun)) // many reads must not load the API server all the time
+		case ctx.Err() != nil, time.Since(answered) > retryLimit:
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(pause):
+		}
 	}
-	return err
 }

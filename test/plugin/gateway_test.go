@@ -44,7 +44,6 @@ func (g *gateway) through(o *organization, config *rest.Config) *rest.Config {
 	proxy := &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      transport,
-		FlushInterval:  -1, // a watch is a stream
 		ModifyResponse: g.count,
 	}
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,7 +75,7 @@ func (g *gateway) note(o *organization, r *http.Request) *http.Request {
 // count records how many objects a list has.
 func (g *gateway) count(response *http.Response) error {
 	noted, _ := response.Request.Context().Value(requestKey{}).(*request)
-	if noted == nil || noted.method != http.MethodGet || noted.query.Get("watch") != "" {
+	if noted == nil || noted.method != http.MethodGet {
 		return nil
 	}
 	body, err := io.ReadAll(response.Body)
