@@ -344,4 +344,9 @@ func TestADecisionIsGivenAReasonAndAnEnd(t *testing.T) {
 	triager.findings("triage", "f-0001", "--confirm").Wants("1 confirmed")
 	want.UserStatus, want.Reason = v1alpha1.UserStatusActive, "" // another decision comes without reason and end
 	harness.Same(t, "triage", want, o.finding("f-0001").Spec.Triage)
+	triager.findings("triage", "f-0001", "--confirm", "--reason", "accepted-risk", "--expires-in", "720h").Wants("1 confirmed")
+	o.observed("f-0001", func(s *v1alpha1.FindingStatus) { s.EndedAt = o.finding("f-0001").Spec.Triage.ExpiresAt })
+	triager.findings("triage", "f-0001", "--mute", "--reason", "accepted-risk").Wants("1 muted")
+	want.UserStatus, want.Reason = v1alpha1.UserStatusMuted, v1alpha1.DecisionAcceptedRisk // given, though the ended decision had the same
+	harness.Same(t, "triage after the end", want, o.finding("f-0001").Spec.Triage)
 }
