@@ -279,21 +279,26 @@ func TestOfTwoAnalysesTheMoreSevereResultIsShown(t *testing.T) {
 func TestAResultInDoubtGetsAFreeName(t *testing.T) {
 	name := results("10 eval")[0].Name
 	second, third := fingerprints.Next(name, 1), fingerprints.Next(name, 2)
+	muted := v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusMuted}
+	ended := muted
+	ended.ExpiresAt = &v1alpha1.Time{}
 	for _, tc := range []struct {
 		reason     string
-		decision   v1alpha1.UserStatus
+		triage     v1alpha1.ReviewIssueTriage
 		unreadable []string
 		want       string
 	}{
-		{"nobody has decided about the first", "", nil, name},
-		{"the first is decided", v1alpha1.UserStatusMuted, nil, second},
-		{"the second cannot be read", v1alpha1.UserStatusMuted, []string{second}, third},
-		{"others cannot be read", v1alpha1.UserStatusMuted, []string{"i-x", third}, second},
+		{"nobody has decided about the first", v1alpha1.ReviewIssueTriage{}, nil, name},
+		{"the first is decided", muted, nil, second},
+		{"the decision about the first has ended", ended, nil, second},
+		{"the first has a comment", v1alpha1.ReviewIssueTriage{Comments: "Rotated."}, nil, second},
+		{"the second cannot be read", muted, []string{second}, third},
+		{"others cannot be read", muted, []string{"i-x", third}, second},
 	} {
 		c := newCluster()
 		c.importsResults(t, "c0", results("10 eval"), nil)
 		issue := c.issues[name]
-		issue.Triage.UserStatus = tc.decision
+		issue.Triage = tc.triage
 		c.issues[name] = issue
 		c.unreadable = tc.unreadable
 		for _, commit := range []string{"c1", "c1", "c2"} {

@@ -85,7 +85,8 @@ func (c *cluster) importsResults(t harness.T, commit string, results []found, wr
 	}
 	var there []v1alpha1.ReviewIssue
 	for name, spec := range c.issues {
-		there = append(there, v1alpha1.ReviewIssue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec})
+		there = append(there, v1alpha1.ReviewIssue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec,
+			Status: v1alpha1.ReviewIssueStatus{EndedAt: spec.Triage.ExpiresAt}}) // what may end has ended
 	}
 	p.match(results, there)
 	p.markKnownInBase(c.known)

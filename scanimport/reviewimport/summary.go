@@ -94,7 +94,7 @@ type BaseSummary struct {
 // Reasons for skipping a result, besides the importer's.
 const (
 	skipUnread  = "its issue cannot be read"
-	skipDecided = "somebody decided about its issue meanwhile; review the commit again"
+	skipDecided = "somebody decided about its issue, or commented on it, meanwhile; review the commit again"
 )
 
 // passOver warns of each issue that cannot be read, and counts the results that are such issues.
