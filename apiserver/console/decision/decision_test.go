@@ -321,6 +321,8 @@ func TestADecisionIsStoredOnlyIfWhatItIsAboutWasSeen(t *testing.T) {
 		{"another rating by the tool", `{"user_status":"open","details":{"severity":"high"},"facts":{"score":null,"tool_severity":"CRITICAL"}}`,
 			about(Facts{Severity: "high", ToolSeverity: "HIGH"}), changed},
 		{"other code", `{"user_status":"open","details":{"code":"b"}}`, about(Facts{Code: "a"}), changed},
+		{"the same finding without code", `{"user_status":"open","details":{"severity":"low","title":"eval","description":"Do not.","location":{"file_path":"a.js","line_number":10}}}`,
+			about(Facts{Severity: "low", Title: "eval", Description: "Do not.", Path: "a.js", Line: 10}), ""},
 		{"another line without code", `{"user_status":"open","details":{"severity":"low","title":"eval","location":{"file_path":"a.js","line_number":200}}}`,
 			about(Facts{Severity: "low", Title: "eval", Path: "a.js", Line: 10}), changed},
 		{"the same issue", `{"user_status":"open","title":"eval","description":"Do not.","file_path":"a.js","line_number":10}`,
