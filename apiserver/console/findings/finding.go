@@ -19,7 +19,7 @@ import (
 type shown struct {
 	client.FindingFull
 	History    []client.Transition
-	Deliveries []client.WebhookDelivery
+	Deliveries client.WebhookDeliveryList
 	// NoDeliveries reports that the service could not return the deliveries.
 	NoDeliveries bool
 	Similar      similar

@@ -240,6 +240,20 @@ func TestAFindingIsShownWithoutItsDeliveries(t *testing.T) {
 	}
 }
 
+// As if none had been sent before these.
+func TestAFindingWithMoreDeliveriesLeadsToAllOfThem(t *testing.T) {
+	for more, answer := range map[bool]string{true: `{"id":"f-1","has_more":true}`, false: `{"id":"f-1"}`} {
+		service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) })
+		v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "f-1" }}
+		v.Who.Scopes = []string{"webhooks:read"}
+		response, err := show(t.Context(), v)
+		harness.Must(t, err)
+		shown, err := page.Text(t.Context(), response.Body)
+		harness.Must(t, err)
+		harness.Same(t, answer, more, strings.Contains(shown, `<a href="/console/deliveries?subject_id=f-1">All deliveries</a>`))
+	}
+}
+
 func TestAnAuthorThatHasAPageIsLinked(t *testing.T) {
 	for by, want := range map[string]string{
 		"operation/op-1": "/console/operations/op-1", "policy/mute-x": "/console/policies/mute-x",

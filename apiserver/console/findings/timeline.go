@@ -22,14 +22,13 @@ type happening struct {
 }
 
 // readDeliveries reads the deliveries about the finding, if the key may see them.
-func readDeliveries(ctx context.Context, v *page.Visit, finding string) ([]client.WebhookDelivery, error) {
+func readDeliveries(ctx context.Context, v *page.Visit, finding string) (list client.WebhookDeliveryList, err error) {
 	if !v.May("webhooks:read") {
-		return nil, nil
+		return list, nil
 	}
-	var list client.WebhookDeliveryList
 	query := url.Values{"subject_id": {finding}, "size": {strconv.Itoa(timelineDeliveries)}}
-	_, err := v.API.Get(ctx, "/v2/webhook-deliveries", query, &list)
-	return list.Items, err
+	_, err = v.API.Get(ctx, "/v2/webhook-deliveries", query, &list)
+	return list, err
 }
 
 // timeline merges transitions and deliveries, the newest first. Transitions keep their order. A delivery counts as
