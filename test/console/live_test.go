@@ -215,6 +215,16 @@ func TestWhatMayHaveChangedInAGapIsMarked(t *testing.T) {
 	p.reads("#panel .news-of", "changed")
 	p.clicks(".news a")
 	p.sees("!document.querySelector('.news, #finding-f-further')")
+	// A page that was rendered without its place in the stream may have missed changes before the stream began.
+	p.prepares(`new MutationObserver(() => document.querySelector("meta[name=console-place]")?.setAttribute("content", ""))
+		.observe(document, { childList: true, subtree: true })`)
+	p.goes("/console/findings")
+	p.sees("!stream.at.includes('after=')")
+	p.evaluates(`((title) => {
+		title.textContent = "As it was before";
+		stream.dispatchEvent(new Event("open"));
+	})(document.querySelector("#finding-f-0001 .what a"))`, nil)
+	p.reads("#finding-f-0001.changed .age", "changed")
 }
 
 // tells dispatches a change of a finding in the stream that the test holds.

@@ -44,7 +44,11 @@ export function live(kinds, on) {
       place(event);
       on.again();
     });
-    opened.addEventListener("open", () => on.connected?.(true, false));
+    opened.addEventListener("open", () => {
+      on.connected?.(true, false);
+      // Without a place in the stream, the service does not know what was missed since the page was rendered.
+      if (!last) on.again();
+    });
     opened.addEventListener("error", () => {
       on.connected?.(false, opened.readyState === EventSource.CLOSED);
       // The browser connects again by itself, unless it was refused.
