@@ -297,7 +297,7 @@ func TestADecisionStartsWithAnEmptyForm(t *testing.T) {
 
 func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	t.Parallel()
-	_, p := withFindings(t, some(2)...)
+	o, p := withFindings(t, some(2)...)
 	p.goes("/console/findings")
 	p.presses("j", kb.Enter)
 	p.reads("#panel", "Undecided: no person has decided")
@@ -311,7 +311,9 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p.presses("u", "u")
 	p.reads("#finding-f-0001 .state", "open")
 	p.reads("#panel", "Undecided: no person has decided")
-	p.sees("!document.querySelector('#panel .news-of')") // one's own decisions are not shown as news
+	o.decides(o.key("bob"), "f-0000", `{"user_status":"muted"}`)
+	p.reads("#finding-f-0000.changed .age", "changed")
+	p.sees("!document.querySelector('#panel .news-of')") // one's own decisions, which came before, are not shown as news
 	p.holdsRequests(`at.endsWith("/f-0000")`)
 	p.presses("c", "j")
 	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada") // the answer comes before the page of the next finding
