@@ -67,7 +67,7 @@ export function decide(id, form, basis, { typed, inPanel, again } = {}) {
       refusals.delete(id);
       message(`${answer.changed ? "Decided" : "It was decided so already"}: ${title}.`, answer.undo && { action: "Undo (u)", run: () => undo(decision) });
     } catch (error) {
-      decision.why = isUnknown(error) ? "It is not known whether it was decided." : "The decision was not stored.";
+      decision.why = isRefused(error) ? "The decision was not stored." : "It is not known whether it was decided.";
       restore();
       refusals.get(id)?.shown?.remove();
       // While the panel shows the form, it keeps what was typed.
@@ -168,7 +168,7 @@ async function send(id, form, inPanel) {
     refresh(id, inPanel?.isConnected ? null : undefined);
     return answer;
   } catch (error) {
-    if (isUnknown(error)) {
+    if (!isRefused(error)) {
       sending = sending.then(() => reloadRow(id)).catch(report); // not counted as unanswered: leaving the page loses nothing
       // Unlike a gateway's answer, the console's own has a title, and says what to do.
       if (error instanceof Refusal && error.said.title) throw error;
@@ -183,10 +183,10 @@ async function send(id, form, inPanel) {
   }
 }
 
-/** Whether a decision may have been stored although it failed: without an answer nobody knows, and the service may fail
- * after it has stored it.
- * @param {unknown} error */
-const isUnknown = (error) => !(error instanceof Refusal) || error.status >= 500;
+/** Whether the service has refused a decision. Otherwise it may have stored it: without an answer nobody knows, and the
+ * service may fail after that.
+ * @param {unknown} error @returns {error is Refusal} */
+const isRefused = (error) => error instanceof Refusal && error.status < 500;
 
 /** Reloads a row after a decision that may have been stored. If this fails too, the message has already said what to do.
  * @param {string} id */
