@@ -103,8 +103,8 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 	return d.page(http.StatusOK)
 }
 
-// whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. A name made
-// up for it would be that of other policies, too, which the manifest would replace.
+// whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. A made up
+// name would be that of other policies, too, which the manifest would replace.
 func (d draft) whole() bool {
 	return d.yaml != "" && d.Name != "" && d.Match != "" && d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
 }
