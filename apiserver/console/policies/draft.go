@@ -106,7 +106,8 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 // whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. A made up
 // name would be that of other policies, too, which the manifest would replace.
 func (d draft) whole() bool {
-	return d.yaml != "" && d.Name != "" && d.Match != "" && d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
+	decides := d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
+	return d.yaml != "" && d.Name != "" && d.Match != "" && decides
 }
 
 // page returns the form with the policy as a manifest, or with what is wrong with it.
