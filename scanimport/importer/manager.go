@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,27 +15,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
-
-// transferFields transfers a finding's fields that one field manager applied to another manager, and returns the
-// finding's resource version. Server-side apply removes only fields of the same manager: applied under a new name, a
-// fact of the old one, such as closed, would stay forever. The spec does not change, and fields of other managers stay.
-// If the import ends here, the next one repeats it. The managed fields are read here: listed findings do not have them.
-func (im *Importer) transferFields(ctx context.Context, finding *v1alpha1.Finding, from,
-	to string) (resourceVersion string, err error) {
-	if from == to {
-		return finding.ResourceVersion, nil
-	}
-	now := kube.MetadataOf(v1alpha1.GroupVersion.WithKind("Finding"))
-	key := client.ObjectKey{Namespace: im.target.Namespace, Name: finding.Name}
-	if err := Retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, now) }); err != nil {
-		return "", err
-	}
-	owners, changed, err := passedOn(now.ManagedFields, from, to)
-	if err != nil || !changed {
-		return finding.ResourceVersion, err
-	}
-	return im.setOwners(ctx, finding.Name, finding.ResourceVersion, owners, to)
-}
 
 // setOwners stores who owns which field of a finding of that resource version, and returns the version since.
 func (im *Importer) setOwners(ctx context.Context, name, version string, owners []metav1.ManagedFieldsEntry,
@@ -54,79 +34,57 @@ func (im *Importer) setOwners(ctx context.Context, name, version string, owners 
 	return after.ResourceVersion, err
 }
 
-// appliedBy reports whether an entry is that of what a manager applied.
-func appliedBy(e *metav1.ManagedFieldsEntry, manager string) bool {
-	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+// isApplied reports whether an entry holds what its manager applied.
+func isApplied(e *metav1.ManagedFieldsEntry) bool {
+	return e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
-// passedOn returns the entries with the fields that from applied merged into those of to, another manager.
-func passedOn(entries []metav1.ManagedFieldsEntry, from,
-	to string) (out []metav1.ManagedFieldsEntry, changed bool, err error) {
-	for _, e := range entries {
-		switch {
-		case appliedBy(&e, from):
-			e.Manager, changed = to, true
-		case !appliedBy(&e, to):
-			out = append(out, e)
-			continue
-		}
-		if at := slices.IndexFunc(out,
-			func(o metav1.ManagedFieldsEntry) bool { return appliedBy(&o, to) && o.APIVersion == e.APIVersion }); at >= 0 {
-			if out[at].FieldsV1, err = union(out[at].FieldsV1, e.FieldsV1); err != nil {
-				return nil, false, err
-			}
-			continue
-		}
-		out = append(out, e)
-	}
-	return out, changed, nil
-}
-
-// notFacts are the fields of which an import takes over none: those of people, controllers and API server.
+// notFacts are the fields of which an import takes over none from clients that are no scanners: those of people,
+// controllers and API server.
 var notFacts = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata"),
 	fieldpath.MakePathOrDie("status"),
 	fieldpath.MakePathOrDie("spec", "triage"),
 )
 
-// takenOver returns the entries with the facts that other clients wrote, other than by applying them, passed on to the
-// manager. It returns nil if the manager has applied all of them. Whoever creates a finding from a backup owns all its
-// facts: as with a former name of the tool, those that an import leaves out would stay.
+// takenOver returns the entries with the facts of others passed on to the manager, nil if it alone has applied facts.
+// Server-side apply removes only fields of the same manager, so what an import leaves out would stay. Others are the
+// managers of the tool's former names, and clients that wrote other than by applying: whoever creates a finding from a
+// backup owns all its facts.
 func takenOver(entries []metav1.ManagedFieldsEntry, manager string) ([]metav1.ManagedFieldsEntry, error) {
-	at := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return appliedBy(&e, manager) })
+	at := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return isApplied(&e) && e.Manager == manager })
 	if at < 0 {
 		return nil, nil
 	}
-	out, all, stays := slices.Clone(entries), &fieldpath.Set{}, false
+	all, err := fieldsOf(entries[at].FieldsV1)
+	if err != nil {
+		return nil, err
+	}
+	out, stays := slices.Clone(entries), false
 	for i, e := range entries {
-		if e.Operation != metav1.ManagedFieldsOperationUpdate || e.Subresource != "" {
+		formerly := isApplied(&e) && e.Manager != manager && strings.HasPrefix(e.Manager, v1alpha1.ScannerFieldManagerPrefix)
+		if !formerly && (e.Operation != metav1.ManagedFieldsOperationUpdate || e.Subresource != "") {
 			continue
 		}
 		written, err := fieldsOf(e.FieldsV1)
 		if err != nil {
 			return nil, err
 		}
-		facts := written.RecursiveDifference(notFacts)
-		if facts.Empty() {
-			continue
-		}
-		if all.Empty() {
-			if all, err = fieldsOf(entries[at].FieldsV1); err != nil {
-				return nil, err
-			}
+		facts := written
+		if !formerly {
+			facts = written.RecursiveDifference(notFacts)
 		}
 		for path := range facts.All() {
-			stays = stays || !covers(all, path)
+			stays = stays || formerly || !covers(all, path)
 		}
 		all = all.Union(facts)
-		if out[i].FieldsV1, err = encodeFields(written.Difference(facts)); err != nil {
+		if out[i].FieldsV1, err = encodeFields(written.Difference(facts)); err != nil { // the API server drops empty entries
 			return nil, err
 		}
 	}
 	if !stays {
 		return nil, nil
 	}
-	var err error
 	out[at].FieldsV1, err = encodeFields(all)
 	return out, err
 }
@@ -140,18 +98,6 @@ func covers(set *fieldpath.Set, path fieldpath.Path) bool {
 		set = set.WithPrefix(element)
 	}
 	return !set.Empty()
-}
-
-func union(a, b *metav1.FieldsV1) (*metav1.FieldsV1, error) {
-	all := &fieldpath.Set{}
-	for _, fields := range []*metav1.FieldsV1{a, b} {
-		set, err := fieldsOf(fields)
-		if err != nil {
-			return nil, err
-		}
-		all = all.Union(set)
-	}
-	return encodeFields(all)
 }
 
 func fieldsOf(fields *metav1.FieldsV1) (*fieldpath.Set, error) {

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -101,38 +100,6 @@ func TestAChangeThatIsDecidedAgainKeepsATrimmedFinding(t *testing.T) {
 	ch := &change{action: ActionClose}
 	(&writer{}).again(ch, now)
 	harness.Same(t, "finding", &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1"}}, ch.before)
-}
-
-// Listed findings do not have managed fields.
-func TestATakeoverReadsWhoOwnsWhichField(t *testing.T) {
-	entry := func(manager string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply}
-	}
-	meta := metav1.PartialObjectMetadata{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadata"},
-		ObjectMeta: metav1.ObjectMeta{Name: "f-1", ResourceVersion: "8"},
-	}
-	var patches []string
-	c := answering(t, func(r *http.Request) (code int, object any) {
-		now := meta
-		if r.Method == http.MethodPatch {
-			body, err := io.ReadAll(r.Body)
-			harness.Must(t, err)
-			patches = append(patches, string(body))
-			now.ResourceVersion = "9"
-		} else {
-			now.ManagedFields = []metav1.ManagedFieldsEntry{entry("scanner/old"), entry("kubectl")}
-		}
-		return http.StatusOK, now
-	})
-	im := New(c, Target{Namespace: "org-acme"}, Options{})
-	listed := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1", ResourceVersion: "7"}}
-	version, err := im.transferFields(t.Context(), listed, "scanner/old", "scanner/new")
-	harness.Must(t, err)
-	harness.Same(t, "version since", "9", version)
-	harness.Same(t, "patches", []string{`[{"op":"replace","path":"/metadata/managedFields","value":[` +
-		`{"manager":"scanner/new","operation":"Apply"},{"manager":"kubectl","operation":"Apply"}]},` +
-		`{"op":"replace","path":"/metadata/resourceVersion","value":"7"}]`}, patches)
 }
 
 // answering returns a client of an API server that answers each request with what the function returns for it.

@@ -260,16 +260,10 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 	}
 }
 
-// send applies a change. If the finding has a former name of the tool, the fields of that name's manager are
-// transferred first: otherwise the fields that are left out now would stay. Who else owns facts is only known
-// afterwards; if such facts stayed, they are taken over, and the change is applied again.
+// send applies a change. The answer names who else owns facts, such as the manager of a former name of the tool: they
+// are taken over, and the change is applied again. If the import ends in between, the next change of the finding does it.
 func (w *writer) send(ctx context.Context, ch *change) (version string, err error) {
 	metadata := appliedMeta{Name: ch.name, UID: ch.before.UID, ResourceVersion: ch.before.ResourceVersion}
-	if was := ch.before.Spec.Tool; was != ch.spec.Tool {
-		if metadata.ResourceVersion, err = w.im.transferFields(ctx, ch.before, fieldManager(was), w.manager); err != nil {
-			return "", err
-		}
-	}
 	after, err := w.im.applyFinding(ctx, w.manager, metadata, ch.spec)
 	if err != nil {
 		return "", err

@@ -78,12 +78,20 @@ func (p *project) restore() {
 func (p *project) crossed() *importer.Client {
 	p.Helper()
 	var seen sync.Map
+	return p.takingOver(func(r *http.Request) {
+		if _, crossed := seen.LoadOrStore(r.URL.Path, true); !crossed {
+			env.Patch(p, partial("Finding", path.Base(r.URL.Path)), `{"metadata":{"annotations":{"other":"write"}}}`)
+		}
+	})
+}
+
+// takingOver returns a client that calls the function before each JSON patch, as which it takes over facts.
+func (p *project) takingOver(before func(*http.Request)) *importer.Client {
+	p.Helper()
 	config := rest.CopyConfig(scanner)
 	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
-			if _, crossed := seen.LoadOrStore(r.URL.Path, true); !crossed {
-				env.Patch(p, partial("Finding", path.Base(r.URL.Path)), `{"metadata":{"annotations":{"other":"write"}}}`)
-			}
+			before(r)
 		}
 		return next.RoundTrip(r)
 	})

@@ -1,6 +1,7 @@
 package import_test
 
 import (
+	"net/http"
 	"testing"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -60,6 +61,22 @@ func TestARenamedToolKeepsItsFindings(t *testing.T) {
 	if s := p.importsAs("old", builder.SARIF("new", results...)); s.Unchanged != 4 || len(s.Warnings) != 1 {
 		t.Errorf("once more: %+v, want 4 unchanged and a warning that nothing is left to take over", *s)
 	}
+}
+
+// The import fails after it has applied a finding under the new name, before it takes over the facts that this left out.
+func TestATakeoverThatFailsIsDoneByTheNextImport(t *testing.T) {
+	p, results := newProject(t), numbered(2)
+	p.imports(builder.SARIF("old", results...), commitA)
+	p.imports(builder.SARIF("old", results[0]), commitA)
+	now := builder.SARIF("new", results...)
+	fails := p.takingOver(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })
+	_, err := importer.New(fails, p.target(), importer.Options{}).
+		Import(t.Context(), collect(t, importer.Choices{Formerly: "old"}, now))
+	if f := p.titled("problem 001"); err == nil || f.Spec.Tool != "new" || f.Spec.Closed == nil {
+		t.Fatalf("error %v, tool %s, closed %+v; want it between the two", err, f.Spec.Tool, f.Spec.Closed)
+	}
+	p.importsAs("old", now)
+	p.wantState("taken over", 2, 0, 0)
 }
 
 // Names that a tool is known to have had do not require a flag.
