@@ -22,8 +22,8 @@ type pass struct {
 	// reached holds the last checked entry of each shelf.
 	reached map[shelf]entry
 	retired map[shelf]int
-	// held means that another object still needed a due one, or that a due one stood in for a status; changed that a
-	// due object had changed since the cache saw it. Both require another pass.
+	// held means that another object still needed a due one, or that a due delivery was the only record of a finding's
+	// creation; changed that a due object had changed since the cache saw it. Both require another pass.
 	held, changed bool
 	// notRemoved counts the removals that the API server refused or answered with another error; lastError is the last
 	// such answer.

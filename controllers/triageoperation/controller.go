@@ -213,7 +213,7 @@ func busy(o *v1alpha1.TriageOperation) bool {
 func hasBegun(o *v1alpha1.TriageOperation) bool { return o.Status.Phase == v1alpha1.OperationRunning }
 
 // byTurn compares operations: one that has begun to decide comes before all that have not, such as an older preview
-// that is committed later, which would else decide about half of its findings. Otherwise the oldest comes first.
+// that is committed later, which could otherwise interrupt it halfway. Otherwise the oldest comes first.
 func byTurn(a, b *v1alpha1.TriageOperation) int {
 	switch {
 	case hasBegun(a) == hasBegun(b):

@@ -64,8 +64,8 @@ func (m *memory) recorded(outcomes string, entries int) []result {
 // mayHaveDecided reports whether an earlier run through the begun part may have decided about the entry.
 func (m *memory) mayHaveDecided(i int) bool { return !m.whole || m.sent[i] > 0 }
 
-// next returns the entry for the next try to decide about it: in a finding that is as it was before the last write,
-// that write was not stored, whatever a scan had changed before.
+// next returns the entry for the next try to decide about it: if the finding still has the generation from before the
+// last write, that write was not stored, whatever a scan had changed before.
 func (m *memory) next(entry rules.Entry, i int) *rules.Entry {
 	entry.Generation = max(entry.Generation, m.sent[i])
 	return &entry

@@ -110,8 +110,9 @@ func statusAtCreation(finding *v1alpha1.Finding, seen *Creation) v1alpha1.Findin
 }
 
 // factsRewritten reports whether the scanner has written the facts of a finding without a stored status again. Each
-// write of the spec counts in the generation: a decision, an end, a suppression and a doubt show in the spec and
-// explain one write each. Any further write is the facts', unless the scanner's last write was the creation.
+// write of the spec counts in the generation: a decision, a closure, a suppression and a doubt are visible in the spec
+// and account for one write each. Any further write changed the facts, unless the scanner's last write was the
+// creation.
 func factsRewritten(finding *v1alpha1.Finding) bool {
 	spec, explained := &finding.Spec, int64(1)
 	for _, shows := range []bool{isTriaged(spec), spec.Closed != nil, spec.Suppression != nil, spec.Doubt != nil} {

@@ -28,8 +28,8 @@ func IsOlder(endpoint *v1alpha1.WebhookEndpoint, at time.Time) bool {
 // their condition repeats the number.
 const MaxServed = 50
 
-// Served returns those of a namespace's endpoints that get events: the oldest, sorted by age and then by name. It
-// leaves the order of all endpoints, of which there may be thousands, as it is.
+// Served returns those of a namespace's endpoints that get events: the oldest, sorted by age and then by name. It does
+// not sort its argument, which may hold thousands.
 func Served(endpoints []v1alpha1.WebhookEndpoint) []v1alpha1.WebhookEndpoint {
 	served := make([]v1alpha1.WebhookEndpoint, 0, min(len(endpoints), MaxServed)+1)
 	for i := range endpoints {

@@ -367,8 +367,8 @@ func (out *Compared) warnOfRenamedProjects(b Base, tool string, results []report
 	}
 }
 
-// warnOfUnknownProject warns that unreported findings do not count as fixed, because nothing tells which projects of
-// the repository were scanned.
+// warnOfUnknownProject warns that unreported findings do not count as fixed, because it is unknown which projects were
+// scanned.
 func (out *Compared) warnOfUnknownProject(tool string, unreported []*v1alpha1.Finding) {
 	if len(unreported) > 0 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("No result and no scanned file (an artifact with the role "+

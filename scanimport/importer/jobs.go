@@ -222,8 +222,8 @@ func undecided(f *v1alpha1.Finding) int {
 // are copies: a job that keeps its own does not keep the list. A finding's own category does not identify its job: a
 // tool that looks for several things at once has findings of several categories. It belongs to the job of its scan,
 // whether or not that succeeded. If its scan is no longer known, a finding belongs to the job of its category, or to
-// this one if there is no such job. A job of which no scan has written findings yet has no such finding if another one
-// shares its tool: the other job has made them.
+// this one if there is no such job. If another job uses the same tool, a job that has not written findings yet owns
+// none of these: the other job created them.
 func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
 	adopts := h.adopts(s)
 	jobs, wrote := map[series]bool{}, map[series]bool{}

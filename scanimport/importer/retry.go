@@ -23,9 +23,9 @@ const attempts = 9
 // passing fault of their own so. Others choose that code for good, and may do so for each finding.
 const deniedAttempts = 3
 
-// maxInVain is how many requests of a stage may stay denied after all attempts, before another attempt helps one. Then
-// the stage's later denials are final at once: a webhook that denies each of 10,000 findings would otherwise delay the
-// end of the import by half an hour.
+// maxInVain is how many requests of a stage may stay denied in a row although they were retried. Then the stage's later
+// denials are final at once: a webhook that denies each of 10,000 findings would otherwise delay the end of the import
+// by half an hour.
 const maxInVain = 10
 
 // inVainKey is the context key of how many requests of a stage have stayed denied after all attempts.

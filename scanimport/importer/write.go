@@ -107,7 +107,8 @@ func (w *writer) all(ctx context.Context, changes []change) error {
 
 // Each calls do for each item, at most limit at a time. It returns the first error of one, after which it begins no
 // other, or the cause of the context's end. What has begun by then may go on as FinishWrite allows, so that what is
-// stored is counted too. The items are a stage: if tries after denials helped none of ten, Retry makes no more of them.
+// stored is counted too. The items are a stage: once ten requests in a row stay denied after all retries, Retry stops
+// retrying denials.
 func Each[T any](ctx context.Context, limit int, items []T, do func(context.Context, *T) error) error {
 	group, groupCtx := errgroup.WithContext(withDenials(ctx))
 	group.SetLimit(limit)

@@ -57,8 +57,8 @@ type Known struct {
 	// Presumed findings were stored by a version that gave several files one path: Path is the file of the scan to which
 	// they most likely belong.
 	Presumed bool
-	// Decision is a text that is the same for findings about which people have decided the same; "" if they have not
-	// decided. It pairs nothing: it matters for the doubts about findings that are alike.
+	// Decision is a text that is equal for findings with the same decision; "" if there is none. It pairs nothing: it
+	// matters for the doubts about findings that are alike.
 	Decision string
 }
 

@@ -26,7 +26,7 @@ func countsAt(here []int, factsOf func(int) Facts, done map[int]counts) counts {
 }
 
 // text returns the text to compare the result and the finding by: Lines or Distances, whichever more pairs at their
-// places share. If as many share both, it is the one that is shared; none if both are.
+// places share. On a tie, it is the text that occurs at both places; none if both do.
 func (m *matcher) text(result, known int, of Facts) string {
 	if of.Lines == of.Distances || m.shift(result, known) == 0 {
 		return of.Lines

@@ -88,7 +88,7 @@ const maxMoves = 16
 
 // possibleMoves returns the possible moves of files, the smallest groups of similar files first. If there are too many
 // pairs to compare all, only files at the same position in path order are compared: changing a root, a folder or a
-// prefix keeps the order. apart reports of two files with one signature that one cannot be the other.
+// prefix keeps the order. apart reports whether two files with the same signature cannot be the same file.
 func possibleMoves(gone, come map[string][]*file, apart func(from, to *file) bool) []*move {
 	left := maxPairs
 	signatures := slices.Sorted(maps.Keys(come))

@@ -182,8 +182,9 @@ func (m *matcher) shift(result, known int) int {
 	return int(m.Results[result].Line) - int(m.Known[known].Line)
 }
 
-// moves returns by how many lines all that are alike moved together, or tooFar if not all did, or if that is not sure:
-// a result without the facts of its finding, where another one was, may be that one, which has not moved.
+// moves returns the shift in lines of each set of look-alikes; tooFar if they did not all move by the same number of
+// lines, or if that is uncertain: a result without the facts of its finding, where another one was, may be that one,
+// which has not moved.
 func (m *matcher) moves() map[Evidence]int {
 	moves, were := map[Evidence]int{}, map[Evidence]bool{}
 	for k := range m.Known {
@@ -227,8 +228,8 @@ func (m *matcher) shifts(results, known []int) map[int]int {
 	return tally
 }
 
-// withdraw takes the votes of what is paired out of the tally, and returns what is left: to count anew after each shift
-// would cost the number of pairs for each of them.
+// withdraw removes what is paired from the tally, and returns what is left: to count anew after each shift would cost
+// the number of pairs for each of them.
 func (m *matcher) withdraw(tally map[int]int, results, known []int) (freeResults, freeKnown []int) {
 	freeResults, freeKnown = m.freeOf(results), m.untaken(known)
 	for _, r := range results {
@@ -269,8 +270,8 @@ func bestFirst(atMost map[int]int, left func(shift int) int, do func(shift, vote
 	}
 }
 
-// shifted pairs results and findings that are that many lines apart, by equal columns, else in order. Their votes are
-// the pairs: one result and two findings of a line are one.
+// shifted pairs results and findings that are that many lines apart, by equal columns, else in order. A shift's votes
+// are the number of such pairs: one result and two findings on a line make one.
 func (m *matcher) shifted(results, known []int, shift int, pair func(aligned)) {
 	byLine := map[int][]int{}
 	for _, k := range known {

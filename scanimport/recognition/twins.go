@@ -98,8 +98,8 @@ func (m *matcher) join(result, known int) {
 }
 
 // doubtTwins marks the pairs whose result could equally belong to another finding, which was decided differently or is
-// new: nothing but a decision tells it apart from one without a result, or what told several apart has changed, if only
-// of some. Those of Legacy findings have changed: their names tell them apart.
+// new: only its decision distinguishes it from a finding without a result, or what distinguished several findings has
+// changed for at least one. Those of Legacy findings have changed: their names tell them apart.
 func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
 		m.doubtAs(known, m.problem, m.untaken(known), m.problem, m.decided, DoubtCount)
@@ -131,8 +131,8 @@ func (m *matcher) doubtTwins() {
 	m.doubtAway()
 }
 
-// doubtAs marks the pairs of findings if the facts, of them or of their results, are those of one of the others with
-// another decision.
+// doubtAs marks a pair if the facts of the finding or of its result equal those of another finding with a different
+// decision.
 func (m *matcher) doubtAs(known []int, factsOf func(known int) Facts,
 	others []int, othersFacts func(int) Facts, decision func(int) string, d Doubt) {
 	all, same := map[string]int{}, map[[2]string]int{}

@@ -79,8 +79,8 @@ func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
 	}
 }
 
-// ofTool returns the results and the issues of a tool, under all its names. An issue without a result may be that of
-// any tool.
+// ofTool returns the results and the issues of a tool, under all its names. An issue without a result may come from any
+// tool.
 func (p *plan) ofTool(tool string, results []found, there []v1alpha1.ReviewIssue) ([]found,
 	map[string]*v1alpha1.ReviewIssue) {
 	tool = p.toolOf(tool)

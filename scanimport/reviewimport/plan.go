@@ -45,7 +45,7 @@ type plan struct {
 	review string
 	// commit that was reviewed, and its page.
 	commit, page string
-	// reviewed are the commits that the review will hold, before those that it holds now.
+	// reviewed: the review's commits after this import; before: those that it has now.
 	reviewed, before []v1alpha1.ReviewedCommit
 	// renamed are the tools by the former names that the user gave.
 	renamed map[string]string
@@ -163,7 +163,8 @@ const (
 	ActionCreate = importer.ActionCreate
 	// ActionReopen: the issue was resolved.
 	ActionReopen = importer.ActionReopen
-	// ActionSee: the issue was open, and the commit shows it too, or another file for the commit shows it otherwise.
+	// ActionSee: the issue was open, and the commit shows it too, or a second file for the commit describes it
+	// differently.
 	ActionSee Action = "see"
 	// ActionResolve: the issue was open, and the commit no longer shows it.
 	ActionResolve Action = "resolve"

@@ -31,8 +31,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// secondLook is how long after an object began to owe deliveries it is reconciled once more. An endpoint that changed
-// just before could not enqueue it, since it was not known to owe any.
+// secondLook is how soon an object that has begun to owe deliveries is reconciled again. An endpoint that changed just
+// before could not enqueue it, since it was not known to owe any.
 const secondLook = time.Second
 
 // Write stores the status of the object that the ledger works on, if it differs from what is

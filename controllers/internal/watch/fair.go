@@ -32,8 +32,8 @@ func newFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request], 
 	return &fairQueue{limited, order}
 }
 
-// soon is the longest delay after which a request comes in its lane, such as the pause before a retry. What is due
-// later comes in lane 0 at best. Noting its lane would raise the request if it is added to the last lane meanwhile:
+// soon is the longest delay after which a request comes in its lane, such as the pause before a retry. A request that
+// is due later gets lane 0 at best. Noting its lane would raise the request if it is added to the last lane meanwhile:
 // with thousands of decisions that end some day, a changed policy would come before all else.
 const soon = time.Minute
 
