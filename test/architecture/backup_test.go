@@ -10,6 +10,24 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
+// Until a person has withdrawn them again, replicas would accept leaked keys and send to removed endpoints.
+func TestTheRestoreOfAStoreInTheDocsStartsNothingBeforeKeysAreDisabled(t *testing.T) {
+	rest := harness.RepositoryFile(t, "docs", "backup.md")
+	for _, want := range []string{
+		"kubectl scale --replicas=0 -n findings-system deployment/findings-api deployment/findings-controller\n",
+		"Disable the API keys",
+		"delete the Secrets", // only the controllers replace what they hold, and the REST API accepts it until then
+		"kubectl scale --replicas=2 -n findings-system deployment/findings-controller\n",
+		"kubectl scale --replicas=2 -n findings-system deployment/findings-api\n",
+	} {
+		_, after, found := strings.Cut(rest, want)
+		if !found {
+			t.Fatalf("docs/backup.md lacks %q, or has it too early", want)
+		}
+		rest = after
+	}
+}
+
 // An API server that does not answer must neither cost the last backup nor pass for a finished restore.
 func TestCommandsOfABackupNoticeThatAnAPIServerDoesNotAnswer(t *testing.T) {
 	for reason, tc := range map[string]struct {
