@@ -641,6 +641,9 @@ func TestTheNotesAndTheServiceAskForTLS(t *testing.T) {
 			if strings.Contains(out, want) != told || strings.Contains(out, "appProtocol: https") != told {
 				t.Errorf("--set %s: want %t: %q in the notes, and appProtocol in the Service:\n%s", set+tls, told, want, out)
 			}
+			if !strings.Contains(out, "Set api.trustedProxies") {
+				t.Errorf("--set %s: the notes do not say that clients share rate limits:\n%s", set+tls, out)
+			}
 		}
 	}
 }
@@ -670,13 +673,14 @@ func TestNamesCanBeLookedUpAtEveryPortOfDNS(t *testing.T) {
 
 func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 	const alertsAlone, balancer = "metrics.prometheusRule.enabled=true", "service.type=LoadBalancer"
+	const ingress = "ingress.enabled=true,ingress.host=findings.example.com"
 	for set, want := range map[string]string{
-		alertsAlone:                      "http://127.0.0.1:8080/v1/findings",
-		balancer:                         "http://127.0.0.1:8080/v1/findings",
-		balancer + ",api.tls.secret=tls": "https://127.0.0.1:8080/v1/findings",
-		alertsAlone + ",metrics.serviceMonitor.enabled=true,api.tls.secret=tls":        "https://127.0.0.1:8080/v1/findings",
-		"ingress.enabled=true,ingress.host=findings.example.com":                       "http://findings.example.com/v1/findings",
-		"ingress.enabled=true,ingress.host=findings.example.com,ingress.tlsSecret=tls": "https://findings.example.com/v1/findings",
+		alertsAlone: "http://127.0.0.1:8080/v1/findings",
+		balancer:    "http://127.0.0.1:8080/v1/findings",
+		balancer + ",service.externalTrafficPolicy=Local,api.tls.secret=tls":    "https://127.0.0.1:8080/v1/findings",
+		alertsAlone + ",metrics.serviceMonitor.enabled=true,api.tls.secret=tls": "https://127.0.0.1:8080/v1/findings",
+		ingress: "http://findings.example.com/v1/findings",
+		ingress + ",api.trustedProxies={10.0.0.0/8},ingress.tlsSecret=tls": "https://findings.example.com/v1/findings",
 		"planeOnly=true": "docs/findings-plane.md says how.",
 	} {
 		out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set)
@@ -686,6 +690,13 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		}
 		if warned := strings.Contains(out, "plain HTTP from outside the cluster"); warned != (set == balancer) {
 			t.Errorf("--set %s: the notes warn of a Service without TLS: %t\n%s", set, warned, out)
+		}
+		// Clients that share an address share rate limits.
+		if warned := strings.Contains(out, "Set api.trustedProxies"); warned != (set == ingress) {
+			t.Errorf("--set %s: the notes say that clients have the proxy's address: %t\n%s", set, warned, out)
+		}
+		if warned := strings.Contains(out, "service.externalTrafficPolicy=Local"); warned != (set == balancer) {
+			t.Errorf("--set %s: the notes say that clients have a node's address: %t\n%s", set, warned, out)
 		}
 		// Without a series two alerts fire for ever.
 		if warned := strings.Contains(out, "Set metrics.serviceMonitor.enabled"); warned != (set == alertsAlone) {
