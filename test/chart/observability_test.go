@@ -22,7 +22,7 @@ var everythingOn = filepath.Join("testdata", "values", "everything.yaml")
 // An alert on a metric that does not exist never fires, which nobody would notice.
 func TestAlertsAndDashboardUseExistingMetrics(t *testing.T) {
 	objects := Render(t, "findings", "findings-system", "--values", everythingOn)
-	dashboard, _, _ := unstructured.NestedString(one(t, objects, "ConfigMap", "everything-dashboard").Object, "data", "findings-operator.json") //nolint:errcheck // checked by what follows
+	dashboard, _, _ := unstructured.NestedString(one(t, objects, "ConfigMap", "everything-dashboard").Object, "data", "findings-system.everything.json") //nolint:errcheck // checked by what follows
 	if !json.Valid([]byte(dashboard)) {
 		t.Fatal("the dashboard is no JSON")
 	}
@@ -44,6 +44,35 @@ func TestAlertsAndDashboardUseExistingMetrics(t *testing.T) {
 		if !libraries[name] && !strings.Contains(source, `"`+base+`"`) {
 			t.Errorf("%s is asked for, and no code of ours makes it", name)
 		}
+	}
+}
+
+// Grafana keeps one dashboard of each file, uid and title: with those of another release it would be removed with that
+// release. A panel that adds several releases up hides which of them fails.
+func TestTheDashboardsOfReleasesAreKeptApart(t *testing.T) {
+	files, uids, titles := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	releases := [][2]string{{"a", "security"}, {"b", "security"}, {"a", "security-b"}}
+	for _, release := range releases {
+		name, namespace := release[0], release[1]
+		objects := Render(t, name, namespace,
+			"--set", "metrics.dashboard.enabled=true", "--show-only", "templates/dashboard.yaml")
+		data, _, _ := unstructured.NestedStringMap(objects[0].Object, "data") //nolint:errcheck // none is counted below
+		for file, content := range data {
+			var dashboard struct{ UID, Title string }
+			harness.Must(t, json.Unmarshal([]byte(content), &dashboard))
+			if len(dashboard.UID) > 40 {
+				t.Errorf("Grafana refuses the uid %q: it has more than 40 characters", dashboard.UID)
+			}
+			files[file], uids[dashboard.UID], titles[dashboard.Title] = true, true, true
+			queries := strings.Count(content, `"expr"`)
+			own := fmt.Sprintf(`{namespace=\"%s\", job=\"%s-`, namespace, name)
+			if counted := strings.Count(content, own); queries == 0 || counted != queries {
+				t.Errorf("release %s in %s: %d of %d queries ask for it alone", name, namespace, counted, queries)
+			}
+		}
+	}
+	for what, distinct := range map[string]map[string]bool{"files": files, "uids": uids, "titles": titles} {
+		harness.Same(t, "distinct "+what, len(releases), len(distinct))
 	}
 }
 
