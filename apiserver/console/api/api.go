@@ -89,7 +89,7 @@ func Refused(err error) (failure *Failure, is bool) {
 
 func (f *Failure) Error() string { return fmt.Sprintf("%d: %s", f.Status, f.Body.Detail) }
 
-// Get reads a resource into the given value, which may be a Taker, and returns its ETag.
+// Get reads a resource into the given value, and returns its ETag.
 func (c *Client) Get(ctx context.Context, path string, query url.Values, into any) (tag string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Client) Send(ctx context.Context, method, path, tag string, body, into 
 
 func (c *Client) do(request *http.Request, into any) (tag string, err error) {
 	err = c.call(request, func(answer *recorder) error {
-		if err := read(answer.body.Bytes(), into); err != nil {
+		if err := jsonv2.Unmarshal(answer.body.Bytes(), into, ours); err != nil {
 			return fmt.Errorf("read the answer of %s %s: %w", request.Method, request.URL.Path, err)
 		}
 		c.noteDataAge(answer.header)
@@ -145,13 +145,6 @@ func (c *Client) do(request *http.Request, into any) (tag string, err error) {
 		return nil
 	})
 	return tag, err
-}
-
-func read(answer []byte, into any) error {
-	if taker, ok := into.(Taker); ok {
-		return take(answer, taker)
-	}
-	return jsonv2.Unmarshal(answer, into, ours)
 }
 
 // call sends a request and passes the response to read, unless it is a failure.

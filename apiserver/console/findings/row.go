@@ -3,7 +3,9 @@ package findings
 import (
 	"context"
 
-	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
@@ -21,132 +23,68 @@ type row struct {
 	Policy, Issue string
 }
 
-// TakeFrom reads the fields of a row from a finding in the full shape.
-func (r *row) TakeFrom(in *api.Reader) {
-	for name := range in.Members() {
-		switch string(name) {
-		case "id":
-			r.ID = in.Text()
-		case "details":
-			r.takeDetails(in)
-		case "repo":
-			for name := range in.Members() {
-				if string(name) == "name" {
-					r.Repo = in.Text()
-				}
-			}
-		case "facts":
-			r.takeFacts(in)
-		case "status":
-			r.Status = in.Text()
-		case "user_status":
-			r.UserStatus = in.Text()
-		case "reason":
-			r.Reason = in.Optional()
-		case "expires_at":
-			r.ExpiresAt = in.Moment()
-		case "comments":
-			r.Comments = in.Text()
-		case "decided_by":
-			r.DecidedBy = in.Text()
-		case "decision_stale":
-			r.Stale = in.Text()
-		case "created_at":
-			r.CreatedAt = in.Text()
-		case "updated_at":
-			r.UpdatedAt = in.Text()
-		case "verdict":
-			r.takeVerdict(in)
-		}
-	}
+// found is what a row shows of a finding in the full shape.
+type found struct {
+	decision.Decision
+	ID      string `json:"id"`
+	Details struct {
+		Title       string `json:"title"`
+		Description string `json:"description"`
+		Severity    string `json:"severity"`
+		Code        string `json:"code"`
+		Location    struct {
+			FilePath   string `json:"file_path"`
+			LineNumber int    `json:"line_number"`
+		} `json:"location"`
+	} `json:"details"`
+	Repo struct {
+		Name string `json:"name"`
+	} `json:"repo"`
+	Facts struct {
+		Tool         string  `json:"tool"`
+		RuleID       string  `json:"rule_id"`
+		Score        float32 `json:"score"`
+		ToolSeverity string  `json:"tool_severity"`
+		Package      struct {
+			Version string `json:"version"`
+		} `json:"package"`
+	} `json:"facts"`
+	Status        string `json:"status"`
+	DecidedBy     string `json:"decided_by"`
+	DecisionStale string `json:"decision_stale"`
+	CreatedAt     string `json:"created_at"`
+	UpdatedAt     string `json:"updated_at"`
+	Verdict       struct {
+		UserStatus  *string `json:"user_status"`
+		Policy      string  `json:"policy"`
+		ReviewIssue string  `json:"review_issue"`
+	} `json:"verdict"`
 }
 
-func (r *row) takeDetails(in *api.Reader) {
-	for name := range in.Members() {
-		switch string(name) {
-		case "title":
-			r.Title = in.Text()
-		case "description":
-			r.Description = in.Text()
-		case "severity":
-			r.Severity = in.Text()
-		case "code":
-			r.Code = in.Text()
-		case "location":
-			for name := range in.Members() {
-				switch string(name) {
-				case "file_path":
-					r.Path = in.Text()
-				case "line_number":
-					r.Line = in.Int()
-				}
-			}
-		}
+// UnmarshalJSONFrom reads a row from a finding in the full shape.
+func (r *row) UnmarshalJSONFrom(in *jsontext.Decoder) error {
+	var f found
+	err := jsonv2.UnmarshalDecode(in, &f)
+	*r = row{
+		ID: f.ID, Repo: f.Repo.Name, Tool: f.Facts.Tool, Rule: f.Facts.RuleID, Status: f.Status,
+		Standing: decision.Standing{Decision: f.Decision, DecidedBy: f.DecidedBy, Facts: decision.Facts{
+			Severity: f.Details.Severity, ToolSeverity: f.Facts.ToolSeverity, Score: f.Facts.Score,
+			Version: f.Facts.Package.Version, Code: f.Details.Code, Stale: f.DecisionStale,
+			Title: f.Details.Title, Description: f.Details.Description,
+			Path: f.Details.Location.FilePath, Line: f.Details.Location.LineNumber,
+		}},
+		CreatedAt: f.CreatedAt, UpdatedAt: f.UpdatedAt,
+		Verdict: f.Verdict.UserStatus, Policy: f.Verdict.Policy, Issue: f.Verdict.ReviewIssue,
 	}
-}
-
-func (r *row) takeFacts(in *api.Reader) {
-	for name := range in.Members() {
-		switch string(name) {
-		case "tool":
-			r.Tool = in.Text()
-		case "rule_id":
-			r.Rule = in.Text()
-		case "score":
-			r.Score = in.Float()
-		case "tool_severity":
-			r.ToolSeverity = in.Text()
-		case "package":
-			for name := range in.Members() {
-				if string(name) == "version" {
-					r.Version = in.Text()
-				}
-			}
-		}
-	}
-}
-
-func (r *row) takeVerdict(in *api.Reader) {
-	for name := range in.Members() {
-		switch string(name) {
-		case "user_status":
-			r.Verdict = in.Optional()
-		case "policy":
-			r.Policy = in.Text()
-		case "review_issue":
-			r.Issue = in.Text()
-		}
-	}
+	return err
 }
 
 // rows is a page of the list.
 type rows struct {
-	Items   []row
-	HasMore bool
-	Next    string
-	Total   int
-}
-
-// TakeFrom reads a page of findings in the full shape.
-func (p *rows) TakeFrom(in *api.Reader) {
-	for name := range in.Members() {
-		switch string(name) {
-		case "items":
-			for range in.Items() {
-				if p.Items == nil {
-					p.Items = make([]row, 0, pageRows)
-				}
-				p.Items = append(p.Items, row{})
-				p.Items[len(p.Items)-1].TakeFrom(in)
-			}
-		case "has_more":
-			p.HasMore = in.Bool()
-		case "next_cursor":
-			p.Next = in.Text()
-		case "total":
-			p.Total = in.Int()
-		}
-	}
+	Items   []row  `json:"items"`
+	HasMore bool   `json:"has_more"`
+	Next    string `json:"next_cursor"`
+	Total   int    `json:"total"`
 }
 
 // showRow returns to a module the updated row of a finding, whether or not the list would still show it.

@@ -63,7 +63,7 @@ func TestARowShowsWhatTheFindingIs(t *testing.T) {
 		answered(t, body, &want)
 		var got rows
 		answered(t, body, &got)
-		shown := rows{HasMore: want.HasMore, Next: want.NextCursor, Total: int(want.Total)}
+		shown := rows{Items: []row{}, HasMore: want.HasMore, Next: want.NextCursor, Total: int(want.Total)}
 		for i := range want.Items {
 			shown.Items = append(shown.Items, rowOf(want.Items[i]))
 		}
