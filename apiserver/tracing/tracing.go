@@ -102,7 +102,9 @@ func New(ctx context.Context, options Options) (*Tracer, error) {
 		return nil, err
 	}
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithSpanProcessor(newQueue(newReporter(sender, options.Log, options.Registerer))),
+		sdktrace.WithBatcher(newReporter(sender, options.Log, options.Registerer),
+			sdktrace.WithMaxQueueSize(maxQueue), sdktrace.WithMaxExportBatchSize(maxBatch),
+			sdktrace.WithBatchTimeout(batchInterval), sdktrace.WithExportTimeout(exportTimeout)),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(options.SampleRatio))),
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", serviceName), attribute.String("service.instance.id", instance))),
