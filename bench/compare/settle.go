@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/plane"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -17,32 +18,42 @@ const (
 	settleInterval = 200 * time.Millisecond
 )
 
-// settle runs the controllers over the fixture until they have reconciled everything. It returns
-// the number of objects they wrote, and the times from their start until they were done and until
-// they were ready.
-func settle(ctx context.Context, f *bench.Fixture) (written int, looked, ready time.Duration, err error) {
+// settlement is what controllers do that are started on loaded data, until they have reconciled everything.
+type settlement struct {
+	// written is the number of objects that they write.
+	written int
+	// looked and ready are the times from their start until they are done and until they are ready.
+	looked, ready time.Duration
+	// memory is that of all processes when they are done.
+	memory map[string]measure.Memory
+}
+
+// settle runs the controllers over the fixture until they have reconciled everything.
+func settle(ctx context.Context, f *bench.Fixture) (s *settlement, err error) {
 	revision, err := dataset.Revision(ctx, f.EtcdURL())
 	if err != nil {
-		return 0, 0, 0, err
+		return nil, err
 	}
 	began := time.Now()
 	if err := f.StartController(ctx); err != nil {
-		return 0, 0, 0, err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.StopController()) }()
-	ready = f.Controller.Readied
 	if err := waitIdle(ctx, f); err != nil {
-		return 0, 0, 0, err
+		return nil, err
 	}
-	looked = time.Since(began)
+	s = &settlement{ready: f.Controller.Readied, looked: time.Since(began)}
+	if s.memory, err = f.Memory(); err != nil { // before etcd reads everything below
+		return nil, err
+	}
 	for _, kind := range kinds {
 		n, err := dataset.WrittenSince(ctx, f.EtcdURL(), revision, f.Organization.Namespace, kind)
 		if err != nil {
-			return 0, 0, 0, err
+			return nil, err
 		}
-		written += n
+		s.written += n
 	}
-	return written, looked, ready, nil
+	return s, nil
 }
 
 // waitIdle returns once the controllers have reconciled each finding and their queues are empty.

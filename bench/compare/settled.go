@@ -21,15 +21,15 @@ func settled(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 		if err != nil {
 			return nil, err
 		}
-		written, looked, ready, err := settle(ctx, f)
+		s, err := settle(ctx, f)
 		if err != nil {
 			return nil, err
 		}
 		section.Rows = append(section.Rows, report.AtMost(fmt.Sprintf("objects written by the controllers over %d findings",
-			size), 0, float64(written), "%.0f"))
+			size), 0, float64(s.written), "%.0f"))
 		table.Rows = append(table.Rows, []string{
 			fmt.Sprint(size), fmt.Sprint(f.Loaded.FindingBytes / int64(size)), fmt.Sprint(f.Loaded.Objects),
-			fmt.Sprint(f.Loaded.Bytes >> 20), seconds(f.LoadTook), seconds(ready), seconds(looked),
+			fmt.Sprint(f.Loaded.Bytes >> 20), seconds(f.LoadTook), seconds(s.ready), seconds(s.looked),
 		})
 	}
 	section.Tables = append(section.Tables, table)

@@ -56,10 +56,9 @@ func TestTheComparisonInShort(t *testing.T) {
 	}()
 	f, err := b.Fixture(t.Context(), b.Largest())
 	harness.Must(t, err)
-	written, _, _, err := settle(t.Context(), f)
-	if err != nil || written != 0 {
-		t.Errorf("the controllers wrote %d objects of what was loaded; error %v", written, err)
-	}
+	settled, err := settle(t.Context(), f)
+	harness.Must(t, err)
+	harness.Same(t, "objects of what was loaded that the controllers wrote", 0, settled.written)
 	questions, err := findingPages(t.Context(), f, nil)
 	harness.Must(t, err)
 	if questions[0].facade == questions[2].facade || questions[0].kubeQuery == questions[2].kubeQuery {

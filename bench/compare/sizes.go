@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
@@ -34,10 +33,11 @@ func sizes(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 		if err != nil {
 			return nil, err
 		}
-		took, err := settledMemory(ctx, f)
+		settled, err := settle(ctx, f)
 		if err != nil {
 			return nil, err
 		}
+		took := settled.memory
 		all = append(all, took)
 		row := []string{fmt.Sprint(size), megabytes(float64(f.Loaded.Bytes))}
 		for _, process := range sizedProcesses {
@@ -53,17 +53,4 @@ func sizes(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	}
 	each.Rows = [][]string{finding}
 	return &report.Section{Title: "What each size takes", Text: sizesText, Tables: []report.Table{table, each}}, nil
-}
-
-// settledMemory returns the memory of all processes once the controllers, which it starts, have reconciled
-// everything.
-func settledMemory(ctx context.Context, f *bench.Fixture) (_ map[string]measure.Memory, err error) {
-	if err := f.StartController(ctx); err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.StopController()) }()
-	if err := waitIdle(ctx, f); err != nil {
-		return nil, err
-	}
-	return f.Memory()
 }
