@@ -28,8 +28,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// DefaultListInterval is the default of Options.ListInterval.
-const DefaultListInterval = time.Second
+// listInterval is how often everything is listed.
+const listInterval = time.Second
 
 // cacheSize is how many tokens' signatures are remembered.
 const cacheSize = 4096
@@ -48,8 +48,6 @@ type Options struct {
 	Namespace string
 	// Staleness is how old the key data may be before requests are refused.
 	Staleness time.Duration
-	// ListInterval is how often everything is listed.
-	ListInterval time.Duration
 	// Unreadables records objects that cannot be read; may be nil.
 	Unreadables *kube.Unreadables
 	// Log receives what an operator should know, but never a token.
@@ -84,7 +82,7 @@ func New(options Options) (*Authenticator, error) {
 	}
 	a := &Authenticator{
 		staleness:  cmp.Or(options.Staleness, tokens.DefaultKeyStaleness),
-		interval:   cmp.Or(options.ListInterval, DefaultListInterval),
+		interval:   listInterval,
 		log:        options.Log,
 		signatures: newSignatures(cacheSize),
 		usage:      newUsage(),

@@ -175,7 +175,9 @@ func TestStalledWatchHidesNoRevocation(t *testing.T) {
 }
 
 func TestWatchAloneShowsARevocation(t *testing.T) {
-	a := start(t, func(o *Options) { o.ListInterval = time.Hour })
+	a := prepare(t)
+	a.interval = time.Hour
+	harness.Background(t, a.Run)
 	key, header := acceptedKey(t, a, "watched")
 	harness.Must(t, env.Client.Delete(t.Context(), key))
 	waitUntilRefused(t, a, header, ReasonNotFound)

@@ -47,6 +47,14 @@ func publish(ctx context.Context, set tokens.KeySet) error {
 // start runs an Authenticator with the rights that the facade has in a cluster.
 func start(t *testing.T, change ...func(*Options)) *Authenticator {
 	t.Helper()
+	a := prepare(t, change...)
+	harness.Background(t, a.Run)
+	return a
+}
+
+// prepare returns the Authenticator that start runs.
+func prepare(t *testing.T, change ...func(*Options)) *Authenticator {
+	t.Helper()
 	_, err := signer()
 	harness.Must(t, err)
 	config, err := env.Facade(t.Context())
@@ -57,7 +65,6 @@ func start(t *testing.T, change ...func(*Options)) *Authenticator {
 	}
 	a, err := New(options)
 	harness.Must(t, err)
-	harness.Background(t, a.Run)
 	return a
 }
 
