@@ -37,11 +37,11 @@ func newMetrics(registry prometheus.Registerer) *metrics {
 		}, labels),
 		refusals: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_api_key_refusals_total",
-			Help: "Requests that were answered with 401, or for a scope that the key lacks with 403, by what was wrong with their key.",
+			Help: "Requests refused with 401, or with 403 for a missing scope, by reason.",
 		}, []string{"reason"}),
 		resets: factory.NewCounter(prometheus.CounterOpts{
 			Name: "findings_api_event_resets_total",
-			Help: "Streams of events that could not be resumed where their client asked, or that had a gap.",
+			Help: "Event streams that could not resume at the requested position, or had a gap.",
 		}),
 	}
 	// Created up front: rate() misses the first increment of a new series.
@@ -95,7 +95,7 @@ func newDataAge(authenticator *auth.Authenticator) prometheus.Collector {
 	begin := time.Now()
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_api_authorization_data_age_seconds",
-		Help: "Age of what is known of API keys; while nothing is known, the time since the process started.",
+		Help: "Age of the API key data; before the first load, the time since the process started.",
 	}, func() float64 {
 		now := time.Now()
 		return min(authenticator.Age(now), now.Sub(begin)).Seconds()

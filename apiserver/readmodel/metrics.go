@@ -32,12 +32,12 @@ func (m *Model) register(registerer prometheus.Registerer) {
 	factory := promauto.With(registerer)
 	m.metrics.catchUp = factory.NewHistogram(prometheus.HistogramOpts{
 		Name:    "findings_read_model_catch_up_seconds",
-		Help:    "Time from the first change that came in until readers saw it and all that had come in with it.",
+		Help:    "Time from the first pending change until readers see it and all changes received with it.",
 		Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60},
 	})
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_read_model_lag_seconds",
-		Help: "Age of the oldest change that came in and that readers may not see yet; 0 while they see all.",
+		Help: "Age of the oldest change that readers may not see yet; 0 if there is none.",
 	}, func() float64 { return m.lag().Seconds() })
 	for k := range kinds {
 		factory.NewGaugeFunc(prometheus.GaugeOpts{

@@ -102,7 +102,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		refused: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_uploads_refused_total",
-			Help: "Uploads of which no import began, by reason.",
+			Help: "Uploads whose import did not start, by reason.",
 		}, []string{"reason"}),
 		ended: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_uploads_ended_total",
@@ -123,7 +123,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		}),
 		results: factory.NewCounterVec(prometheus.CounterOpts{
 			Name: "findings_upload_results_total",
-			Help: "Results of completed uploads, and findings that they closed, by what became of them.",
+			Help: "Results of completed uploads, and findings that they closed, by outcome.",
 		}, []string{"action"}),
 	}
 	// Created up front: rate() misses the first increment of a new series.
