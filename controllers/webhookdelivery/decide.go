@@ -39,7 +39,7 @@ func decide(s *scope) step {
 	round := webhooks.Round(status)
 	if n := len(round); n > 0 && round[n-1].Outcome == v1alpha1.WebhookAttemptSucceeded {
 		return step{phase: v1alpha1.WebhookDeliveryDelivered, verdict: conditions.Verdict{
-			Ready: true, Reason: v1alpha1.ReasonDelivered, Message: "The receiver has it.",
+			Ready: true, Reason: v1alpha1.ReasonDelivered, Message: "The receiver accepted the event.",
 		}}
 	}
 	at, due := webhooks.NextAttempt(s.Object)
@@ -109,7 +109,7 @@ func endpointGone(s *scope) step {
 
 // unfinishedMessage is the message of an attempt whose outcome was never recorded.
 const unfinishedMessage = "the outcome could not be recorded, because the controller stopped or the API server did " +
-	"not answer; the receiver may have it"
+	"not answer; the receiver may have got the event"
 
 // unfinished reports whether the last attempt is running, or its outcome could not be recorded.
 func unfinished(attempts []v1alpha1.WebhookAttempt) bool {

@@ -248,7 +248,7 @@ func TestAnAttemptOfUnknownOutcomeIsRepeatedSoon(t *testing.T) {
 	})
 	g.Expect(twice.Status.NextAttemptAt.Time).To(BeTemporally(">", time.Now()), "a payload that kills the controller must not do so all the time")
 	g.Expect(once.Status.Attempts[0].Outcome).To(Equal(v1alpha1.WebhookAttemptUnknown))
-	g.Expect(once.Status.Attempts[0].Message).To(ContainSubstring("may have it"))
+	g.Expect(once.Status.Attempts[0].Message).To(ContainSubstring("may have got the event"))
 	g.Expect(twice.Status.Attempts[1].Outcome).To(Equal(v1alpha1.WebhookAttemptUnknown))
 	g.Expect(r.got()).To(HaveLen(1))
 	g.Expect(r.got()[0].header.Get("webhook-id")).To(Equal(once.Spec.Event.ID))

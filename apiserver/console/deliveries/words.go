@@ -60,7 +60,7 @@ func next(d client.WebhookDelivery, now time.Time) string {
 	a := last(d)
 	switch {
 	case d.Status == client.WebhookDeliveryStatusDelivered:
-		return "The receiver has it. There is nothing to do."
+		return "The receiver accepted the event. There is nothing to do."
 	case d.Status == client.WebhookDeliveryStatusFailed && a == nil:
 		return "No attempt was made, and none will be: most likely the endpoint was deleted."
 	case d.Status == client.WebhookDeliveryStatusFailed && neverRedelivered(d):

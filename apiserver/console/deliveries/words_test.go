@@ -30,7 +30,7 @@ func TestADeliverySaysWhatHappensNext(t *testing.T) {
 		next     *time.Time
 		want     string
 	}{
-		{"it arrived", client.WebhookDeliveryStatusDelivered, failed, nil, "The receiver has it"},
+		{"it arrived", client.WebhookDeliveryStatusDelivered, failed, nil, "The receiver accepted the event"},
 		{"all attempts failed", client.WebhookDeliveryStatusFailed, slices.Repeat(failed, AttemptsPerRound), nil, "All attempts have failed"},
 		{"its endpoint was deleted after the first", client.WebhookDeliveryStatusFailed, failed, nil, "No further attempt is made"},
 		{"its endpoint is gone", client.WebhookDeliveryStatusFailed, nil, nil, "the endpoint was deleted"},
