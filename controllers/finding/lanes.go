@@ -11,8 +11,8 @@ import (
 )
 
 // ofDecisions and ofScanners split the events between two lanes: each event goes to one of them. Findings with a
-// decision that their status does not record yet go ahead of those of their namespace that an import has changed: a user
-// waits for the decision, a scanner does not.
+// decision that their status does not record yet go ahead of those of their namespace that an import has changed: a
+// user waits for the decision, a scanner does not.
 var (
 	ofDecisions = predicate.And(predicate.NewPredicateFuncs(decisionWaits), worthReconciling)
 	ofScanners  = predicate.And(predicate.Not(predicate.NewPredicateFuncs(decisionWaits)), worthReconciling)

@@ -52,7 +52,9 @@ var notFacts = fieldpath.NewSet(
 // managers of the tool's former names, and clients that wrote other than by applying: whoever creates a finding from a
 // backup owns all its facts.
 func takenOver(entries []metav1.ManagedFieldsEntry, manager string) ([]metav1.ManagedFieldsEntry, error) {
-	at := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool { return isApplied(&e) && e.Manager == manager })
+	at := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
+		return isApplied(&e) && e.Manager == manager
+	})
 	if at < 0 {
 		return nil, nil
 	}

@@ -262,7 +262,8 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 }
 
 // send applies a change. The answer names who else owns facts, such as the manager of a former name of the tool: they
-// are taken over, and the change is applied again. If the import ends in between, the next change of the finding does it.
+// are taken over, and the change is applied again. If the import ends in between, the next change of the finding does
+// it.
 func (w *writer) send(ctx context.Context, ch *change) (version string, err error) {
 	metadata := appliedMeta{Name: ch.name, UID: ch.before.UID, ResourceVersion: ch.before.ResourceVersion}
 	after, err := w.im.applyFinding(ctx, w.manager, metadata, ch.spec)
