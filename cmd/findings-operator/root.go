@@ -19,6 +19,9 @@ func newRootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := limitMemory(); err != nil {
+				return err
+			}
 			return flagerror.RefuseBlank(cmd, func(flag *pflag.Flag) bool {
 				return flagerror.IsBlank(strings.Trim(flag.Value.String(), "[]")) // pflag prints an empty list as []
 			})

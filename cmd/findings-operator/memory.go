@@ -1,0 +1,26 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strconv"
+)
+
+// memoryLimitVariable is the environment variable that holds the container's memory limit in bytes.
+const memoryLimitVariable = "FINDINGS_MEMORY_LIMIT"
+
+// limitMemory makes the garbage collector work harder before Go's memory reaches the container's limit. A tenth is left
+// for what counts towards that limit and is not Go's, such as the buffers of connections. GOMEMLIMIT takes precedence.
+func limitMemory() error {
+	value := os.Getenv(memoryLimitVariable)
+	if value == "" || os.Getenv("GOMEMLIMIT") != "" {
+		return nil
+	}
+	limit, err := strconv.ParseInt(value, 10, 64)
+	if err != nil {
+		return fmt.Errorf("read the environment variable %s: %w", memoryLimitVariable, err)
+	}
+	debug.SetMemoryLimit(limit / 10 * 9)
+	return nil
+}
