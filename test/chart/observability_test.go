@@ -110,11 +110,16 @@ func TestTheSlowAPIIsMeasuredWithoutRequestsThatWait(t *testing.T) {
 	harness.Same(t, "the console's export is left out", true, matches(excluded[1], "/console/export"))
 }
 
-// When it fires, a replica with the default staleness already refuses requests.
-func TestTheAlertOfStaleKeysNamesTheReleasesStaleness(t *testing.T) {
-	summary := fmt.Sprint(alerts(t)["FindingsAPIKeysStale"]["annotations"])
-	if want := "refuses all requests once they are older than 90s"; !strings.Contains(summary, want) {
-		t.Errorf("the alert's annotations are %s; want %q", summary, want)
+// When they fire, a replica with a short staleness already refuses requests.
+func TestTheAlertsOfStaleDataNameTheReleasesStaleness(t *testing.T) {
+	alerts := alerts(t)
+	for alert, want := range map[string]string{
+		"FindingsAPIKeysStale": "refuses all requests once they are older than 90s",
+		"FindingsAPIDeaf":      "of {{ $labels.kind }}, and shows what may be old. It refuses requests that depend on it after 5m.",
+	} {
+		if summary := fmt.Sprint(alerts[alert]["annotations"]); !strings.Contains(summary, want) {
+			t.Errorf("the annotations of %s are %s; want %q", alert, summary, want)
+		}
 	}
 }
 
