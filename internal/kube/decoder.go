@@ -24,6 +24,9 @@ type tolerantDecoder struct {
 func (d tolerantDecoder) Decode(data []byte, defaults *schema.GroupVersionKind,
 	into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	object, kind, err := d.Decoder.Decode(data, defaults, into)
+	if err == nil && kind != nil {
+		err = refuseUnknown(kind.Kind, data)
+	}
 	if err == nil || kind == nil || !d.scheme.Recognizes(*kind) {
 		return object, kind, err
 	}

@@ -71,17 +71,20 @@ func (d *listDecoder) items(each func(runtime.Object) error) error {
 	return d.expect(json.Delim(']'))
 }
 
-// item decodes the next object, or returns an Unreadable if its Go type cannot hold it.
+// item decodes the next object, or returns an Unreadable if its Go type cannot hold it or must not ignore a part of it.
 func (d *listDecoder) item() (runtime.Object, error) {
 	begin := d.InputOffset()
 	d.read.forget(begin)
 	object := d.kind.New()
 	err := d.Decode(object)
+	// A decoder that meets bad JSON or the end of its input stays where it is; else the value has been read.
+	raw := bytes.TrimLeft(d.read.between(begin, d.InputOffset()), ", \t\r\n")
+	if err == nil {
+		err = refuseUnknown(d.kind.Name, raw)
+	}
 	if err == nil {
 		return object, nil
 	}
-	// A decoder that meets bad JSON or the end of its input stays where it is; else the value has been read.
-	raw := bytes.TrimLeft(d.read.between(begin, d.InputOffset()), ", \t\r\n")
 	if len(raw) == 0 {
 		return nil, err
 	}

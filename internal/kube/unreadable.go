@@ -14,8 +14,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Unreadable stands for an object that kube-apiserver serves and that its Go type cannot hold. A newer
-// version wrote it, or it was stored before its schema was corrected.
+// Unreadable stands for an object that kube-apiserver serves and that its Go type cannot hold, or of which it must not
+// ignore a part. A newer version wrote it, or it was stored before its schema was corrected.
 type Unreadable struct {
 	// PartialObjectMetadata holds only the object's kind, name, namespace, UID and resourceVersion.
 	metav1.PartialObjectMetadata
