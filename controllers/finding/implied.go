@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -71,15 +71,15 @@ func (r *Reconciler) noteLost() handler.EventHandler {
 	}}
 }
 
-// maxCreate is how long the API server may take from the creation time of an object to its storage.
-const maxCreate = time.Minute
-
 // enqueueForNewEndpoint enqueues the findings without a status that a new endpoint may get events of: they may have
-// been left without one before the cache showed the endpoint. The endpoints of a second cost one list: there may be
-// thousands.
+// been left without one before the cache showed the endpoint. Once it shows one endpoint more than are served, no
+// finding is left so, and there may be thousands of endpoints more.
 func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
-	enqueue := watch.Gathered(watch.GatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
-		since := metav1.NewTime(change.After.GetCreationTimestamp().Add(-maxCreate)) // the next endpoint may be older
+	enqueue := watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
+		if r.isOneOfTooMany(ctx, change.After) {
+			return
+		}
+		since := change.After.GetCreationTimestamp()
 		list := &v1alpha1.FindingList{}
 		err := r.Client.List(ctx, list, client.InNamespace(change.After.GetNamespace()), client.UnsafeDisableDeepCopy)
 		watch.LogError(ctx, err, "list the findings that a new endpoint may get events of")
@@ -93,4 +93,11 @@ func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 		watch.AddChanged(q, affected)
 	})
 	return handler.Funcs{CreateFunc: watch.Changes(enqueue).Create}
+}
+
+// isOneOfTooMany reports whether the namespace has more than webhooks.MaxServed endpoints that are older than this one.
+func (r *Reconciler) isOneOfTooMany(ctx context.Context, endpoint client.Object) bool {
+	all, err := ledger.EndpointsOf(ctx, r.Client, endpoint.GetNamespace())
+	watch.LogError(ctx, err, "count the endpoints that are older than a new one")
+	return webhooks.CountOlder(endpoint.(*v1alpha1.WebhookEndpoint), all) > webhooks.MaxServed
 }

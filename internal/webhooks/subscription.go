@@ -49,13 +49,17 @@ func Served(endpoints []v1alpha1.WebhookEndpoint) []v1alpha1.WebhookEndpoint {
 // IsServed reports whether the endpoint is among Served of the endpoints of its namespace, whether or not those hold it
 // already.
 func IsServed(endpoint *v1alpha1.WebhookEndpoint, all []v1alpha1.WebhookEndpoint) bool {
-	older := 0
+	return CountOlder(endpoint, all) < MaxServed
+}
+
+// CountOlder returns how many of the namespace's endpoints Served prefers to this one.
+func CountOlder(endpoint *v1alpha1.WebhookEndpoint, all []v1alpha1.WebhookEndpoint) (older int) {
 	for i := range all {
 		if compareAge(&all[i], endpoint) < 0 {
 			older++
 		}
 	}
-	return older < MaxServed
+	return older
 }
 
 // compareAge orders the endpoints of a namespace by age and then by name.
