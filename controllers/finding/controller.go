@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -29,7 +30,8 @@ type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
 	// policies decide about findings that no user has decided about, here or in a pull request.
-	policies *policies.Book
+	policies   *policies.Book
+	judgements judgements
 	// audit logs each user's decision.
 	audit audit.Log
 	// implied is Settings.Implied.
@@ -72,8 +74,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Finding{}, builder.WithPredicates(ofScanners)).
-		Watches(&v1alpha1.Finding{}, watch.EnqueueFirst(), builder.WithPredicates(ofDecisions)).
+		For(&v1alpha1.Finding{}, builder.WithPredicates(r.ofScanners())).
+		Watches(&v1alpha1.Finding{}, watch.EnqueueFirst(), builder.WithPredicates(r.ofDecisions())).
 		Watches(&v1alpha1.Repository{}, r.enqueueFindings(waitsForRepository, refersToRepository),
 			builder.WithPredicates(watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.Project{}, r.enqueueFindings(waitsForProject, refersToProject),
@@ -111,6 +113,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Base: r.Base, New: newScope, Ledger: r.ledger,
 		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.auditTriage, r.observeReferences, r.leaveAsCreated},
 		Stored: r.forgetRecorded,
-		Gone:   r.implied.Forget,
+		Gone: func(finding types.NamespacedName) {
+			r.judgements.forget(finding)
+			r.implied.Forget(finding)
+		},
 	}.Run(ctx, req)
 }

@@ -166,9 +166,6 @@ func TestWorthReconciling(t *testing.T) {
 		return f
 	}
 	const waits, ready = v1alpha1.ReasonProjectNotFound, v1alpha1.ReasonReconciled
-	decided, ended := finding(1, ready), finding(1, ready)
-	decided.Status.Verdict = &v1alpha1.FindingVerdict{Policy: "p", UserStatus: v1alpha1.PolicyStatus(v1alpha1.UserStatusMuted)}
-	ended.Status.EndedAt = new(v1alpha1.NewTime(time.Unix(0, 0)))
 	cases := []struct {
 		reason        string
 		before, after *v1alpha1.Finding
@@ -180,10 +177,8 @@ func TestWorthReconciling(t *testing.T) {
 		{"what was there has gone", finding(1, ready), finding(1, waits), true},
 		{"it waits for something else than before", finding(1, v1alpha1.ReasonRepositoryNotFound), finding(1, waits), true},
 		{"it waits on", finding(1, waits), finding(1, waits), false},
-		{"another verdict", finding(1, ready), decided, true},
-		{"the same verdict", decided, decided, false},
-		{"a decision has ended", finding(1, ready), ended, true},
 	}
+	worthReconciling := (&Reconciler{}).worthReconciling()
 	for _, c := range cases {
 		harness.Same(t, c.reason, c.want, worthReconciling.Update(event.UpdateEvent{ObjectOld: c.before, ObjectNew: c.after}))
 	}

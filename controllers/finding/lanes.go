@@ -10,13 +10,16 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// ofDecisions and ofScanners split the events between two lanes: each event goes to one of them. Findings with a
-// decision that their status does not record yet go ahead of those of their namespace that an import has changed: a
-// user waits for the decision, a scanner does not.
-var (
-	ofDecisions = predicate.And(predicate.NewPredicateFuncs(decisionWaits), worthReconciling)
-	ofScanners  = predicate.And(predicate.Not(predicate.NewPredicateFuncs(decisionWaits)), worthReconciling)
-)
+// ofDecisions and ofScanners split the events between two lanes: each event goes to one of them, and only that lane
+// checks whether the event is worth a reconcile. Findings with a decision that their status does not record yet go
+// ahead of those of their namespace that an import has changed: a user waits for the decision, a scanner does not.
+func (r *Reconciler) ofDecisions() predicate.Predicate {
+	return predicate.And(predicate.NewPredicateFuncs(decisionWaits), r.worthReconciling())
+}
+
+func (r *Reconciler) ofScanners() predicate.Predicate {
+	return predicate.And(predicate.Not(predicate.NewPredicateFuncs(decisionWaits)), r.worthReconciling())
+}
 
 // decisionWaits reports whether a user's decision about this finding is still to be recorded. A finding that is being
 // deleted has no priority, nor do the decisions of an operation: it may decide about thousands, and no user waits for

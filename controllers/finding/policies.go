@@ -35,6 +35,7 @@ func (r *Reconciler) rejudge(ctx context.Context, of watch.Subject, which concer
 
 func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string, which []client.ListOption) ([]ctrl.Request,
 	error) {
+	r.judgements.changed(namespace)
 	judge, err := r.judge(ctx, namespace, r.Clock.Now())
 	if err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
@@ -48,15 +49,20 @@ func referencesOf(finding *v1alpha1.Finding) []string {
 }
 
 // worthReconciling passes over our own status writes, with two exceptions. A finding that begins to wait: the object
-// it waits for may have been created before the index named the finding as waiting. And another verdict or the end of a
-// decision: policies, reviews or the objects that the finding refers to may have changed while the cache still held the
-// old status.
-var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
-	return !findingstate.SameVerdict(before.Status.Verdict, after.Status.Verdict) ||
-		!before.Status.EndedAt.Equal(after.Status.EndedAt) ||
-		watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions,
-			v1alpha1.ReasonRepositoryNotFound, v1alpha1.ReasonProjectNotFound)
-})
+// it waits for may have been created before the index named the finding as waiting. And another verdict or the end of
+// a decision, unless the verdict is certainly still current.
+func (r *Reconciler) worthReconciling() predicate.Predicate {
+	return watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
+		return judgedOtherwise(&before.Status, &after.Status) && !r.judgements.stands(client.ObjectKeyFromObject(after)) ||
+			watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions,
+				v1alpha1.ReasonRepositoryNotFound, v1alpha1.ReasonProjectNotFound)
+	})
+}
+
+// judgedOtherwise reports whether the verdict differs or a decision has ended.
+func judgedOtherwise(before, after *v1alpha1.FindingStatus) bool {
+	return !findingstate.SameVerdict(before.Verdict, after.Verdict) || !before.EndedAt.Equal(after.EndedAt)
+}
 
 // createdDeletedOrMoved passes over updates of a project that stays in its repository. The reference
 // is immutable, so a different one means that the project was deleted and recreated while the watch
@@ -71,6 +77,7 @@ var createdDeletedOrMoved = watch.Updates(func(before, after *v1alpha1.Project) 
 func (r *Reconciler) enqueueFindings(waiting, referring string) handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		object := change.Object()
+		r.judgements.changed(object.GetNamespace()) // the referenced objects are inputs of policies
 		prefix := referring
 		if change.Before == nil {
 			prefix = waiting

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
@@ -14,6 +16,7 @@ import (
 // observeSpec records the state, the verdict of reviews and policies, the time and the transitions, and requeues for
 // when the decision ends. When policies change, their watch enqueues the affected findings.
 func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
+	began := r.judgements.begin()
 	judge, err := r.judge(ctx, s.Object.Namespace, s.Now)
 	if err != nil {
 		return err
@@ -22,6 +25,9 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	observed := findingstate.Observe(before, judge.Of(ctx), s.Now)
 	if err := judge.Err(); err != nil {
 		return err
+	}
+	if judgedOtherwise(&s.Object.Status, &observed) {
+		r.judgements.end(client.ObjectKeyFromObject(s.Object), began)
 	}
 	*s.Status = observed
 	s.RequeueAfter(min(findingstate.UntilEnd(s.Object, s.Now), reconcile.MaxWait))
