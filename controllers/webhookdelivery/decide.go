@@ -39,7 +39,7 @@ func decide(s *scope) step {
 	round := webhooks.Round(status)
 	if n := len(round); n > 0 && round[n-1].Outcome == v1alpha1.WebhookAttemptSucceeded {
 		return step{phase: v1alpha1.WebhookDeliveryDelivered, verdict: conditions.Verdict{
-			Ready: true, Reason: v1alpha1.ReasonDelivered, Message: "The receiver accepted the event.",
+			Ready: true, Reason: v1alpha1.ReasonDelivered, Message: "The receiver has it.",
 		}}
 	}
 	at, due := webhooks.NextAttempt(s.Object)
