@@ -237,11 +237,18 @@ func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	}
 }
 
-// untilNextChange returns how long until the status may change by the passage of time; not positive if it never does.
+// expiredRetry is when an expired key is reconciled again: the clock by which it expired may be corrected.
+const expiredRetry = time.Hour
+
+// untilNextChange returns how long until the status may change by the passage of time; 0 if it never
+// does.
 func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration {
 	var wait time.Duration
 	if status.ExpiresAt != nil {
 		wait = status.ExpiresAt.Sub(now)
+		if wait <= 0 {
+			wait = expiredRetry
+		}
 	}
 	if status.Previous != nil {
 		wait = reconcile.Sooner(wait, status.Previous.ExpiresAt.Sub(now))

@@ -175,7 +175,7 @@ func TestTheNextReconcileIsAtTheNextChange(t *testing.T) {
 		"no token":      {v1alpha1.APIKeyStatus{}, 0},
 		"one token":     {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour)}, time.Hour},
 		"overlap first": {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour), Previous: &v1alpha1.PreviousToken{ExpiresAt: *at(time.Minute)}}, time.Minute},
-		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, 0},
+		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, expiredRetry},
 	}
 	for name, tc := range cases {
 		harness.Same(t, name, tc.want, untilNextChange(tc.status, now))

@@ -16,7 +16,7 @@ import (
 )
 
 // putInForce records which generation decides: the declared one if it may, else the one in force if that may stay. It
-// requeues for when a policy begins or ends, and hourly if the expression depends on the time.
+// requeues for when a policy begins or ends, and hourly if it has ended or the expression depends on the time.
 func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 	policy := s.Object
 	s.Status.ObservedGeneration = policy.Generation
@@ -30,7 +30,8 @@ func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 	}
 	for _, spec := range specs(s) {
 		s.RequeueAfter(min(rules.UntilNext(spec, s.Now), reconcile.MaxWait))
-		if program, err := r.policies.Compile(spec.Match); err == nil && program.UsesNow() {
+		program, err := r.policies.Compile(spec.Match)
+		if rules.WindowOf(spec, s.Now) == rules.Expired || err == nil && program.UsesNow() {
 			s.RequeueAfter(reconcile.MaxWait)
 		}
 	}

@@ -154,7 +154,8 @@ type outcome struct {
 }
 
 // MaxWait bounds the wait for a point in time: after the clock was set forward or the machine was suspended, what
-// is due is late by no more than that. It is also how often a policy that depends on the time is checked.
+// is due is late by no more than that. It is also how often a policy that depends on the time is checked: a policy that
+// ended early because a clock was ahead resumes within that time. A decision that has ended stays ended.
 const MaxWait = time.Hour
 
 // RequeueAfter asks for another reconcile after that time. The shortest time of all phases counts; 0 asks for
