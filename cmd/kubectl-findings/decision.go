@@ -83,7 +83,7 @@ func (d decision) becomes(v verdict) string {
 	case has("basis"):
 		return string(status) + " again"
 	case has("reason") || has("expiresAt"):
-		return string(status) + ", otherwise"
+		return string(status) + ", with other terms"
 	case has("comments"):
 		return string(status) + ", commented"
 	}

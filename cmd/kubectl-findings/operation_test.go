@@ -329,7 +329,7 @@ func TestAPreviewOfAnUndoShowsHowTheRestoredDecisionStands(t *testing.T) {
 		{active, v1alpha1.FindingTriage{UserStatus: muted, Basis: fits, ExpiresAt: ends(time.Hour)}, "muted"},
 		{active, v1alpha1.FindingTriage{UserStatus: muted, Basis: low, ExpiresAt: ends(-time.Hour)}, "open, ended"},
 		{active, v1alpha1.FindingTriage{UserStatus: muted, Basis: low}, "muted, stale"},
-		{muted, v1alpha1.FindingTriage{UserStatus: muted, Basis: fits}, "muted, otherwise"},
+		{muted, v1alpha1.FindingTriage{UserStatus: muted, Basis: fits}, "muted, with other terms"},
 		{muted, v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}, "open"},
 	} {
 		f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: tc.now, Basis: fits}

@@ -34,7 +34,7 @@ manifest that is refused, no connection), and 3 if it was made and --fail-on say
   gains, gains=N    it gains findings, or more than N
   losses, losses=N  it loses findings, or more than N
   changes, changes=N
-                    what it decides changes for findings, or for more than N: gained, lost, or decided otherwise
+                    what it decides changes for findings, or for more than N: gained, lost, or decided differently
   failures, failures=N
                     the expression fails for findings, or for more than N
   stopped           it could not come into force: more findings match than spec.maxFindings (once it

@@ -25,7 +25,7 @@ var policyChecks = []policyCheck{
 	{"losses", true, func(r *policyReport) int { return len(r.Lost) }, "findings lost: %d"},
 	{
 		"changes", true, func(r *policyReport) int { return len(r.Gained) + len(r.Lost) + len(r.Changed) },
-		"findings gained, lost or decided otherwise: %d",
+		"findings gained, lost or decided differently: %d",
 	},
 	{"failures", true, func(r *policyReport) int { return r.Failed }, "findings for which the expression failed: %d"},
 	{"stopped", false, func(r *policyReport) int { return oneIf(r.Stopped != "") }, "it could not come into force"},

@@ -181,7 +181,7 @@ func (r *policyReport) text(b *bytes.Buffer) {
 	if r.Stopped != "" {
 		fmt.Fprintf(b, "  WARNING: STOPPED (%s): %s\n", r.Stopped, r.stoppedBecause())
 	}
-	fmt.Fprintf(b, "  gained %d, lost %d, decided otherwise %d\n", len(r.Gained), len(r.Lost), len(r.Changed))
+	fmt.Fprintf(b, "  gained %d, lost %d, decided differently %d\n", len(r.Gained), len(r.Lost), len(r.Changed))
 	listChanges(b, "gained", r.Gained)
 	listChanges(b, "lost", r.Lost)
 	listChanges(b, "changed", r.Changed)

@@ -121,7 +121,7 @@ func TestTheGateOfPolicies(t *testing.T) {
 		"gains=3":           "",
 		"gains=2,losses=1":  "p: findings gained: 3",
 		"Losses":            "p: findings lost: 1",
-		"changes=5":         "p: findings gained, lost or decided otherwise: 6",
+		"changes=5":         "p: findings gained, lost or decided differently: 6",
 		"failures=3":        "q: findings for which the expression failed: 4",
 		"stopped,failures":  "q: it could not come into force; q: findings for which the expression failed: 4",
 		"inert":             "",
@@ -268,7 +268,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 		},
 		"another decision": {
 			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, active)}, [6]int{2, 2}, "", "",
-			"f-0: muted by p -> active by p, f-1: muted by p -> active by p", "", "decided otherwise 2",
+			"f-0: muted by p -> active by p, f-1: muted by p -> active by p", "", "decided differently 2",
 		},
 		"it comes before another": {
 			policies{inCluster("a", first, nil)}, policies{inCluster("p", "finding.ruleID == 'f-0'", high)}, [6]int{1, 1},

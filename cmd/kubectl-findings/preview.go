@@ -127,7 +127,7 @@ func (w *operating) previewRow(entry *rules.Entry, f *v1alpha1.Finding) row {
 		case findingstate.Stale(&restored):
 			becomes += ", stale"
 		case set.UserStatus == is.Triage.UserStatus:
-			becomes += ", otherwise"
+			becomes += ", with other terms"
 		}
 	}
 	return row{
@@ -154,10 +154,10 @@ func (w *operating) show(rows []row) error {
 		}
 	}
 	if len(deciders) > 0 {
-		fmt.Fprintf(to, "decided about already: by %s\n", strings.Join(deciders, ", "))
+		fmt.Fprintf(to, "already decided by %s\n", strings.Join(deciders, ", "))
 	}
 	if left := len(w.summary.Conflicted) + len(w.summary.Failed); left > 0 && w.undo != "" {
-		fmt.Fprintf(to, "%d are left as they are: somebody has decided about them since, or they are gone\n", left)
+		fmt.Fprintf(to, "%d stay unchanged: somebody has decided about them since, or they no longer exist\n", left)
 	}
 	if status.NotUndoable > 0 {
 		fmt.Fprintf(to, "an undo could not restore %d of them: their previous comments are too long to be kept\n",

@@ -201,7 +201,7 @@ func (o *redeliverOptions) agree(ctx context.Context, namespace string, chosen [
 	agreed, err := confirm(ctx, o.streams, o.yes, fmt.Sprintf("redeliver %d deliveries in namespace %s", len(chosen),
 		namespace))
 	if !agreed && err == nil {
-		fmt.Fprintln(o.streams.ErrOut, "nothing is sent")
+		fmt.Fprintln(o.streams.ErrOut, "nothing was sent")
 	}
 	return agreed, err
 }

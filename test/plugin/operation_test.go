@@ -74,7 +74,7 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 	before := o.decisions()
 
 	a := triager.findings("triage", "--severity", "low", "--mute", "--reason", "accepted-risk", "--comment", "all", "--yes").
-		Wants("muted, otherwise", "decided about already: by "+me+" (2)", "findings: 4 muted, 0 unchanged, 0 failed", "undo with: kubectl findings triage --undo ")
+		Wants("muted, with other terms", "already decided by "+me+" (2)", "findings: 4 muted, 0 unchanged, 0 failed", "undo with: kubectl findings triage --undo ")
 	name := regexp.MustCompile(`--undo (mute-[a-z0-9]{6}) -n ` + o.namespace + "\n").FindStringSubmatch(a.Stdout)
 	operations := o.operations()
 	if name == nil || len(operations) != 1 || operations[0].Name != name[1] {
@@ -89,12 +89,12 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 	triager.findings("triage", "f-0003", "--confirm").Wants("1 confirmed")
 	mine := o.decisions()["f-0003"]
 	triager.findings("triage", "--undo", name[1]).Fails("refusing to undo "+name[1]+" for 3 findings", "--yes")
-	triager.findings("triage", "--undo", name[1], "--dry-run").Fails("dry run (client): 3 restored, 0 unchanged, 1 conflicted, 0 failed", "1 are left as they are")
+	triager.findings("triage", "--undo", name[1], "--dry-run").Fails("dry run (client): 3 restored, 0 unchanged, 1 conflicted, 0 failed", "1 stay unchanged")
 	triager.findings("__complete", "triage", "--undo", "").Wants(name[1]+"\tmute, Completed, 4 changed", ":4\n")
 	triager.findings("triage", "--undo", "mute-").Fails("Did you mean " + name[1] + "?")
 	harness.Same(t, "operations, and nobody has agreed to another than the first", 1, len(o.operations()))
 	triager.findings("triage", "--undo", name[1], "--yes").
-		Fails("f-0001", "active", "1 are left as they are", "conflicted f-0003: ", "since the undone operation", "3 restored, 0 unchanged, 1 conflicted, 0 failed", "--undo undo-")
+		Fails("f-0001", "active", "1 stay unchanged", "conflicted f-0003: ", "since the undone operation", "3 restored, 0 unchanged, 1 conflicted, 0 failed", "--undo undo-")
 	before["f-0003"] = mine
 	harness.Same(t, "the decisions after the undo", before, o.decisions())
 	a = triager.findings("ops", "--no-headers").Wants("undo "+name[1], "Completed", me)

@@ -83,7 +83,7 @@ func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
 		p.findings("policy", "test", "-f", folder).Wants(
 			"mute in "+o.namespace, "generation 1 in force, 2 applied",
 			"matched 3 of 4 findings = 2 applied + 0 shadowed + 1 overridden by people",
-			"gained 1, lost 1, decided otherwise 0",
+			"gained 1, lost 1, decided differently 0",
 			"gained  f-2  low     Title 2  (open -> muted by mute)", "lost    f-0  low     Title 0  (muted by mute -> open)",
 			"other in "+o.namespace, "no policy of this name", "0 decided alike by people; 4 failed",
 			"for example f-0: no such key: score", "skipped because they are not TriagePolicies: 2",

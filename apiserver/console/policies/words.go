@@ -142,7 +142,7 @@ func figures(p client.TriagePolicy, d decidedCounts) []ui.Figure {
 	return []ui.Figure{
 		{Name: "Match", Count: p.Matched}, decides,
 		{Name: "Decided by other policies", Count: p.Shadowed},
-		{Name: "Decided otherwise by people", Count: p.Overridden},
+		{Name: "Decided differently by people", Count: p.Overridden},
 		{Name: "Failed", Count: p.Failed},
 	}
 }
