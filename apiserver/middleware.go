@@ -91,7 +91,7 @@ func (r *router) routeOf(c *gin.Context) string {
 	return cmp.Or(r.templates[c.FullPath()], unmatched)
 }
 
-// statusClientGone is logged and counted instead of an error of the server that no client got. Nginx invented it.
+// statusClientGone is logged and counted instead of a server error that no client received. Nginx invented it.
 const statusClientGone = 499
 
 // maxClientWait is how long a request may take and still count as given up by its client, unless it is an upload:

@@ -107,7 +107,7 @@ func (r *router) shows(identity auth.Identity, needed []v1alpha1.Scope) error {
 	return nil
 }
 
-// isStale reports whether nobody may be answered from data that is that old.
+// isStale reports whether the data is too old to answer from.
 func (r *router) isStale(silence time.Duration) bool { return silence > r.dataStaleness }
 
 // silenceReport returns the part of the readiness report that names the silent kinds. A replica with silent kinds

@@ -106,11 +106,11 @@ func (v *view[T]) Replace(list []any, version string) error {
 		if !ok {
 			return fmt.Errorf("got a %T, want a %T", object, *new(T))
 		}
-		news, err := v.versions.PutListed(o, version, time.Now())
+		newer, err := v.versions.PutListed(o, version, time.Now())
 		if err != nil {
 			return err
 		}
-		if news {
+		if newer {
 			v.hold(o)
 		}
 		objects[i] = o
@@ -131,15 +131,15 @@ func (v *view[T]) Replace(list []any, version string) error {
 func (v *view[T]) Resync() error { return nil }
 
 func (v *view[T]) put(object T) error {
-	news, err := v.versions.Put(object, time.Now())
-	if err != nil || !news {
+	newer, err := v.versions.Put(object, time.Now())
+	if err != nil || !newer {
 		return err
 	}
 	v.hold(object)
 	return nil
 }
 
-// hold stores an object that is news.
+// hold stores an object that is newer.
 func (v *view[T]) hold(object T) {
 	trim(object)
 	name := newest.Key(object)
@@ -154,8 +154,8 @@ func (v *view[T]) hold(object T) {
 }
 
 func (v *view[T]) remove(gone metav1.Object) error {
-	news, err := v.versions.Remove(gone, time.Now())
-	if err != nil || !news {
+	newer, err := v.versions.Remove(gone, time.Now())
+	if err != nil || !newer {
 		return err
 	}
 	v.unlink(newest.Key(gone))

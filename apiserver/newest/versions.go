@@ -102,9 +102,9 @@ func (v *Versions) Put(object metav1.Object, now time.Time) (bool, error) {
 // known with a version up to the list's, but is newer than the listed one, no longer exists, as after a restore: the
 // listed state replaces it.
 func (v *Versions) PutListed(object metav1.Object, listVersion string, now time.Time) (bool, error) {
-	news, err := v.Put(object, now)
-	if err != nil || news || v.Holds(object) {
-		return news, err
+	isNewer, err := v.Put(object, now)
+	if err != nil || isNewer || v.Holds(object) {
+		return isNewer, err
 	}
 	key := Key(object)
 	for _, known := range []string{v.listed, v.live[key].rv, v.dead[key].rv} {

@@ -155,9 +155,9 @@ func TestVersionsTombstones(t *testing.T) {
 		known := New()
 		mustNews(t, true)(known.Put(object(key, version{"1", "7"}), epoch))
 		mustNews(t, true)(known.Remove(object(key, version{"1", "10"}), epoch))
-		news, err := known.Put(object(key, c.state), epoch.Add(c.after))
-		if err != nil || news != c.want {
-			t.Errorf("%s: got %t, %v", c.reason, news, err)
+		newer, err := known.Put(object(key, c.state), epoch.Add(c.after))
+		if err != nil || newer != c.want {
+			t.Errorf("%s: got %t, %v", c.reason, newer, err)
 		}
 		if c.after >= TombstoneLife && len(known.dead)+len(known.expiring) != 0 {
 			t.Errorf("%s: %d tombstones are left", c.reason, len(known.dead))
@@ -194,8 +194,8 @@ func TestAListThatContradictsWhatIsKnownWins(t *testing.T) {
 		harness.Must(t, err)
 		for what, known := range map[string]*Versions{"held": held, "dead": dead, "absent": absent} {
 			listed := object(key, version{"1", "5"})
-			if news, err := known.PutListed(listed, c.at, epoch); err != nil || news != c.want || known.Holds(listed) != c.want {
-				t.Errorf("%s, %s: got %t, %v", what, c.reason, news, err)
+			if newer, err := known.PutListed(listed, c.at, epoch); err != nil || newer != c.want || known.Holds(listed) != c.want {
+				t.Errorf("%s, %s: got %t, %v", what, c.reason, newer, err)
 			}
 			mustNews(t, false)(known.PutListed(listed, c.at, epoch))
 		}
@@ -220,10 +220,10 @@ func TestVersionsRefuseWhatCannotBeCompared(t *testing.T) {
 
 func mustNews(t *testing.T, want bool) func(bool, error) {
 	t.Helper()
-	return func(news bool, err error) {
+	return func(newer bool, err error) {
 		t.Helper()
-		if err != nil || news != want {
-			t.Fatalf("got %t, %v; want %t", news, err, want)
+		if err != nil || newer != want {
+			t.Fatalf("got %t, %v; want %t", newer, err, want)
 		}
 	}
 }

@@ -42,11 +42,11 @@ func (m *Model) WebhookDeliveryJSON(organization, id string) ([]byte, bool) {
 func (m *Model) ApplyDelivery(object *v1alpha1.WebhookDelivery) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before, news := m.held(webhookDeliveries, newest.Key(object)), !m.versions[webhookDeliveries].Holds(object)
+	before, newer := m.held(webhookDeliveries, newest.Key(object)), !m.versions[webhookDeliveries].Holds(object)
 	if err := m.write(change{kind: webhookDeliveries, object: object}); err != nil {
 		return err
 	}
-	if news && m.versions[webhookDeliveries].Holds(object) {
+	if newer && m.versions[webhookDeliveries].Holds(object) {
 		m.noteApplied(webhookDeliveries, object, before)
 	}
 	if p := m.partitions[object.Namespace]; p != nil && p.dirty() {

@@ -77,7 +77,7 @@ func (m *Model) setFinding(p *partition, object *preparedFinding, name string) {
 		m.signal()
 		return
 	}
-	if object.raw != nil { // it may have become news while the mutex was not held
+	if object.raw != nil { // it may be newer than what is held by now
 		object = m.renderFinding(object.raw)
 	}
 	if object.err != nil {

@@ -35,8 +35,8 @@ type rejoin struct {
 }
 
 // queue holds what is to be rendered, without duplicates. Single rows come first, and between the batches of a group:
-// an object that was just changed must not wait for all rows that a renamed repository affects. After each batch of
-// rows it is the turn of a group, or else an organization that keeps changing an object would hold back all groups.
+// an object that was just changed must not wait for all rows that a renamed repository affects. Batches of rows and
+// groups alternate; otherwise an organization that keeps changing an object would starve the groups.
 type queue struct {
 	rows, groups []rejoin
 	queued       map[rejoin]struct{}

@@ -14,7 +14,7 @@ import (
 )
 
 // preparedFinding is a finding that was rendered before taking the mutex, which is most of the work of a write.
-// Of the object it has only the metadata that decide whether it is news.
+// Of the object it has only the metadata that decide whether it is newer.
 type preparedFinding struct {
 	metav1.ObjectMeta
 
@@ -22,7 +22,7 @@ type preparedFinding struct {
 	updatedAt stamp
 	// err is why it cannot be rendered.
 	err error
-	// raw is the object itself if it was not news, and so not worth rendering.
+	// raw is the object itself if it was not newer, and so not worth rendering.
 	raw *v1alpha1.Finding
 }
 

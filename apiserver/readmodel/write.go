@@ -62,7 +62,7 @@ type change struct {
 }
 
 // write is the only way into the read model: watch events, lists and patch results all come through here. A
-// state that is not news changes nothing. The caller holds the mutex.
+// state that is not newer changes nothing. The caller holds the mutex.
 func (m *Model) write(c change) error {
 	key := newest.Key(c.object)
 	known := m.versions[c.kind]
@@ -75,18 +75,18 @@ func (m *Model) write(c change) error {
 			return known.PutListed(object, c.listed, now)
 		}
 	}
-	news, err := decide(c.object, m.clock.Now())
+	newer, err := decide(c.object, m.clock.Now())
 	m.metrics.held[c.kind].Store(int64(known.Len()))
 	if err != nil {
 		return fmt.Errorf("%s of %s: %w", key, c.kind, err)
 	}
-	if news {
+	if newer {
 		m.set(c, key)
 	}
 	return nil
 }
 
-// set makes a change that is news in its partition.
+// set makes a change that is newer in its partition.
 func (m *Model) set(c change, key types.NamespacedName) {
 	if c.kind == organizations {
 		m.setOrganization(current[*v1alpha1.Organization](c), key.Name)

@@ -302,11 +302,12 @@ func statusPatch(before *v1alpha1.Finding, status v1alpha1.FindingStatus) ([]byt
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
 }
 
-// policy returns a policy for the policy's findings; manyPolicyOf one for those detected since then.
+// policy returns a policy that matches m.ofPolicy.
 func (m *many) policy(name string, priority int32) *v1alpha1.TriagePolicy {
 	return manyPolicyOf(named(m.Organization.Namespace, name), priority, m.policySince, len(m.ofPolicy))
 }
 
+// manyPolicyOf returns a policy for findings detected at or after since.
 func manyPolicyOf(meta metav1.ObjectMeta, priority int32, since time.Time, most int) *v1alpha1.TriagePolicy {
 	return &v1alpha1.TriagePolicy{
 		ObjectMeta: meta,
