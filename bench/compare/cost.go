@@ -42,26 +42,26 @@ func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 		}
 		b.Say("cost: %v", err)
 		reason := fmt.Sprintf("commit %s cannot be built here", b.Against)
-		section.Rows = []report.Row{report.Missing("a finding's whole way", "half of it", reason)}
+		section.Rows = []report.Row{report.Missing("a finding's whole life", "half of it", reason)}
 		return section, nil
 	}
 	these := []bench.Build{b.ThisBuild(), b.ThisBuild().With("--implied-statuses=false")}
 	builds := append([]bench.Build{earlier}, these...)
-	ways := map[string][]*way{}
+	costs := map[string][]*lifeCost{}
 	for round := range min(b.Plan.Rounds, maxCostRounds) {
 		for _, build := range builds {
 			b.Say("cost: round %d, %s", round+1, build.Name)
-			w, err := measureLife(ctx, b, build)
+			c, err := measureLife(ctx, b, build)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", build.Name, err)
 			}
-			ways[build.Name] = append(ways[build.Name], w)
+			costs[build.Name] = append(costs[build.Name], c)
 		}
 		slices.Reverse(builds)
 	}
-	before := ways[earlier.Name]
+	before := costs[earlier.Name]
 	for _, build := range these {
-		after := ways[build.Name]
+		after := costs[build.Name]
 		section.Rows = append(section.Rows, costRows(build, before, after)...)
 		section.Tables = append(section.Tables, stepTable(earlier.Name, build.Name, before, after),
 			sizeTable(earlier.Name, build.Name, before, after))
@@ -73,18 +73,18 @@ func cost(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 type costFigure struct {
 	name   string
 	wanted float64
-	of     func(*way) float64
+	of     func(*lifeCost) float64
 	format func(float64) string
 }
 
 var costFigures = []costFigure{
-	{"processor time of a finding's whole way", wantedTime, func(w *way) float64 { return w.total() }, inMilliseconds},
-	{"bytes written to etcd for it", wantedBytes, func(w *way) float64 { return w.written }, inBytes},
-	{"bytes stored", wantedBytes, func(w *way) float64 { return w.stored }, inBytes},
-	{"heap of kube-apiserver for it", wantedBytes, func(w *way) float64 { return w.heap }, inBytes},
+	{"processor time of a finding's whole life", wantedTime, func(c *lifeCost) float64 { return c.total() }, inMilliseconds},
+	{"bytes written to etcd for it", wantedBytes, func(c *lifeCost) float64 { return c.written }, inBytes},
+	{"bytes stored", wantedBytes, func(c *lifeCost) float64 { return c.stored }, inBytes},
+	{"heap of kube-apiserver for it", wantedBytes, func(c *lifeCost) float64 { return c.heap }, inBytes},
 }
 
-func costRows(build bench.Build, before, after []*way) []report.Row {
+func costRows(build bench.Build, before, after []*lifeCost) []report.Row {
 	rows := make([]report.Row, len(costFigures))
 	name := strings.TrimPrefix(strings.Join(build.ControllerFlags, " ")+": ", ": ")
 	for i, f := range costFigures {
@@ -96,7 +96,7 @@ func costRows(build bench.Build, before, after []*way) []report.Row {
 }
 
 // compared returns the spread of the rounds' ratios.
-func compared(before, after []*way, of func(*way) float64) measure.Ratio {
+func compared(before, after []*lifeCost, of func(*lifeCost) float64) measure.Ratio {
 	ratios := make([]float64, len(before))
 	for i := range before {
 		ratios[i] = of(after[i]) / of(before[i])
@@ -104,16 +104,16 @@ func compared(before, after []*way, of func(*way) float64) measure.Ratio {
 	return measure.Spread(ratios)
 }
 
-func middle(ways []*way, of func(*way) float64) float64 {
-	figures := make([]float64, len(ways))
-	for i, w := range ways {
-		figures[i] = of(w)
+func middle(costs []*lifeCost, of func(*lifeCost) float64) float64 {
+	figures := make([]float64, len(costs))
+	for i, c := range costs {
+		figures[i] = of(c)
 	}
 	return measure.Spread(figures).Median
 }
 
 // stepTable shows the processor time of each step in each process.
-func stepTable(earlier, build string, before, after []*way) report.Table {
+func stepTable(earlier, build string, before, after []*lifeCost) report.Table {
 	table := report.Table{
 		Title:   fmt.Sprintf("Processor time for one finding, at %s and in %s:", earlier, build),
 		Columns: append([]string{"Step"}, costProcesses...),
@@ -121,7 +121,7 @@ func stepTable(earlier, build string, before, after []*way) report.Table {
 	for _, step := range costSteps {
 		row := []string{step}
 		for _, process := range costProcesses {
-			of := func(w *way) float64 { return w.cpu[step][process] }
+			of := func(c *lifeCost) float64 { return c.cpu[step][process] }
 			row = append(row, inMilliseconds(middle(before, of))+" → "+inMilliseconds(middle(after, of)))
 		}
 		table.Rows = append(table.Rows, row)
@@ -129,10 +129,10 @@ func stepTable(earlier, build string, before, after []*way) report.Table {
 	return table
 }
 
-func sizeTable(earlier, build string, before, after []*way) report.Table {
+func sizeTable(earlier, build string, before, after []*lifeCost) report.Table {
 	table := report.Table{Columns: []string{"One finding", earlier, build}}
 	for _, f := range append(slices.Clone(costFigures), costFigure{
-		name: "of the stored bytes, managedFields", of: func(w *way) float64 { return w.owners }, format: inBytes,
+		name: "of the stored bytes, managedFields", of: func(c *lifeCost) float64 { return c.owners }, format: inBytes,
 	}) {
 		table.Rows = append(table.Rows, []string{f.name, f.format(middle(before, f.of)), f.format(middle(after, f.of))})
 	}

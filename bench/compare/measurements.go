@@ -14,7 +14,7 @@ var measurements = []bench.Measurement{
 	{Name: "importing", About: "imports, against bare creates by client-go", Run: controlledSection(importing)},
 	{Name: "underimport", About: "a person's decisions during an import, and its states after it", Run: underImport},
 	{Name: "uploads", About: "uploads over REST, against the plugin's import of the same", Run: uploads},
-	{Name: "cost", About: "a finding's whole way, against an earlier build", Run: cost},
+	{Name: "cost", About: "a finding's whole life, against an earlier build", Run: cost},
 	{Name: "webhooks", About: "reconciles and deliveries that follow from decisions", Run: controlledSection(webhooks)},
 	{Name: "sizes", About: "memory of each process at each size", Run: sizes},
 	{Name: "capacity", About: "one control plane of each size: restarted, read, decided and imported into", Run: capacity},

@@ -41,16 +41,16 @@ var (
 	costProcesses = append(paidProcesses, "facade")
 )
 
-// way holds the costs of one finding, averaged over a turn.
-type way struct {
+// lifeCost holds the costs of one finding, averaged over a turn.
+type lifeCost struct {
 	// cpu is in milliseconds, by step and process.
 	cpu map[string]map[string]float64
 	// written, stored, owners and heap are in bytes.
 	written, stored, owners, heap float64
 }
 
-func (w *way) total() (sum float64) {
-	for _, step := range w.cpu {
+func (c *lifeCost) total() (sum float64) {
+	for _, step := range c.cpu {
 		for _, process := range paidProcesses {
 			sum += step[process]
 		}
@@ -75,7 +75,7 @@ type turn struct {
 }
 
 // measureLife measures what a finding costs a build from its creation on, with a control plane of its own.
-func measureLife(ctx context.Context, b *bench.Bench, build bench.Build) (w *way, err error) {
+func measureLife(ctx context.Context, b *bench.Bench, build bench.Build) (c *lifeCost, err error) {
 	t := &turn{build: build, count: costFindings}
 	if b.Short {
 		t.count = costInShort
@@ -142,8 +142,8 @@ func named(namespace, name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: namespace, Name: name}
 }
 
-func (t *turn) measure(ctx context.Context) (*way, error) {
-	w := &way{cpu: map[string]map[string]float64{}}
+func (t *turn) measure(ctx context.Context) (*lifeCost, error) {
+	c := &lifeCost{cpu: map[string]map[string]float64{}}
 	heap, err := bench.HeapCollected(ctx, t.Config)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (t *turn) measure(ctx context.Context) (*way, error) {
 		// reconciles is how often the step reconciles each finding.
 		reconciles int
 	}{{createdStep, t.importFile, 1}, {decidedStep, t.decide, 1}, {againStep, t.importFile, 0}} {
-		if w.cpu[step.name], err = t.step(ctx, step.do, step.reconciles); err != nil {
+		if c.cpu[step.name], err = t.step(ctx, step.do, step.reconciles); err != nil {
 			return nil, fmt.Errorf("%s: %w", step.name, err)
 		}
 	}
@@ -166,13 +166,13 @@ func (t *turn) measure(ctx context.Context) (*way, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.written = (after - written) / float64(t.count)
-	if w.stored, w.owners, err = t.sizes(ctx); err != nil {
+	c.written = (after - written) / float64(t.count)
+	if c.stored, c.owners, err = t.sizes(ctx); err != nil {
 		return nil, err
 	}
 	heapAfter, err := bench.HeapCollected(ctx, t.Config)
-	w.heap = float64(heapAfter-heap) / float64(t.count)
-	return w, err
+	c.heap = float64(heapAfter-heap) / float64(t.count)
+	return c, err
 }
 
 // step does the work, waits for the controllers, and returns the processor time per finding of each process, in
