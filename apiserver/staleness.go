@@ -122,7 +122,7 @@ func (s *Server) silenceReport() (report string) {
 	}
 	for _, kind := range s.model.Kinds() {
 		if _, silence := s.model.Silence(kind); silence > silentAfter {
-			report += fmt.Sprintf("[!] %s: nothing heard for %s; what is shown may be old\n", kind, silence.Round(time.Second))
+			report += fmt.Sprintf("[!] %s: no data for %s; what is shown may be old\n", kind, silence.Round(time.Second))
 		}
 	}
 	return report

@@ -79,7 +79,7 @@ func TestEachKindThatGoesDeafIsNamedAndMarksWhatRestsOnIt(t *testing.T) {
 	for _, deaf := range w.model.Kinds() {
 		w.clock.Step(silentAfter + time.Second)
 		w.bookmark(t, slices.DeleteFunc(w.model.Kinds(), func(kind string) bool { return kind == deaf })...)
-		if report := s.silenceReport(); strings.Count(report, "\n") != 1 || !strings.Contains(report, "[!] "+deaf+": nothing heard for 2m31s") {
+		if report := s.silenceReport(); strings.Count(report, "\n") != 1 || !strings.Contains(report, "[!] "+deaf+": no data for 2m31s") {
 			t.Errorf("%s is deaf: the report is %q", deaf, report)
 		}
 		for asked, kinds := range resting() {

@@ -49,7 +49,7 @@ func (s *trial) isFoundDeaf(replica *rig.Replica, kind, path string) {
 	began := time.Now()
 	err := await(s.t.Context(), "the facade says that it hears nothing of "+kind, func(ctx context.Context) error {
 		status, report, err := fetch(ctx, "http://"+replica.HealthAddress+"/readyz")
-		if err != nil || status != http.StatusOK || !strings.Contains(report, "[!] "+kind+": nothing heard for ") {
+		if err != nil || status != http.StatusOK || !strings.Contains(report, "[!] "+kind+": no data for ") {
 			return fmt.Errorf("/readyz answers %d %s: %w", status, report, err)
 		}
 		if strings.Count(report, "[!]") != 1 {
