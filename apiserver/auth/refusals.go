@@ -23,9 +23,9 @@ import (
 const (
 	// refusalInterval is how often one key's refusals for one reason are announced, at most.
 	refusalInterval = 10 * time.Minute
-	// refusalsHeard is how many refusals may wait to be examined, also while an Event is written. Refusals beyond that
+	// maxReceived is how many refusals may wait to be examined, also while an Event is written. Refusals beyond that
 	// are dropped: a later refusal serves as well.
-	refusalsHeard = 1024
+	maxReceived = 1024
 	// refusalsKept bounds the pairs of key and reason whose last announcement is remembered.
 	refusalsKept = 16384
 	// refusalTimeout bounds one write.
@@ -47,7 +47,7 @@ var announced = map[Reason]struct{ reason, note string }{
 // A request hands over every refusal in the same way, whatever the reason, so that the response time reveals
 // nothing. The rest is done in the background.
 type refusals struct {
-	heard chan refused
+	received chan refused
 	// instance identifies this replica, by its hostname.
 	instance string
 
@@ -74,7 +74,7 @@ func newRefusals() *refusals {
 		instance = v1alpha1.APIFieldManager
 	}
 	return &refusals{
-		heard:    make(chan refused, refusalsHeard),
+		received: make(chan refused, maxReceived),
 		instance: instance,
 		due:      newRecent[refusedFor](refusalInterval),
 	}
@@ -83,14 +83,14 @@ func newRefusals() *refusals {
 // note queues a refusal for write, or drops it if the queue is full. It never waits.
 func (r *refusals) note(what refused) {
 	select {
-	case r.heard <- what:
+	case r.received <- what:
 	default:
 	}
 }
 
 // write publishes the refusals that are to be announced, until the context ends.
 func (r *refusals) write(ctx context.Context, c client.Client, keys *view[*v1alpha1.APIKey], log logr.Logger) {
-	each(ctx, r.heard, func(next refused) {
+	each(ctx, r.received, func(next refused) {
 		key, ok := keys.get(next.key)
 		if !ok || !r.remember(next) {
 			return

@@ -98,7 +98,7 @@ func TestRefusalIsAnnouncedOnItsKey(t *testing.T) {
 // drained waits until every refusal was handled.
 func drained(t *testing.T, a *Authenticator) {
 	t.Helper()
-	harness.Eventually(t, func(g Gomega) { g.Expect(a.refusals.heard).To(BeEmpty()) })
+	harness.Eventually(t, func(g Gomega) { g.Expect(a.refusals.received).To(BeEmpty()) })
 }
 
 func TestMissingScopeIsAnnouncedByName(t *testing.T) {
@@ -144,10 +144,10 @@ func TestRefusalsAreBounded(t *testing.T) {
 		return refused{refusedFor: refusedFor{key: types.UID(fmt.Sprint(key)), reason: ReasonDisabled}, at: at}
 	}
 	r := newRefusals()
-	for i := range 10 * refusalsHeard { // nobody writes
+	for i := range 10 * maxReceived { // nobody writes
 		r.note(refusal(i, now))
 	}
-	harness.Same(t, "refusals that wait", refusalsHeard, len(r.heard))
+	harness.Same(t, "refusals that wait", maxReceived, len(r.received))
 
 	r = newRefusals()
 	for i := range refusalsKept + 1000 {
