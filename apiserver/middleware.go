@@ -377,9 +377,9 @@ func invalidPath(described *openapi.Operation, err error) error {
 	return named(problem.InvalidQuery, err)
 }
 
-// named returns a problem of the given sort with the field and code of the error.
-func named(sort func(detail string) *problem.Problem, err error) error {
-	p := sort(err.Error())
+// named returns a problem of the given kind with the field and code of the error.
+func named(kind func(detail string) *problem.Problem, err error) error {
+	p := kind(err.Error())
 	if invalid, is := errors.AsType[*openapi.InvalidError](err); is {
 		return p.In(invalid.Field).Coded(invalid.Code)
 	}

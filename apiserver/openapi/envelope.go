@@ -246,7 +246,7 @@ func (e *Envelope) take(name string, raw json.RawMessage) error {
 		value, ok = string(raw), string(raw) == "true" || string(raw) == "false"
 	}
 	if !ok {
-		return invalid(name, problem.CodeInvalid, "%s must be a %s", name, schema.sort())
+		return invalid(name, problem.CodeInvalid, "%s must be a %s", name, schema.typeName())
 	}
 	if value == "" && !slices.Contains(e.schema.required, name) {
 		return nil

@@ -84,7 +84,7 @@ func (m member) value(path string, raw json.RawMessage) (any, error) {
 		return m.list(path, raw)
 	case m.boolean:
 		if text := string(raw); text != "true" && text != "false" {
-			return nil, invalid(path, problem.CodeInvalid, "%s must be a %s", path, m.sort())
+			return nil, invalid(path, problem.CodeInvalid, "%s must be a %s", path, m.typeName())
 		}
 		return string(raw) == "true", nil
 	case m.integer:
@@ -119,7 +119,7 @@ func (m member) list(path string, raw json.RawMessage) (any, error) {
 func (m member) text(field, name string, raw json.RawMessage) (string, error) {
 	value, ok := strictjson.String(raw)
 	if !ok {
-		return "", invalid(field, problem.CodeInvalid, "%s must be a %s", name, m.sort())
+		return "", invalid(field, problem.CodeInvalid, "%s must be a %s", name, m.typeName())
 	}
 	value, err := m.read(name, value)
 	if err != nil {

@@ -94,8 +94,8 @@ func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	return s, nil
 }
 
-// sort returns the name of the value's type in a body.
-func (s scalar) sort() string {
+// typeName returns the name of the value's type in a body.
+func (s scalar) typeName() string {
 	if s.boolean {
 		return "boolean"
 	}

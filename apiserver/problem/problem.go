@@ -110,11 +110,11 @@ func Forbidden(scope string) *Problem {
 	}
 }
 
-// NotFound is for a resource of that sort ("finding") that the organization does not have.
-func NotFound(sort string) *Problem {
+// NotFound is for a resource of that kind ("finding") that the organization does not have.
+func NotFound(kind string) *Problem {
 	return &Problem{
 		Status: http.StatusNotFound, Message: messageNotFound, Code: CodeNotFound,
-		Detail: "there is no such " + sort,
+		Detail: "there is no such " + kind,
 	}
 }
 
