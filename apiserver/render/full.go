@@ -52,7 +52,7 @@ func courseOf(f *v1alpha1.Finding) string {
 	w.text("decided_by", f.Spec.Triage.By)
 	w.text("decision_stale", findingstate.WhyStale(f))
 	w.time("expires_at", f.Spec.Triage.ExpiresAt)
-	w.word("reason", string(f.Spec.Triage.Reason))
+	w.enum("reason", string(f.Spec.Triage.Reason))
 	w.object("verdict", func() { w.verdict(valueOf(findingstate.Verdict(f))) })
 	return buffer.String()
 }
@@ -61,10 +61,10 @@ func (w *writer) verdict(v v1alpha1.FindingVerdict) {
 	w.text("by", v.By)
 	w.text("comment", v.Comment)
 	w.text("policy", string(v.Policy))
-	w.word("reason", string(v.Reason))
+	w.enum("reason", string(v.Reason))
 	w.text("review_issue", v.ReviewIssue)
 	w.time("since", &v.Since)
-	w.word("user_status", string(v.UserStatus))
+	w.enum("user_status", string(v.UserStatus))
 }
 
 func (r *rest) length() int {
@@ -95,20 +95,20 @@ func (f *Finding) AppendFull(to []byte, shown *Shown) []byte {
 func factsOf(spec *v1alpha1.FindingSpec) openapi.FindingFacts {
 	inPackage, vulnerability, suppression := valueOf(spec.Package), valueOf(spec.Vulnerability), valueOf(spec.Suppression)
 	facts := openapi.FindingFacts{
-		Category:   word[openapi.FindingCategory](spec.Category),
+		Category:   enum[openapi.FindingCategory](spec.Category),
 		Class:      spec.Class,
-		Confidence: word[openapi.Level](spec.Confidence),
+		Confidence: enum[openapi.Level](spec.Confidence),
 		Package: openapi.FindingPackage{
 			FixedVersion: inPackage.FixedVersion, Name: inPackage.Name, Purl: inPackage.PURL, Version: inPackage.Version,
 		},
 		RuleId:     spec.RuleID,
 		SecretType: spec.SecretType,
 		Suppression: openapi.FindingSuppression{
-			Justification: suppression.Justification, Kind: word[openapi.SuppressionKind](suppression.Kind),
+			Justification: suppression.Justification, Kind: enum[openapi.SuppressionKind](suppression.Kind),
 		},
 		Tool:          spec.Tool,
 		ToolSeverity:  spec.Details.ToolSeverity,
-		Vulnerability: openapi.FindingVulnerability{Aliases: texts(vulnerability.Aliases), Id: vulnerability.ID},
+		Vulnerability: openapi.FindingVulnerability{Aliases: stringsOf(vulnerability.Aliases), Id: vulnerability.ID},
 	}
 	if tenths, ok := findingquery.Tenths(spec.Details.Score); ok {
 		facts.Score = new(float32(tenths) / 10)

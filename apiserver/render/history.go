@@ -63,7 +63,7 @@ func transitions(history []Moment, importedBy func(scan string) string) []openap
 			end = &at
 		}
 		return openapi.Transition{
-			ExpiresAt: end, Reason: word[openapi.DecisionReason](what.reason),
+			ExpiresAt: end, Reason: enum[openapi.DecisionReason](what.reason),
 			At: second(time.Unix(m.at, 0)), Author: what.author, By: what.by, Comment: m.comment, From: what.from,
 			ScanId: what.scan, Seq: m.seq,
 			ImportedBy: importedBy(what.scan), To: what.to, Type: what.kind,

@@ -56,15 +56,15 @@ func members(namesAndValues ...string) []byte {
 // status, so that it is never older than the rest.
 func NewProject(p *v1alpha1.Project) *Project {
 	effective := p.Spec.InEffect()
-	criticality := word[openapi.BusinessCriticality](effective.BusinessCriticality)
-	exposure := word[openapi.Exposure](effective.Exposure)
+	criticality := enum[openapi.BusinessCriticality](effective.BusinessCriticality)
+	exposure := enum[openapi.Exposure](effective.Exposure)
 	return newProject(cmp.Or(p.Spec.DisplayName, p.Spec.RelativePath, p.Name), p.Spec.Purpose,
 		openapi.FindingProjectContext{
 			BusinessCriticality: criticality,
 			Deployment:          p.Spec.DeploymentUsage,
 			Exposure:            exposure,
 			Owner:               p.Spec.Owner,
-			SensitiveDataTypes:  texts(p.Spec.SensitiveDataTypes),
+			SensitiveDataTypes:  stringsOf(p.Spec.SensitiveDataTypes),
 		},
 		openapi.FindingV1Project{
 			BusinessCriticality: criticality,

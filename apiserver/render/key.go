@@ -18,7 +18,7 @@ func APIKeyJSON(k *v1alpha1.APIKey) ([]byte, error) {
 	return encodeNamed("API key", k.Name, &openapi.APIKey{
 		Id:          k.Name,
 		Description: k.Spec.Description,
-		Scopes:      texts(scopes),
+		Scopes:      stringsOf(scopes),
 		Disabled:    k.Spec.Disabled,
 		IssuedAt:    optionalSecond(issued),
 		ExpiresAt:   optionalSecond(end),

@@ -18,7 +18,7 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 		Phase:       OperationPhase(o),
 		Set:         decisionOf(spec.Set),
 		Filters:     OperationFilters(&selection),
-		Ids:         texts(selection.IDs),
+		Ids:         stringsOf(selection.IDs),
 		Undo:        string(spec.Undo),
 		Commit:      spec.Commit,
 		CreatedBy:   spec.By,
@@ -29,7 +29,7 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 		Decided: convert(status.Decided, func(d v1alpha1.OperationDecider) openapi.TriageOperationDecider {
 			return openapi.TriageOperationDecider{By: d.By, Count: d.Count}
 		}),
-		Samples: texts(status.Samples),
+		Samples: stringsOf(status.Samples),
 		Changed: status.Changed, Unchanged: status.Unchanged, Conflicted: status.Conflicted, Failed: status.Failed,
 		Conflicts: convert(status.Conflicts, exampleOf), Failures: convert(status.Failures, exampleOf),
 		Detail: v1alpha1.StalledMessage(o.Status.Conditions),
@@ -45,8 +45,8 @@ func OperationPhase(o *v1alpha1.TriageOperation) openapi.TriageOperationPhase {
 func decisionOf(set *v1alpha1.OperationDecision) openapi.TriageOperationDecision {
 	d := valueOf(set)
 	return openapi.TriageOperationDecision{
-		UserStatus:      word[openapi.UserStatus](d.UserStatus),
-		Reason:          word[openapi.DecisionReason](d.Reason),
+		UserStatus:      enum[openapi.UserStatus](d.UserStatus),
+		Reason:          enum[openapi.DecisionReason](d.Reason),
 		Comments:        valueOf(d.Comments),
 		RemovesComments: d.Comments != nil && *d.Comments == "",
 		ExpiresAt:       optionalSecond(d.ExpiresAt),
@@ -106,4 +106,4 @@ func bound(at *v1alpha1.Time) string {
 	return Timestamp(at.Time)
 }
 
-func listed[T ~string](values []T) string { return strings.Join(texts(values), ",") }
+func listed[T ~string](values []T) string { return strings.Join(stringsOf(values), ",") }

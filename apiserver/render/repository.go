@@ -83,17 +83,17 @@ func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repo
 		Summary:                 effective.Summary,
 		Evidence:                spec.Evidence,
 		DependenciesFile:        spec.DependenciesFile,
-		BusinessCriticality:     word[openapi.BusinessCriticality](effective.BusinessCriticality),
-		Exposure:                word[openapi.Exposure](effective.Exposure),
-		UserBusinessCriticality: word[openapi.BusinessCriticality](user.BusinessCriticality),
-		UserExposure:            word[openapi.Exposure](user.Exposure),
+		BusinessCriticality:     enum[openapi.BusinessCriticality](effective.BusinessCriticality),
+		Exposure:                enum[openapi.Exposure](effective.Exposure),
+		UserBusinessCriticality: enum[openapi.BusinessCriticality](user.BusinessCriticality),
+		UserExposure:            enum[openapi.Exposure](user.Exposure),
 		UserSummary:             user.Summary,
 		Deployments:             deployments(spec.Deployments),
 		Enabled:                 p.IsEnabled(),
-		FileExtensions:          texts(spec.FileExtensions),
-		Frameworks:              texts(spec.Frameworks),
-		Languages:               texts(spec.Languages),
-		SensitiveDataTypes:      texts(spec.SensitiveDataTypes),
+		FileExtensions:          stringsOf(spec.FileExtensions),
+		Frameworks:              stringsOf(spec.Frameworks),
+		Languages:               stringsOf(spec.Languages),
+		SensitiveDataTypes:      stringsOf(spec.SensitiveDataTypes),
 		Components: convert(spec.Components, func(c v1alpha1.ProjectComponent) openapi.ProjectComponent {
 			return openapi.ProjectComponent{Criticality: c.Criticality, Description: c.Description, FolderName: c.FolderName,
 				Type: c.Type}
@@ -101,7 +101,7 @@ func project(organization string, p *v1alpha1.Project, updatedAt time.Time, repo
 		Size:            spec.Size,
 		FindingsCount:   p.Status.FindingsCount,
 		LastScanId:      scan.ID,
-		LastScanStatus:  word[openapi.ScanStatus](strings.ToLower(string(scan.Status))),
+		LastScanStatus:  enum[openapi.ScanStatus](strings.ToLower(string(scan.Status))),
 		LastScannedAt:   optionalSecond(p.Status.LastScannedAt),
 		LastCommittedAt: optionalSecond(spec.LastCommittedAt),
 		CreatedAt:       second(p.CreationTimestamp.Time),
@@ -125,8 +125,8 @@ func projectInRepository(organization string, p *v1alpha1.Project, updatedAt tim
 		HasCustomMetadata:          spec.User != v1alpha1.ProjectAssessment{},
 		PrimaryFramework:           spec.PrimaryFramework,
 		PrimaryLanguage:            spec.PrimaryLanguage,
-		ScannerBusinessCriticality: word[openapi.BusinessCriticality](scanner.BusinessCriticality),
-		ScannerExposure:            word[openapi.Exposure](scanner.Exposure),
+		ScannerBusinessCriticality: enum[openapi.BusinessCriticality](scanner.BusinessCriticality),
+		ScannerExposure:            enum[openapi.Exposure](scanner.Exposure),
 		ScannerSummary:             scanner.Summary,
 	}}
 }
@@ -139,8 +139,8 @@ func deployments(of map[string]v1alpha1.DeploymentTarget) map[string]string {
 	return out
 }
 
-// texts never returns nil, which would be shown as null.
-func texts[T ~string](in []T) []string {
+// stringsOf never returns nil, which would be shown as null.
+func stringsOf[T ~string](in []T) []string {
 	return convert(in, func(text T) string { return string(text) })
 }
 

@@ -72,7 +72,7 @@ func NewReviewIssue(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus,
 		FileLocationLink: i.Spec.Links.FileLocation,
 		CommitSha:        i.Spec.CommitSHA,
 		CommitLink:       i.Spec.Links.Commit,
-		SeenInCommits:    texts(i.Spec.SeenInCommits),
+		SeenInCommits:    stringsOf(i.Spec.SeenInCommits),
 		FirstSeenAt:      optionalSecond(status.FirstSeenAt),
 		LastSeenAt:       optionalSecond(status.LastSeenAt),
 		ResolvedAt:       optionalSecond(status.ResolvedAt),
@@ -89,7 +89,7 @@ func (w *writer) issueDecision(i *v1alpha1.ReviewIssue) {
 	w.text("decided_by", triage.By)
 	w.time("expires_at", triage.ExpiresAt)
 	w.text("package_version", valueOf(valueOf(i.Spec.Result).Package).Version)
-	w.word("reason", string(triage.Reason))
+	w.enum("reason", string(triage.Reason))
 	w.text("user_status", string(reviewstate.UserStatus(i)))
 	w.object("verdict", func() { w.verdict(valueOf(reviewstate.Judged(i))) })
 }

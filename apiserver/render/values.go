@@ -36,8 +36,8 @@ func optionalSecond(t *v1alpha1.Time) *time.Time {
 	return new(second(t.Time))
 }
 
-// word returns an enumerated value, nil if it is not known.
-func word[To, From ~string](value From) *To {
+// enum returns an enumerated value, nil if it is not known.
+func enum[To, From ~string](value From) *To {
 	if value == "" {
 		return nil
 	}

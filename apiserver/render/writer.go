@@ -60,8 +60,8 @@ func (w *writer) text(name, value string) {
 	appendText(w.buffer, value)
 }
 
-// word writes an enumerated value, null if it is not known.
-func (w *writer) word(name, value string) {
+// enum writes an enumerated value, null if it is not known.
+func (w *writer) enum(name, value string) {
 	if value == "" {
 		w.null(name)
 		return
