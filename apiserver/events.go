@@ -35,9 +35,9 @@ type eventStream struct {
 	flush  func()
 	resets func()
 
-	// at is the place that was last sent to the client.
-	at   changes.Position
-	told bool
+	// at is the position that was last sent to the client; positionSent is set unless a later one is due.
+	at           changes.Position
+	positionSent bool
 	// wake is closed once there are more changes.
 	wake <-chan struct{}
 	out  bytes.Buffer
@@ -100,7 +100,7 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 		case <-c.Request.Context().Done():
 			return
 		case <-r.leaving:
-			stream.told = false
+			stream.positionSent = false
 			stream.send()
 			return
 		}
@@ -150,7 +150,7 @@ func (e *eventStream) send() bool {
 		e.event(batch.Changes[i].Kind.String(), batch.After[i], data)
 	}
 	e.wake = batch.Wake
-	if !e.told && batch.Wake != nil {
+	if !e.positionSent && batch.Wake != nil {
 		e.place(batch.At)
 	}
 	return e.write()
@@ -160,17 +160,17 @@ func (e *eventStream) send() bool {
 // it. So the log still holds the client's place even if it gets no events for long.
 func (e *eventStream) beat() {
 	e.out.WriteString(":\n\n")
-	e.told = false
+	e.positionSent = false
 }
 
 func (e *eventStream) event(name string, at changes.Position, data []byte) {
 	fmt.Fprintf(&e.out, "event: %s\nid: %s\ndata: %s\n\n", name, e.events.ID(at), data)
-	e.at, e.told = at, true
+	e.at, e.positionSent = at, true
 }
 
 // place advances the client's place without an event.
 func (e *eventStream) place(at changes.Position) {
-	if e.told = true; e.at != at {
+	if e.positionSent = true; e.at != at {
 		fmt.Fprintf(&e.out, "id: %s\n\n", e.events.ID(at))
 		e.at = at
 	}

@@ -106,11 +106,11 @@ func (v *view[T]) Replace(list []any, version string) error {
 		if !ok {
 			return fmt.Errorf("got a %T, want a %T", object, *new(T))
 		}
-		newer, err := v.versions.PutListed(o, version, time.Now())
+		isNewer, err := v.versions.PutListed(o, version, time.Now())
 		if err != nil {
 			return err
 		}
-		if newer {
+		if isNewer {
 			v.hold(o)
 		}
 		objects[i] = o
@@ -131,8 +131,8 @@ func (v *view[T]) Replace(list []any, version string) error {
 func (v *view[T]) Resync() error { return nil }
 
 func (v *view[T]) put(object T) error {
-	newer, err := v.versions.Put(object, time.Now())
-	if err != nil || !newer {
+	isNewer, err := v.versions.Put(object, time.Now())
+	if err != nil || !isNewer {
 		return err
 	}
 	v.hold(object)
@@ -149,17 +149,17 @@ func (v *view[T]) hold(object T) {
 	v.byUID[object.GetUID()] = name
 	v.link(name, object)
 	if !known || v.same == nil || !v.same(before, object) {
-		v.tell()
+		v.notify()
 	}
 }
 
 func (v *view[T]) remove(gone metav1.Object) error {
-	newer, err := v.versions.Remove(gone, time.Now())
-	if err != nil || !newer {
+	isNewer, err := v.versions.Remove(gone, time.Now())
+	if err != nil || !isNewer {
 		return err
 	}
 	v.unlink(newest.Key(gone))
-	v.tell()
+	v.notify()
 	return nil
 }
 
@@ -189,7 +189,7 @@ func (v *view[T]) unlink(name types.NamespacedName) {
 	}
 }
 
-func (v *view[T]) tell() {
+func (v *view[T]) notify() {
 	if v.changed != nil {
 		v.changed(v.objects)
 	}

@@ -64,17 +64,17 @@ func New(limits Limits, clock clock.PassiveClock) *Log {
 	return &Log{limits: limits, clock: clock, feeds: map[string]*feed{}}
 }
 
-// Own starts to record the changes of an organization after the given versions: earlier ones may yet be put or passed
+// Add starts to record the changes of an organization after the given versions: earlier ones may yet be put or passed
 // over by Advance. Existing readers, which belong to its former namespace, end.
-func (l *Log) Own(organization string, after Position) {
+func (l *Log) Add(organization string, after Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end(organization)
 	l.feeds[organization] = &feed{base: l.heads.later(after)}
 }
 
-// Disown drops an organization. Its readers end.
-func (l *Log) Disown(organization string) {
+// Remove drops an organization. Its readers end.
+func (l *Log) Remove(organization string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end(organization)
@@ -87,11 +87,11 @@ func (l *Log) end(organization string) {
 	}
 	l.total -= len(f.changes)
 	f.closed = true
-	f.tell()
+	f.notify()
 	delete(l.feeds, organization)
 }
 
-// Put records a change of an organization. For an organization that is not owned, it only advances the head.
+// Put records a change of an organization. For an organization that was not added, it only advances the head.
 func (l *Log) Put(organization string, c *Change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +119,7 @@ func (l *Log) Put(organization string, c *Change) {
 		}
 		l.forget(longest, (len(longest.changes)+1)/2)
 	}
-	f.tell()
+	f.notify()
 }
 
 // forget drops the oldest changes of a feed, which has no room for them.
@@ -161,7 +161,7 @@ func (l *Log) Restart(k Kind, version uint64) {
 		l.total -= before - len(f.changes)
 		f.base[k] = version
 		f.resets[k]++
-		f.tell()
+		f.notify()
 	}
 }
 
@@ -172,7 +172,7 @@ func (l *Log) Held() int {
 	return l.total
 }
 
-func (f *feed) tell() {
+func (f *feed) notify() {
 	if f.wake != nil {
 		close(f.wake)
 		f.wake = nil
@@ -182,7 +182,7 @@ func (f *feed) tell() {
 // Read returns a reader of an organization's changes of the given kinds, after a position, or from now on if
 // the position is nil. The reader begins with a reset if changes after the position may be missing, and gets one
 // later if the log does not reach the position in time, which may be that of another replica. Read returns nil
-// for an organization that is not owned.
+// for an organization that was not added.
 func (l *Log) Read(organization string, kinds Set, after *Position) *Reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()

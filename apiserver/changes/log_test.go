@@ -36,7 +36,7 @@ var allKinds = Set(1<<Kinds - 1)
 
 func newReplica(w *world) *replica {
 	r := &replica{log: New(Limits{Changes: 4, Bytes: 1 << 20, Total: 6}, standing)}
-	r.log.Own(acme, Position{})
+	r.log.Add(acme, Position{})
 	r.list(w)
 	return r
 }
@@ -199,8 +199,8 @@ func put(l *Log, organization string, k Kind, version uint64) {
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	l := New(Limits{Changes: 100, Bytes: 50 * (fixedBytes + 4), Total: 60}, standing)
-	l.Own("a", Position{})
-	l.Own("b", Position{})
+	l.Add("a", Position{})
+	l.Add("b", Position{})
 	for version := uint64(1000); version < 2000; version++ {
 		put(l, "a", Findings, version)
 	}
@@ -212,13 +212,13 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 		t.Errorf("%d changes are held in all", got)
 	}
 	harness.Same(t, "held changes of the organization with few", 20, len(l.feeds["b"].changes))
-	l.Disown("a")
+	l.Remove("a")
 	harness.Same(t, "held of an organization with 20", 20, l.Held())
 }
 
 func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 	l := New(Limits{Changes: 3, Bytes: 1 << 20, Total: 100}, standing)
-	l.Own(acme, Position{})
+	l.Add(acme, Position{})
 	slow, gone := l.Read(acme, allKinds, nil), l.Read(acme, allKinds, nil)
 	ofFindings := l.Read(acme, Set(0).With(Findings), nil)
 	if b := slow.Next(10); b.Wake == nil || len(b.Changes) > 0 {
@@ -234,7 +234,7 @@ func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 	if b := ofFindings.Next(10); b.Reset || b.Ended || len(b.Changes) != 1 {
 		t.Errorf("a reader that lacks only changes of other kinds gets %+v, want the change 5", b)
 	}
-	l.Disown(acme)
+	l.Remove(acme)
 	if b := gone.Next(10); !b.Ended {
 		t.Errorf("a reader of an organization that is gone goes on: %+v", b)
 	}
@@ -242,7 +242,7 @@ func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 		t.Error("there is a reader of an organization that is gone")
 	}
 
-	l.Own(acme, Position{Findings: 20})
+	l.Add(acme, Position{Findings: 20})
 	for version := uint64(10); version < 14; version++ {
 		put(l, acme, Findings, version)
 	}
@@ -252,7 +252,7 @@ func TestAReaderWhoseChangesAreForgottenEnds(t *testing.T) {
 
 func TestARestartMakesRoomAndWakesReaders(t *testing.T) {
 	l := New(Limits{Changes: 100, Bytes: 3 * (fixedBytes + 2), Total: 100}, standing)
-	l.Own(acme, Position{})
+	l.Add(acme, Position{})
 	kinds := Set(0).With(Findings).With(Scans)
 	slow, waiting := l.Read(acme, kinds, nil), l.Read(acme, kinds, nil)
 	put(l, acme, Scans, 10)
@@ -288,7 +288,7 @@ func TestARestartMakesRoomAndWakesReaders(t *testing.T) {
 
 func TestOnlyTheKindsAskedForAreSent(t *testing.T) {
 	l := New(DefaultLimits, standing)
-	l.Own(acme, Position{})
+	l.Add(acme, Position{})
 	r := l.Read(acme, Set(0).With(Reviews), nil)
 	put(l, acme, Findings, 1)
 	put(l, acme, Reviews, 2)
@@ -301,7 +301,7 @@ func TestOnlyTheKindsAskedForAreSent(t *testing.T) {
 // After a gap in the deliveries, no client needs to read the findings again.
 func TestAListOfAKindResetsTheReadersOfThatKindAlone(t *testing.T) {
 	l := New(DefaultLimits, standing)
-	l.Own(acme, Position{})
+	l.Add(acme, Position{})
 	ofFindings, ofDeliveries := Set(0).With(Findings), Set(0).With(Deliveries)
 	resumed := &Position{Findings: 5}
 	put(l, acme, Findings, 5)
@@ -339,14 +339,14 @@ func TestAPlaceThatTheStoreHasLostIsReset(t *testing.T) {
 	clock := clocktesting.NewFakePassiveClock(time.Time{})
 	step := func(d time.Duration) { clock.SetTime(clock.Now().Add(d)) }
 	l := New(DefaultLimits, clock)
-	l.Own(acme, Position{})
+	l.Add(acme, Position{})
 	for k := range Kinds {
 		l.Restart(k, 500)
 	}
 	place := func(version uint64) *Position { return &Position{version, 500, 500, 500, 500} }
 	lost, reached := l.Read(acme, allKinds, place(1000)), l.Read(acme, allKinds, place(501))
 	other := l.Read(acme, Set(0).With(Reviews), place(1000))
-	l.Own("young", Position{Reviews: 600}) // those up to then have been noticed, but not reported
+	l.Add("young", Position{Reviews: 600}) // those up to then have been noticed, but not reported
 	young := l.Read("young", allKinds, nil)
 	put(l, acme, Findings, 501)
 	step(aheadAtMost)

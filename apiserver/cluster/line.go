@@ -48,15 +48,15 @@ func noPause() time.Duration { return 0 }
 // context's.
 func (l *lines) enter(ctx context.Context, object types.NamespacedName) (leave func(), err error) {
 	leave = func() { l.leave(object) }
-	mine, err := l.join(object)
-	if err != nil || mine == nil {
+	w, err := l.join(object)
+	if err != nil || w == nil {
 		return leave, err
 	}
 	select {
-	case <-mine.turn:
+	case <-w.turn:
 		return leave, nil
 	case <-ctx.Done():
-		if !l.quit(object, mine) {
+		if !l.quit(object, w) {
 			leave() // the turn came at the same moment
 		}
 		return nil, context.Cause(ctx)
@@ -67,58 +67,58 @@ func (l *lines) enter(ctx context.Context, object types.NamespacedName) (leave f
 func (l *lines) join(object types.NamespacedName) (*waiter, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	its := l.all[object]
-	if its == nil {
+	queue := l.all[object]
+	if queue == nil {
 		l.all[object] = &line{round: 1}
 		return nil, nil
 	}
-	if len(its.waiting) >= l.most {
+	if len(queue.waiting) >= l.most {
 		return nil, errLongLine
 	}
-	mine := &waiter{turn: make(chan struct{})}
-	its.waiting = append(its.waiting, mine)
-	return mine, nil
+	w := &waiter{turn: make(chan struct{})}
+	queue.waiting = append(queue.waiting, w)
+	return w, nil
 }
 
 // quit removes a waiter from the line. It returns false if the waiter already has its turn.
 func (l *lines) quit(object types.NamespacedName, gone *waiter) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	its := l.all[object]
-	at := slices.Index(its.waiting, gone)
+	queue := l.all[object]
+	at := slices.Index(queue.waiting, gone)
 	if at < 0 {
 		return false
 	}
-	its.waiting = slices.Delete(its.waiting, at, at+1)
+	queue.waiting = slices.Delete(queue.waiting, at, at+1)
 	return true
 }
 
 func (l *lines) leave(object types.NamespacedName) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	its := l.all[object]
-	its.round--
-	if its.round > 0 || len(its.waiting) == 0 {
+	queue := l.all[object]
+	queue.round--
+	if queue.round > 0 || len(queue.waiting) == 0 {
 		l.next(object)
 		return
 	}
 	time.AfterFunc(l.pause(), func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		its.round = len(its.waiting)
+		queue.round = len(queue.waiting)
 		l.next(object)
 	})
 }
 
 // next gives the turn to the longest waiter, or removes the line if nobody waits. The caller holds the mutex.
 func (l *lines) next(object types.NamespacedName) {
-	its := l.all[object]
-	if len(its.waiting) == 0 {
+	queue := l.all[object]
+	if len(queue.waiting) == 0 {
 		delete(l.all, object)
 		return
 	}
-	first := its.waiting[0]
-	its.waiting = slices.Delete(its.waiting, 0, 1)
+	first := queue.waiting[0]
+	queue.waiting = slices.Delete(queue.waiting, 0, 1)
 	close(first.turn)
 }
 

@@ -276,10 +276,10 @@ func (m *Model) assignOwner(namespace string) {
 	before := p.organization()
 	changed := p.claim(owner)
 	if changed && before != "" {
-		m.changes.Disown(before)
+		m.changes.Remove(before)
 	}
 	if changed && owner != "" {
-		m.changes.Own(owner, m.lastNoticed())
+		m.changes.Add(owner, m.lastNoticed())
 		for k := organizations + 1; k < kinds && p.objects() > 0; k++ {
 			m.enqueue(rejoin{namespace: namespace, rows: k, by: byAll})
 			p.view.unjoined++
