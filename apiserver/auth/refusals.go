@@ -126,8 +126,8 @@ func (r *refusals) announce(ctx context.Context, c client.Client, key *v1alpha1.
 
 // event contains nothing from the request, so that a sender cannot put text of its own into an Event.
 func (r *refusals) event(key *v1alpha1.APIKey, what refused) *eventsv1.Event {
-	says := announced[what.reason]
-	note := says.note
+	text := announced[what.reason]
+	note := text.note
 	if what.reason == ReasonScope {
 		note = fmt.Sprintf(note, what.scope)
 	}
@@ -138,7 +138,7 @@ func (r *refusals) event(key *v1alpha1.APIKey, what refused) *eventsv1.Event {
 			Namespace: key.Namespace, Name: key.Name, UID: key.UID,
 		},
 		Type:                corev1.EventTypeWarning,
-		Reason:              says.reason,
+		Reason:              text.reason,
 		Action:              "RefuseRequest",
 		Note:                note,
 		EventTime:           metav1.NewMicroTime(what.at.UTC()),

@@ -225,7 +225,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	}
 	shown := page.Response{Status: failure.Status, Title: problem.Title(), Body: ui.ProblemPage(problem)}
 	if v.Scripted {
-		shown.JSON = problem.Said()
+		shown.JSON = problem.JSON()
 	}
 	answer, err := c.render(r.Context(), v, shown)
 	if err != nil {

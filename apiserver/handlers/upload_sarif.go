@@ -53,15 +53,15 @@ func settings(body openapi.Body, err error) (uploads.Settings, error) {
 	if err != nil {
 		return uploads.Settings{}, err
 	}
-	said := func(name string) string {
-		value, _ := body.Lookup(name)
-		return value
+	value := func(name string) string {
+		text, _ := body.Lookup(name)
+		return text
 	}
 	s := uploads.Settings{
-		Choices:    importer.Choices{Commit: said("commit_sha"), NamelessTool: said("tool_name")},
-		SourceRoot: said("checkout_uri"), Ref: said("ref"),
+		Choices:    importer.Choices{Commit: value("commit_sha"), NamelessTool: value("tool_name")},
+		SourceRoot: value("checkout_uri"), Ref: value("ref"),
 	}
-	if at, err := v1alpha1.ParseTime(said("started_at")); err == nil { // checked against the contract before
+	if at, err := v1alpha1.ParseTime(value("started_at")); err == nil { // checked against the contract before
 		s.Choices.StartedAt = at.Time
 	}
 	return s, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
-// errNotHere ends provisioning for a pull request, or for a ref that is not imported.
-var errNotHere = errors.New("the ref is not imported")
+// errRefNotImported ends provisioning for a pull request, or for a ref that is not imported.
+var errRefNotImported = errors.New("the ref is not imported")
 
 // provideTimeout bounds the preparation of an import: creating 50 projects, and waiting for the Lease of a
 // process that died.
@@ -33,7 +33,7 @@ func provide(ctx context.Context, c *importer.Client, j *job) error {
 	ctx, cancel := context.WithTimeout(ctx, provideTimeout)
 	defer cancel()
 	found, err := importer.Provision(ctx, c, place, j.batches)
-	if errors.Is(err, errNotHere) {
+	if errors.Is(err, errRefNotImported) {
 		return nil
 	}
 	j.found = found
@@ -59,7 +59,7 @@ func begins(repository *v1alpha1.Repository, j *job) error {
 	case repository != nil:
 		j.Repository = repository.Name
 		if j.commit != nil || j.Ref != "" && refusedRef(repository, j.Ref) != "" {
-			return errNotHere
+			return errRefNotImported
 		}
 	case j.commit != nil:
 		return &importer.RefusedError{Reason: fmt.Sprintf("the repository %s does not exist yet, and only results of its branch can create it: "+

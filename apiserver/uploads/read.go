@@ -73,12 +73,12 @@ func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) 
 
 // settle copies the client's settings for the file into the request, and returns the file's SourceRoot.
 func (r *Request) settle() (string, error) {
-	said, err := r.Settings()
+	settings, err := r.Settings()
 	if err != nil {
 		return "", err
 	}
-	r.Choices, r.SourceRoot, r.Ref = said.Choices, said.SourceRoot, said.Ref
-	return said.SourceRoot, r.resolve()
+	r.Choices, r.SourceRoot, r.Ref = settings.Choices, settings.SourceRoot, settings.Ref
+	return settings.SourceRoot, r.resolve()
 }
 
 // source remembers the error that ended the client's bytes.

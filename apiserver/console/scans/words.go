@@ -113,12 +113,12 @@ func findings(s client.Scan) string {
 // remarks returns the importer's message for a completed scan, without the skipped results, which the page shows
 // separately.
 func remarks(s client.Scan) string {
-	said := strings.Split(s.Message, "; ")
+	parts := strings.Split(s.Message, "; ")
 	for _, skip := range s.SkippedBecause {
 		known := strconv.Itoa(int(skip.Count)) + " skipped: " + skip.Reason
-		said = slices.DeleteFunc(said, func(part string) bool { return part == known })
+		parts = slices.DeleteFunc(parts, func(part string) bool { return part == known })
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(parts, "; ")
 }
 
 // refused reports whether the importer refused the scan, which a person may override.

@@ -134,9 +134,9 @@ func TestWhatAModuleIsToldNamesTimeAndRequest(t *testing.T) {
 		"Not accepted":             {Status: http.StatusConflict, Change: true},
 		"Do what the reason asks":  {Status: http.StatusConflict, Change: true},
 	} {
-		said, err := json.Marshal(p.Said())
-		if err != nil || !strings.Contains(string(said), want) || strings.Contains(string(said), "below") {
-			t.Errorf("want %q, got %s (%v)", want, said, err)
+		shown, err := json.Marshal(p.JSON())
+		if err != nil || !strings.Contains(string(shown), want) || strings.Contains(string(shown), "below") {
+			t.Errorf("want %q, got %s (%v)", want, shown, err)
 		}
 	}
 }

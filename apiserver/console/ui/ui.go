@@ -135,8 +135,8 @@ func (p Problem) forbidden() string {
 	return "Load the page again."
 }
 
-// Said returns the error as JSON for modules. Their message has no time and no request id below it.
-func (p Problem) Said() any {
+// JSON returns the error for modules. Their message has no time and no request id below it.
+func (p Problem) JSON() any {
 	next := p.next("the request id "+p.RequestID, "")
 	if wait := time.Until(p.RetryAt); wait > 0 {
 		next += fmt.Sprintf(" Try again in %.0f seconds.", math.Ceil(wait.Seconds()))
