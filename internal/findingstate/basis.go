@@ -166,9 +166,10 @@ func (b basis) filled(from basis) basis {
 	return b
 }
 
-// within reports whether other agrees with all known facts of b.
+// within reports whether other agrees with all known facts of b, and has the same doubt. A basis without a doubt means
+// that none was decided upon; other may be that of an earlier decision, which was.
 func (b basis) within(other basis) bool {
 	same := func(a, b string) bool { return a == "" || a == b }
-	return same(b.doubt, other.doubt) && same(b.version, other.version) &&
+	return b.doubt == other.doubt && same(b.version, other.version) &&
 		(b.plain && !other.plain || same(b.severity, other.severity) && same(b.code, other.code))
 }

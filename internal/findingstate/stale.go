@@ -59,7 +59,7 @@ func restsOn(finding *v1alpha1.Finding) basis {
 	facts, declared, recorded := basisOf(spec), parseBasis(spec.Triage.Basis), parseBasis(status.Basis)
 	observed := status.UserStatus == UserStatus(finding)
 	switch {
-	case status.Basis != "" && observed && declared.within(recorded):
+	case status.Basis != "" && observed && (spec.Triage.Basis == "" || declared.within(recorded)):
 		return recorded.filled(facts)
 	case spec.Triage.Basis != "":
 		return declared.filled(facts)

@@ -198,14 +198,23 @@ func TestAnUndoneDecisionIsAsStaleAsItWas(t *testing.T) {
 		f.Status = findingstate.Observe(f, nil, now)
 	}
 	const scanned = "message.code"
-	for _, c := range []struct{ basis, decidedUpon string }{{"", scanned}, {"rated=medium", ""}, {"code=code", scanned}} {
+	rated := func(s *v1alpha1.FindingSpec) { s.Details.Severity = v1alpha1.LevelHigh }
+	doubted := func(s *v1alpha1.FindingSpec) { s.Doubt = &v1alpha1.FindingDoubt{Reason: "line moved", ScanID: "s-1"} }
+	for _, c := range []struct {
+		basis, decidedUpon, stale string
+		facts                     func(*v1alpha1.FindingSpec)
+	}{
+		{"", scanned, "severity medium, now high", rated}, {"rated=medium", "", "severity medium, now high", rated},
+		{"code=code", scanned, "severity medium, now high", rated},
+		{"", scanned, "in doubt: line moved", doubted}, {"code=code", scanned, "in doubt: line moved", doubted},
+	} {
 		for _, status := range []v1alpha1.UserStatus{v1alpha1.UserStatusActive, v1alpha1.UserStatusMuted, v1alpha1.UserStatusOpen} {
 			f := finding(decidedBy("ann"))
 			f.Spec.Triage.Basis, f.Spec.Details.Severity, f.Spec.Evidence = c.basis, v1alpha1.LevelMedium, c.decidedUpon
 			observe(f)
 			f.Spec.Evidence = scanned
 			observe(f)
-			f.Spec.Details.Severity = v1alpha1.LevelHigh
+			c.facts(&f.Spec)
 			observe(f)
 			operations := []*v1alpha1.TriageOperation{
 				builder.TriageOperation("o", "G1").Mutate(func(s *v1alpha1.TriageOperationSpec) { s.Set.UserStatus = status }).Build(),
@@ -221,7 +230,7 @@ func TestAnUndoneDecisionIsAsStaleAsItWas(t *testing.T) {
 				observe(f)
 				want := ""
 				if i%2 == 1 {
-					want = "severity medium, now high"
+					want = c.stale
 				}
 				harness.Same(t, fmt.Sprintf("of a decision upon %q, set to %s: stale after %s", c.basis, status, operation.Name),
 					want, findingstate.WhyStale(f))
