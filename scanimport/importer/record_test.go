@@ -70,7 +70,8 @@ func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 		{"it holds its Lease", errors.New("no answer"), 0, server.Add(time.Hour)},
 		{"somebody took its Lease", fmt.Errorf("stopped: %w", errLeaseLost), 0, server},
 		{"it was suspended", errors.New("no answer"), time.Hour, server},
-		{"it has done everything", nil, time.Hour, server.Add(time.Hour)},
+		{"it was suspended when it had done everything", nil, time.Hour, server},
+		{"it has done everything", nil, 0, server.Add(time.Hour)},
 	} {
 		testenv.SetServerTime(t, server)
 		held := lockBy(leases, strings.ReplaceAll(c.reason, " ", "-"))
