@@ -108,7 +108,7 @@ func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
 		if apierrors.IsInvalid(err) && im.hasEnded(ctx, j) {
 			continue
 		}
-		if kube.IsConflict(err) { // the Scan was deleted with its project
+		if _, gone := errors.AsType[*RefusedError](err); gone { // the Scan was deleted with its project
 			err = nil
 		}
 		complete = false
@@ -215,13 +215,13 @@ func (b *Batch) ScanSpec(repository, project string) v1alpha1.ScanSpec {
 }
 
 // applyScan writes the whole record of the job's scan. If the Scan was deleted, it is created again, unless it was
-// deleted with its project: then the error is a conflict.
-func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpec) (err error) {
+// deleted with its project: then the error is a RefusedError.
+func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpec) error {
 	key := client.ObjectKey{Namespace: im.target.Namespace, Name: j.context.scanID}
 	uid, err := applyScan(ctx, im.client, key, j.scanUID, im.options.Importer, spec)
 	if j.scanUID != "" && kube.IsConflict(err) {
-		if gone := j.parent.check(ctx); gone != nil {
-			return fmt.Errorf("%w (%w)", gone, err)
+		if err := j.parent.check(ctx); err != nil {
+			return err
 		}
 		uid, err = applyScan(ctx, im.client, key, "", im.options.Importer, spec)
 	}

@@ -12,6 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -83,6 +86,29 @@ func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 		if end := scan.Spec.CompletedAt; end == nil || end.Sub(c.want).Abs() > time.Minute {
 			t.Errorf("%s: it ended at %v, want about %v", c.reason, end, c.want)
 		}
+	}
+}
+
+// The Scan of a removed project went with it. Any other Scan without an end counts as running until it is abandoned.
+func TestAnEndThatIsNotRecordedIsReportedUnlessTheProjectIsGone(t *testing.T) {
+	project := metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Project"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "org-acme", Name: "web", UID: "there"},
+	}
+	c := answering(t, func(r *http.Request) (code int, object any) {
+		if r.Method == http.MethodGet {
+			return http.StatusOK, project
+		}
+		return http.StatusConflict, metav1.Status{}
+	})
+	im := New(c, Target{Namespace: "org-acme", Repository: "shop", Project: "web"}, Options{})
+	for uid, want := range map[types.UID]string{
+		"deleted": "the cause", "there": "the cause\nrecord the end of scan s-1: the server reported a conflict",
+	} {
+		j := &job{Batch: &Batch{Tool: "lint"}, summary: &Summary{}, context: scanContext{scanID: "s-1"}, recorded: true,
+			scanUID: "u-1", parent: &parent{client: c, key: client.ObjectKeyFromObject(&project), uid: uid}}
+		err := im.fail(t.Context(), []*job{j}, errors.New("the cause"))
+		harness.Same(t, fmt.Sprintf("the error of an import into the project %q", uid), want, fmt.Sprint(err))
 	}
 }
 
