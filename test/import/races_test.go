@@ -98,10 +98,12 @@ func TestNothingIsWrittenIntoAProjectThatIsDeletedMeanwhile(t *testing.T) {
 			var late error
 			remove := sync.OnceFunc(func() {
 				queued := make(chan struct{})
+				queue := sync.OnceFunc(func() { close(queued) })
 				waiting.Go(func() {
+					defer queue() // also if it fails before it waits
 					_, late = p.tryImport(importer.Options{
 						Upload:     &v1alpha1.ScanUpload{ID: "u-3", Scans: 1},
-						OnWaiting:  func(*importer.Batch, string) { close(queued) },
+						OnWaiting:  func(*importer.Batch, string) { queue() },
 						OnRecorded: func(*importer.Batch, string) { t.Error("the waiting import recorded a scan") },
 					}, collect(t, importer.Choices{}, file))
 				})
@@ -119,6 +121,16 @@ func TestNothingIsWrittenIntoAProjectThatIsDeletedMeanwhile(t *testing.T) {
 			}
 			harness.Same(t, "findings and scans that are left", 0, len(p.findings())+len(p.scans()))
 		})
+	}
+}
+
+func TestAScanThatIsDeletedDuringItsImportIsRecordedAgain(t *testing.T) {
+	p := newProject(t)
+	p.importsAll(during(func() {
+		harness.Must(p, env.Client.Delete(p.Context(), &p.scans()[0]))
+	}), collect(t, importer.Choices{}, document(numbered(1)...)))
+	if scans := p.scans(); len(scans) != 1 || scans[0].Spec.Outcome != v1alpha1.ScanSucceeded {
+		t.Errorf("%+v, want one scan that succeeded", scans)
 	}
 }
 
