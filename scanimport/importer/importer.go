@@ -169,11 +169,9 @@ func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) erro
 // run performs the import from the first write to the last. Only Scans are written before every job has passed its
 // guards.
 func (im *Importer) run(ctx context.Context, jobs []*job) error {
-	// The project may have been deleted while this import waited for its Leases.
-	checkParent := func(ctx context.Context, j *job) error { return j.explain(j.parent.check(ctx)) }
-	steps := []step{checkParent, im.readHistory, im.guardAge, im.begin, im.compare}
+	steps := []step{im.readHistory, im.guardAge, im.begin, im.compare}
 	if im.options.Upload != nil {
-		steps = []step{checkParent, im.readHistory, im.begin, im.guardAge, im.compare}
+		steps = []step{im.readHistory, im.begin, im.guardAge, im.compare}
 	}
 	for _, step := range append(steps, im.finish) {
 		for _, j := range jobs {

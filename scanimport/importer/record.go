@@ -51,8 +51,11 @@ func FinishWrite(ctx context.Context, write func(ctx context.Context) error) err
 // NewScanName returns a unique name for a Scan.
 func NewScanName() string { return "s-" + fingerprints.Hash(uuid.NewString()) }
 
-// begin records that the scan runs.
+// begin records that the scan runs, unless the project was deleted meanwhile, as while the import waited for its Leases.
 func (im *Importer) begin(ctx context.Context, j *job) error {
+	if err := j.parent.check(ctx); err != nil {
+		return j.explain(err)
+	}
 	j.context.scanID = NewScanName()
 	create := func(ctx context.Context) error { return im.applyScan(ctx, j, im.runningScan(j)) }
 	if err := FinishWrite(ctx, create); err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // write sends the changes of a plan in the order of its stages. It returns at the first error that affects more than
-// one finding; the summary counts what was done so far.
+// one finding, or if the project was deleted, even if nothing changes; the summary counts what was done so far.
 func (im *Importer) write(ctx context.Context, j *job) error {
 	j.progress.Begin(len(j.plan.changes))
 	im.options.OnProgress(0, len(j.plan.changes))
@@ -43,7 +43,10 @@ func (im *Importer) write(ctx context.Context, j *job) error {
 	if err := w.stage(ctx, gone); err != nil {
 		return err
 	}
-	return w.guard()
+	if err := w.guard(); err != nil {
+		return err
+	}
+	return w.parent.check(ctx)
 }
 
 // stages returns the changes in the order in which they are written. Recognised findings come first: if the import is

@@ -124,6 +124,25 @@ func TestNothingIsWrittenIntoAProjectThatIsDeletedMeanwhile(t *testing.T) {
 	}
 }
 
+// Nothing removes a Scan that is created behind the removal of its project, and a new project of that name would show it.
+func TestNoScanIsRecordedInAProjectThatIsDeletedMeanwhile(t *testing.T) {
+	p := newProject(t)
+	both := collect(t, importer.Choices{}, document(numbered(1)...), builder.SARIF("zeta", numbered(1)...))
+	remove := sync.OnceFunc(func() { p.remove(true) })
+	_, err := p.tryImport(importer.Options{OnRecorded: func(*importer.Batch, string) { remove() }}, both)
+	p.wantRefused(err, "was deleted during the import")
+	harness.Same(t, "findings and scans that are left", 0, len(p.findings())+len(p.scans()))
+}
+
+func TestAnImportWithoutChangesIntoADeletedProjectFails(t *testing.T) {
+	p := newProject(t)
+	p.imports(document(numbered(1)...), commitA)
+	_, err := p.tryImport(during(func() {
+		harness.Must(p, env.Client.Delete(p.Context(), builder.Project(p.name).In(namespace).Build()))
+	}), collect(t, importer.Choices{}, document(numbered(1)...)))
+	p.wantRefused(err, "was deleted during the import")
+}
+
 func TestAScanThatIsDeletedDuringItsImportIsRecordedAgain(t *testing.T) {
 	p := newProject(t)
 	p.importsAll(during(func() {
