@@ -6107,8 +6107,9 @@ type ClientInterface interface {
 	// CreateTriageOperationWithBody Decide about many findings
 	//
 	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
-	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+	// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
+	// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
+	// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
@@ -6125,8 +6126,9 @@ type ClientInterface interface {
 	// CreateTriageOperation Decide about many findings
 	//
 	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
-	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+	// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
+	// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
+	// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
@@ -7124,8 +7126,9 @@ func (c *Client) ListTriageOperations(ctx context.Context, params *ListTriageOpe
 // CreateTriageOperationWithBody Decide about many findings
 //
 // An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
-// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
+// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
+// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 // the first two. `undo` gives back what an earlier operation has changed.
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
@@ -7152,8 +7155,9 @@ func (c *Client) CreateTriageOperationWithBody(ctx context.Context, contentType 
 // CreateTriageOperation Decide about many findings
 //
 // An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
-// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
+// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
+// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 // the first two. `undo` gives back what an earlier operation has changed.
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
@@ -12922,8 +12926,9 @@ type ClientWithResponsesInterface interface {
 	// CreateTriageOperationWithBodyWithResponse Decide about many findings
 	//
 	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
-	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+	// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
+	// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
+	// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
@@ -12940,8 +12945,9 @@ type ClientWithResponsesInterface interface {
 	// CreateTriageOperationWithResponse Decide about many findings
 	//
 	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
-	// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+	// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
+	// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
+	// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 	// the first two. `undo` gives back what an earlier operation has changed.
 	//
 	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
@@ -17891,8 +17897,9 @@ func (c *ClientWithResponses) ListTriageOperationsWithResponse(ctx context.Conte
 // CreateTriageOperationWithBodyWithResponse Decide about many findings
 //
 // An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
-// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
+// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
+// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 // the first two. `undo` gives back what an earlier operation has changed.
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
@@ -17915,8 +17922,9 @@ func (c *ClientWithResponses) CreateTriageOperationWithBodyWithResponse(ctx cont
 // CreateTriageOperationWithResponse Decide about many findings
 //
 // An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. Filters select no finding that was created in a later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or by
-// `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
+// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
+// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
+// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
 // the first two. `undo` gives back what an earlier operation has changed.
 //
 // The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten

@@ -72,8 +72,9 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.undo) == has(oldSelf.undo) && has(self.select) == has(oldSelf.select) && has(self.set) == has(oldSelf.set) && (!has(self.undo) || self.undo == oldSelf.undo) && (!has(self.select) || self.select == oldSelf.select) && (!has(self.set) || self.set == oldSelf.set)",message="select, set and undo are immutable: make another operation"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.commit) || !oldSelf.commit || has(self.commit) && self.commit",message="what is committed stays so: undo it with another operation"
 type TriageOperationSpec struct {
-	// select chooses the findings: those named in ids, or those that match the filters once older operations have ended
-	// and that were created no later than the operation, to the second. Absent with undo.
+	// select chooses the findings: those named in ids, or those that match the filters once older operations have ended.
+	// If the operation is committed by then, the filters select none that was created in a later second than the
+	// operation. Absent with undo.
 	// +optional
 	Select *FindingSelection `json:"select,omitempty"`
 	// set is the decision about each of them. Absent with undo.

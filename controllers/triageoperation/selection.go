@@ -222,8 +222,8 @@ func (r *Reconciler) liveFinding(ctx context.Context, key client.ObjectKey) (*v1
 	return finding, nil
 }
 
-// chooseMatching returns the findings that match, without those created in a later second than the operation: it may
-// have waited for its turn, and whoever created it has not seen them.
+// chooseMatching returns the findings that match. For an operation that is committed already, and may have waited for
+// its turn, those created in a later second than the operation are left out: nobody has seen them.
 func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, error) {
 	selection, err := findingquery.NewSelection(s.Object.Spec.Select)
 	if err != nil {
@@ -243,8 +243,8 @@ func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, er
 	s.Status.Matched = 0
 	for i := range list.Items {
 		finding := &list.Items[i]
-		if !finding.DeletionTimestamp.IsZero() || finding.CreationTimestamp.After(s.Object.CreationTimestamp.Time) ||
-			!selection.Matches(finding, owners) {
+		unseen := s.Object.Spec.Commit && finding.CreationTimestamp.After(s.Object.CreationTimestamp.Time)
+		if !finding.DeletionTimestamp.IsZero() || unseen || !selection.Matches(finding, owners) {
 			continue
 		}
 		// All matches are counted, but entries are made only up to the limit of an operation.

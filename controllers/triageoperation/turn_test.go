@@ -238,15 +238,15 @@ func TestAnUndoThatWaitsIsEnqueuedWhenNobodyIsAhead(t *testing.T) {
 }
 
 func TestADecisionAndAFindingMadeWhileACommittedOperationWaitsAreLeft(t *testing.T) {
-	for want, ids := range map[string][]v1alpha1.ResourceName{
-		"2 1; 0 0 0 0": nil, "3 2; 0 0 0 0": {"f-1", "f-2", "f-new"}, // what is named is covered
+	for want, change := range map[string]func(*v1alpha1.TriageOperationSpec){
+		"2 1; 0 0 0 0": func(*v1alpha1.TriageOperationSpec) {},
+		"3 2; 0 0 0 0": func(s *v1alpha1.TriageOperationSpec) { // what is named is covered
+			s.Select = &v1alpha1.FindingSelection{IDs: []v1alpha1.ResourceName{"f-1", "f-2", "f-new"}}
+		},
+		"3 3; 0 0 0 0": func(s *v1alpha1.TriageOperationSpec) { s.Commit = false }, // a preview shows it first
 	} {
 		r, _ := line(t, 0, "", v1alpha1.TriageOperationStatus{})
-		operation := builder.TriageOperation("mute", "G1").In("org-acme").Committed().Mutate(func(s *v1alpha1.TriageOperationSpec) {
-			if ids != nil {
-				s.Select = &v1alpha1.FindingSelection{IDs: ids}
-			}
-		}).Build()
+		operation := builder.TriageOperation("mute", "G1").In("org-acme").Committed().Mutate(change).Build()
 		operation.CreationTimestamp = metav1.NewTime(r.Clock.Now().Add(-time.Hour))
 		harness.Must(t, r.Client.Create(t.Context(), operation))
 		for name, at := range map[string]time.Time{"f-1": operation.CreationTimestamp.Time, "f-2": r.Clock.Now()} {
