@@ -89,20 +89,20 @@ func (im *Importer) repository(ctx context.Context,
 	return repository, uids, nil
 }
 
-// RequireProjectOfReview checks that the project that a review names, which a review does not create, exists and
-// belongs to the repository. given is the repository as the user named it.
+// RequireProjectOfReview returns the UID of the project that a review names. It checks that the project, which a review
+// does not create, exists and belongs to the repository. given is the repository as the user named it.
 func RequireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey,
-	repository, given string) error {
+	repository, given string) (types.UID, error) {
 	project := &v1alpha1.Project{}
 	found, err := find(ctx, c, "project", key, project)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case !found:
-		return &RefusedError{missing("project", key) + "; a review creates no project: import a scan of the branch first, " +
+		return "", &RefusedError{missing("project", key) + "; a review creates no project: import a scan of the branch first, " +
 			"or review without --project (over REST: POST /repos/OWNER/NAME/code-scanning/sarifs)"}
 	}
-	return checkBelongs(project, repository, given)
+	return project.UID, checkBelongs(project, repository, given)
 }
 
 // checkBelongs refuses a project of another repository. given is the repository as the user named it: a name that an

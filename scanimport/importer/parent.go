@@ -31,11 +31,17 @@ type parent struct {
 // check returns a RefusedError if the project is being deleted or was deleted, even if it was created anew.
 func (p *parent) check(ctx context.Context) error {
 	p.checkedAt.Store(new(time.Now()))
-	project := kube.MetadataOf(v1alpha1.GroupVersion.WithKind("Project"))
-	found, err := find(ctx, p.client, "project", p.key, project)
-	if err == nil && (!found || project.UID != p.uid) {
-		return &RefusedError{fmt.Sprintf("project %q was deleted during the import: if it is still needed, create it anew, "+
-			"and import again", p.key.Name)}
+	return RequireSame(ctx, p.client, "project", p.key, p.uid)
+}
+
+// RequireSame returns a RefusedError if the object that had the UID when the import began is being deleted or was
+// deleted, even if it was created anew; kind is "repository" or "project".
+func RequireSame(ctx context.Context, c client.Client, kind string, key client.ObjectKey, uid types.UID) error {
+	object := kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kindName(kind)))
+	found, err := find(ctx, c, kind, key, object)
+	if err == nil && (!found || object.UID != uid) {
+		return &RefusedError{fmt.Sprintf("%s %q was deleted during the import: if it is still needed, create it anew, "+
+			"and import again", kind, key.Name)}
 	}
 	return err
 }

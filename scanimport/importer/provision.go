@@ -294,7 +294,8 @@ func (p *provisioner) projectOfReview(ctx context.Context, repository string) er
 	if p.place.Project == "" {
 		return nil
 	}
-	return RequireProjectOfReview(ctx, p.client, p.key(p.place.Project), repository, p.place.Repository)
+	_, err := RequireProjectOfReview(ctx, p.client, p.key(p.place.Project), repository, p.place.Repository)
+	return err
 }
 
 // getDescribed gets the repository by its name. If the import derived that name from a full name, it refuses a

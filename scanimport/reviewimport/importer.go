@@ -55,6 +55,8 @@ type Importer struct {
 	pr       PullRequest
 	options  Options
 	progress importer.Progress
+	// repositoryUID and projectUID are the UIDs of the repository and of project() when the import began.
+	repositoryUID, projectUID types.UID
 	// uid of the review, once it was read or created.
 	uid types.UID
 	// sure returns an error if the Lease is not held any more.
@@ -74,15 +76,9 @@ func New(c *importer.Client, pr PullRequest, options Options) *Importer {
 // is safe.
 func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*importer.Batch) (*Summary, error) {
 	s := newSummary(im.pr, batches)
-	repository, err := im.repository(ctx)
+	repository, err := im.parents(ctx)
 	if err != nil {
 		return s, err
-	}
-	if im.pr.Project != "" {
-		if err := importer.RequireProjectOfReview(ctx, im.client, im.key(im.pr.Project), im.pr.Repository,
-			im.pr.Repository); err != nil {
-			return s, err
-		}
 	}
 	if im.options.DryRun {
 		return s, im.record(ctx, repository, commit, batches, s)
@@ -91,6 +87,10 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 	return s, importer.WithLease(ctx, im.client, lease, im.options.OnWaiting,
 		func(ctx context.Context, held importer.Held) error {
 			im.sure = held.Sure
+			// They may have been deleted while this import waited for its Lease.
+			if err := im.checkParents(ctx); err != nil {
+				return err
+			}
 			return im.recorder(commit, batches, held.ScanLease).during(ctx, s, func() error {
 				err := im.record(ctx, repository, commit, batches, s)
 				if err == nil || ctx.Err() == nil {
@@ -106,12 +106,50 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 		})
 }
 
+// parents returns the repository, and remembers which repository and project they are. It checks that they exist and
+// belong together.
+func (im *Importer) parents(ctx context.Context) (*v1alpha1.Repository, error) {
+	repository, err := im.repository(ctx)
+	if err != nil {
+		return nil, err
+	}
+	im.repositoryUID = repository.UID
+	if project := im.project(); project != "" {
+		im.projectUID, err = importer.RequireProjectOfReview(ctx, im.client, im.key(project), im.pr.Repository,
+			im.pr.Repository)
+	}
+	return repository, err
+}
+
 func (im *Importer) repository(ctx context.Context) (*v1alpha1.Repository, error) {
 	if assumed := im.options.Found.Assumed(); im.options.DryRun && assumed != nil {
 		return assumed, nil
 	}
 	repository := &v1alpha1.Repository{}
 	return repository, importer.Require(ctx, im.client, "repository", im.key(im.pr.Repository), repository)
+}
+
+// project returns the project that the pull request is compared with, or else that its Scans name; empty if there is
+// none.
+func (im *Importer) project() string {
+	if im.pr.Project == "" && im.options.Record != nil && !im.options.DryRun {
+		return im.options.Record.Project
+	}
+	return im.pr.Project
+}
+
+// checkParents returns a RefusedError if the repository or the project was deleted during the import. The controllers
+// have removed what belonged to it by then: nothing would remove what is written later.
+func (im *Importer) checkParents(ctx context.Context) error {
+	project := im.project()
+	if err := im.checkRepository(ctx); err != nil || project == "" {
+		return err
+	}
+	return importer.RequireSame(ctx, im.client, "project", im.key(project), im.projectUID)
+}
+
+func (im *Importer) checkRepository(ctx context.Context) error {
+	return importer.RequireSame(ctx, im.client, "repository", im.key(im.pr.Repository), im.repositoryUID)
 }
 
 // complete refuses the results of a tool that did not finish, or of which one cannot be read: what is missing would

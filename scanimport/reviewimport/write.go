@@ -78,8 +78,7 @@ func (im *Importer) meta(name string) metav1.ObjectMeta {
 
 // createReview creates the review, or returns the existing one.
 func (im *Importer) createReview(ctx context.Context, spec v1alpha1.ReviewSpec) (*v1alpha1.Review, error) {
-	review := &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
-	err := im.create(ctx, review)
+	review, err := im.newReview(ctx, spec)
 	if kube.IsAlreadyExists(err) {
 		if review, err = im.review(ctx); err == nil && review == nil {
 			err = errDeleted
@@ -87,10 +86,19 @@ func (im *Importer) createReview(ctx context.Context, spec v1alpha1.ReviewSpec) 
 		return review, err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("create review %s: %w", review.Name, err)
+		return nil, fmt.Errorf("create review %s: %w", Name(im.pr.Repository, im.pr.Number), err)
 	}
 	im.uid = review.UID
 	return review, nil
+}
+
+// newReview creates the review, unless the repository was deleted.
+func (im *Importer) newReview(ctx context.Context, spec v1alpha1.ReviewSpec) (*v1alpha1.Review, error) {
+	if err := im.checkRepository(ctx); err != nil {
+		return nil, err
+	}
+	review := &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
+	return review, im.create(ctx, review)
 }
 
 // writeReview updates the review to the result of next. It is the last write of an import.
@@ -102,8 +110,7 @@ func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 			return err
 		}
 		if review == nil {
-			review = &v1alpha1.Review{ObjectMeta: im.meta(Name(im.pr.Repository, im.pr.Number)), Spec: spec}
-			err = im.create(ctx, review)
+			_, err = im.newReview(ctx, spec)
 		} else {
 			err = im.patchSpec(ctx, review, review.Spec, spec)
 		}

@@ -125,6 +125,13 @@ func TestADeletedReviewDoesNotComeBackHalf(t *testing.T) {
 			}
 		}
 	}
+	repositoryGone := New(c, pr, Options{})
+	_, err := repositoryGone.createReview(t.Context(), v1alpha1.ReviewSpec{})
+	harness.ErrorContains(t, "its first results", err, `repository "shop" was deleted`)
+	err = repositoryGone.writeReview(t.Context(), nil, func(*v1alpha1.ReviewSpec) (v1alpha1.ReviewSpec, error) {
+		return v1alpha1.ReviewSpec{}, nil
+	})
+	harness.ErrorContains(t, "the pull request alone", err, `repository "shop" was deleted`)
 }
 
 // It is that of a proxy. An issue that counted as deleted would be open without the commits that have shown it.

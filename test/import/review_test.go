@@ -622,3 +622,76 @@ func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
 	}
 	harness.Same(t, "outcomes of what was stored", map[v1alpha1.ScanOutcome]int{"": 1, v1alpha1.ScanSucceeded: 1}, outcomes)
 }
+
+// Nothing would remove a Review or a Scan that is written later.
+func TestNothingIsRecordedInARepositoryOrProjectThatIsDeletedMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		waits   bool
+		deleted string
+		anew    bool
+		reviews int
+	}{
+		"the repository, while the review waits": {true, "repository", true, 0},
+		"the project, while the review waits":    {true, "project", true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			p := newPull(t)
+			p.Repository, p.Project = "of-"+p.Project, p.Project+"-of-its-own"
+			p.declare()
+			record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 2}, Project: p.Project}
+			options, remove := reviewimport.Options{Record: record}, func() { p.remove(c.deleted == "repository", c.anew) }
+			if c.waits {
+				p.lease()
+				options.OnWaiting = func(string) { remove() }
+			} else {
+				record.OnRecorded = remove
+			}
+			_, err := p.try(options, &reviewimport.Commit{SHA: commitA}, builder.SARIF("first", stays), builder.SARIF("second", goes))
+			p.base().wantRefused(err, c.deleted+` "`, "was deleted during the import")
+			harness.Same(t, "refusals", 1, strings.Count(err.Error(), "was deleted"))
+			harness.Same(t, "scans and reviews that are left", []int{0, c.reviews}, []int{len(p.base().scans()), p.reviewsOfRepository()})
+		})
+	}
+}
+
+// declare creates the repository and the project, unless they exist.
+func (p *pull) declare() {
+	p.Helper()
+	for _, object := range []client.Object{
+		builder.Repository(p.Repository).In(namespace).URL("https://github.com/acme/" + p.Repository).Build(),
+		builder.Project(p.Project).In(namespace).Repository(p.Repository).Build(),
+	} {
+		harness.Must(p, client.IgnoreAlreadyExists(env.Client.Create(p.Context(), object)))
+	}
+}
+
+// remove deletes the project, or the repository with its projects and reviews, as the controllers do. anew creates
+// others of their names.
+func (p *pull) remove(repository, anew bool) {
+	p.Helper()
+	p.base().remove(false)
+	if repository {
+		harness.Must(p, env.Client.Delete(p.Context(), builder.Repository(p.Repository).In(namespace).Build()))
+		harness.Must(p, env.Client.DeleteAllOf(p.Context(), &v1alpha1.Review{}, client.InNamespace(namespace),
+			client.MatchingFields{"spec.repositoryRef.name": p.Repository}))
+	}
+	if anew {
+		p.declare()
+	}
+}
+
+// lease makes the next review of the pull request wait for about two seconds.
+func (p *pull) lease() {
+	p.Helper()
+	lease := &coordinationv1.Lease{}
+	lease.Namespace, lease.Name = namespace, "review-"+fingerprints.Hash(p.Repository, fmt.Sprint(p.Number))
+	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("another"), new(int32(1))
+	harness.Must(p, env.Client.Create(p.Context(), lease))
+}
+
+func (p *pull) reviewsOfRepository() int {
+	p.Helper()
+	return len(testenv.List(p, NewWithT(p), env, &v1alpha1.ReviewList{}, client.InNamespace(namespace),
+		client.MatchingFields{"spec.repositoryRef.name": p.Repository}).Items)
+}
