@@ -234,13 +234,23 @@ func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpe
 	return err
 }
 
-// ApplyScan writes the whole record of a scan. importer is the importing program; empty: unknown.
-func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, importer string, spec v1alpha1.ScanSpec) error {
-	_, err := applyScan(ctx, c, key, "", importer, spec)
-	return err
+// ApplyScan writes the whole record of a scan, and returns the Scan's UID; uid is that of its last write, and empty
+// before the first. If the Scan was deleted since, it is created again, unless check returns an error: then it was
+// deleted with its project. importer is the importing program; empty: unknown.
+func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
+	spec v1alpha1.ScanSpec, check func(ctx context.Context) error) (types.UID, error) {
+	applied, err := applyScan(ctx, c, key, uid, importer, spec)
+	if uid == "" || !kube.IsConflict(err) {
+		return applied, err
+	}
+	if err := check(ctx); err != nil {
+		return "", err
+	}
+	return applyScan(ctx, c, key, "", importer, spec)
 }
 
-// applyScan is ApplyScan, and returns the Scan's UID. With a UID it fails with a conflict if that Scan was deleted.
+// applyScan writes the whole record of a scan, and returns the Scan's UID. With a UID it fails with a conflict if that
+// Scan was deleted.
 func applyScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
 	spec v1alpha1.ScanSpec) (types.UID, error) {
 	meta := appliedMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}

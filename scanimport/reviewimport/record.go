@@ -1,10 +1,11 @@
 package reviewimport
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
@@ -36,13 +37,15 @@ type recorder struct {
 	// scans and startedAt hold, per batch, the names and the starts of the recorded Scans.
 	scans     []string
 	startedAt []v1alpha1.Time
+	// uids holds the UIDs of the Scans by name.
+	uids map[string]types.UID
 }
 
 func (im *Importer) recorder(commit *Commit, batches []*importer.Batch, lease v1alpha1.ScanLease) *recorder {
 	if im.options.Record == nil || commit == nil {
 		return nil
 	}
-	return &recorder{im: im, commit: commit.SHA, batches: batches, lease: lease}
+	return &recorder{im: im, commit: commit.SHA, batches: batches, lease: lease, uids: map[string]types.UID{}}
 }
 
 // during records that the scans run, calls do, and records how they ended. They only succeed after do has stored
@@ -57,13 +60,17 @@ func (r *recorder) during(ctx context.Context, s *Summary, do func() error) erro
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), importer.EndTimeout)
 	defer cancel()
-	return errors.Join(err, r.end(ctx, func(i int, spec *v1alpha1.ScanSpec) {
+	end := r.end(ctx, func(i int, spec *v1alpha1.ScanSpec) {
 		if err != nil {
 			spec.Outcome, spec.Message = v1alpha1.ScanFailed, importer.FailedMessage(err)
 			return
 		}
 		s.succeeded(i, spec)
-	}))
+	})
+	if _, gone := errors.AsType[*importer.RefusedError](end); gone && err != nil {
+		return err // the Scans, which were deleted with their project, need no end
+	}
+	return errors.Join(err, end)
 }
 
 // succeeded sets the outcome of a batch's scan.
@@ -100,14 +107,19 @@ func (r *recorder) update(ctx context.Context) error {
 	return nil
 }
 
-// end writes the outcome of each scan. A scan whose outcome cannot be written does not stop the others.
+// end writes the outcome of each scan. A scan whose outcome cannot be written does not stop the others, except one that
+// was deleted with its project, as the others were: then the error is a RefusedError.
 func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.ScanSpec)) error {
 	var errs []error
 	for i, name := range r.scans {
 		spec := r.spec(i)
 		spec.CompletedAt = new(v1alpha1.NewTime(apitime.Now()))
 		outcome(i, &spec)
-		if err := r.apply(ctx, name, spec); err != nil {
+		err := r.apply(ctx, name, spec)
+		if _, gone := errors.AsType[*importer.RefusedError](err); gone {
+			return err
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("record the end of scan %s: %w", name, err))
 		}
 	}
@@ -115,13 +127,18 @@ func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.S
 }
 
 func (r *recorder) apply(ctx context.Context, name string, spec v1alpha1.ScanSpec) error {
-	return importer.ApplyScan(ctx, r.im.client, r.im.key(name), r.im.options.Record.Importer, spec)
+	uid, err := importer.ApplyScan(ctx, r.im.client, r.im.key(name), r.uids[name], r.im.options.Record.Importer, spec,
+		r.im.checkParents)
+	if err == nil {
+		r.uids[name] = uid
+	}
+	return err
 }
 
 // spec returns the spec of the batch's scan while it runs.
 func (r *recorder) spec(i int) v1alpha1.ScanSpec {
 	record, pr := r.im.options.Record, &r.im.pr
-	spec := r.batches[i].ScanSpec(pr.Repository, cmp.Or(pr.Project, record.Project))
+	spec := r.batches[i].ScanSpec(pr.Repository, r.im.project())
 	spec.Commit, spec.StartedAt, spec.Progress = r.commit, r.startedAt[i], r.im.progress.Read()
 	spec.Upload, spec.ImportedBy, spec.Lease = &record.Upload, record.ImportedBy, &r.lease
 	spec.Review = &v1alpha1.ScanReview{

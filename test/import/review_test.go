@@ -631,8 +631,10 @@ func TestNothingIsRecordedInARepositoryOrProjectThatIsDeletedMeanwhile(t *testin
 		anew    bool
 		reviews int
 	}{
-		"the repository, while the review waits": {true, "repository", true, 0},
-		"the project, while the review waits":    {true, "project", true, 0},
+		"the repository, while the review waits":       {true, "repository", true, 0},
+		"the repository, before the review is created": {false, "repository", false, 0},
+		"the project, while the review waits":          {true, "project", true, 0},
+		"the project, before the end is recorded":      {false, "project", true, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
@@ -653,6 +655,18 @@ func TestNothingIsRecordedInARepositoryOrProjectThatIsDeletedMeanwhile(t *testin
 			harness.Same(t, "scans and reviews that are left", []int{0, c.reviews}, []int{len(p.base().scans()), p.reviewsOfRepository()})
 		})
 	}
+}
+
+// One that somebody deletes by itself is recorded again.
+func TestAScanThatIsDeletedDuringItsReviewStillGetsAnEnd(t *testing.T) {
+	p := newPull(t)
+	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 1}, OnRecorded: func() {
+		harness.Must(t, env.Client.Delete(t.Context(), &p.base().scans()[0]))
+	}}
+	p.imports(reviewimport.Options{Record: record}, &reviewimport.Commit{SHA: commitA}, document(stays))
+	scans := p.base().scans()
+	harness.Same(t, "scans", 1, len(scans))
+	harness.Same(t, "its outcome", v1alpha1.ScanSucceeded, scans[0].Spec.Outcome)
 }
 
 // declare creates the repository and the project, unless they exist.
