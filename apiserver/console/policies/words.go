@@ -52,6 +52,10 @@ var failing = map[string]string{
 const tooWide = "Applied as it is, it would be stopped at once: it matches more findings than it may. Narrow the " +
 	"expression, or raise the limit with kubectl, before you apply it."
 
+// uncounted is what to do about a preview whose matches cannot be counted.
+const uncounted = "Counting its matches takes too long, so it cannot be applied. Begin the expression with a short " +
+	"comparison that rules most findings out."
+
 // isStopped reports whether a preview was in force at some time since its expression compiled: only then did the
 // condition InForce change after the condition Compiled. If the expression was corrected later, this is unknown.
 func isStopped(p client.TriagePolicy) bool {
@@ -86,12 +90,29 @@ func earlierDecision(message string) string {
 	return ""
 }
 
+// isCounted reports whether the counts, samples and failures in the status are those of the version that is shown or, if
+// it says so, of an earlier one in force. If counting a version that is not in force takes too long, those of another
+// one may have stayed.
+func isCounted(p client.TriagePolicy) bool {
+	return p.Observed && (p.InForce || condition(p, "Ready").Reason != "TooCostly")
+}
+
+// caveat is what to know about the counts of a policy in force; "" if nothing.
+func caveat(p client.TriagePolicy) string {
+	switch {
+	case condition(p, "InForce").Reason == "EarlierGeneration":
+		return "The counts and examples are those of the version in force."
+	case condition(p, "Ready").Reason == "TooCostly":
+		return "Counting takes too long: the counts are out of date."
+	}
+	return ""
+}
+
 // standingOf returns the status of a policy.
 func standingOf(p client.TriagePolicy) standing {
 	reason := condition(p, "InForce").Reason
 	s, known := standings[reason]
-	ready := condition(p, "Ready").Reason
-	why, explained := notInForce[ready]
+	why, explained := notInForce[condition(p, "Ready").Reason]
 	switch {
 	case !known || !p.Observed:
 		return standing{"processing", ui.Going, "The controllers have not yet processed its latest change."}
@@ -107,8 +128,11 @@ func standingOf(p client.TriagePolicy) standing {
 			s.tone = ui.Doubt
 		}
 	}
-	// If it is too costly, the count may be an earlier spec's.
-	if reason == "Preview" && p.Matched > p.MaxFindings && ready != "TooCostly" {
+	switch {
+	case reason != "Preview":
+	case !isCounted(p):
+		s.next = uncounted
+	case p.Matched > p.MaxFindings:
 		s.next = tooWide
 	}
 	return s
@@ -129,11 +153,11 @@ func counting(p client.TriagePolicy, d decidedCounts) bool {
 	return p.Applied != d.by(p.Id) && condition(p, "Ready").Reason != "TooCostly"
 }
 
-// figures returns the counts of a policy. Until the latest version is processed, those of its status are of an earlier
+// figures returns the counts of a policy. Until the latest version is counted, those of its status may be of an earlier
 // one.
 func figures(p client.TriagePolicy, d decidedCounts) []ui.Figure {
 	decides := d.figure(p.Id)
-	if !p.Observed {
+	if !isCounted(p) {
 		return []ui.Figure{decides}
 	}
 	if !p.InForce && decides.Count == 0 {

@@ -50,24 +50,34 @@ func TestTheEarlierVersionOfAPolicySaysWhatItDecides(t *testing.T) {
 }
 
 // Whoever applies a policy must have seen what it matches.
-func TestAPolicyThatIsNotProcessedShowsNothingOfAnEarlierVersion(t *testing.T) {
+func TestAPolicyThatIsNotCountedShowsNothingOfAnEarlierVersion(t *testing.T) {
 	s := shown{mayWrite: true, samples: []page.Finding{{}}}
 	s.Id, s.Matched, s.Failure.FindingId, s.CompileError.Message = "p", 4321, "f-failed", "no such field"
 	for _, mode := range []client.TriagePolicyMode{client.TriagePolicyModePreview, client.TriagePolicyModeApply} {
-		for _, observed := range []bool{false, true} {
-			s.Mode, s.Observed = mode, observed
+		for _, state := range []string{"NotProcessed", "TooCostly", "Succeeded", "EarlierGeneration", "OutOfDate"} {
+			s.Mode, s.Observed = mode, state != "NotProcessed"
+			s.InForce = state == "EarlierGeneration" || state == "OutOfDate"
+			s.Conditions = []client.ResourceCondition{{Type: "InForce", Reason: state}, {Type: "Ready", Reason: state}}
+			if state == "OutOfDate" {
+				s.Conditions[1].Reason = "TooCostly"
+			}
+			counted := s.Observed && state != "TooCostly"
 			text, err := page.Text(t.Context(), policyPage(s))
 			harness.Must(t, err)
 			all := client.TriagePolicyList{Items: []client.TriagePolicy{s.TriagePolicy}}
 			listed, err := page.Text(t.Context(), listPage(listing{TriagePolicyList: all}))
 			harness.Must(t, err)
-			applies := mode == client.TriagePolicyModePreview && observed
+			applies := mode == client.TriagePolicyModePreview && counted
 			harness.Same(t, "the page offers to apply", applies, strings.Contains(text, `value="apply"`))
 			harness.Same(t, "the page offers to stop", mode == client.TriagePolicyModeApply, strings.Contains(text, `value="preview"`))
-			for _, of := range []string{"4,321", "f-failed", "no such field", `id="samples"`} {
-				harness.Same(t, "the page shows "+of, observed, strings.Contains(text, of))
+			for _, of := range []string{"4,321", "f-failed", `id="samples"`} {
+				harness.Same(t, state+": the page shows "+of, counted, strings.Contains(text, of))
 			}
-			harness.Same(t, "the list shows the count", observed, strings.Contains(listed, "4,321"))
+			harness.Same(t, "the page shows the error", s.Observed, strings.Contains(text, "no such field"))
+			harness.Same(t, "the list shows the count", counted, strings.Contains(listed, "4,321"))
+			for words, of := range map[string]string{"of the version in force": "EarlierGeneration", "out of date": "OutOfDate"} {
+				harness.Same(t, state+": "+words, of == state, strings.Contains(text, words))
+			}
 		}
 	}
 }
@@ -90,7 +100,8 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		{"Preview", "Succeeded", 3, 2, "would be stopped at once"},
 		{"Preview", "Succeeded", 2, 0, "then apply it"},
 		{"Preview", "Succeeded", 3, 0, "would be stopped at once"},
-		{"Preview", "TooCostly", 3, 0, "then apply it"},
+		{"Preview", "TooCostly", 3, 0, "so it cannot be applied"},
+		{"Preview", "TooCostly", 2, 2, "so it cannot be applied"},
 	} {
 		p := client.TriagePolicy{Observed: true, Matched: c.matched, MaxFindings: 2, Failed: c.failed, Conditions: []client.ResourceCondition{
 			{Type: "Ready", Reason: c.ready}, {Type: "InForce", Reason: c.inForce},
