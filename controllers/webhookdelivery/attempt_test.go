@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -140,6 +141,29 @@ func TestNothingIsSentToAnEndpointThatIsBeingDeleted(t *testing.T) {
 		harness.Same(t, reason+": the outlook", outlookWaiting, waits.outlook)
 		if said := waits.verdict.Message; !strings.Contains(said, "fails when the endpoint is gone") {
 			t.Errorf("%s: it says %q", reason, said)
+		}
+	}
+}
+
+// Else people would be told to send it again.
+func TestADeliveryThatHasFailedTellsOfItsDeletedEndpoint(t *testing.T) {
+	for _, c := range []struct {
+		uid     string
+		phase   v1alpha1.WebhookDeliveryPhase
+		outlook outlook
+		reason  string
+	}{
+		{"u-1", v1alpha1.WebhookDeliveryPending, outlookGone, v1alpha1.ReasonEndpointNotFound},
+		{"u-1", v1alpha1.WebhookDeliveryFailed, 0, v1alpha1.ReasonEndpointNotFound},
+		{"", v1alpha1.WebhookDeliveryFailed, 0, v1alpha1.ReasonDeliveryFailed},
+	} {
+		s := newScope()
+		s.Now, s.Object.Spec.EndpointRef.UID, s.Status.Phase = noon, c.uid, c.phase
+		s.Status.Attempts = slices.Repeat([]v1alpha1.WebhookAttempt{{At: *at(0), Outcome: v1alpha1.WebhookAttemptFailed}},
+			webhooks.AttemptsPerRound)
+		if got := decide(s); got.verdict.Reason != c.reason || got.outlook != c.outlook ||
+			got.phase != v1alpha1.WebhookDeliveryFailed {
+			t.Errorf("UID %q, %s: got %+v", c.uid, c.phase, got)
 		}
 	}
 }

@@ -44,15 +44,15 @@ func decide(s *scope) step {
 	}
 	at, due := webhooks.NextAttempt(s.Object)
 	switch {
-	case !due:
-		return finallyFailed(v1alpha1.ReasonDeliveryFailed, failedMessage)
 	case s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "" && status.Phase == v1alpha1.WebhookDeliveryFailed:
-		// Confirmed before, and an endpoint with this UID cannot be recreated.
+		// An endpoint with this UID cannot be recreated. If only the cache lags, the endpoint's event enqueues the delivery.
 		return endpointGone(s)
 	case s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "":
 		gone := endpointGone(s)
 		gone.outlook = outlookGone
 		return gone
+	case !due:
+		return finallyFailed(v1alpha1.ReasonDeliveryFailed, failedMessage)
 	case s.endpoint == nil:
 		return waiting(v1alpha1.ReasonEndpointNotFound,
 			fmt.Sprintf("There is no WebhookEndpoint %q in this namespace: create it, or have a cluster administrator delete "+
