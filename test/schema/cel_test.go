@@ -121,6 +121,10 @@ var rulesAtCreate = []struct {
 	{"page with a password", repository, edit{"spec.url": "https://u:p@example.com/a"}, "url must hold no credentials", "the REST API shows it"},
 	{"page with a token", repository, edit{"spec.url": "https://ghp_x@github.com/a/b"}, "url must hold no credentials", "the REST API shows it"},
 	{"page with an @ in its path", repository, edit{"spec.url": "https://example.com/@a/b"}, "", "it is no user's"},
+	{"URLs with an @ in what follows the port", repository, edit{"spec.url": "https://example.com:8443?next=a@b", "spec.cloneURL": "https://example.com:8443#a@b",
+		"spec.lastCommit.link": "https://example.com:8443?next=a@b"}, "", "it is no user's"},
+	{"commit's page with a token", repository, edit{"spec.lastCommit.link": "https://x-access-token:ghs_x@github.com/a/b/commit/c0ffee"},
+		"link must hold no credentials", "the REST API shows it"},
 	{"folder with dots in its name", project, edit{"spec.relativePath": "services/..api.."}, "", "a name like others"},
 	{"language of 64 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 64): int64(1)}}, "", "the longest"},
 	{"language of 65 characters", repository, edit{"spec.languages": map[string]any{strings.Repeat("a", 65): int64(1)}}, "at most 64 characters", "keys of maps take room too"},
@@ -305,9 +309,10 @@ func TestWhatARuleWouldRefuseStaysWritable(t *testing.T) {
 		stored string
 		other  string
 	}{
-		"spec.url":          {repository, "https://u:p@example.com/a", "spec.summary"},
-		"spec.cloneURL":     {repository, "https://ghp_x@github.com/a/b.git", "spec.summary"},
-		"spec.relativePath": {project, "../billing", "spec.owner"},
+		"spec.url":             {repository, "https://u:p@example.com/a", "spec.summary"},
+		"spec.cloneURL":        {repository, "https://ghp_x@github.com/a/b.git", "spec.summary"},
+		"spec.lastCommit.link": {repository, "https://ghp_x@github.com/a/b/commit", "spec.lastCommit.hash"},
+		"spec.relativePath":    {project, "../billing", "spec.owner"},
 	} {
 		object := content(t, tc.object())
 		object.SetName("before-" + strings.ToLower(path[len("spec."):]))
