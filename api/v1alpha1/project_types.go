@@ -30,7 +30,7 @@ type ProjectSpec struct {
 	// relativePath is the project's folder, relative to the root of the repository, for example
 	// "services/api", without "..". Empty: the whole repository. At most 1024 characters.
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'(^\s*|[/\\])[.][.](\s*$|[/\\])')`,message="relativePath must be a folder in the repository, for example services/api, without .."
+	// +kubebuilder:validation:XValidation:rule=`!self.trim().matches(r'(^|[/\\])[.][.]([/\\]|$)')`,message="relativePath must be a folder in the repository, for example services/api, without .."
 	// +optional
 	RelativePath string `json:"relativePath,omitempty"`
 	// enabled tells clients whether the project is to be scanned. Imports do not look at it. Absent means true.

@@ -131,6 +131,7 @@ var rulesAtCreate = []struct {
 	{"language of no code", repository, edit{"spec.languages": map[string]any{"Go": int64(0)}}, "", "an empty file"},
 	{"language of less than no code", repository, edit{"spec.languages": map[string]any{"Go": int64(-5)}}, "a language has 0 bytes of code or more", "REST shows it as a count of bytes"},
 	{"folder beside the repository", project, edit{"spec.relativePath": "../billing"}, "relativePath must be a folder in the repository", "imports would take it for billing"},
+	{"folder beside the repository after a no-break space", project, edit{"spec.relativePath": "\u00a0../billing"}, "relativePath must be a folder in the repository", "imports trim every blank"},
 	{"folder that leads up", project, edit{"spec.relativePath": `services\.. `}, "relativePath must be a folder in the repository", "imports read a backslash as a slash"},
 	{"deployment of 65 characters", project, edit{"spec.deployments": map[string]any{strings.Repeat("a", 65): "x"}}, "at most 64 characters", "keys of maps take room too"},
 	{"scan that runs", scan, edit{}, "", "neither end is there"},
