@@ -500,13 +500,14 @@ type FindingTriage struct {
 	UserStatus UserStatus `json:"userStatus,omitempty"`
 	// reason for the decision: false-positive, not-reachable, mitigated-elsewhere, accepted-risk,
 	// used-in-tests, will-not-fix or duplicate. Removed when userStatus becomes open, and with the first new
-	// userStatus after the end. An Organization may require one to mute (spec.triage.requireReason).
+	// userStatus after the end, unless that request changes it or expiresAt. An Organization may require one to
+	// mute (spec.triage.requireReason).
 	// +optional
 	Reason DecisionReason `json:"reason,omitempty"`
 	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z": from then on the finding is open
 	// again, until somebody decides anew. The controllers record the end in status.endedAt; userStatus here stays
-	// as it was written. Removed when userStatus becomes open, and with the first new userStatus after the
-	// end. Absent: the decision does not end.
+	// as it was written. Removed when userStatus becomes open, and with the first new userStatus after the end, unless
+	// that request changes it. Absent: the decision does not end.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
 	// comments explain the decision. At most 10000 characters.
