@@ -48,6 +48,8 @@ func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 		{"after its end another comes without both", admin, map[string]any{"userStatus": "active"}, map[string]any{"userStatus": "active"}, true},
 		{"decided with both anew", triager, muted, muted, true},
 		{"another that gives the same reason anew keeps it", admin, map[string]any{"userStatus": "active", "reason": "accepted-risk", "expiresAt": nil}, map[string]any{"userStatus": "active", "reason": "accepted-risk"}, true},
+		{"decided with both again", triager, muted, muted, true},
+		{"another that gives another end alone keeps the reason", admin, map[string]any{"userStatus": "active", "expiresAt": later}, map[string]any{"userStatus": "active", "reason": "accepted-risk", "expiresAt": later}, true},
 		{"its end has come, and the status does not tell yet", triager, map[string]any{"reason": "duplicate", "expiresAt": past}, map[string]any{"userStatus": "active", "reason": "duplicate", "expiresAt": past}, true},
 		{"the same decision keeps them", triager, map[string]any{"comments": "c"}, map[string]any{"userStatus": "active", "reason": "duplicate", "expiresAt": past, "comments": "c"}, true},
 		{"another comes without both even so", admin, map[string]any{"userStatus": "muted", "comments": nil}, map[string]any{"userStatus": "muted"}, true},
