@@ -107,7 +107,12 @@ func TestAReasonAndAnEndRequireADecision(t *testing.T) {
 	} {
 		live, scanned := applied(t.Context(), t, tc.object), toUnstructured(t, tc.object)
 		kind := live.GetKind()
-		for _, given := range []map[string]any{{"reason": reason}, {"expiresAt": end, "comments": "c"}, {"userStatus": "open", "reason": reason}} {
+		// A manifest that withdraws a decision and keeps its reason is applied once: the reason is then a new one.
+		withdrawn := map[string]any{"userStatus": "open", "reason": reason}
+		for _, given := range []map[string]any{{"userStatus": "muted", "reason": reason}, withdrawn} {
+			harness.NoError(t, fmt.Sprintf("%s, %v", kind, given), sendMergePatch(t.Context(), t, c.as(triager), live, triage(given), ""))
+		}
+		for _, given := range []map[string]any{withdrawn, {"reason": reason}, {"expiresAt": end, "comments": "c"}} {
 			err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(given), "")
 			harness.ErrorContains(t, fmt.Sprintf("%s, %v", kind, given), err, "reason and expiresAt belong to a decision: userStatus must be")
 		}
