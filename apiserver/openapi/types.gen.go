@@ -4707,7 +4707,8 @@ type StreamEventsParams struct {
 	// that the key may read.
 	Kinds *string `form:"kinds,omitempty" json:"kinds,omitempty"`
 
-	// Follow `false`: end with what there is now. Without `last-event-id` that is no change, and the `id` to begin with.
+	// Follow `false`: end with what there is now, and after two minutes at the latest: the connection is cut off then, so
+	// connect again with the last `id`. Without `last-event-id` that is no change, and the `id` to begin with.
 	Follow *bool `form:"follow,omitempty" json:"follow,omitempty"`
 
 	// LastEventId The `id` of the last event that was received. One that is not of this stream is answered with a reset.
