@@ -12,7 +12,8 @@ import (
 // exportKey holds a browser's request for an export, in the one that is made for it.
 type exportKey struct{}
 
-// addExport serves the download of an export. One that fails is answered with a page.
+// addExport serves the download of an export. The session identifies it, as for a page, and one that fails is answered
+// with a page.
 func (r *router) addExport(engine *gin.Engine) {
 	operation := inside(engine)
 	r.addPassed(engine, "export", "/v2/finding-export", func(c *gin.Context, request *http.Request) {
@@ -21,18 +22,19 @@ func (r *router) addExport(engine *gin.Engine) {
 	})
 }
 
-// addEvents serves the stream of changes to the modules of pages.
+// addEvents serves the stream of changes to the modules of pages, with the session's key.
 func (r *router) addEvents(engine *gin.Engine) {
 	operation := inside(engine)
 	r.addPassed(engine, "events", "/v2/events", func(c *gin.Context, request *http.Request) {
 		stateOf(c).lasting = true
+		request.Header.Set("Authorization", "Bearer "+r.console.APIKey(c.Request))
 		goOnAfter(request)
 		operation.ServeHTTP(c.Writer, request)
 	})
 }
 
-// addPassed serves an operation that a browser requests directly, with the session's key. Its answer is not buffered on
-// the way, and ends with the session.
+// addPassed serves an operation that a browser requests directly. Its answer is not buffered on the way, and ends with
+// the session.
 func (r *router) addPassed(engine *gin.Engine, name, to string, serve func(c *gin.Context, request *http.Request)) {
 	at := console.Path + name
 	r.templates[at] = at
@@ -41,7 +43,6 @@ func (r *router) addPassed(engine *gin.Engine, name, to string, serve func(c *gi
 		defer cancel()
 		request := c.Request.Clone(ctx)
 		request.URL.Path, request.URL.RawPath = to, ""
-		request.Header.Set("Authorization", "Bearer "+r.console.APIKey(c.Request))
 		request.Header.Set(requestIDHeader, stateOf(c).requestID)
 		serve(c, request)
 	})
