@@ -119,7 +119,7 @@ func TestEventsWithoutFollowingEndLikeAnyAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatched(t)
 		log := changes.New(changes.DefaultLimits, clock.RealClock{})
-		log.Own("acme", changes.Position{})
+		log.Add("acme", changes.Position{})
 		reader, version := log.Read("acme", changes.Set(0).With(changes.Findings), nil), uint64(0)
 		change := func() {
 			version++
