@@ -217,17 +217,10 @@ func (b *Batch) ScanSpec(repository, project string) v1alpha1.ScanSpec {
 	}
 }
 
-// applyScan writes the whole record of the job's scan. If the Scan was deleted, it is created again, unless it was
-// deleted with its project: then the error is a RefusedError.
+// applyScan writes the whole record of the job's scan; see ApplyScan.
 func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpec) error {
 	key := client.ObjectKey{Namespace: im.target.Namespace, Name: j.context.scanID}
-	uid, err := applyScan(ctx, im.client, key, j.scanUID, im.options.Importer, spec)
-	if j.scanUID != "" && kube.IsConflict(err) {
-		if err := j.parent.check(ctx); err != nil {
-			return err
-		}
-		uid, err = applyScan(ctx, im.client, key, "", im.options.Importer, spec)
-	}
+	uid, err := ApplyScan(ctx, im.client, key, j.scanUID, im.options.Importer, spec, j.parent.check)
 	if err == nil {
 		j.scanUID = uid
 	}
