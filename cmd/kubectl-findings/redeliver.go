@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
@@ -222,10 +224,10 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 	summary := &bulkSummary{
 		Action: "requested", Namespace: s.namespace, what: "redeliveries", resource: "webhookdelivery.appsec.dev",
 	}
-	value := uuid.NewString()
+	value, uidOf := uuid.NewString(), uids(ctx, s)
 	progress := newProgress(o.streams.ErrOut, o.quiet, "deliveries")
 	outcomes := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
-		return true, o.ask(ctx, s, names[i], value)
+		return true, o.ask(ctx, s, names[i], value, uidOf)
 	})
 	progress.finish()
 	if o.dryRun {
@@ -239,14 +241,14 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 		need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery"})
 }
 
-// ask sets a new value of the delivery's annotation; the controller then redelivers it.
-func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value string) error {
+// ask sets a new value of the delivery's annotation; the controller then redelivers it, unless its endpoint was deleted.
+func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value string, uidOf uidReader) error {
 	d := &v1alpha1.WebhookDelivery{}
-	if o.dryRun {
-		if err := s.get(ctx, name, d); err != nil {
-			return err
-		}
-		return neverSent(d)
+	if err := withRetries(ctx, func() error { return s.get(ctx, name, d) }); err != nil {
+		return err
+	}
+	if err := checkEndpoint(d, uidOf); err != nil || o.dryRun {
+		return err
 	}
 	data, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"annotations": map[string]any{v1alpha1.RedeliverAnnotation: value}},
@@ -254,22 +256,49 @@ func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value stri
 	if err != nil {
 		return err
 	}
-	d.Namespace, d.Name = s.namespace, name
-	err = withRetries(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
-	if err != nil {
-		return err
-	}
-	return neverSent(d)
+	return withRetries(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
 }
 
-// neverSent returns an error if the delivery's endpoint was deleted: the controller does not send it again.
-func neverSent(d *v1alpha1.WebhookDelivery) error {
-	ready := v1alpha1.FindCondition(d.Status.Conditions, v1alpha1.ConditionReady)
-	failed := d.Status.Phase == v1alpha1.WebhookDeliveryFailed
-	if failed && ready != nil && ready.Reason == v1alpha1.ReasonEndpointNotFound {
-		return fmt.Errorf("it is not sent again: %s", ready.Message)
+// checkEndpoint returns an error if the delivery's endpoint was deleted: the controller does not send it again. The
+// delivery's status may not show that before.
+func checkEndpoint(d *v1alpha1.WebhookDelivery, uidOf uidReader) error {
+	ref := d.Spec.EndpointRef
+	if ref.UID == "" {
+		return nil // it is for any endpoint of that name
+	}
+	uid, err := uidOf(string(ref.Name))
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil // the controller decides
+	case err != nil:
+		return fmt.Errorf("get webhook endpoint %s: %w", ref.Name, err)
+	case string(uid) != ref.UID:
+		return fmt.Errorf("it is not sent again: its WebhookEndpoint %q was deleted, and a new endpoint of the same name "+
+			"does not receive earlier events", ref.Name)
 	}
 	return nil
+}
+
+// uidReader returns the UID of the WebhookEndpoint of that name; "" if it does not exist.
+type uidReader func(name string) (types.UID, error)
+
+// uids returns a uidReader that reads each endpoint once.
+func uids(ctx context.Context, s *session) uidReader {
+	var mu sync.Mutex
+	reads := map[string]func() (types.UID, error){}
+	return func(name string) (types.UID, error) {
+		mu.Lock()
+		if reads[name] == nil {
+			reads[name] = sync.OnceValues(func() (types.UID, error) {
+				endpoint := &v1alpha1.WebhookEndpoint{}
+				err := withRetries(ctx, func() error { return s.get(ctx, name, endpoint) })
+				return endpoint.UID, kube.IgnoreNotFound(err)
+			})
+		}
+		read := reads[name]
+		mu.Unlock()
+		return read()
+	}
 }
 
 // await waits for the requested redeliveries and replaces their outcomes by what was read last.

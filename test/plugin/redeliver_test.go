@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -75,15 +76,22 @@ func TestWhatFailedIsRedelivered(t *testing.T) {
 	if again := o.asked(); again["one-1"] == first["one-1"] || again["one-3"] == "" {
 		t.Errorf("asked for %v after %v: each time takes another value", again, first)
 	}
-	gone := &v1alpha1.WebhookDelivery{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: "other-1"}}
-	testenv.ChangeStatus(t, env, gone, func(d *v1alpha1.WebhookDelivery) {
-		d.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse,
-			Reason: v1alpha1.ReasonEndpointNotFound, Message: "It was deleted.", LastTransitionTime: v1alpha1.Now()}}
-	})
-	for _, flag := range []string{"--dry-run", "--yes"} {
-		triager.findings("redeliver", "--endpoint", "other", "--failed", flag).
-			Fails("0 requested, 0 unchanged, 1 failed", "failed other-1: it is not sent again: It was deleted.")
+	endpoint := testenv.Create(t, env, builder.WebhookEndpoint("new").In(o.namespace).Build())
+	for name, uid := range map[string]types.UID{"gone-1": "former", "new-1": "former", "new-2": endpoint.UID} {
+		of, _, _ := strings.Cut(name, "-")
+		d := builder.WebhookDelivery(name, time.Now()).In(o.namespace).Endpoint(of).Build()
+		d.Spec.EndpointRef.UID = string(uid)
+		testenv.Create(t, env, d)
 	}
+	for _, flag := range []string{"--dry-run", "--quiet"} {
+		triager.findings("redeliver", "gone-1", "new-1", flag).Fails("0 unchanged, 2 failed",
+			`failed gone-1: it is not sent again: its WebhookEndpoint "gone" was deleted`, "failed new-1: it is not sent again")
+	}
+	triager.findings("redeliver", "--endpoint", "new", "--yes").Fails("1 requested, 0 unchanged, 1 failed")
+	if asked := keys(o.asked()); asked["gone-1"] || asked["new-1"] || !asked["new-2"] {
+		t.Errorf("asked for %v: what is not sent again is not asked for", asked)
+	}
+	harness.Same(t, "reads of an endpoint by three commands", 3, len(g.sent(http.MethodGet, "/webhookendpoints/new")))
 	triager.findings("redeliver", "one-5").Fails("Did you mean")
 	triager.findings("redeliver", "--failed", "--field-selector", "spec.class=CWE-89").Fails("not supported", "Deliveries are selected by")
 	triager.findings("redeliver", "--endpoint", "neo", "--failed").Fails(`webhookendpoints.appsec.dev "neo" not found`)
