@@ -68,7 +68,8 @@ func next(d client.WebhookDelivery, now time.Time) string {
 	case d.Status == client.WebhookDeliveryStatusFailed && attemptsOfRound(d) < AttemptsPerRound:
 		return "No further attempt is made: most likely the endpoint was deleted."
 	case d.Status == client.WebhookDeliveryStatusFailed:
-		return "All attempts have failed. Fix what the last attempt's message names, then redeliver it."
+		return "All attempts have failed. Fix what the last attempt's message names, then redeliver it, if " +
+			"its endpoint still exists."
 	case a != nil && a.Outcome == client.WebhookAttemptOutcomeStarted:
 		return "An attempt is in progress. It takes at most 15 seconds."
 	case d.NextAttemptAt == nil && (a == nil || neverRedelivered(d)):

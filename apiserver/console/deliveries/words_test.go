@@ -31,7 +31,7 @@ func TestADeliverySaysWhatHappensNext(t *testing.T) {
 		want     string
 	}{
 		{"it arrived", client.WebhookDeliveryStatusDelivered, failed, nil, "The receiver accepted the event"},
-		{"all attempts failed", client.WebhookDeliveryStatusFailed, slices.Repeat(failed, AttemptsPerRound), nil, "All attempts have failed"},
+		{"all attempts failed", client.WebhookDeliveryStatusFailed, slices.Repeat(failed, AttemptsPerRound), nil, "if its endpoint still exists"},
 		{"its endpoint was deleted after the first", client.WebhookDeliveryStatusFailed, failed, nil, "No further attempt is made"},
 		{"its endpoint is gone", client.WebhookDeliveryStatusFailed, nil, nil, "the endpoint was deleted"},
 		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "in progress"},
