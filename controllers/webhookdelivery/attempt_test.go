@@ -255,6 +255,7 @@ func TestAnOutcomeIsKeptForTheEndOfAnOutageOfTheAPIServer(t *testing.T) {
 	}{
 		"an outage":             {syscall.ECONNREFUSED, 3 * time.Minute, 3 * time.Minute, true},
 		"no route to it":        {syscall.EHOSTUNREACH, 3 * time.Minute, 3 * time.Minute, true},
+		"it restarts":           {apierrors.NewServiceUnavailable("x"), 3 * time.Minute, 3 * time.Minute, true},
 		"an outage without end": {syscall.ECONNREFUSED, time.Hour, outageTimeout, false},
 		"a refusal by a policy": {forbidden, time.Hour, recordTimeout, false},
 		"a webhook's denial with the code of what is gone": {

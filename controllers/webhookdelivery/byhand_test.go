@@ -6,14 +6,12 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -333,40 +331,6 @@ func TestASuccessIsCountedIfAFailureWasCountedMeanwhile(t *testing.T) {
 	made := attempted{result: result{outcome: v1alpha1.WebhookAttemptSucceeded}, at: h.clock.Now(), generation: sent.Generation}
 	g.Expect(h.recordAtEndpoint(t.Context(), sent, made)).To(Succeed())
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.ConsecutiveFailures).To(BeZero())
-}
-
-// An API server that restarts refuses the record, and the read after that.
-func TestAnAnswerIsRecordedOnceTheAPIServerIsBack(t *testing.T) {
-	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
-	var refusals atomic.Int32
-	refused := func() error {
-		if refusals.Add(-1) < 0 {
-			return nil
-		}
-		return apierrors.NewServiceUnavailable("it restarts")
-	}
-	h.ready(ns, "team", newReceiver(t, func(http.ResponseWriter, *http.Request) { refusals.Store(4) }).URL)
-	d := h.delivery(ns, "d-1", "team")
-	h.Client = interceptor.NewClient(env.AsController(t), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if err := refused(); err != nil {
-				return err
-			}
-			return c.Get(ctx, key, object, options...)
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, name string, object client.Object, patch client.Patch,
-			options ...client.SubResourcePatchOption) error {
-			if err := refused(); err != nil {
-				return err
-			}
-			return c.SubResource(name).Patch(ctx, object, patch, options...)
-		},
-	})
-	h.Live = h.Client
-	_, err := h.attempt(t.Context(), client.ObjectKeyFromObject(d))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(testenv.Get(t, g, env, d).Status.Attempts[0].Outcome).To(Equal(v1alpha1.WebhookAttemptSucceeded))
-	g.Expect(refusals.Load()).To(BeNumerically("<", 0))
 }
 
 // A crash between the two records of an attempt's outcome loses neither a success, which would send

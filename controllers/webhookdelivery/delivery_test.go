@@ -142,24 +142,6 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 	})
 }
 
-func TestADisabledEndpointIsSentNothingUntilItIsEnabled(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := namespace(t), NewWithT(t)
-	r := newReceiver(t, answers(http.StatusOK))
-	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
-	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
-	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonEndpointDisabled)
-	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
-	testenv.AwaitReason(t, env, d, v1alpha1.ReasonEndpointDisabled)
-	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
-	g.Expect(d.Status.Attempts).To(BeEmpty())
-	g.Expect(r.got()).To(BeEmpty())
-
-	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
-	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
-	g.Expect(r.got()).To(HaveLen(1))
-}
-
 func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
@@ -271,30 +253,6 @@ func TestAStopLosesNoAnswerAndARestartSendsNothingAgain(t *testing.T) {
 	g.Expect(r.got()).To(HaveLen(1))
 }
 
-func TestASlowEndpointDelaysNoOther(t *testing.T) {
-	shared.Alone(t, env)
-	ns, g := namespace(t), NewWithT(t)
-	release := make(chan struct{})
-	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
-	fast := newReceiver(t, answers(http.StatusOK))
-	recordSuccess(t, endpointWithoutPing(t, ns, "slow", slow.URL))
-	endpointWithoutPing(t, ns, "fast", fast.URL)
-	var waiting []*v1alpha1.WebhookDelivery
-	for i := range 3 * endpointLimit {
-		d := testenv.Create(t, env, delivery(ns, "slow-"+strconv.Itoa(i), "slow"))
-		waiting = append(waiting, d)
-	}
-	harness.Eventually(t, func(g Gomega) { g.Expect(slow.got()).To(HaveLen(endpointLimit)) })
-	d := testenv.Create(t, env, delivery(ns, "fast-1", "fast"))
-	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
-	g.Expect(slow.got()).To(HaveLen(endpointLimit), "no more at a time than the limit")
-	close(release)
-	for _, d := range waiting {
-		waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
-	}
-	g.Expect(slow.got()).To(HaveLen(3 * endpointLimit))
-}
-
 func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)
@@ -304,17 +262,6 @@ func TestADeliveryThatIsDeletedWhileItIsSentLeavesNothingBehind(t *testing.T) {
 	close(release)
 	waitFor(t, again, v1alpha1.WebhookDeliveryDelivered, 1)
 	g.Expect(r.got()).To(HaveLen(2), "the one that was deleted, and the other of that name")
-}
-
-// A label that is set meanwhile must not prevent the record.
-func TestAnAnswerIsRecordedThoughTheDeliveryHasChanged(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := namespace(t), NewWithT(t)
-	r, d, release := deliveryInFlight(t, ns)
-	env.Patch(t, d, `{"metadata":{"labels":{"seen":"true"}}}`)
-	close(release)
-	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
-	g.Expect(r.got()).To(HaveLen(1))
 }
 
 // A user requests a redelivery with the annotation. Each value requests one, and the receiver
