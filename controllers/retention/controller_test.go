@@ -185,22 +185,6 @@ func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
 	return r
 }
 
-// Without settings findings and scans are kept, and deliveries are removed after a week.
-func TestDeliveriesAreRetiredWithoutBeingNamed(t *testing.T) {
-	ns := env.Organization(t, "silent")
-	long := time.Now().Add(-365 * 24 * time.Hour)
-	closed := builder.Finding("f-closed").In(ns).Closed(long, "s").Build()
-	env.Create(t, closed)
-	markObserved(t, closed)
-	old := delivered(t, ns, "d-old", "finding.updated", "f-gone", DefaultDeliveries+time.Hour)
-	young := delivered(t, ns, "d-young", "finding.updated", "f-gone", DefaultDeliveries-time.Hour)
-	start(t, quick)
-	env.AwaitGone(t, old)
-	g := NewWithT(t)
-	g.Expect(env.Gone(t, young)).To(BeFalse())
-	g.Expect(env.Gone(t, closed)).To(BeFalse())
-}
-
 // The controller of findings makes the delivery of a creation before it stores that, and would make it again.
 func TestTheDeliveryOfACreationStaysUntilTheFindingHasAStatus(t *testing.T) {
 	ns := env.Organization(t, "created")
@@ -291,21 +275,6 @@ func TestTheDeliveryOfACreationGoesOnceTheFindingHasBeenGivenAStatus(t *testing.
 	env.AwaitGone(t, delivery)
 }
 
-// An object that becomes due while the controller waits is removed when it is due, without any
-// event.
-func TestItWakesWhenTheNextIsDue(t *testing.T) {
-	shared.Start(t, env)
-	ns := env.Reconciled(t, builder.Organization("alarm").Build())
-	const soon = 4 * time.Second
-	setRetention(t, "alarm", v1alpha1.Retention{ClosedFindings: duration(soon)})
-	f := testenv.Create(t, env, builder.Finding("f-1").In(ns).Closed(time.Now().Add(-time.Hour), "s").Build())
-	due := f.CreationTimestamp.Add(soon) // it was created closed
-	env.AwaitGone(t, f)
-	if time.Now().Before(due) {
-		t.Errorf("it went %s early", time.Until(due))
-	}
-}
-
 // A restart in the middle continues with the rest; the rate applies to everything together.
 func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 	const n, rate = 13, 8 // slower than a busy machine
@@ -355,60 +324,6 @@ func TestItGoesAtTheRateAndOverARestart(t *testing.T) {
 	if took, least := time.Since(began), time.Duration(rest-len(names)-1)*time.Second/rate; took < least {
 		t.Errorf("%d objects went in %s, faster than %d a second", rest, took, rate)
 	}
-}
-
-// Retention changes none of the numbers that users see.
-func TestCountsStayTrue(t *testing.T) {
-	shared.Start(t, env)
-	o := testenv.CreateReady(t, env, builder.Organization("counts").Build())
-	ns, long := o.Status.Namespace, time.Now().Add(-2*time.Hour)
-	env.Create(t, builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
-		builder.Scan("s-1", long).In(ns).Ended(long.Add(time.Minute), v1alpha1.ScanSucceeded).Build(),
-		builder.Scan("s-2", long.Add(time.Minute)).In(ns).Ended(long.Add(2*time.Minute), v1alpha1.ScanSucceeded).Build())
-	for i := range 12 {
-		f := builder.Finding(fmt.Sprintf("f-%d", i)).In(ns).Tool("gosec", v1alpha1.CategoryCode)
-		if i < 5 {
-			f.Closed(long, "s-2")
-		}
-		env.Create(t, f.Build())
-	}
-	existing := func(g Gomega) (names []string) {
-		list := testenv.List(t, g, env, &v1alpha1.FindingList{}, client.InNamespace(ns))
-		for _, f := range list.Items {
-			g.Expect(f.Status.ObservedGeneration).To(Equal(f.Generation))
-			names = append(names, f.Name)
-		}
-		return names
-	}
-	type shown struct {
-		Organization v1alpha1.OrganizationCounts
-		Repository   v1alpha1.RepositoryStatus
-		Project      v1alpha1.ProjectStatus
-	}
-	read := func(g Gomega) shown {
-		repo := testenv.Get(t, g, env, builder.Repository("repo").In(ns).Build())
-		proj := testenv.Get(t, g, env, builder.Project("proj").In(ns).Build())
-		return shown{testenv.Get(t, g, env, o).Status.Counts, repo.Status, proj.Status}
-	}
-	var before shown
-	harness.Eventually(t, func(g Gomega) {
-		before = read(g)
-		g.Expect([]int32{before.Organization.Findings, before.Repository.Counts.Findings, before.Project.FindingsCount}).To(Equal([]int32{7, 7, 7}))
-		g.Expect(before.Project.LastScan).NotTo(BeNil())
-		g.Expect(existing(g)).To(HaveLen(12))
-	})
-	setRetention(t, "counts", v1alpha1.Retention{ClosedFindings: duration(0), FinishedScans: duration(time.Hour)})
-	harness.Eventually(t, func(g Gomega) { g.Expect(existing(g)).To(HaveLen(7)) })
-
-	// A wrong count would have been written already.
-	g := NewWithT(t)
-	g.Expect(read(g)).To(Equal(before))
-	one := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "f-11"}}
-	env.Patch(t, one, fmt.Sprintf(`{"spec":{"closed":{"at":%q,"scanID":"s-2"}}}`, time.Now().UTC().Format(time.RFC3339)))
-	harness.Eventually(t, func(g Gomega) {
-		after := read(g)
-		g.Expect([]int32{after.Organization.Findings, after.Repository.Counts.Findings, after.Project.FindingsCount}).To(Equal([]int32{6, 6, 6}))
-	})
 }
 
 // Objects that become due during the last steps of a pass are not forgotten.

@@ -7,10 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	findings "github.com/appsec-dev/findings-operator/controllers/finding"
-	organizations "github.com/appsec-dev/findings-operator/controllers/organization"
-	"github.com/appsec-dev/findings-operator/controllers/project"
-	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -22,10 +18,6 @@ func TestMain(m *testing.M) { controllertest.Main(m, &env) }
 
 // quick are settings with which tests need not wait.
 var quick = Settings{Rate: 1000, Interval: 100 * time.Millisecond}
-
-// shared are the controllers of retention and of what it counts.
-var shared = controllertest.Share(quick.SetupWithManager, organizations.SetupWithManager, repository.SetupWithManager,
-	project.SetupWithManager, findings.Settings{}.SetupWithManager)
 
 // start runs the controller, and others, as the service account that they have in a cluster.
 func start(t *testing.T, settings Settings, others ...controllertest.Setup) (stop func()) {
