@@ -100,16 +100,6 @@ func TestAFreshSecretNeedsNoRotation(t *testing.T) {
 	g.Expect(rotatedTo(t, endpoint, 5).Data).To(HaveLen(1))
 }
 
-func TestAFrozenSecretIsRotatedAllTheSame(t *testing.T) {
-	shared.Start(t, env)
-	ns, g := env.Namespace(t), NewWithT(t)
-	endpoint := newEndpoint(t, ns)
-	frozen := true
-	testenv.Change(t, env, secretNamed(ns, "team-webhook", nil), func(s *corev1.Secret) { s.Immutable = &frozen })
-	testenv.Change(t, env, endpoint, rotate(1, time.Hour))
-	g.Expect(rotatedTo(t, endpoint, 1).Data).To(HaveLen(3))
-}
-
 func TestSerialOf(t *testing.T) {
 	cases := []struct {
 		reason string
