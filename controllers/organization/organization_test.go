@@ -141,19 +141,6 @@ func TestNamespaceThatIsNotOursIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestConflictEndsWhenTheAnnotationIsPutRight(t *testing.T) {
-	shared.Start(t, env)
-	namespace := newNamespace(t, "org-settled", nil)
-	organization := newOrganization(t, "settled")
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(reason(testenv.Get(t, g, env, organization), v1alpha1.ConditionStalled)).To(Equal("NamespaceConflict/True"))
-	})
-	namespace.Annotations = map[string]string{v1alpha1.OrganizationUIDAnnotation: string(organization.UID)}
-	harness.Must(t, env.Client.Update(t.Context(), namespace))
-	testenv.AwaitReady(t, env, organization)
-	harness.Same(t, "Stalled", "absent", reason(organization, v1alpha1.ConditionStalled))
-}
-
 // To delete the namespace would delete all decisions of the backup.
 func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
 	shared.Start(t, env)
@@ -168,6 +155,7 @@ func TestRestoredNamespaceIsAdoptedAsTheMessageSays(t *testing.T) {
 	namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] = string(organization.UID)
 	harness.Must(t, env.Client.Update(t.Context(), namespace))
 	testenv.AwaitReady(t, env, organization)
+	harness.Same(t, "Stalled", "absent", reason(organization, v1alpha1.ConditionStalled))
 	g := NewWithT(t)
 	uid := finding.UID
 	g.Expect(testenv.Get(t, g, env, finding).UID).To(Equal(uid))
