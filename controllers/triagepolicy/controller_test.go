@@ -7,7 +7,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -202,29 +201,6 @@ func TestAPolicyThatChangesNothingWritesNothing(t *testing.T) {
 	third := r.declares("z", "finding.ruleID == 'G2'", nil)
 	r.counts(third, 2, 2, 0, 0, 0, 0)
 	g.Expect(testenv.Get(t, g, env, second).ResourceVersion).To(Equal(quiet), "the same counts were written again")
-}
-
-func TestTheHighestPriorityDecidesAndAChangedPolicyDecidesAnew(t *testing.T) {
-	g, r := NewWithT(t), running(t)
-	f := r.finds("f-1", "G1")
-	low := r.declares("a-mutes", "finding.ruleID == 'G1'", nil)
-	r.is(f, v1alpha1.FindingStateOpenMuted, "a-mutes")
-	high := r.declares("z-confirms", "finding.ruleID.startsWith('G')", func(s *v1alpha1.TriagePolicySpec) {
-		s.Priority, s.Set = 5, v1alpha1.PolicyDecision{UserStatus: "active"}
-	})
-	r.is(f, v1alpha1.FindingStateOpen, "z-confirms")
-	r.says(low, v1alpha1.ReasonShadowed, ok)
-	g.Expect(low.Status.ShadowedBy).To(Equal([]v1alpha1.ResourceName{"z-confirms"}))
-
-	env.Patch(t, low, `{"spec":{"priority":6}}`)
-	r.is(f, v1alpha1.FindingStateOpenMuted, "a-mutes")
-	r.says(high, v1alpha1.ReasonShadowed, ok)
-	env.Patch(t, low, `{"spec":{"match":"finding.ruleID == 'G2'"}}`)
-	r.is(f, v1alpha1.FindingStateOpen, "z-confirms")
-	env.Patch(t, high, `{"spec":{"mode":"Preview"}}`)
-	r.is(f, v1alpha1.FindingStateOpen, "")
-	r.says(high, v1alpha1.ReasonPreview, ok)
-	r.counts(high, 1, 0, 1, 0, 0, 0)
 }
 
 func TestATypoKeepsTheLastGenerationInForce(t *testing.T) {
@@ -428,19 +404,4 @@ func TestAPolicyThatDependsOnTheTimeCountsEachHour(t *testing.T) {
 		g.Expect(result.RequeueAfter).To(Equal(time.Hour))
 		g.Expect(testenv.Get(t, g, env, policy).Status.Matched).To(Equal(step.want))
 	}
-}
-
-func TestEachFindingOfAHundredComesUnderThePolicyWithOneWrite(t *testing.T) {
-	g, r := NewWithT(t), running(t)
-	const n = 100
-	r.findsMany(n)
-	policy := r.declares("mute", "finding.ruleID == 'G1'", nil)
-	r.recorded(2)
-	r.counts(policy, n, n, 0, 0, 0, 0)
-	for _, f := range r.recorded(2) {
-		g.Expect(findingstate.Verdict(&f)).NotTo(BeNil(), f.Name)
-		g.Expect(f.Status.Transitions).To(HaveLen(2), f.Name)
-	}
-	g.Expect(policy.Status.Samples).To(HaveLen(v1alpha1.MaxPolicySamples))
-	g.Expect(policy.Status.Conditions).To(HaveEach(HaveField("Status", Not(Equal(metav1.ConditionUnknown)))))
 }

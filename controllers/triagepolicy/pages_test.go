@@ -8,6 +8,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,7 +66,11 @@ func TestWhatAPolicyDoesToManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 	} {
 		step.do()
 		seqs = append(seqs, int64(len(seqs)+2))
-		r.recorded(seqs[len(seqs)-1])
+		if r.recorded(seqs[len(seqs)-1]); len(seqs) == 1 {
+			r.counts(policy, many, many, 0, 0, 0, 0)
+			g.Expect(policy.Status.Samples).To(HaveLen(v1alpha1.MaxPolicySamples))
+			g.Expect(policy.Status.Conditions).To(HaveEach(HaveField("Status", Not(Equal(metav1.ConditionUnknown)))))
+		}
 		controllertest.AwaitAllEmitted(t, env, r.namespace)
 		pages, entries := r.pages(g)
 		g.Expect(entries).To(Equal(eachOf(many, seqs...)), step.what)
