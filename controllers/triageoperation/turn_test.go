@@ -598,7 +598,7 @@ func TestAfterAnOutageOnlyWhatHasChangedSinceTheWriteIsLeft(t *testing.T) {
 	// As many as are written at a time come before the one that the second run does not reach.
 	for _, name := range []string{"f-same", "f-scanned", "f-3", "f-4", "f-unread"} {
 		f := builder.Finding(name).In("org-acme").Build()
-		f.Generation = 1
+		f.Generation, f.Spec.Evidence = 1, "message.code"
 		entries = append(entries, rules.NewEntry(f))
 		f.Generation = 2 // after a scan
 		objects, findings[name] = append(objects, f), f

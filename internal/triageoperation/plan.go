@@ -57,8 +57,11 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	if len(changes) == 0 {
 		return Step{Outcome: Unchanged}
 	}
-	if begun && finding.Generation != entry.Generation { // a user may have reverted the operation's change
+	switch changed := finding.Generation != entry.Generation; {
+	case changed && begun: // a user may have reverted the operation's change
 		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and an earlier try may have decided about it"}
+	case changed && mayBeAnother(entry, finding):
+		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and may be another problem"}
 	}
 	changes["by"] = author
 	return Step{Triage: changes, Outcome: Changed}
@@ -72,6 +75,12 @@ func hasDecided(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding) 
 		return t.Type == v1alpha1.TransitionTriaged && t.By == Author(operation.Name) &&
 			(selected == nil || !t.At.Before(selected))
 	})
+}
+
+// mayBeAnother reports whether another problem may have taken the finding's name since the selection without making the
+// decision stale: a scan stores no doubt about an undecided finding. Entries of earlier versions hold no generation.
+func mayBeAnother(entry *Entry, finding *v1alpha1.Finding) bool {
+	return entry.Set == nil && entry.Generation > 0 && !findingstate.Decided(finding) && !findingstate.Recognizes(entry.Facts)
 }
 
 func whoDecided(finding *v1alpha1.Finding, when string) string {

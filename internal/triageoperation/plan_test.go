@@ -102,6 +102,44 @@ func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
 	}
 }
 
+// A scan may give the name of an undecided finding without version and code to another problem, which makes no decision
+// stale.
+func TestAnOperationDecidesAboutNoProblemThatNobodySaw(t *testing.T) {
+	operation := builder.TriageOperation("mute", "G1").Committed().Build()
+	operation.Spec.Set.UserStatus = v1alpha1.UserStatusActive
+	undo := builder.TriageOperation("undo", "").Undoes("mute").Build()
+	undecided := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
+	known := &v1alpha1.FindingPackage{Version: "1.2.3"}
+	for _, c := range []struct {
+		reason         string
+		triage         v1alpha1.FindingTriage
+		evidence       string
+		pkg            *v1alpha1.FindingPackage
+		selected, then int64
+		want           Outcome
+	}{
+		{"no scan has changed it", undecided, "message", nil, 3, 3, Changed},
+		{"a scan has", undecided, "message", nil, 3, 4, Conflicted},
+		{"a scan has, and its code is known", undecided, "message.code", nil, 3, 4, Changed},
+		{"a scan has, and its version is known", undecided, "message", known, 3, 4, Changed},
+		{"a scan has, and the decision would become stale", decidedBy("ann"), "message", nil, 3, 4, Changed},
+		{"an earlier version has selected it", undecided, "message", nil, 0, 4, Changed},
+	} {
+		f := finding(c.triage)
+		f.Spec.Evidence, f.Spec.Package, f.Generation = c.evidence, c.pkg, c.selected
+		entry := NewEntry(f)
+		f.Generation = c.then
+		if got := Plan(operation, &entry, f, time.Time{}, false).Outcome; got != c.want {
+			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
+		}
+		undone := Undo(&entry, f, true)
+		undone.Generation = c.selected
+		if Plan(undo, &undone, f, time.Time{}, false).Outcome == Conflicted {
+			t.Errorf("%s: an undo conflicts", c.reason)
+		}
+	}
+}
+
 // An interrupted operation cannot distinguish its own decision, which a user reverted before the history recorded it,
 // from a decision that it never made.
 func TestWhatMayHaveBeenDecidedAndTakenBackIsLeftAlone(t *testing.T) {
