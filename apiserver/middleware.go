@@ -422,6 +422,15 @@ func receiveBody(c *gin.Context, described *openapi.Operation) (openapi.Body, er
 	return body, nil
 }
 
+// contentCoding returns the coding of the request's body in lower case, "" if it has none.
+func contentCoding(c *gin.Context) string {
+	coding := strings.ToLower(c.GetHeader("Content-Encoding"))
+	if coding == "identity" {
+		return ""
+	}
+	return coding
+}
+
 func invalidEncoding(text string) error {
 	return &openapi.InvalidError{Field: "content-encoding", Code: problem.CodeInvalid, Text: text}
 }
@@ -431,7 +440,7 @@ func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error
 	if err := described.CheckContentType(c.GetHeader("Content-Type")); err != nil {
 		return openapi.Body{}, err
 	}
-	if coding := c.GetHeader("Content-Encoding"); coding != "" && coding != "identity" {
+	if contentCoding(c) != "" {
 		return openapi.Body{}, invalidEncoding("the body must not be compressed")
 	}
 	limit := described.MaxBodyBytes

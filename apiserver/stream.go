@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -24,9 +23,8 @@ const (
 // connection has the server's usual deadlines again.
 func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream, error) {
 	stream := &handlers.Stream{}
-	coding := strings.ToLower(c.GetHeader("Content-Encoding"))
-	switch {
-	case coding == "" || coding == "identity":
+	switch coding := contentCoding(c); {
+	case coding == "":
 	case described.IsEnvelope():
 		return nil, invalidEncoding("the body must not be compressed: its member is")
 	case coding == "gzip" || coding == "x-gzip":

@@ -71,6 +71,7 @@ func TestManners_CompressedBodiesAreRefused(t *testing.T) {
 	for _, encoding := range []string{"gzip", "deflate", "br", "identity, gzip"} {
 		c.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("Content-Encoding", encoding)).badRequest(encoding)
 	}
+	c.patch("/v1/findings/f-none", `{"user_status":"open"}`, apiclient.Header("Content-Encoding", "Identity")).notFound("no coding, in any case of letters")
 }
 
 func TestManners_LongAnswersAreCompressedForThoseWhoAskForIt(t *testing.T) {
