@@ -176,6 +176,7 @@ func TestTheNextReconcileIsAtTheNextChange(t *testing.T) {
 		"one token":     {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour)}, time.Hour},
 		"overlap first": {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour), Previous: &v1alpha1.PreviousToken{ExpiresAt: *at(time.Minute)}}, time.Minute},
 		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, expiredRetry},
+		"long over":     {v1alpha1.APIKeyStatus{ExpiresAt: at(-time.Hour)}, expiredRetry},
 	}
 	for name, tc := range cases {
 		harness.Same(t, name, tc.want, untilNextChange(tc.status, now))
