@@ -36,10 +36,10 @@ func (m *Model) walkFindings(organization string, q FindingQuery, size int) iter
 			}
 			page := listFindings(snapshot.findings, q)
 			for _, item := range page.Items {
-				if moving && yielded.Has(item.ID) {
-					continue
-				}
 				if moving {
+					if yielded.Has(item.ID) {
+						continue
+					}
 					yielded.Insert(item.ID)
 				}
 				if !yield(item, nil) {
