@@ -23,8 +23,8 @@ import (
 const (
 	// refusalInterval is how often one key's refusals for one reason are announced, at most.
 	refusalInterval = 10 * time.Minute
-	// maxReceived is how many refusals may wait to be examined, also while an Event is written. Refusals beyond that
-	// are dropped: a later refusal serves as well.
+	// maxReceived is how many refusals may wait, for example while an Event is written. Refusals beyond that are
+	// dropped: a later refusal serves as well.
 	maxReceived = 1024
 	// refusalsKept bounds the pairs of key and reason whose last announcement is remembered.
 	refusalsKept = 16384
@@ -51,7 +51,7 @@ type refusals struct {
 	// instance identifies this replica, by its hostname.
 	instance string
 
-	// due is when a refusal was last due, per key and reason. Only write uses it.
+	// due is when a refusal was last announced, or tried to be, per key and reason. Only write uses it.
 	due recent[refusedFor]
 }
 
