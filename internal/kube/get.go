@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Get reads the named object from the API server into object. For an object that cannot be decoded
-// it returns NotFound.
+// Get reads the named object from the API server into object. For one that cannot be read it returns NotFound, as
+// lists leave it out.
 func Get(ctx context.Context, client rest.Interface, namespace, name string, object Object) error {
 	kind, _ := KindOf(object)
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
@@ -21,23 +21,31 @@ func Get(ctx context.Context, client rest.Interface, namespace, name string, obj
 	if err != nil {
 		return err
 	}
-	if json.Unmarshal(content, object) != nil {
+	if decode(kind, content, object) != nil {
 		return apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(kind.Resource).GroupResource(), name)
 	}
 	return nil
 }
 
-// Read returns the named object, or an *Unreadable if it cannot be decoded.
+// Read returns the named object, or an *Unreadable if it cannot be read.
 func (r *Reader) Read(ctx context.Context, namespace, name string, kind Kind) (runtime.Object, error) {
 	content, err := read(ctx, r.client, namespace, name, kind)
 	if err != nil {
 		return nil, err
 	}
 	object := kind.New()
-	if err := json.Unmarshal(content, object); err != nil {
+	if err := decode(kind, content, object); err != nil {
 		return result(unreadable(kind.Name, content, err))
 	}
 	return object, nil
+}
+
+// decode returns an error if the object's Go type cannot hold the content or must not ignore a part of it.
+func decode(kind Kind, content []byte, object Object) error {
+	if err := json.Unmarshal(content, object); err != nil {
+		return err
+	}
+	return refuseUnknown(kind.Name, content)
 }
 
 // read returns the named object as the API server sends it.

@@ -3,10 +3,13 @@ package kube
 import (
 	"fmt"
 	"net/http"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -31,8 +34,9 @@ func TestADecisionThatANewerVersionNarrowedIsNotRead(t *testing.T) {
 		if test.newer != "" {
 			wantSkipped = []string{"newer"}
 		}
-		harness.Same(t, kind.Name+" "+test.newer+": read from the list, then the watch", []string{"known", "known"}, read)
-		harness.Same(t, kind.Name+" "+test.newer+": skipped by both", wantSkipped, skipped)
+		harness.Same(t, kind.Name+" "+test.newer+": read from the list, the watch, and by its name, twice",
+			[]string{"known", "known", "known", "known"}, read)
+		harness.Same(t, kind.Name+" "+test.newer+": skipped", wantSkipped, skipped)
 	}
 }
 
@@ -47,8 +51,8 @@ func TestNoMemberOfAStrictSpecHasADefault(t *testing.T) {
 	}
 }
 
-// specsRead lists and watches objects with these specs, named known and newer, and returns the names of those that are
-// read and those that are not. Each has a member outside of its spec that no version knows.
+// specsRead lists and watches objects with these specs, named known and newer, reads each by its name, and returns the
+// names of those that are read and those that the list or the watch skips. Each has a member outside of its spec that no version knows.
 func specsRead(t *testing.T, kind Kind, known, newer string) (read, skipped []string) {
 	t.Helper()
 	object := func(name, spec string) string {
@@ -62,6 +66,10 @@ func specsRead(t *testing.T, kind Kind, known, newer string) (read, skipped []st
 	}
 	url := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
+		if i := slices.Index([]string{"known", "newer"}, path.Base(r.URL.Path)); i >= 0 {
+			fmt.Fprint(w, objects[i])
+			return
+		}
 		if r.URL.Query().Get("watch") == "" {
 			fmt.Fprintf(w, `{"metadata":{"resourceVersion":"1"},"items":[%s]}`, strings.Join(objects, ","))
 			return
@@ -87,6 +95,17 @@ func specsRead(t *testing.T, kind Kind, known, newer string) (read, skipped []st
 	for event := range begun.ResultChan() {
 		if event.Type == "ADDED" {
 			read = append(read, event.Object.(metav1.Object).GetName())
+		}
+	}
+	for _, name := range []string{"known", "newer"}[:len(objects)] {
+		found, err := reader.Read(t.Context(), "org-acme", name, kind)
+		harness.Must(t, err)
+		if _, is := found.(*Unreadable); !is {
+			read = append(read, name)
+		}
+		if err := Get(t.Context(), reader.client, "org-acme", name, kind.New()); !apierrors.IsNotFound(err) {
+			harness.Must(t, err)
+			read = append(read, name)
 		}
 	}
 	return read, skipped
