@@ -312,26 +312,35 @@ func (o *redeliverOptions) await(ctx context.Context, s *session, names []string
 			outcomes[i].err = errNotRead
 		}
 	}
-	err := poll(ctx, func() (bool, error) {
+	failed := make([]error, len(names)) // why the last read of each failed
+	_ = poll(ctx, func() (bool, error) {
 		read := forEach(ctx, len(left), o.concurrency, func(int, int) {}, func(i int) (bool, error) {
 			return true, redelivered(ctx, s, names[left[i]], value)
 		})
-		var unanswered error
+		answered, unanswered := false, error(nil)
 		for i, e := range read {
-			if !e.tried || e.err != nil && isTemporary(e.err) {
-				unanswered = cmp.Or(unanswered, e.err)
-			} else {
+			switch {
+			case !e.tried, e.err != nil && ctx.Err() != nil && isTemporary(e.err): // the wait ended
+			case e.err != nil && isTemporary(e.err):
+				failed[left[i]] = e.err
+				unanswered = e.err
+			default:
+				failed[left[i]] = nil
 				outcomes[left[i]] = e
+				answered = true
 			}
 		}
 		left = slices.DeleteFunc(left, func(i int) bool {
 			return !errors.Is(outcomes[i].err, errNotRead) && !errors.Is(outcomes[i].err, errStillPending)
 		})
+		if answered {
+			unanswered = nil
+		}
 		return len(left) == 0, unanswered
 	})
 	for _, i := range left {
-		if ctx.Err() == nil {
-			outcomes[i].err = fmt.Errorf("%w: %w", outcomes[i].err, err)
+		if failed[i] != nil {
+			outcomes[i].err = fmt.Errorf("%w: %w", outcomes[i].err, failed[i])
 		}
 	}
 }
@@ -344,7 +353,7 @@ var (
 // redelivered reads a delivery and returns the outcome of its redelivery.
 func redelivered(ctx context.Context, s *session, name, value string) error {
 	d := &v1alpha1.WebhookDelivery{}
-	if err := withRetries(ctx, func() error { return s.get(ctx, name, d) }); err != nil {
+	if err := s.get(ctx, name, d); err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
 	ended, err := isRedelivered(d, value)

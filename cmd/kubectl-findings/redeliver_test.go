@@ -93,6 +93,7 @@ func TestEachRedeliveryIsReadUntilItHasEndedOrTheTimeIsUp(t *testing.T) {
 		phases := map[string]v1alpha1.WebhookDeliveryPhase{
 			"pending": v1alpha1.WebhookDeliveryPending, "delivered": v1alpha1.WebhookDeliveryDelivered,
 			"waiting": v1alpha1.WebhookDeliveryPending, "failed": v1alpha1.WebhookDeliveryFailed,
+			"late": v1alpha1.WebhookDeliveryPending, "lost": v1alpha1.WebhookDeliveryPending,
 		}
 		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
 			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
@@ -100,22 +101,25 @@ func TestEachRedeliveryIsReadUntilItHasEndedOrTheTimeIsUp(t *testing.T) {
 				d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: "mine"}
 				d.Status.Phase, d.Status.Redelivery = phases[key.Name], &v1alpha1.WebhookRedelivery{Value: "mine", Attempts: 1}
 				d.Status.Attempts = []v1alpha1.WebhookAttempt{{Message: "connection refused"}}
-				if key.Name == "late" {
-					d.Status.Phase = v1alpha1.WebhookDeliveryPending
-					if time.Since(begun) > 30*time.Second {
-						d.Status.Phase = v1alpha1.WebhookDeliveryDelivered
-					}
+				isLate := time.Since(begun) > 2*time.Minute
+				switch {
+				case key.Name == "late" && isLate:
+					d.Status.Phase = v1alpha1.WebhookDeliveryDelivered
+				case key.Name == "unread", key.Name == "lost" && isLate:
+					return down
 				}
 				return nil
 			},
 		}).Build()
-		outcomes := []outcome{{tried: true}, {tried: true}, {tried: true}, {tried: true}, {}, {tried: true}}
-		o := &redeliverOptions{concurrency: 1, timeout: time.Minute}
+		outcomes := []outcome{{tried: true}, {tried: true}, {tried: true}, {tried: true}, {}, {tried: true}, {tried: true},
+			{tried: true}}
+		o := &redeliverOptions{concurrency: 1, timeout: 5 * time.Minute}
 		o.await(t.Context(), &session{client: c, namespace: "org-acme"},
-			[]string{"pending", "delivered", "waiting", "failed", "interrupted", "late"}, outcomes, "mine")
-		harness.Same(t, "the wait took", time.Minute, time.Since(begun))
+			[]string{"pending", "delivered", "waiting", "failed", "interrupted", "late", "unread", "lost"}, outcomes, "mine")
+		harness.Same(t, "the wait took", 5*time.Minute, time.Since(begun))
 		pending := errStillPending.Error() + "; the last attempt: connection refused"
-		for i, want := range []string{pending, "", pending, "it failed again: connection refused", "", ""} {
+		for i, want := range []string{pending, "", pending, "it failed again: connection refused", "", "",
+			errNotRead.Error() + ": it restarts", pending + ": it restarts"} {
 			if got := outcomes[i].err; (got != nil || want != "") && (got == nil || got.Error() != want) {
 				t.Errorf("number %d: %v, want %q", i, got, want)
 			}
