@@ -78,24 +78,6 @@ func TestFindingsV1_AbsentValuesAreNullOrEmpty(t *testing.T) {
 	wantsFacts(t, "the finding", want, got, "created_at", "updated_at")
 }
 
-func TestFindingsV1_StatusIsOneOfTheEnumeration(t *testing.T) {
-	o := newOrganization(t)
-	o.create(
-		builder.Finding("f-open").In(o.namespace).Build(),
-		builder.Finding("f-active").Triage("active", "").In(o.namespace).Build(),
-		builder.Finding("f-muted").Triage("muted", "").In(o.namespace).Build(),
-		builder.Finding("f-closed").Closed(firstFinding, "").In(o.namespace).Build(),
-		builder.Finding("f-closed-muted").Triage("muted", "").Closed(firstFinding, "").In(o.namespace).Build(),
-	)
-	o.settled(5)
-	got := map[string]string{}
-	for _, item := range o.walk("/v1/findings") {
-		got[item.text("id")] = item.text("status")
-	}
-	want := map[string]string{"f-open": "open", "f-active": "open", "f-muted": "open_muted", "f-closed": "closed", "f-closed-muted": "closed"}
-	harness.Same(t, "status", want, got)
-}
-
 func TestFindingsV1_CreatedAtIsTheResourcesOwnWhereNothingElseIsKnown(t *testing.T) {
 	o := newOrganization(t)
 	finding := o.finding(builder.Finding("f-1"))

@@ -252,15 +252,3 @@ func TestFindingsV2_PatchWithIDsThatDisagreeIs404(t *testing.T) {
 		harness.Same(t, id, v1alpha1.UserStatusOpen, o.storedFinding(id).Spec.Triage.UserStatus)
 	}
 }
-
-func TestFindingsV2_ShowsWhatPeopleDecideByKubectl(t *testing.T) {
-	o := newOrganization(t)
-	finding := o.finding(builder.Finding("f-1"))
-	o.patchResource(finding, `{"spec":{"triage":{"userStatus":"muted","comments":"theirs"}}}`)
-	harness.Eventually(t, func(g Gomega) {
-		got := o.get(pathOf(finding)).object()
-		g.Expect(got["user_status"]).To(Equal("muted"))
-		g.Expect(got["status"]).To(Equal("open_muted"))
-		g.Expect(got["comments"]).To(Equal("theirs"))
-	})
-}

@@ -200,17 +200,6 @@ func TestPagination_PagesOfAnySizeAreFullAndHoldEveryRowOnceInOrder(t *testing.T
 	})
 }
 
-func TestPagination_TiesAreSortedByIDInTheAskedDirection(t *testing.T) {
-	o := newOrganization(t)
-	for _, id := range []string{"f-b", "f-a", "f-c"} {
-		o.create(builder.Finding(id).In(o.namespace).DetectedAt(firstFinding).Build())
-	}
-	o.settled(3)
-	for order, want := range map[string][]string{"asc": {"f-a", "f-b", "f-c"}, "desc": {"f-c", "f-b", "f-a"}} {
-		harness.Same(t, order, want, idsOf(o.walk("/v1/findings?size=1&order="+order)))
-	}
-}
-
 func TestPagination_SizeIsFrom1To1000(t *testing.T) {
 	c := anyKey(t)
 	forEachList(t, func(t *testing.T, l list) {
@@ -243,13 +232,6 @@ func TestPagination_UnknownParametersAreIgnored(t *testing.T) {
 		c := o.in(t)
 		unknown := with(l.path, "limit=1&page=7&page=8&Size=0&x&foo[bar]=%ff&a;b=%zz")
 		harness.Same(t, "with them", c.get(l.path).page().ids(), c.get(unknown).page().ids())
-	})
-}
-
-func TestPagination_AParameterGivenTwiceIsRefused(t *testing.T) {
-	c := anyKey(t)
-	forEachList(t, func(t *testing.T, l list) {
-		c.in(t).get(with(l.path, "size=1&size=2")).badQuery("two sizes")
 	})
 }
 

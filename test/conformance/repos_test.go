@@ -3,10 +3,6 @@ package conformance
 import (
 	"testing"
 
-	. "github.com/onsi/gomega"
-
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -87,30 +83,5 @@ func TestRepos_HasCustomMetadataWhereAnyUserValueIsSet(t *testing.T) {
 	o := sampleOrganization(t)
 	for _, project := range o.listed("/v2/repos", "full").records("projects") {
 		harness.Same(t, project.id()+": has_custom_metadata", project.id() == "full", project["has_custom_metadata"])
-	}
-}
-
-func TestRepos_CountsLeaveOutClosedFindings(t *testing.T) {
-	o := newOrganization(t)
-	o.create(
-		builder.Finding("f-1").In(o.namespace).Tool("x", v1alpha1.CategoryPackage).Build(),
-		builder.Finding("f-2").In(o.namespace).Tool("x", v1alpha1.CategoryPackage).Closed(firstFinding, "").Build(),
-		builder.Finding("f-3").In(o.namespace).Tool("x", v1alpha1.CategorySecret).Build(),
-		builder.Finding("f-4").In(o.namespace).Tool("x", v1alpha1.CategoryCode).Build(),
-	)
-	harness.Eventually(t, func(g Gomega) {
-		got := o.find("/v2/repos", "repo")
-		g.Expect(got).NotTo(BeNil())
-		g.Expect(got["package_findings"]).To(BeEquivalentTo(1))
-		g.Expect(got["secret_findings"]).To(BeEquivalentTo(1))
-		g.Expect(got.list("projects")).To(ConsistOf(HaveKeyWithValue("findings_count", 3.0)))
-	})
-}
-
-func TestRepos_SortByLastCommitHasThoseWithoutOneFirst(t *testing.T) {
-	o := sampleOrganization(t)
-	for order, first := range map[string]string{"asc": "bare", "desc": "full"} {
-		got := o.get("/v2/repos?sort=last_committed_at&size=1&order=" + order).page().ids()
-		harness.Same(t, order+" begins with", []string{first}, got)
 	}
 }

@@ -117,16 +117,6 @@ func TestUploads_WhatIsSkippedIsCountedByReason(t *testing.T) {
 	}
 }
 
-func TestUploads_TheSameAgainChangesNothing(t *testing.T) {
-	o, path := uploadTarget(t)
-	o.upload(path, sarifOf("one", "alpha")).wants(200, "the first")
-	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings").page().Total).To(Equal(1)) })
-	before := o.get("/v1/findings").page().Items[0]
-	scan := o.upload(path, sarifOf("one", "alpha")).wants(200, "the second").object().records("scans")[0]
-	wantsMembers(t, "counts", record{"unchanged": 1.0, "created": 0.0}, scan.object("counts"))
-	harness.Same(t, "the finding changed", before, o.get("/v1/findings").page().Items[0])
-}
-
 func TestUploads_ADryRunHasTheChangesAndStoresNothing(t *testing.T) {
 	o, path := uploadTarget(t)
 	upload := o.upload(path+"?dry_run=true", sarifOf("one", "alpha")).wants(200, "a dry run").object()
