@@ -1,7 +1,6 @@
 package kinds
 
 import (
-	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -75,21 +74,4 @@ func TestAReviewWaitsForItsRepository(t *testing.T) {
 	NewWithT(t).Expect(ready.Message).To(ContainSubstring(`"repo"`))
 	env.Create(t, builder.Repository("repo").In(ns).Build())
 	testenv.AwaitReason(t, env, review, v1alpha1.ReasonReconciled)
-}
-
-func TestDeletionTakesTheIssuesAlong(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager)
-	ns := env.Namespace(t)
-	review := builder.Review("review").In(ns).Build()
-	env.Create(t, builder.Repository("repo").In(ns).Build(), review, builder.Review("other").In(ns).Build(),
-		builder.ReviewIssue("i-keep").In(ns).Review("other").Build())
-	for i := range 10 {
-		env.Create(t, builder.ReviewIssue(fmt.Sprintf("i-%d", i)).In(ns).Build())
-	}
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(testenv.Get(t, g, env, review).Finalizers).To(ConsistOf(v1alpha1.CleanupFinalizer))
-	})
-	NewWithT(t).Expect(env.Client.Delete(t.Context(), review)).To(Succeed())
-	env.AwaitGone(t, review)
-	NewWithT(t).Expect(env.Names(t, &v1alpha1.ReviewIssueList{}, ns)).To(ConsistOf("i-keep"))
 }
