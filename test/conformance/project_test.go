@@ -60,28 +60,6 @@ func TestProject_AbsentValuesAreNullOrEmpty(t *testing.T) {
 	})
 }
 
-func TestProject_UserValuesComeBeforeTheScanners(t *testing.T) {
-	o := newOrganization(t)
-	project := builder.Project("both").In(o.namespace).Mutate(func(p *v1alpha1.Project) {
-		p.Spec.Scanner = v1alpha1.ProjectAssessment{BusinessCriticality: "low", Exposure: "private", Summary: "scanner"}
-	}).Build()
-	o.create(project)
-	shows := func(criticality, exposure, summary string) {
-		t.Helper()
-		harness.Eventually(t, func(g Gomega) {
-			got := o.get(projectPath("repo", "both")).object()
-			g.Expect(got["business_criticality"]).To(Equal(criticality))
-			g.Expect(got["exposure"]).To(Equal(exposure))
-			g.Expect(got["summary"]).To(Equal(summary))
-		})
-	}
-	shows("low", "private", "scanner")
-	o.patchResource(project, `{"spec":{"user":{"businessCriticality":"critical"}}}`)
-	shows("critical", "private", "scanner")
-	o.patchResource(project, `{"spec":{"user":{"exposure":"public","summary":"people"}}}`)
-	shows("critical", "public", "people")
-}
-
 func TestProject_BothIDsMustAgree(t *testing.T) {
 	o := sampleOrganization(t)
 	missing := o.get(projectPath("full", "none")).notFound("no such project")
