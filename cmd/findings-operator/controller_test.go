@@ -340,7 +340,10 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 		return next.RoundTrip(request)
 	})
 	run(t, second)
-	eventually(t, func(g Gomega) { g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(http.StatusOK)) })
+	eventually(t, func(g Gomega) {
+		g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(http.StatusOK))
+		g.Expect(status(t, "http://"+address+"/healthz")).To(Equal(http.StatusOK))
+	})
 	NewWithT(t).Expect(holder()).To(Equal(first), "the Lease was taken from a leader at work")
 	reconciled("meanwhile")
 	nothingWaits()
@@ -358,17 +361,6 @@ func TestSecondReplicaTakesOver(t *testing.T) {
 	NewWithT(t).Expect(holder()).NotTo(Equal(first))
 	nothingWaits()
 	harness.Same(t, "watches before and after the election", inWaiting, watched.all())
-}
-
-func TestProbesAnswerOnceTheCachesHaveSynced(t *testing.T) {
-	address := harness.FreeAddress(t)
-	stop := startController(t, controllerFlags(t, address)...)
-	eventually(t, func(g Gomega) {
-		g.Expect(status(t, "http://"+address+"/healthz")).To(Equal(http.StatusOK))
-		g.Expect(status(t, "http://"+address+"/readyz")).To(Equal(http.StatusOK))
-	})
-	stop()
-	NewWithT(t).Expect(status(t, "http://"+address+"/healthz")).To(BeZero(), "still listening after the end")
 }
 
 func TestControllersThatStartBeforeTheAPIServerWaitForIt(t *testing.T) {
