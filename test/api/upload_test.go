@@ -150,6 +150,7 @@ func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
 		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
 		g.Expect(failed).To(HaveLen(1))
 		g.Expect(failed[0].Message).To(ContainSubstring("it would close 30 of 30 open findings"))
+		g.Expect(failed[0].Progress).To(Equal(openapi.ScanProgress{}), "nothing was to be written")
 	})
 	c.upload("?force=true", sarif("other")).wants(http.StatusOK, "forced")
 }

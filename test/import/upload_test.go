@@ -57,26 +57,3 @@ func TestAScanThatRunsTellsItsUploadItsHeartbeatAndHowFarItIs(t *testing.T) {
 		[]v1alpha1.ScanSkip{{Reason: "identical to another result", Count: 1}}, scan.Spec.SkippedBecause)
 	harness.Same(t, "recorded scans", []string{scan.Name}, recorded)
 }
-
-// After an upload, only the Scan tells the uploader why it failed.
-func TestAnUploadThatIsRefusedIsRecordedInItsScan(t *testing.T) {
-	p := newProject(t)
-	now := time.Now()
-	at := func(when time.Time) []*importer.Batch {
-		return collect(t, importer.Choices{StartedAt: when}, document(numbered(1)...))
-	}
-	p.importsAll(importer.Options{}, at(now))
-	_, err := p.tryImport(importer.Options{Upload: &v1alpha1.ScanUpload{ID: "u-2", Scans: 1}}, at(now.Add(-time.Hour)))
-	p.wantRefused(err, "before the last completed one")
-	g := NewWithT(t)
-	var refused []v1alpha1.Scan
-	for _, scan := range p.scans() {
-		if scan.Spec.Upload != nil {
-			refused = append(refused, scan)
-		}
-	}
-	g.Expect(refused).To(HaveLen(1))
-	g.Expect(refused[0].Spec.Outcome).To(Equal(v1alpha1.ScanFailed))
-	g.Expect(refused[0].Spec.Message).To(ContainSubstring("before the last completed one"))
-	g.Expect(refused[0].Spec.Progress).To(BeNil(), "nothing was to be written")
-}
