@@ -253,15 +253,3 @@ func TestAListSaysWhatToDoNext(t *testing.T) {
 		o.as(config).findings("list").Fails("log in")
 	})
 }
-
-// The field selectors in the plugin's messages are those that the API server supports.
-func TestTheAPIServerSelectsByTheFieldsThatAreNamed(t *testing.T) {
-	o := newOrganization(t, "selectable")
-	a := o.member(testenv.Viewer).findings("list", "--field-selector", "spec.nothing=x").Fails()
-	_, named, _ := strings.Cut(a.Stderr, "Findings are selected by ")
-	named = strings.NewReplacer(" or ", ", ", ".\n", "").Replace(named)
-	for field := range strings.SplitSeq(named, ", ") {
-		o.member(testenv.Viewer).findings("list", "--field-selector", field+"=").Wants()
-	}
-	harness.Same(t, "the number of fields in "+named, 10, len(strings.Split(named, ", ")))
-}

@@ -63,20 +63,6 @@ func TestAViewerIsToldWhatItTakes(t *testing.T) {
 	harness.Same(t, "something was written", before, o.versions())
 }
 
-func TestTriageSaysWhatToDoNext(t *testing.T) {
-	o := newOrganization(t, "triage-next")
-	o.has(builder.Finding("f-gvoagaawln76qanzzhb4sxqjlh"), builder.Finding("f-other"))
-	triager := o.member(testenv.Triager)
-	for arguments, want := range map[string]string{
-		"f-gvoagaawln76qanzzhb4sxqjlx": "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?",
-		"f-gvo":                        "Did you mean f-gvoagaawln76qanzzhb4sxqjlh?",
-		"completely-different":         "--organization",
-		"i-abcd":                       "i-abcd looks like the name of an issue of a pull request: see kubectl findings triage-issue",
-	} {
-		triager.findings("triage", arguments, "--mute").Fails(want)
-	}
-}
-
 func TestADryRunWritesNothing(t *testing.T) {
 	o := newOrganization(t, "dry-run")
 	o.has(many(30)...)
