@@ -26,37 +26,6 @@ func kinds(transitions []v1alpha1.Transition) []v1alpha1.TransitionType {
 	return out
 }
 
-func TestStatusFollowsTheSpec(t *testing.T) {
-	ns := beside(t, storing)
-	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Tool("gosec", v1alpha1.CategoryCode).Build())
-	g := NewWithT(t)
-
-	testenv.AwaitObserved(t, env, finding)
-	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpen))
-	g.Expect(finding.Status.UpdatedAt).NotTo(BeNil())
-	created := *finding.Status.UpdatedAt
-
-	env.Patch(t, finding, `{"spec":{"triage":{"userStatus":"muted"}}}`)
-	testenv.AwaitObserved(t, env, finding)
-	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted))
-	g.Expect(finding.Status.UpdatedAt.Before(&created)).To(BeFalse(), "updatedAt goes back")
-
-	env.Patch(t, finding, `{"spec":{"closed":{"at":"2026-01-01T00:00:00Z","scanID":"s-2"}}}`)
-	testenv.AwaitObserved(t, env, finding)
-	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateClosed))
-
-	env.Patch(t, finding, `{"spec":{"closed":null}}`)
-	testenv.AwaitReady(t, env, finding)
-	g.Expect(finding.Status.State).To(Equal(v1alpha1.FindingStateOpenMuted), "a reopened finding keeps its triage")
-
-	g.Expect(kinds(finding.Status.Transitions)).To(Equal([]v1alpha1.TransitionType{
-		v1alpha1.TransitionCreated, v1alpha1.TransitionTriaged, v1alpha1.TransitionClosed, v1alpha1.TransitionReopened,
-	}))
-	g.Expect(finding.Status.EmittedSeq).To(BeEquivalentTo(4), "no deliveries are owed")
-	g.Expect(finding.Status.Transitions[1].By).NotTo(BeEmpty(), "the triage is signed")
-	g.Expect(v1alpha1.FindCondition(finding.Status.Conditions, v1alpha1.ConditionStalled)).To(BeNil())
-}
-
 func TestReadyNamesWhatIsMissingAndChangesWhenItComesOrGoes(t *testing.T) {
 	storing.Start(t, env)
 	ns := env.Namespace(t)
@@ -100,21 +69,6 @@ func TestNoFindingSleepsThroughTheArrivalOfItsProject(t *testing.T) {
 			g.Expect(v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue(), finding.Name)
 		}
 	})
-}
-
-func TestLabelsMoveNeitherStatusNorTime(t *testing.T) {
-	ns := beside(t, storing)
-	labelled := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	testenv.AwaitReady(t, env, labelled)
-
-	env.Patch(t, labelled, `{"metadata":{"labels":{"team":"red"}}}`)
-	version := labelled.ResourceVersion
-
-	// A later object is reconciled later: once it is, the label has been observed.
-	marker := testenv.Create(t, env, builder.Finding("f-2").In(ns).Build())
-	testenv.AwaitObserved(t, env, marker)
-	g := NewWithT(t)
-	g.Expect(testenv.Get(t, g, env, labelled).ResourceVersion).To(Equal(version), "a label led to a write")
 }
 
 func TestStatusSurvivesARestart(t *testing.T) {

@@ -186,15 +186,21 @@ func owedTo(t *testing.T) (*v1alpha1.Finding, *v1alpha1.WebhookEndpoint) {
 	return finding, testenv.Get(t, NewWithT(t), env, busy)
 }
 
-func TestACreationIsNoLongerOwedOnceTheEndpointGoes(t *testing.T) {
+func TestNothingIsOwedAnyLongerOnceTheEndpointGoes(t *testing.T) {
 	finding, busy := owedTo(t)
 	created := finding.ResourceVersion
+	triaged := testenv.Create(t, env, builder.Finding("f-2").In(finding.Namespace).Triage(v1alpha1.UserStatusMuted, "x").Build())
+	testenv.AwaitObserved(t, env, triaged)
+	g := NewWithT(t)
+	g.Expect(triaged.Status.EmittedSeq).To(BeZero())
+	controllertest.AwaitLastRequeue(t)
 	harness.Must(t, env.Client.Delete(t.Context(), busy))
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(impliedStatuses.Suffice(testenv.Get(t, g, env, finding))).To(BeTrue())
 		g.Expect(impliedStatuses.Owes(finding)).To(BeFalse())
 	})
-	NewWithT(t).Expect(finding.ResourceVersion).To(Equal(created), "somebody wrote it")
+	g.Expect(finding.ResourceVersion).To(Equal(created), "somebody wrote it")
+	caughtUp(t, triaged, 2)
 }
 
 // An endpoint that stops asking for creations during its backlog does not get one that it asks for again later: the

@@ -361,25 +361,6 @@ func TestNothingIsLostOrDoubledWhereverTheControllerDies(t *testing.T) {
 	}
 }
 
-// The deliveries of a creation are made before its status is stored. Meanwhile the finding is triaged.
-func TestACreationIsNotDoubledThoughItIsStoredAfterItsDeliveries(t *testing.T) {
-	ns, stop := started(t, hooks{status: func(*v1alpha1.Finding) error { return errCut }}.setup())
-	receive(t, ns, "all", nil)
-	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Build())
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1"))
-		g.Expect(testenv.Get(t, g, env, finding).Status.Transitions).To(BeEmpty())
-	})
-	stop()
-	triage(t, finding, "meanwhile")
-
-	storing.Alone(t, env)
-	caughtUp(t, finding, 2)
-	g := NewWithT(t)
-	g.Expect(sentTo(t, g, ns, "all", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
-	g.Expect(finding.Status.Transitions).To(HaveLen(2))
-}
-
 // A delivery that was just made may neither be in the cache nor be recorded yet.
 func TestADeliveryThatIsThereIsAsGoodAsMade(t *testing.T) {
 	ns, stop := started(t, hooks{status: func(f *v1alpha1.Finding) error {
@@ -482,25 +463,6 @@ func overloaded(t *testing.T) (namespace string, busy *v1alpha1.WebhookEndpoint)
 	return namespace, busy
 }
 
-func TestABacklogHoldsBackAndIsCaughtUpWith(t *testing.T) {
-	implying.Start(t, env)
-	ns, busy := overloaded(t)
-	receive(t, ns, "well", nil)
-	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2), "the one that is well gets its own")
-	})
-	g := NewWithT(t)
-	g.Expect(testenv.Get(t, g, env, finding).Status.EmittedSeq).To(BeZero())
-	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(BeEmpty())
-
-	controllertest.AwaitLastRequeue(t)
-	controllertest.SetBacklogged(t, env, busy, "")
-	caughtUp(t, finding, 2)
-	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
-	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(HaveLen(2))
-}
-
 // First twice as many deliveries are pending as may, then fewer.
 func TestABacklogLetsSingleDecisionsThrough(t *testing.T) {
 	implying.Start(t, env)
@@ -521,18 +483,6 @@ func TestABacklogLetsSingleDecisionsThrough(t *testing.T) {
 	controllertest.SetBacklogged(t, env, busy, "")
 	caughtUp(t, finding, 2)
 	g.Expect(sentTo(t, g, ns, "busy", "f-1")).To(ConsistOf("finding.created 1", "finding.triaged 2"))
-}
-
-func TestABacklogLeavesNothingOwedOnceItsEndpointGoes(t *testing.T) {
-	implying.Start(t, env)
-	ns, busy := overloaded(t)
-	finding := testenv.Create(t, env, builder.Finding("f-1").In(ns).Triage(v1alpha1.UserStatusMuted, "x").Build())
-	testenv.AwaitObserved(t, env, finding)
-	g := NewWithT(t)
-	g.Expect(finding.Status.EmittedSeq).To(BeZero())
-	controllertest.AwaitLastRequeue(t)
-	g.Expect(env.Client.Delete(t.Context(), busy)).To(Succeed())
-	caughtUp(t, finding, 2)
 }
 
 // A full status is emitted despite a backlog: no owed transition is dropped.

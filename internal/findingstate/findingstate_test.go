@@ -247,19 +247,6 @@ func TestAnUnchangedSpecChangesNoStatus(t *testing.T) {
 	harness.Same(t, "a reconcile without a change must lead to no write", f.Status, findingstate.Observe(f, nil, now.Add(time.Hour)))
 }
 
-func TestTransitionsThatAreNotEmittedAreNeverDropped(t *testing.T) {
-	f := finding()
-	f.Status = findingstate.Observe(f, nil, now)
-	for i := range 3 * v1alpha1.MaxTransitions {
-		f.Generation++
-		f.Spec.Triage.Comments = fmt.Sprint(i)
-		f.Status = findingstate.Observe(f, nil, now)
-	}
-	if got, want := len(f.Status.Transitions), 3*v1alpha1.MaxTransitions+1; got != want {
-		t.Errorf("kept %d of %d transitions, none of which was emitted", got, want)
-	}
-}
-
 // Whatever happens to a finding, its history has no gaps, its time does not decrease, and the last
 // recorded state is the current one.
 func TestHistoryIsGaplessUnderAnyChanges(t *testing.T) {
