@@ -293,34 +293,6 @@ func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, endpoint).Status.FailingSince).To(BeNil())
 }
 
-// The record holds 32 attempts: the oldest are dropped, and those that are kept can be verified.
-func TestTheOldestAttemptsMakeRoom(t *testing.T) {
-	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
-	r := newReceiver(t, answers(http.StatusOK))
-	h.ready(ns, "team", r.URL)
-	d := h.delivery(ns, "d-1", "team")
-	for i := range v1alpha1.MaxWebhookAttempts + 2 {
-		if i > 0 {
-			testenv.Change(t, env, d, func(d *v1alpha1.WebhookDelivery) {
-				metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, strconv.Itoa(i))
-			})
-		}
-		h.clock.Step(time.Second)
-		h.reconcile(d)
-		h.reconcile(d) // one value is one redelivery
-	}
-	got := r.got()
-	g.Expect(got).To(HaveLen(v1alpha1.MaxWebhookAttempts + 2))
-	g.Expect(d.Status.Attempts).To(HaveLen(v1alpha1.MaxWebhookAttempts))
-	for i, m := range got {
-		want := webhooks.Verified
-		if i < 2 {
-			want = webhooks.SignatureMismatch
-		}
-		g.Expect(webhooks.Verify(d, m.body, m.header.Get("webhook-signature"), h.clock.Now())).To(Equal(want), "attempt %d", i)
-	}
-}
-
 // An attempt that began later may have failed sooner.
 func TestASuccessIsCountedIfAFailureWasCountedMeanwhile(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
