@@ -350,16 +350,6 @@ func findingIndex(items ...*Item) *index.Index[*Item] {
 	return x
 }
 
-func TestAbsentValueComesBeforeAll(t *testing.T) {
-	x := findingIndex(testItem("dated", "2026-03-01T12:00:00Z", "", ""), testItem("undated", "", "", ""))
-	for order, want := range map[index.Order][]string{index.OrderAsc: {"undated", "dated"}, index.OrderDesc: {"dated", "undated"}} {
-		q := FindingQuery{Request: index.Request{Order: order, Limit: index.Limit{Size: 1}}}
-		page := listFindings(x, q)
-		q.After = &page.Next
-		harness.Same(t, string(order), want, append(ids(page.Items), ids(listFindings(x, q).Items)...))
-	}
-}
-
 func TestByDefaultTheNewestFindingComesFirst(t *testing.T) {
 	page := listFindings(findingIndex(
 		testItem("old", "2026-03-01T12:00:00Z", "2026-03-01T12:00:02Z", ""),
