@@ -412,7 +412,7 @@ func TestTheDecisionsOfAnOperationAreItsExecutorsAlone(t *testing.T) {
 }
 
 func TestAnOperationOverManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
-	const all = webhooks.MaxPageEntries + 1
+	const all = 20
 	r := running(t)
 	endpoint := builder.WebhookEndpoint("paged").In(r.namespace).Events("finding.triaged").Batched().Build()
 	env.Create(t, endpoint, builder.WebhookEndpoint("single").In(r.namespace).Events("finding.triaged").Build())

@@ -52,6 +52,7 @@ func eachOf(n int, seqs ...int64) (out []string) {
 
 func TestWhatAPolicyDoesToManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 	g, r := NewWithT(t), running(t)
+	const many = 20
 	r.findsMany(many)
 	r.batches("finding.judged")
 	policy := builder.TriagePolicy("mute", "finding.ruleID == 'G1'").In(r.namespace).Build()

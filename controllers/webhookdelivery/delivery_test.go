@@ -142,6 +142,24 @@ func TestARotatedSecretSignsBesideTheNewOne(t *testing.T) {
 	})
 }
 
+func TestADisabledEndpointIsSentNothingUntilItIsEnabled(t *testing.T) {
+	shared.Start(t, env)
+	ns, g := namespace(t), NewWithT(t)
+	r := newReceiver(t, answers(http.StatusOK))
+	endpoint := endpointWithoutPing(t, ns, "team", r.URL)
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
+	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonEndpointDisabled)
+	d := testenv.Create(t, env, delivery(ns, "d-1", "team"))
+	testenv.AwaitReason(t, env, d, v1alpha1.ReasonEndpointDisabled)
+	g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryPending))
+	g.Expect(d.Status.Attempts).To(BeEmpty())
+	g.Expect(r.got()).To(BeEmpty())
+
+	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = false })
+	waitFor(t, d, v1alpha1.WebhookDeliveryDelivered, 1)
+	g.Expect(r.got()).To(HaveLen(1))
+}
+
 func TestADeliveryWhoseEndpointIsGone(t *testing.T) {
 	shared.Start(t, env)
 	ns, g := namespace(t), NewWithT(t)

@@ -57,10 +57,12 @@ func TestADeliveryThatWaitsForItsTurnIsPendingWithoutAWrite(t *testing.T) {
 	defer close(release)
 	slow := newReceiver(t, func(_ http.ResponseWriter, request *http.Request) { hold(request, release) })
 	quick := newReceiver(t, answers(http.StatusOK))
-	endpointWithoutPing(t, ns, "slow", slow.URL)
+	recordSuccess(t, endpointWithoutPing(t, ns, "slow", slow.URL))
 	endpointWithoutPing(t, ns, "quick", quick.URL)
-	env.Create(t, delivery(ns, "first", "slow"))
-	harness.Eventually(t, func(g Gomega) { g.Expect(slow.got()).NotTo(BeEmpty()) })
+	for i := range endpointLimit {
+		env.Create(t, delivery(ns, fmt.Sprintf("first-%d", i), "slow"))
+	}
+	harness.Eventually(t, func(g Gomega) { g.Expect(slow.got()).To(HaveLen(endpointLimit)) })
 	waiting := []*v1alpha1.WebhookDelivery{delivery(ns, "d-1", "slow"), delivery(ns, "d-2", "slow"), delivery(ns, "d-3", "slow")}
 	for _, d := range waiting {
 		env.Create(t, d)
