@@ -93,21 +93,6 @@ func TestPatternsThatMatchNoEventAreNamed(t *testing.T) {
 	harness.Same(t, "unmatched", []string{"findings.*", "finding.create"}, Unmatched(patterns))
 }
 
-func TestAnEndpointIsBackloggedByItsConditionAlone(t *testing.T) {
-	e := endpoint()
-	if Backlogged(e) {
-		t.Error("an endpoint without the condition is backlogged")
-	}
-	e.Status.Conditions = []v1alpha1.Condition{{Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionFalse}}
-	if Backlogged(e) {
-		t.Error("an endpoint that says it is not is backlogged")
-	}
-	e.Status.Conditions[0].Status = metav1.ConditionTrue
-	if !Backlogged(e) {
-		t.Error("an endpoint that says it is backlogged is not")
-	}
-}
-
 func TestABacklogHoldsBackAllButSingleDecisions(t *testing.T) {
 	changes := []struct {
 		change v1alpha1.TransitionType
@@ -122,15 +107,18 @@ func TestABacklogHoldsBackAllButSingleDecisions(t *testing.T) {
 	}
 	for reason, held := range map[string]struct{ single, others bool }{
 		"":                               {false, false},
+		"Caught up":                      {false, false},
 		v1alpha1.ReasonTooManyPending:    {false, true},
 		v1alpha1.ReasonDecisionsHeldBack: {true, true},
 		"OfALaterVersion":                {true, true},
 	} {
 		endpoint := &v1alpha1.WebhookEndpoint{}
 		if reason != "" {
-			endpoint.Status.Conditions = []v1alpha1.Condition{
-				{Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, Reason: reason},
+			backlog := v1alpha1.Condition{Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, Reason: reason}
+			if !held.others {
+				backlog.Status = metav1.ConditionFalse
 			}
+			endpoint.Status.Conditions = []v1alpha1.Condition{backlog}
 		}
 		for _, c := range changes {
 			want := held.others
