@@ -18,14 +18,14 @@ type standing struct {
 
 // standings maps the reasons of the condition InForce.
 var standings = map[string]standing{
-	"InForce":           {"in force", ui.Good, "It is in force. There is nothing to do."},
+	"InForce":           {"in force", ui.Good, "It is in force." + nothingToDo},
 	"EarlierGeneration": {"earlier version in force", ui.Doubt, "The latest version cannot decide, so the earlier one does."},
 	"NeverMatched": {"never matched", ui.Doubt, "Nothing has matched yet. Check the expression, or leave it for findings of " +
 		"later scans."},
 	"Shadowed": {"shadowed", ui.Doubt, "Other policies decide about all that it matches. Raise its priority, narrow the others, " +
 		"or delete it."},
 	"Preview":     {"preview", ui.Going, "It decides nothing. See what it matches, then apply it."},
-	"NotYetValid": {"not yet", ui.Going, "It begins later. There is nothing to do."},
+	"NotYetValid": {"not yet", ui.Going, "It begins later." + nothingToDo},
 	"Expired":     {"expired", ui.Doubt, "It has expired, and what it muted is open again. Set another end, or delete it."},
 	"TooMany": {"too many", ui.Bad, "It matches more findings than it may, so it decides nothing. Narrow the expression, or " +
 		"raise the limit if all of them are meant."},
@@ -39,14 +39,8 @@ var standings = map[string]standing{
 var stopped = standing{"stopped", ui.Doubt, "It no longer decides: what it muted is open again. Apply it " +
 	"to go on, or delete it."}
 
-// failing begins the text about a policy whose expression cannot be evaluated for some findings, by the reason of the
-// condition InForce.
-var failing = map[string]string{
-	"InForce":      "It is in force, but the",
-	"NeverMatched": "Nothing has matched yet, and the",
-	"Shadowed":     "Other policies decide about all that it matches, and the",
-	"Preview":      "It decides nothing, and the",
-}
+// nothingToDo ends the text about a policy, unless its expression cannot be evaluated for some findings.
+const nothingToDo = " There is nothing to do."
 
 // tooWide is what to do about a preview that matches more findings than the policy may.
 const tooWide = "Applied as it is, it would be stopped at once: it matches more findings than it may. Narrow the " +
@@ -113,27 +107,33 @@ func standingOf(p client.TriagePolicy) standing {
 	reason := condition(p, "InForce").Reason
 	s, known := standings[reason]
 	why, explained := notInForce[condition(p, "Ready").Reason]
-	switch {
-	case !known || !p.Observed:
+	if !known || !p.Observed {
 		return standing{"processing", ui.Going, "The controllers have not yet processed its latest change."}
-	case isStopped(p):
+	}
+	if isStopped(p) {
 		s = stopped
+	}
+	switch {
 	case reason == "EarlierGeneration" && explained:
 		decides := earlierDecision(condition(p, "InForce").Message)
 		s.next = "The earlier version decides" + decides + ", because the latest one " + why
-	case p.Failed > 0 && failing[reason] != "":
-		s.next = fmt.Sprintf("%s expression cannot be evaluated for %s %s. Open the policy to see the error.",
-			failing[reason], ui.Thousands(p.Failed), ui.Plural(p.Failed, "finding", "findings"))
-		if s.tone == ui.Good {
-			s.tone = ui.Doubt
-		}
-	}
-	switch {
-	case reason != "Preview":
-	case !isCounted(p):
+	case reason == "Preview" && !isCounted(p):
 		s.next = uncounted
-	case p.Matched > p.MaxFindings:
+	case reason == "Preview" && p.Matched > p.MaxFindings:
 		s.next = tooWide
+	}
+	if p.Failed > 0 && isCounted(p) && reason != "EarlierGeneration" {
+		return failing(s, p.Failed)
+	}
+	return s
+}
+
+// failing returns the status of a policy whose expression cannot be evaluated for some findings.
+func failing(s standing, findings int32) standing {
+	s.next = fmt.Sprintf("%s The expression cannot be evaluated for %s %s: open the policy to see the error.",
+		strings.TrimSuffix(s.next, nothingToDo), ui.Thousands(findings), ui.Plural(findings, "finding", "findings"))
+	if s.tone == ui.Good {
+		s.tone = ui.Doubt
 	}
 	return s
 }

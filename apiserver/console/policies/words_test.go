@@ -29,8 +29,12 @@ func TestAPolicyThatWasStoppedIsToldFromAPreview(t *testing.T) {
 			client.ResourceCondition{Status: "True", ChangedAt: made}},
 	} {
 		c.inForce.Type, c.compiled.Type = "InForce", "Compiled"
-		policy := client.TriagePolicy{Observed: true, Conditions: []client.ResourceCondition{c.inForce, c.compiled}}
-		harness.Same(t, c.reason, c.want, standingOf(policy).word)
+		policy := client.TriagePolicy{Observed: true, Failed: 2, Conditions: []client.ResourceCondition{c.inForce, c.compiled}}
+		got := standingOf(policy)
+		harness.Same(t, c.reason, c.want, got.word)
+		if before, failures, _ := strings.Cut(got.next, " The expression "); before == "" || !strings.HasPrefix(failures, "cannot be evaluated") {
+			t.Errorf("%s: it says %q", c.reason, got.next)
+		}
 	}
 }
 
@@ -92,12 +96,12 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		{"EarlierGeneration", "TooMany", 0, 0, "raise the limit"},
 		{"EarlierGeneration", "TooCostly", 0, 0, "short comparison"},
 		{"NeverMatched", "Succeeded", 0, 0, "findings of later scans"},
-		{"NeverMatched", "Succeeded", 0, 1, "cannot be evaluated for 1 finding."},
+		{"NeverMatched", "Succeeded", 0, 1, "cannot be evaluated for 1 finding: open"},
 		{"InForce", "Succeeded", 2, 0, "There is nothing to do"},
-		{"InForce", "Succeeded", 2, 2, "It is in force, but the expression cannot be evaluated for 2 findings."},
-		{"Shadowed", "Succeeded", 2, 2, "cannot be evaluated for 2 findings."},
-		{"Preview", "Succeeded", 2, 2, "cannot be evaluated for 2 findings."},
-		{"Preview", "Succeeded", 3, 2, "would be stopped at once"},
+		{"InForce", "Succeeded", 2, 2, "It is in force. The expression cannot be evaluated for 2 findings: open"},
+		{"Shadowed", "Succeeded", 2, 2, "or delete it. The expression cannot be evaluated for 2 findings: open"},
+		{"Preview", "Succeeded", 2, 2, "then apply it. The expression cannot be evaluated for 2 findings: open"},
+		{"Preview", "Succeeded", 3, 2, "before you apply it. The expression cannot be evaluated for 2 findings: open"},
 		{"Preview", "Succeeded", 2, 0, "then apply it"},
 		{"Preview", "Succeeded", 3, 0, "would be stopped at once"},
 		{"Preview", "TooCostly", 3, 0, "so it cannot be applied"},
@@ -108,6 +112,8 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		}}
 		if got := standingOf(p).next; !strings.Contains(got, c.want) {
 			t.Errorf("%s, %s, %d failed: %q", c.inForce, c.ready, c.failed, got)
+		} else if strings.Contains(got, "cannot be evaluated") != (c.failed > 0 && c.ready != "TooCostly") {
+			t.Errorf("%s, %s, %d failed: of the failures it says %q", c.inForce, c.ready, c.failed, got)
 		}
 		if good := standingOf(p).tone == ui.Good; good != (c.inForce == "InForce" && c.failed == 0) {
 			t.Errorf("%s, %d failed: shown as good: %v", c.inForce, c.failed, good)
