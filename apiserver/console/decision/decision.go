@@ -51,7 +51,8 @@ const (
 	criticalScore = 9
 )
 
-// digest identifies the facts, by the rules for the basis of a decision: white space in code does not count.
+// digest identifies the facts, by the rules for the basis of a decision: white space in code does not count. Without
+// version and code it also holds what the problem is and where, which a stored basis does not hold.
 func (f Facts) digest() string {
 	if f.Severity == "high" && (f.Score >= criticalScore || strings.EqualFold(f.ToolSeverity, critical)) {
 		f.Severity = critical

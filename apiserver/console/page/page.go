@@ -45,8 +45,8 @@ type Visit struct {
 	Query, Form url.Values
 	// Token is the value that forms must send back.
 	Token string
-	// Place is a position in the stream of events that is not later than the page's data; empty if a module asks, or
-	// if the key may not follow events.
+	// Place is a position in the stream of events that is not later than the page's data; empty if a module asks, if
+	// the key may not follow events, or if the service did not return the position.
 	Place string
 	// Scripted reports that a module of the console asks, and not the browser: it expects a fragment of the page.
 	Scripted bool
