@@ -96,7 +96,8 @@ func (i *Informers) Start(ctx context.Context) error {
 				continue // it was repaired before this replica became the leader
 			}
 			i.recorder.Eventf(&u.PartialObjectMetadata, nil, corev1.EventTypeWarning, v1alpha1.ReasonUnreadable, "Read",
-				"The object cannot be read, and is treated as if it did not exist, until it is corrected or deleted: %.512s", u.Err)
+				"The object cannot be read, and is treated as if it did not exist; upgrade if a newer version wrote it, "+
+					"else correct or delete it: %.512s", u.Err)
 		}
 	}
 }

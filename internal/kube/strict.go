@@ -9,7 +9,8 @@ import (
 )
 
 // strictSpecs returns an empty spec for each kind that decides about the findings it selects. An unknown member of such
-// a spec may narrow what is selected: without it the object would decide about more.
+// a spec may narrow what is selected: without it the object would decide about more. An APIKey or a WebhookEndpoint may
+// be narrowed too, but skipping one would end a client's access, or lose events for good.
 var strictSpecs = map[string]func() any{
 	"TriageOperation": func() any { return &v1alpha1.TriageOperationSpec{} },
 	"TriagePolicy":    func() any { return &v1alpha1.TriagePolicySpec{} },
@@ -31,7 +32,8 @@ func refuseUnknown(kind string, raw []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(object.Spec))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(empty()); err != nil {
-		return fmt.Errorf("a newer version wrote the spec: %w", err)
+		return fmt.Errorf("the spec has a member that this version does not know and that may narrow what it selects "+
+			"(upgrade the controllers and the REST API; do not remove the member): %w", err)
 	}
 	return nil
 }

@@ -100,7 +100,9 @@ func specsRead(t *testing.T, kind Kind, known, newer string) (read, skipped []st
 	for _, name := range []string{"known", "newer"}[:len(objects)] {
 		found, err := reader.Read(t.Context(), "org-acme", name, kind)
 		harness.Must(t, err)
-		if _, is := found.(*Unreadable); !is {
+		if u, is := found.(*Unreadable); is {
+			harness.ErrorContains(t, "why "+kind.Name+" cannot be read", u.Err, "do not remove the member")
+		} else {
 			read = append(read, name)
 		}
 		if err := Get(t.Context(), reader.client, "org-acme", name, kind.New()); !apierrors.IsNotFound(err) {

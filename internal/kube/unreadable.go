@@ -77,7 +77,8 @@ func (r *Unreadables) add(kind Kind, object *Unreadable) {
 	if !r.count(key) {
 		return
 	}
-	r.log.Error(object.Err, "An object cannot be read and is skipped; correct it with kubectl",
+	r.log.Error(object.Err,
+		"An object cannot be read and is skipped; upgrade if a newer version wrote it, else correct it with kubectl",
 		"resource", kind.Resource, "namespace", object.Namespace, "name", object.Name)
 	r.onFound(object)
 }
