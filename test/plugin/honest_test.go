@@ -84,22 +84,29 @@ func TestAFilterNamesWhatExists(t *testing.T) {
 }
 
 // The controllers lag behind an import. Findings that they have not observed yet are also decided about,
-// judging by what the scan reports.
+// judging by what the scan reports. They are more than a page holds, and muted by one patch.
 func TestATriageReachesWhatTheControllersHaveYetToSee(t *testing.T) {
-	const n = 379
+	const n = 509
 	o := newOrganization(t, "just-imported")
 	o.has(many(n)...)
 	o.has(builder.Finding("f-gone").Closed(time.Now(), "s-1"), builder.Finding("f-reopened"))
 	// When the controllers last observed them, f-reopened was closed and f-gone was open.
 	o.observed("f-reopened", func(s *v1alpha1.FindingStatus) { s.State, s.ObservedGeneration = v1alpha1.FindingStateClosed, 0 })
 	o.observed("f-gone", func(s *v1alpha1.FindingStatus) { s.State, s.ObservedGeneration = v1alpha1.FindingStateOpen, 0 })
-	triager := o.member(testenv.Triager)
+	g := &gateway{}
+	triager := o.as(g.through(o, o.token(testenv.Triager)))
 
 	a := triager.findings("list", "--state", "closed", "--no-headers").Wants("f-gone", "closed")
 	harness.Same(t, "findings that are listed as closed", 1, strings.Count(a.Stdout, "\n"))
 	triager.findings("list", "--state", "open", "--limit", "20").Wants("more findings match than the 20 shown")
-	triager.findings("triage", "--state", "open", "--mute", "--yes", "-q").
-		Wants(fmt.Sprintf("findings: %d muted, 0 unchanged, 0 failed", n+1))
+	before := len(g.sent(http.MethodGet, "/findings"))
+	triager.findings("triage", "--state", "open", "--mute", "--yes").
+		Wants("... and 490 more", fmt.Sprintf("findings: %d muted, 0 unchanged, 0 failed", n+1))
+	harness.Same(t, "lists", 2, len(g.sent(http.MethodGet, "/findings"))-before)
+	harness.Same(t, "patches", 1, len(g.sent(http.MethodPatch, "")))
+	for name := range o.versions() {
+		harness.Same(t, "reads of "+name, 0, len(g.sent(http.MethodGet, "/findings/"+name)))
+	}
 	harness.Same(t, "the muted findings", n+1, o.withVerdict(v1alpha1.UserStatusMuted))
 	harness.Same(t, "a finding that the scan closed was decided about", v1alpha1.UserStatusOpen, o.finding("f-gone").Spec.Triage.UserStatus)
 	triager.findings("list", "--state", "open").Wants("no findings match")

@@ -192,28 +192,6 @@ func TestABusyAPIServerIsAskedAgain(t *testing.T) {
 	harness.Same(t, "the writes refused at first: of each finding, of the operation and of its commit", 5, count())
 }
 
-func TestMoreFindingsThanAPageHoldsAreMutedAtOnce(t *testing.T) {
-	o := newOrganization(t, "more-than-a-page")
-	o.has(many(510)...)
-	g := &gateway{}
-	triager := o.as(g.through(o, o.token(testenv.Triager)))
-	triager.findings("triage", "--user-status", "open", "--mute", "--comment", "noise", "--yes").
-		Wants("... and 490 more", "findings: 510 muted, 0 unchanged, 0 failed")
-	harness.Same(t, "the muted findings", 510, o.withVerdict(v1alpha1.UserStatusMuted))
-	patches, reads := 0, 0
-	for _, r := range g.requests {
-		switch {
-		case r.method == http.MethodPatch:
-			patches++
-		case r.method == http.MethodGet && strings.Contains(r.path, "/findings/"):
-			reads++
-		}
-	}
-	if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || patches != 1 || reads != 0 {
-		t.Errorf("%d lists, %d patches, %d reads of one; want 2, 1 and none", len(lists), patches, reads)
-	}
-}
-
 func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	const n, before = 40, 10
 	o := newOrganization(t, "interrupted")
