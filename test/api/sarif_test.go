@@ -218,7 +218,8 @@ func TestARepositoryIsFoundByItsFullName(t *testing.T) {
 	post("acme/"+strings.Repeat("b", 254)).wants(http.StatusBadRequest, "a long name")
 	o.create(builder.Repository("second").In(o.namespace).Build())
 	o.rename(c, "second", "acme/Payments")
-	post("acme/payments").wants(http.StatusConflict, "two of one name").says("repo, second")
+	post("acme/payments").wants(http.StatusConflict, "two of one name").
+		says(`"message":"rejecting SARIF: several repositories have the full name \"acme/payments\": repo, second: give each`)
 	o.rename(c, "second", "acme/group/Payments")
 	o.create(builder.Project("theirs").In(o.namespace).Repository("second").Build())
 	post("acme%2Fgroup/payments").wants(http.StatusAccepted, "a group in a group")

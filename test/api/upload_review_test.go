@@ -35,39 +35,6 @@ func (o *organization) ofReviews() ([]v1alpha1.Review, []v1alpha1.ReviewIssue) {
 	return testenv.List(o.t, g, env, &v1alpha1.ReviewList{}, here).Items, testenv.List(o.t, g, env, &v1alpha1.ReviewIssueList{}, here).Items
 }
 
-func TestAnUploadOfAPullRequestShowsOnlyWhatTheBaseDoesNotHave(t *testing.T) {
-	o, c := uploader(t)
-	c.upload("", sarif("one", "two")).wants(http.StatusOK, "the base")
-	base := o.everything()
-	upload := decoded[openapi.Upload](c.upload("?ref=refs/pull/412/merge&pr_title=Refunds&pr_author=jo&fail_on=high&commit="+headCommit,
-		sarif("two", "three")).wants(http.StatusOK, "the pull request"))
-	review := reviewed(t, upload)
-	passed := openapi.GateVerdictFailed
-	want := openapi.UploadReview{
-		ReviewId: review.ReviewId, PrNumber: 412, CommitHash: headCommit,
-		Created: 1, Known: 1, Fixed: 1, Open: 1, OpenHigh: 1, BaseNeverScannedWith: []string{},
-		Issues: []openapi.UploadReviewIssue{{IssueId: review.Issues[0].IssueId, Severity: openapi.SeverityHigh, Title: "three", Place: "src/three.go:7", New: true}},
-		FailOn: "high", Gate: &passed, GateReason: "1 open issue of high severity that the base does not have.", Markdown: review.Markdown,
-	}
-	harness.Same(t, "the review", want, review)
-	for _, part := range []string{"review of pull request 412", "**Failed**: 1 open issue", "`three` in `src/three.go:7`", "Fixed by this pull request: 1 finding"} {
-		if !strings.Contains(review.Markdown, part) {
-			t.Errorf("the comment has no %q:\n%s", part, review.Markdown)
-		}
-	}
-	harness.Same(t, "counts of the scan", openapi.ScanCounts{Created: 1, Unchanged: 1}, upload.Scans[0].Counts)
-	reviews, issues := o.ofReviews()
-	if len(reviews) != 1 || reviews[0].Name != review.ReviewId || reviews[0].Spec.PRTitle != "Refunds" || reviews[0].Spec.PRAuthor != "jo" || len(issues) != 1 {
-		t.Errorf("stored are %+v and %+v", reviews, issues)
-	}
-	harness.Same(t, "the findings changed", base, o.everything())
-	harness.Eventually(t, func(g Gomega) {
-		read := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload"))
-		g.Expect(cmp.Diff(upload, read)).To(BeEmpty(), "read again, on any replica")
-		g.Expect(c.get("/v2/scans/" + upload.Scans[0].Id).status).To(Equal(http.StatusOK))
-	})
-}
-
 // The provider is not asked: what became of a pull request comes with an upload.
 func TestAnUploadTellsWhatBecameOfThePullRequest(t *testing.T) {
 	o, c := uploader(t)

@@ -101,21 +101,10 @@ func singleReads() []string {
 	return []string{findingPath("full", "full", "f-full"), "/v2/findings/f-full", "/v2/findings/f-full/history", "/v2/repos/full", projectPath("full", "full"), "/v2/issues/ri-open", "/v2/full-issues/ri-open", "/v2/issues/ri-open/history", "/v2/reviews/rv-open"}
 }
 
-func TestManners_SingleReadsHaveAnETag(t *testing.T) {
-	o := sampleOrganization(t)
-	for _, path := range singleReads() {
-		first, second := o.get(path).Header.Get("Etag"), o.get(path).Header.Get("Etag")
-		if first == "" || first != second {
-			t.Errorf("%s: the ETag is %q, then %q", path, first, second)
-		}
-	}
-	harness.Same(t, "the ETag of a list", "", o.get("/v1/findings").Header.Get("Etag"))
-}
-
 func TestManners_IfNoneMatchOfTheSameStateIs304(t *testing.T) {
 	o := sampleOrganization(t)
 	for _, path := range singleReads() {
-		tag := o.get(path).Header.Get("Etag")
+		tag := o.get(path).Header.Get("Etag") // without one, or with another each time, there would be no 304
 		for _, condition := range []string{tag, `"other", ` + tag, "*", "W/" + strings.TrimPrefix(tag, "W/")} {
 			a := o.get(path, apiclient.Header("If-None-Match", condition)).wants(304, condition)
 			harness.Same(t, path+": the ETag", tag, a.Header.Get("Etag"))
@@ -123,6 +112,7 @@ func TestManners_IfNoneMatchOfTheSameStateIs304(t *testing.T) {
 		o.do(http.MethodHead, path, "", apiclient.Header("If-None-Match", tag)).wants(304, "HEAD")
 		o.get(path, apiclient.Header("If-None-Match", `"other"`)).wants(200, "another state")
 	}
+	harness.Same(t, "the ETag of a list", "", o.get("/v1/findings").Header.Get("Etag"))
 }
 
 func TestManners_TheETagChangesWithTheState(t *testing.T) {

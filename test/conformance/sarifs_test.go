@@ -112,10 +112,4 @@ func TestSarifs_ErrorsHaveAMessage(t *testing.T) {
 		}
 	}
 	o.get("/v2/repos", apiclient.Header("Authorization", "token "+o.Token)).wants(401, "the scheme token elsewhere")
-	o.create(builder.Repository("second").In(o.namespace).Build())
-	o.patchResource(builder.Repository("second").In(o.namespace).Build(), `{"spec":{"fullName":"acme/Shaped"}}`)
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(o.get("/v2/repos/second").object()["full_name"]).To(Equal("acme/Shaped"))
-	})
-	o.post(sarifsPath, good).wantsSarifError(409, `rejecting SARIF: several repositories have the full name "acme/shaped": repo, second: give each`, "two of one name")
 }

@@ -67,18 +67,28 @@ func TestUploads_AFileOfTwoToolsIsTwoScansOfOneUpload(t *testing.T) {
 func TestUploads_APullRequestShowsWhatTheBaseDoesNotHave(t *testing.T) {
 	o, path := uploadTarget(t)
 	o.upload(path, sarifOf("one", "alpha")).wants(200, "the base")
+	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings").page().Total).To(Equal(1)) })
+	base := o.get("/v1/findings").page().ids()
 	same := o.upload(path+"?ref=refs/pull/7/head&fail_on=new&commit=8f3e1c2d", sarifOf("one", "alpha")).wants(200, "the base itself").object()
 	review := same.records("reviews")[0]
 	wantsShape(t, "a review", review, uploadReviewShape)
-	wantsMembers(t, "the base itself", record{"gate": "passed", "open": 0.0, "known": 1.0}, review)
+	wantsMembers(t, "the base itself", record{"gate": "passed", "open": 0.0, "known": 1.0, "base_never_scanned_with": []any{}}, review)
+	wantsMembers(t, "its scan", record{"created": 0.0, "unchanged": 1.0}, same.records("scans")[0].object("counts"))
 	moved := strings.ReplaceAll(sarifOf("two", "alpha"), "R1", "R2")
-	upload := o.upload(path+"?pull_request=7&fail_on=high&commit=9e8d7c6b", moved).wants(200, "the next commit").object()
+	query := "?pull_request=7&fail_on=high&commit=9e8d7c6b&pr_title=Refunds&pr_author=jo"
+	upload := o.upload(path+query, moved).wants(200, "the next commit").object()
 	wantsShape(t, "an upload", upload, uploadShape)
 	wantsShapes(t, "its scans", upload.records("scans"), scanShape)
+	wantsMembers(t, "its scan", record{"created": 1.0, "unchanged": 0.0}, upload.records("scans")[0].object("counts"))
 	review = upload.records("reviews")[0]
 	wantsShapes(t, "its issues", review.records("issues"), uploadReviewIssueShape)
-	if review["gate"] != "failed" || review["created"] != 1.0 || review["fixed"] != 1.0 || !strings.Contains(review.text("markdown"), "**Failed**") {
-		t.Errorf("the next commit has %v", review)
+	wantsMembers(t, "the next commit", record{
+		"pr_number": 7.0, "commit_hash": "9e8d7c6b", "created": 1.0, "known": 0.0, "fixed": 1.0, "open": 1.0, "open_high": 1.0,
+		"fail_on": "high", "gate": "failed", "gate_reason": "1 open issue of high severity that the base does not have.",
+	}, review)
+	wantsMembers(t, "its issue", record{"severity": "high", "title": "two", "place": "src/a.go:7", "new": true}, review.records("issues")[0])
+	if !strings.Contains(review.text("markdown"), "**Failed**") {
+		t.Errorf("the comment is %v", review["markdown"])
 	}
 	harness.Within(t, replicaDelay, func(g Gomega) {
 		g.Expect(cmp.Diff(upload, o.get("/v2/uploads/"+upload.text("id")).wants(200, "read again").object())).To(BeEmpty())
@@ -86,7 +96,9 @@ func TestUploads_APullRequestShowsWhatTheBaseDoesNotHave(t *testing.T) {
 	issue := review.records("issues")[0].text("issue_id")
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(o.get("/v2/issues/" + issue).object()["review_id"]).To(Equal(review["review_id"]))
-		g.Expect(o.get("/v1/findings").page().Total).To(Equal(1))
+		g.Expect(o.get("/v2/reviews/" + review.text("review_id")).object()).
+			To(And(HaveKeyWithValue("pr_title", "Refunds"), HaveKeyWithValue("pr_author", "jo")))
+		g.Expect(o.get("/v1/findings").page().ids()).To(Equal(base))
 	})
 }
 
