@@ -54,7 +54,6 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"triage --field-selector spec.details.severity!=High --mute":                     `spec.details.severity is "High" and must be high, medium or low`,
 		"redeliver --field-selector status.phase!=delivered --yes":                       `status.phase is "delivered" and must be Pending, Delivered or Failed`,
 		"rotate-key dashboard --expires-in -1h":                                          "--expires-in is -1h0m0s and must be greater than 0",
-		"rotate-key dashboard --expires-in 30d":                                          "days are not a unit: write 720h for 30 days",
 
 		"list --severity critical":                                            "high, medium or low",
 		"list --state opn --severity x":                                       "open, open_muted or closed",

@@ -114,13 +114,6 @@ func TestTheFlagsAreASelection(t *testing.T) {
 		}
 	}
 	harness.Same(t, "members of a selection that have a flag, which all but the ids do", reflect.TypeFor[v1alpha1.FindingSelection]().NumField()-1, len(seen))
-	for _, wrong := range []string{
-		"--min-score=11", "--min-score=x", "--created-since=yesterday", "--field-selector=spec.nothing=x", "-l a==b==c",
-	} {
-		if err := flagged(t, strings.Fields(wrong)...).read(); err == nil {
-			t.Errorf("%s is taken", wrong)
-		}
-	}
 	for flag, want := range map[string]string{
 		"--updated-since=1970-01-01T00:00:00Z": "--updated-since is not after",
 		"--created-until=9999-12-31T23:59:59Z": "--created-until is not before",

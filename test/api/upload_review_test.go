@@ -76,17 +76,6 @@ func TestABaseThatWasNeverScannedIsNamedAndPassesNoGate(t *testing.T) {
 	}
 }
 
-// A scan of a pull request does not affect the branch: neither how old its next scan may be, nor its findings, nor
-// the time of the project's last scan.
-func TestAScanOfAPullRequestIsNoneOfTheBranch(t *testing.T) {
-	o, c := uploader(t)
-	c.upload("?started_at=2026-01-01T00:00:00Z", sarif("one", "two")).wants(http.StatusOK, "the base")
-	c.upload("?started_at=2026-01-03T00:00:00Z&pull_request=5&commit="+headCommit, sarif("three")).wants(http.StatusOK, "the pull request")
-	upload := decoded[openapi.Upload](c.upload("?started_at=2026-01-02T00:00:00Z", sarif("one", "two")).wants(http.StatusOK, "the base, before the pull request"))
-	harness.Same(t, "counts", openapi.ScanCounts{Unchanged: 2}, upload.Scans[0].Counts)
-	harness.Same(t, "the findings", 2, len(o.everything()))
-}
-
 func TestADryRunOfAPullRequestJudgesAndStoresNothing(t *testing.T) {
 	o, c := uploader(t)
 	upload := decoded[openapi.Upload](c.upload("?dry_run=true&pull_request=5&fail_on=high&commit="+headCommit, sarif("one")).wants(http.StatusOK, "a dry run"))

@@ -109,16 +109,3 @@ func TestARevivedProcessComesBack(t *testing.T) {
 	}
 	harness.Must(t, p.Stop())
 }
-
-func TestFreeAddressesAreDifferent(t *testing.T) {
-	addresses, err := harness.FreeAddresses(100)
-	harness.Must(t, err)
-	seen := map[string]bool{}
-	for _, address := range addresses {
-		if seen[address] {
-			t.Errorf("%s was given twice", address)
-		}
-		seen[address] = true
-	}
-	harness.Same(t, "addresses", 100, len(seen))
-}

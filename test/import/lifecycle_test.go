@@ -174,23 +174,6 @@ func TestAnIncompleteRunClosesNothing(t *testing.T) {
 	}
 }
 
-func TestClosingMostFindingsIsRefused(t *testing.T) {
-	p := newProject(t)
-	results := numbered(20)
-	p.imports(document(results...), commitA)
-	before := p.versions()
-
-	few := collect(t, importer.Choices{Commit: commitB}, document(results[:9]...))
-	_, err := p.tryImport(importer.Options{}, few)
-	p.wantRefused(err, "11 of 20", "--force", "--dry-run")
-	harness.Same(t, "versions of the findings after a refused import", before, p.versions())
-	wantOneFailed(t, p.scans(), "more than half")
-	_, err = p.tryImport(importer.Options{DryRun: true}, few)
-	p.wantRefused(err, "more than half: check which ones")
-
-	p.did("with force", p.importsAll(importer.Options{Force: true}, few)[0], counts{Unchanged: 9, Closed: 11})
-}
-
 // If one tool's results are refused, those of the other must not be written either.
 func TestARefusedBatchHoldsBackTheOthers(t *testing.T) {
 	p := newProject(t)

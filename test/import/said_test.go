@@ -84,7 +84,8 @@ func TestNamingTheCategoryOrphansNoDecision(t *testing.T) {
 	harness.Same(t, "categories", want, p.categories())
 }
 
-// A job owns the findings of its scans also before one of them has succeeded.
+// Each of two jobs that share a tool replaces only its own findings, whatever their category, also before one of its
+// scans has succeeded.
 func TestAnUnfinishedJobKeepsItsFindings(t *testing.T) {
 	p := newProject(t)
 	p.imports(mixedTrivy, commitA)
@@ -97,16 +98,6 @@ func TestAnUnfinishedJobKeepsItsFindings(t *testing.T) {
 		p.did("the other job", s, counts{Unchanged: 3})
 	}
 	p.importsSecret("")
+	p.did("the other job again, now of its category alone", p.imports(mixedTrivy, commitB), counts{Updated: 2, Unchanged: 1})
 	p.wantState("both jobs", 4, 0, 4)
-}
-
-// Each of two jobs that share a tool replaces only its own findings, whatever their category.
-func TestJobsThatShareAToolLeaveEachOtherAlone(t *testing.T) {
-	p := newProject(t)
-	p.imports(mixedTrivy, commitA)
-	p.muteAll()
-	p.importsSecret("")
-	p.imports(mixedTrivy, commitB)
-	p.wantState("both jobs", 4, 0, 3)
-	harness.Same(t, "decision about the other job's secret", v1alpha1.UserStatusOpen, p.titled("other-key").Spec.Triage.UserStatus)
 }
