@@ -76,20 +76,6 @@ func TestABaseThatWasNeverScannedIsNamedAndPassesNoGate(t *testing.T) {
 	}
 }
 
-func TestADryRunOfAPullRequestJudgesAndStoresNothing(t *testing.T) {
-	o, c := uploader(t)
-	upload := decoded[openapi.Upload](c.upload("?dry_run=true&pull_request=5&fail_on=high&commit="+headCommit, sarif("one")).wants(http.StatusOK, "a dry run"))
-	if len(upload.Reviews) != 1 || upload.Reviews[0].Open != 1 || *upload.Reviews[0].Gate != openapi.GateVerdictFailed ||
-		upload.Reviews[0].FailOn != "high" || len(upload.Changes) != 1 || upload.Scans[0].ReviewId != upload.Reviews[0].ReviewId {
-		t.Errorf("the answer is %+v", upload)
-	}
-	reviews, issues := o.ofReviews()
-	scans := testenv.List(t, NewWithT(t), env, &v1alpha1.ScanList{}, client.InNamespace(o.namespace))
-	if len(reviews)+len(issues)+len(scans.Items) != 0 {
-		t.Errorf("stored are %v, %v and %v", reviews, issues, scans.Items)
-	}
-}
-
 // A scanner that crashed has not checked everything: findings that it missed would count as
 // resolved.
 func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
