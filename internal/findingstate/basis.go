@@ -100,12 +100,6 @@ func codeOf(spec *v1alpha1.FindingSpec) string {
 	return ""
 }
 
-// Recognizes reports whether another problem would differ from a basis: it holds a version or code.
-func Recognizes(basis string) bool {
-	b := parseBasis(basis)
-	return b.version != "" || b.code != ""
-}
-
 // basisPart makes a text usable as a part before others: without separator, and of bounded length.
 func basisPart(s string) string {
 	return truncate.To(strings.ReplaceAll(s, basisSeparator, ","), maxBasisPart)

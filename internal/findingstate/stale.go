@@ -28,25 +28,37 @@ type difference struct{ reason, text string }
 
 // differences compares the facts with the basis of the decision. Facts that are unknown on one side
 // do not count, nor does a doubt that no longer exists.
-func differences(finding *v1alpha1.Finding) (out []difference) {
+func differences(finding *v1alpha1.Finding) []difference {
 	if !Decided(finding) {
 		return nil
 	}
-	was, is := restsOn(finding), basisOf(&finding.Spec)
-	differ := func(a, b string) bool { return a != "" && b != "" && a != b }
-	if is.doubt != "" && is.doubt != was.doubt {
-		out = append(out, difference{v1alpha1.ReasonInDoubt, "in doubt: " + finding.Spec.Doubt.Reason})
+	return restsOn(finding).differences(&finding.Spec)
+}
+
+// Unseen reports whether the facts may be those of another problem although they make no decision with that basis stale:
+// it holds neither version nor code.
+func Unseen(basis string, facts *v1alpha1.FindingSpec) bool {
+	was := parseBasis(basis)
+	return was.version == "" && was.code == "" && len(was.differences(facts)) == 0
+}
+
+// differences returns how the facts differ from the basis.
+func (b basis) differences(facts *v1alpha1.FindingSpec) (out []difference) {
+	is := basisOf(facts)
+	differ := func(was, now string) bool { return was != "" && now != "" && was != now }
+	if is.doubt != "" && is.doubt != b.doubt {
+		out = append(out, difference{v1alpha1.ReasonInDoubt, "in doubt: " + facts.Doubt.Reason})
 	}
-	alike := was.plain == is.plain
-	if alike && differ(was.code, is.code) {
+	alike := b.plain == is.plain
+	if alike && differ(b.code, is.code) {
 		out = append(out, difference{v1alpha1.ReasonCodeChanged, "other code at the place"})
 	}
-	if differ(was.version, is.version) {
-		out = append(out, difference{v1alpha1.ReasonVersionChanged, fmt.Sprintf("version %q, now %q", was.version,
+	if differ(b.version, is.version) {
+		out = append(out, difference{v1alpha1.ReasonVersionChanged, fmt.Sprintf("version %q, now %q", b.version,
 			is.version)})
 	}
-	if alike && differ(was.severity, is.severity) {
-		out = append(out, difference{v1alpha1.ReasonSeverityChanged, fmt.Sprintf("severity %s, now %s", was.severity,
+	if alike && differ(b.severity, is.severity) {
+		out = append(out, difference{v1alpha1.ReasonSeverityChanged, fmt.Sprintf("severity %s, now %s", b.severity,
 			is.severity)})
 	}
 	return out

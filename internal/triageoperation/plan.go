@@ -80,7 +80,8 @@ func hasDecided(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding) 
 // mayBeAnother reports whether another problem may have taken the finding's name since the selection without making the
 // decision stale: a scan stores no doubt about an undecided finding. Entries of earlier versions hold no generation.
 func mayBeAnother(entry *Entry, finding *v1alpha1.Finding) bool {
-	return entry.Set == nil && entry.Generation > 0 && !findingstate.Decided(finding) && !findingstate.Recognizes(entry.Facts)
+	return entry.Set == nil && entry.Generation > 0 && !findingstate.Decided(finding) &&
+		findingstate.Unseen(entry.Facts, &finding.Spec)
 }
 
 func whoDecided(finding *v1alpha1.Finding, when string) string {

@@ -109,26 +109,28 @@ func TestAnOperationDecidesAboutNoProblemThatNobodySaw(t *testing.T) {
 	operation.Spec.Set.UserStatus = v1alpha1.UserStatusActive
 	undo := builder.TriageOperation("undo", "").Undoes("mute").Build()
 	undecided := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
-	known := &v1alpha1.FindingPackage{Version: "1.2.3"}
+	known, low := &v1alpha1.FindingPackage{Version: "1.2.3"}, finding(undecided).Spec.Details.Severity
 	for _, c := range []struct {
 		reason         string
 		triage         v1alpha1.FindingTriage
 		evidence       string
 		pkg            *v1alpha1.FindingPackage
 		selected, then int64
+		severity       v1alpha1.Level
 		want           Outcome
 	}{
-		{"no scan has changed it", undecided, "message", nil, 3, 3, Changed},
-		{"a scan has", undecided, "message", nil, 3, 4, Conflicted},
-		{"a scan has, and its code is known", undecided, "message.code", nil, 3, 4, Changed},
-		{"a scan has, and its version is known", undecided, "message", known, 3, 4, Changed},
-		{"a scan has, and the decision would become stale", decidedBy("ann"), "message", nil, 3, 4, Changed},
-		{"an earlier version has selected it", undecided, "message", nil, 0, 4, Changed},
+		{"no scan has changed it", undecided, "message", nil, 3, 3, low, Changed},
+		{"a scan has", undecided, "message", nil, 3, 4, low, Conflicted},
+		{"a scan has, and its code is known", undecided, "message.code", nil, 3, 4, low, Changed},
+		{"a scan has, and its version is known", undecided, "message", known, 3, 4, low, Changed},
+		{"a scan has, and its severity has changed", undecided, "message", nil, 3, 4, v1alpha1.LevelHigh, Changed},
+		{"a scan has, and the decision would become stale", decidedBy("ann"), "message", nil, 3, 4, low, Changed},
+		{"an earlier version has selected it", undecided, "message", nil, 0, 4, low, Changed},
 	} {
 		f := finding(c.triage)
 		f.Spec.Evidence, f.Spec.Package, f.Generation = c.evidence, c.pkg, c.selected
 		entry := NewEntry(f)
-		f.Generation = c.then
+		f.Generation, f.Spec.Details.Severity = c.then, c.severity
 		if got := Plan(operation, &entry, f, time.Time{}, false).Outcome; got != c.want {
 			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
 		}
