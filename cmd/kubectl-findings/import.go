@@ -142,7 +142,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 	progress.finish()
 	failed := err != nil
 	if !failed && o.wait {
-		err = o.awaitSettled(ctx, client, session.namespace, summaries)
+		err = o.awaitSettled(ctx, session, summaries)
 	}
 	err = session.explainImport(ctx, err, "import scans")
 	summarised := !o.quiet || o.output != ""

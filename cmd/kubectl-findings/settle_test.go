@@ -39,7 +39,7 @@ func TestAWaitForStatesSaysWhyItEnds(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			time.AfterFunc(tc.interrupted, interrupt)
-			err := o.awaitSettled(ctx, c, "org-acme", []*importer.Summary{{Scan: "s-1"}})
+			err := o.awaitSettled(ctx, &session{client: c, namespace: "org-acme"}, []*importer.Summary{{Scan: "s-1"}})
 			harness.ErrorContains(t, "its end", err, tc.want)
 		}
 		t.Run(reason, func(t *testing.T) { synctest.Test(t, check) })
