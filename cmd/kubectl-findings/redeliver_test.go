@@ -145,23 +145,44 @@ func TestARedeliveryGoesOnIfItCannotBeWaitedFor(t *testing.T) {
 
 // The real client decodes into what was read before.
 func TestARequestThatIsRemovedDuringAWaitIsNoticed(t *testing.T) {
-	answers := []string{
-		`{"metadata":{"name":"d-1","resourceVersion":"1","annotations":{"` + v1alpha1.RedeliverAnnotation + `":"mine"}}}`,
-		`{"metadata":{"name":"d-1","resourceVersion":"2"}}`,
-	}
-	c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
-		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
-			answer := answers[0]
-			answers = append(answers[1:], answer)
-			return json.Unmarshal([]byte(answer), o)
-		},
-	}).Build()
-	ctx, cancel := context.WithTimeout(t.Context(), harness.Patience)
-	defer cancel()
-	d := &v1alpha1.WebhookDelivery{}
-	err := (&session{client: c, namespace: "org-acme"}).await(ctx, d, func() (bool, error) { return isRedelivered(d, "mine") })
-	if !errors.Is(err, errNoLongerAsked) {
-		t.Errorf("the wait ends with %v", err)
+	synctest.Test(t, func(t *testing.T) {
+		answers := []string{
+			`{"metadata":{"name":"d-1","resourceVersion":"1","annotations":{"` + v1alpha1.RedeliverAnnotation + `":"mine"}}}`,
+			`{"metadata":{"name":"d-1","resourceVersion":"2"}}`,
+		}
+		c := fake.NewClientBuilder().WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+				answer := answers[0]
+				answers = append(answers[1:], answer)
+				return json.Unmarshal([]byte(answer), o)
+			},
+		}).Build()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		d, s := &v1alpha1.WebhookDelivery{}, &session{client: c, namespace: "org-acme"}
+		err := s.await(ctx, d, func() (bool, error) { return isRedelivered(d, "mine") })
+		if !errors.Is(err, errNoLongerAsked) {
+			t.Errorf("the wait ends with %v", err)
+		}
+	})
+}
+
+// More reads would load the API server; fewer would notice the end late.
+func TestAWaitReadsEachSecondAndPausesAsLongAsItReads(t *testing.T) {
+	for takes, want := range map[time.Duration]int{0: 62, 5 * time.Second: 6} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 59*time.Second)
+			defer cancel()
+			reads := 0
+			err := poll(ctx, func() (bool, error) {
+				reads++
+				<-time.After(takes)
+				return false, nil
+			})
+			if reads != want || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%d reads of %s, want %d; the wait ends with %v", reads, takes, want, err)
+			}
+		})
 	}
 }
 
