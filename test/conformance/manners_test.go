@@ -208,16 +208,3 @@ func TestVersioning_TheServedContractIsThatOfThisRepository(t *testing.T) {
 	}
 	harness.Same(t, "the paths that are served", spec.Paths.Len(), len(served.object("paths")))
 }
-
-func TestVersioning_TheDocumentationNeedsNoOtherHost(t *testing.T) {
-	c := anonymous(t)
-	page := c.get("/docs").wants(200, "the page")
-	if got := page.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/html") {
-		t.Errorf("Content-Type is %q", got)
-	}
-	for _, word := range []string{`src="http`, `href="http`, `src="//`, `href="//`} {
-		if strings.Contains(string(page.Body), word) {
-			t.Errorf("the page contains %s", word)
-		}
-	}
-}

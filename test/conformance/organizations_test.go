@@ -58,14 +58,6 @@ func (o *organization) crowd() {
 	})
 }
 
-func TestOrganizations_TheIDIsTheOrganizationsName(t *testing.T) {
-	o := sampleOrganization(t)
-	items := slices.Concat(o.get("/v2/findings").page().Items, o.get("/v2/repos").page().Items, []record{o.get(projectPath("full", "full")).object()})
-	for _, item := range items {
-		harness.Same(t, item.text("id")+": organization_id", o.name, item.text("organization_id"))
-	}
-}
-
 func TestOrganizations_AKeySeesItsOwnOrganizationAlone(t *testing.T) {
 	o, other := sampleOrganization(t), anotherOrganization(t)
 	forEachList(t, func(t *testing.T, l list) {

@@ -73,17 +73,6 @@ func TestProject_BothIDsMustAgree(t *testing.T) {
 	}
 }
 
-func TestProject_LastScanStatusIsInLowerCase(t *testing.T) {
-	o := newOrganization(t)
-	o.create(builder.Scan("s-1", fullDetectedAt).In(o.namespace).Ended(scannedAt, v1alpha1.ScanFailed).Build())
-	harness.Eventually(t, func(g Gomega) {
-		got := o.get(projectPath("repo", "proj")).object()
-		g.Expect(got["last_scan_id"]).To(Equal("s-1"))
-		g.Expect(got["last_scan_status"]).To(Equal("failed"))
-		g.Expect(got["last_scanned_at"]).To(BeNil(), "the scan has failed")
-	})
-}
-
 // A finding may name a project of another repository: nothing prevents the writer from doing so.
 // The finding is then listed by what it names and can be triaged, but it is not below any path
 // without a project.

@@ -37,15 +37,6 @@ func TestNamesAreCompleted(t *testing.T) {
 	}
 }
 
-// kubectl finds the plugin on the PATH, and its arguments, output and exit code are the plugin's.
-func TestKubectlRunsThePlugin(t *testing.T) {
-	o := newOrganization(t, "kubectl")
-	o.has(builder.Finding("f-1").Title("SQL injection"))
-	viewer := o.member(testenv.Viewer)
-	harness.Run(t, viewer.command("list", "--text", "sql injection")).Wants("f-1")
-	harness.Run(t, viewer.command("list", "--severity", "critical")).Fails("high, medium or low")
-}
-
 // kubectl calls an executable kubectl_complete-findings on the PATH.
 func TestKubectlCompletesThePlugin(t *testing.T) {
 	o := newOrganization(t, "completion-kubectl")
