@@ -16,6 +16,7 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -242,6 +243,17 @@ func TestOnlyAPanicIsLoggedWithAStack(t *testing.T) {
 		if long := q.pause >= errorDelay; long != (failed != nil) || q.pause < settleDelay {
 			t.Errorf("after %v it is enqueued in %s", failed, q.pause)
 		}
+	}
+}
+
+func TestTheStandingOfAnEndpointFollowsFromItsStatus(t *testing.T) {
+	succeeded := new(v1alpha1.Now())
+	for want, status := range map[standing]v1alpha1.WebhookEndpointStatus{
+		standingUnknown: {},
+		standingProven:  {LastSuccessAt: succeeded},
+		standingFailing: {LastSuccessAt: succeeded, ConsecutiveFailures: 1},
+	} {
+		harness.Same(t, "standing", want, standingOf(&v1alpha1.WebhookEndpoint{Status: status}))
 	}
 }
 
