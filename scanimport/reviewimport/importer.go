@@ -204,7 +204,8 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	})
 }
 
-// recordIssues writes the issues. It first creates the review, without the commit, if it does not exist.
+// recordIssues writes the issues, and fails if the repository or the project was deleted meanwhile. It first creates the
+// review, without the commit, if it does not exist.
 func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repository, review *v1alpha1.Review,
 	next *v1alpha1.ReviewSpec, commit *Commit, batches []*importer.Batch, s *Summary) (*v1alpha1.Review, error) {
 	there, unreadable, err := im.issues(ctx)
@@ -231,6 +232,9 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 		base.Held = func(file string) bool { return len(projects.Holding(file)) > 0 }
 	}
 	compared, err := base.Compare(ctx, im.client, repository, batches)
+	if err == nil && !im.options.DryRun {
+		err = im.checkParents(ctx) // a deleted project loses its findings first: all results would be new
+	}
 	if err != nil {
 		return review, err
 	}
@@ -252,7 +256,10 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 			return nil, err
 		}
 	}
-	return review, im.writeIssues(ctx, p, s)
+	if err := im.writeIssues(ctx, p, s); err != nil {
+		return review, err
+	}
+	return review, im.checkParents(ctx)
 }
 
 // renamed returns the tools by the former names that the user gave.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -625,34 +626,42 @@ func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
 
 // Nothing would remove a Review or a Scan that is written later.
 func TestNothingIsRecordedInARepositoryOrProjectThatIsDeletedMeanwhile(t *testing.T) {
+	const waits, recorded, written = "it waits", "its scans are recorded", "its issues are written"
 	for name, c := range map[string]struct {
-		waits   bool
-		deleted string
-		anew    bool
-		reviews int
+		when, deleted string
+		anew          bool
+		reviews       int
 	}{
-		"the repository, while the review waits":       {true, "repository", true, 0},
-		"the repository, before the review is created": {false, "repository", false, 0},
-		"the project, while the review waits":          {true, "project", true, 0},
-		"the project, before the end is recorded":      {false, "project", true, 1},
+		"the repository, while the review waits": {waits, "repository", true, 0},
+		"the repository, before the comparison":  {recorded, "repository", false, 0},
+		"the project, while the review waits":    {waits, "project", true, 0},
+		"the project, before the comparison":     {recorded, "project", false, 0},
+		"the project, before the end":            {written, "project", false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			p := newPull(t)
 			p.Repository, p.Project = "of-"+p.Project, p.Project+"-of-its-own"
 			p.declare()
-			record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 2}, Project: p.Project}
-			options, remove := reviewimport.Options{Record: record}, func() { p.remove(c.deleted == "repository", c.anew) }
-			if c.waits {
-				p.lease()
-				options.OnWaiting = func(string) { remove() }
-			} else {
-				record.OnRecorded = remove
+			remove := sync.OnceFunc(func() { p.remove(c.deleted == "repository", c.anew) })
+			removeWhen := func(when string) {
+				if when == c.when {
+					remove()
+				}
 			}
-			_, err := p.try(options, &reviewimport.Commit{SHA: commitA}, builder.SARIF("first", stays), builder.SARIF("second", goes))
+			if c.when == waits {
+				p.lease()
+			}
+			_, err := p.try(reviewimport.Options{
+				OnWaiting:  func(string) { removeWhen(waits) },
+				OnProgress: func(int, int) { removeWhen(written) },
+				Record: &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 2}, Project: p.Project,
+					OnRecorded: func() { removeWhen(recorded) }},
+			}, &reviewimport.Commit{SHA: commitA}, builder.SARIF("first", stays), builder.SARIF("second", goes))
 			p.base().wantRefused(err, c.deleted+` "`, "was deleted during the import")
 			harness.Same(t, "refusals", 1, strings.Count(err.Error(), "was deleted"))
-			harness.Same(t, "scans and reviews that are left", []int{0, c.reviews}, []int{len(p.base().scans()), p.reviewsOfRepository()})
+			reviews, commits := p.reviewsOfRepository()
+			harness.Same(t, "scans, reviews and reviewed commits that are left", []int{0, c.reviews, 0}, []int{len(p.base().scans()), reviews, commits})
 		})
 	}
 }
@@ -704,8 +713,12 @@ func (p *pull) lease() {
 	harness.Must(p, env.Client.Create(p.Context(), lease))
 }
 
-func (p *pull) reviewsOfRepository() int {
+func (p *pull) reviewsOfRepository() (reviews, commits int) {
 	p.Helper()
-	return len(testenv.List(p, NewWithT(p), env, &v1alpha1.ReviewList{}, client.InNamespace(namespace),
-		client.MatchingFields{"spec.repositoryRef.name": p.Repository}).Items)
+	list := testenv.List(p, NewWithT(p), env, &v1alpha1.ReviewList{}, client.InNamespace(namespace),
+		client.MatchingFields{"spec.repositoryRef.name": p.Repository})
+	for i := range list.Items {
+		commits += len(list.Items[i].Spec.ReviewedCommits)
+	}
+	return len(list.Items), commits
 }
