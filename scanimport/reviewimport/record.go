@@ -83,8 +83,12 @@ func (s *Summary) succeeded(i int, spec *v1alpha1.ScanSpec) {
 	}
 }
 
+// begin records that the scans run. Each is recorded only while the repository and the project exist.
 func (r *recorder) begin(ctx context.Context) error {
 	for i, b := range r.batches {
+		if err := r.im.checkParents(ctx); err != nil {
+			return err
+		}
 		name := importer.NewScanName()
 		r.startedAt = append(r.startedAt, b.Started())
 		create := func(ctx context.Context) error { return r.apply(ctx, name, r.spec(i)) }
