@@ -112,7 +112,7 @@ func (r *recorder) update(ctx context.Context) error {
 }
 
 // end writes the outcome of each scan. A scan whose outcome cannot be written does not stop the others, except one that
-// was deleted with its project, as the others were: then the error is a RefusedError.
+// was deleted with its project, as the others were: then the error contains a RefusedError.
 func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.ScanSpec)) error {
 	var errs []error
 	for i, name := range r.scans {
@@ -121,7 +121,7 @@ func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.S
 		outcome(i, &spec)
 		err := r.apply(ctx, name, spec)
 		if _, gone := errors.AsType[*importer.RefusedError](err); gone {
-			return err
+			return errors.Join(append(errs, err)...)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("record the end of scan %s: %w", name, err))

@@ -54,7 +54,7 @@ func TestNoScanOfAReviewIsRecordedBehindTheRemovalOfItsProject(t *testing.T) {
 		want    []string
 	}{
 		{"before the second Scan is recorded", 1, 1, []string{`project "web" was deleted`}},
-		{"before the second Scan ends", 3, 2, []string{`project "web" was deleted`}},
+		{"before the second Scan ends", 3, 2, []string{"record the end of scan", `project "web" was deleted`}},
 	} {
 		writes, created := 0, 0
 		c := answeredBy(t, func(r *http.Request) (code int, object any) {
