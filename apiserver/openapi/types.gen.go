@@ -3879,8 +3879,8 @@ type TriageOperationRequest struct {
 // waited for its turn; failed: it could not be changed. A finding that only a scan has changed is also skipped, as
 // conflicted, if it is unknown whether the operation has decided about it: the controllers were restarted while they
 // worked through its part, and the scan changed it after it was selected; or a write of it failed, and the scan changed it
-// after that. So is an undecided finding without version and code that has changed since it was selected, though not
-// in severity: it may be another problem.
+// after that. So is an undecided finding without version or code to compare that has changed since it was selected,
+// though not in severity: it may be another problem.
 type TriageOutcome string
 
 // TriagePolicy A rule that decides about the findings that match an expression, as long as no person has. The counts are of findings that

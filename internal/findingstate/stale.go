@@ -36,10 +36,13 @@ func differences(finding *v1alpha1.Finding) []difference {
 }
 
 // Unseen reports whether the facts may be those of another problem although they make no decision with that basis stale:
-// it holds neither version nor code.
+// no version or code is known on both sides. Another rule or vulnerability of the same version or code is not noticed,
+// because a basis holds neither.
 func Unseen(basis string, facts *v1alpha1.FindingSpec) bool {
-	was := parseBasis(basis)
-	return was.version == "" && was.code == "" && len(was.differences(facts)) == 0
+	was, is := parseBasis(basis), basisOf(facts)
+	version := was.version != "" && is.version != ""
+	code := was.plain == is.plain && was.code != "" && is.code != ""
+	return !version && !code && len(was.differences(facts)) == 0
 }
 
 // differences returns how the facts differ from the basis.

@@ -102,35 +102,43 @@ func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
 	}
 }
 
-// A scan may give the name of an undecided finding without version and code to another problem, which makes no decision
-// stale.
+// A scan may give the name of an undecided finding without version or code to compare to another problem, which makes
+// no decision stale.
 func TestAnOperationDecidesAboutNoProblemThatNobodySaw(t *testing.T) {
 	operation := builder.TriageOperation("mute", "G1").Committed().Build()
 	operation.Spec.Set.UserStatus = v1alpha1.UserStatusActive
 	undo := builder.TriageOperation("undo", "").Undoes("mute").Build()
 	undecided := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
 	known, low := &v1alpha1.FindingPackage{Version: "1.2.3"}, finding(undecided).Spec.Details.Severity
+	const message, code = "message", "message.code" // kinds of evidence
 	for _, c := range []struct {
-		reason         string
-		triage         v1alpha1.FindingTriage
-		evidence       string
-		pkg            *v1alpha1.FindingPackage
-		selected, then int64
-		severity       v1alpha1.Level
-		want           Outcome
+		reason          string
+		triage          v1alpha1.FindingTriage
+		evidence, later string
+		pkg, laterPkg   *v1alpha1.FindingPackage
+		selected, then  int64
+		severity        v1alpha1.Level
+		want            Outcome
 	}{
-		{"no scan has changed it", undecided, "message", nil, 3, 3, low, Changed},
-		{"a scan has", undecided, "message", nil, 3, 4, low, Conflicted},
-		{"a scan has, and its code is known", undecided, "message.code", nil, 3, 4, low, Changed},
-		{"a scan has, and its version is known", undecided, "message", known, 3, 4, low, Changed},
-		{"a scan has, and its severity has changed", undecided, "message", nil, 3, 4, v1alpha1.LevelHigh, Changed},
-		{"a scan has, and the decision would become stale", decidedBy("ann"), "message", nil, 3, 4, low, Changed},
-		{"an earlier version has selected it", undecided, "message", nil, 0, 4, low, Changed},
+		{"no scan has changed it", undecided, message, message, nil, nil, 3, 3, low, Changed},
+		{"a scan has", undecided, message, message, nil, nil, 3, 4, low, Conflicted},
+		{"a scan has, and its code is known", undecided, code, code, nil, nil, 3, 4, low, Changed},
+		{"its code is no longer known", undecided, code, message, nil, nil, 3, 4, low, Conflicted},
+		{"its code was not known", undecided, message, code, nil, nil, 3, 4, low, Conflicted},
+		{"its code was stored by an earlier version", undecided, "", code, nil, nil, 3, 4, low, Conflicted},
+		{"a scan has, and its version is known", undecided, message, message, known, known, 3, 4, low, Changed},
+		{"its version is no longer known, but its code is", undecided, message, code, known, nil, 3, 4, low, Conflicted},
+		{"its version was stored by an earlier version", undecided, "", message, known, known, 3, 4, low, Changed},
+		{"a scan has, and its severity differs", undecided, message, message, nil, nil, 3, 4, v1alpha1.LevelHigh, Changed},
+		{"the decision would become stale", decidedBy("ann"), message, message, nil, nil, 3, 4, low, Changed},
+		{"an earlier version has selected it", undecided, message, message, nil, nil, 0, 4, low, Changed},
 	} {
 		f := finding(c.triage)
+		f.Spec.Details.Code = "code()"
 		f.Spec.Evidence, f.Spec.Package, f.Generation = c.evidence, c.pkg, c.selected
 		entry := NewEntry(f)
-		f.Generation, f.Spec.Details.Severity = c.then, c.severity
+		f.Spec.Evidence, f.Spec.Package, f.Generation = c.later, c.laterPkg, c.then
+		f.Spec.Details.Severity = c.severity
 		if got := Plan(operation, &entry, f, time.Time{}, false).Outcome; got != c.want {
 			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
 		}
