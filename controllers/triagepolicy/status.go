@@ -101,17 +101,19 @@ func (r *Reconciler) report(_ context.Context, s *scope) error {
 	return nil
 }
 
-// recordCounts records the counts unless they are partial.
+// recordCounts records the counts. Partial ones leave those of the last count, or none if these are of another version.
 func (s *scope) recordCounts() {
 	if s.matchesAnew() {
 		s.Status.LastMatchedAt = nil
 	}
-	if s.partial {
-		return
-	}
 	counted := &s.counted
-	if in := s.Status.InForce; in != nil && in.Generation != s.Object.Generation && s.declared != nil &&
-		!countAlike(&in.Spec, s.declared.Spec) {
+	switch in := s.Status.InForce; {
+	case s.countsUnknown():
+		counted = &tally{}
+	case s.partial:
+		return
+	case in != nil && in.Generation != s.Object.Generation && s.declared != nil &&
+		!countAlike(&in.Spec, s.declared.Spec):
 		counted = &s.earlier // show the generation in force; the condition explains the declared one
 	}
 	status := s.Status
@@ -125,6 +127,21 @@ func (s *scope) recordCounts() {
 	status.Failed, status.Failure, status.Samples = counted.failed, counted.failure, counted.samples
 	if newest := v1alpha1.NewTime(counted.newest); counted.matched > 0 && status.LastMatchedAt.Before(&newest) {
 		status.LastMatchedAt = &newest
+	}
+}
+
+// countsUnknown reports whether no generation is in force, the declared one is not counted, and the counts in the status
+// may be those of another one.
+func (s *scope) countsUnknown() bool {
+	switch before := s.Before.InForce; {
+	case s.Status.InForce != nil:
+		return false
+	case s.wrong != nil:
+		return true
+	case before == nil:
+		return s.partial && s.Before.ObservedGeneration != s.Object.Generation
+	default:
+		return s.partial && !countAlike(&before.Spec, &s.Object.Spec)
 	}
 }
 
@@ -232,7 +249,8 @@ func (s *scope) judgeReady(whyNot, because string) {
 	switch {
 	case whyNot == v1alpha1.ReasonNotCompiled:
 		s.Judge(conditions.Stalled(whyNot, fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable())))
-	case whyNot == v1alpha1.ReasonTooMany, whyNot == v1alpha1.ReasonTooManyPolicies, whyNot == v1alpha1.ReasonTooCostly:
+	case whyNot == v1alpha1.ReasonTooMany, whyNot == v1alpha1.ReasonTooCostly,
+		whyNot == v1alpha1.ReasonTooManyPolicies && !s.partial:
 		s.Judge(conditions.Stalled(whyNot, because))
 	case s.partial && whyNot == "":
 		s.Judge(conditions.Stalled(v1alpha1.ReasonTooCostly,

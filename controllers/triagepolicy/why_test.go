@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
+	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -100,6 +101,42 @@ func TestAnotherMatchHasMatchedNothingYet(t *testing.T) {
 		s.recordCounts()
 		s.judgeInForce("", "")
 		harness.Same(t, c.name, c.want, reason(s.Object, v1alpha1.ConditionInForce))
+	}
+}
+
+func TestCountsOfAVersionThatNeitherDecidesNorIsDeclaredAreNotKept(t *testing.T) {
+	inForce := func(generation int64, match string) *v1alpha1.PolicyInForce {
+		return &v1alpha1.PolicyInForce{Generation: generation, Spec: v1alpha1.TriagePolicySpec{Match: match}}
+	}
+	for _, c := range []struct {
+		name          string
+		before, after *v1alpha1.PolicyInForce
+		observed      int64
+		whyNot, ready string
+		want          int32
+	}{
+		{"an earlier one decides", inForce(1, "false"), inForce(1, "false"), 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 10},
+		{"a new one may match too many", nil, nil, 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0},
+		{"a stopped one", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 10},
+		{"a new preview", nil, nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0},
+		{"a preview of what decided", inForce(1, "true"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 10},
+		{"a preview of something else", inForce(1, "false"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0},
+		{"the earlier one stops later", inForce(1, "false"), nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0},
+		{"one policy too many", nil, nil, 1, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, 0},
+		{"no longer valid, in Preview", inForce(1, "false"), nil, 1, v1alpha1.ReasonNotCompiled, v1alpha1.ReasonNotCompiled, 0},
+	} {
+		s := newScope()
+		s.Object.Generation, s.Object.Spec.Match = 2, "true"
+		s.Status.InForce, s.Status.ObservedGeneration, s.Status.Matched = c.before, c.observed, 10
+		s.Begin(time.Now())
+		s.Status.InForce, s.Status.ObservedGeneration = c.after, 2
+		if s.counted.matched, s.partial = 10, true; c.whyNot == v1alpha1.ReasonNotCompiled {
+			s.wrong, s.partial = &rules.CompileError{}, false // as if the earlier one was counted
+		}
+		s.recordCounts()
+		s.judgeReady(c.whyNot, "Why.")
+		harness.Same(t, c.name, c.want, s.Status.Matched)
+		harness.Same(t, c.name, c.ready, reason(s.Object, v1alpha1.ConditionReady))
 	}
 }
 

@@ -58,14 +58,17 @@ func TestAPolicyThatIsNotCountedShowsNothingOfAnEarlierVersion(t *testing.T) {
 	s := shown{mayWrite: true, samples: []page.Finding{{}}}
 	s.Id, s.Matched, s.Failure.FindingId, s.CompileError.Message = "p", 4321, "f-failed", "no such field"
 	for _, mode := range []client.TriagePolicyMode{client.TriagePolicyModePreview, client.TriagePolicyModeApply} {
-		for _, state := range []string{"NotProcessed", "TooCostly", "Succeeded", "EarlierGeneration", "OutOfDate"} {
+		for _, state := range []string{"NotProcessed", "TooCostly", "Succeeded", "EarlierGeneration", "OutOfDate", "TooMany"} {
 			s.Mode, s.Observed = mode, state != "NotProcessed"
 			s.InForce = state == "EarlierGeneration" || state == "OutOfDate"
 			s.Conditions = []client.ResourceCondition{{Type: "InForce", Reason: state}, {Type: "Ready", Reason: state}}
 			if state == "OutOfDate" {
 				s.Conditions[1].Reason = "TooCostly"
 			}
-			counted := s.Observed && state != "TooCostly"
+			if s.Matched = 4321; state == "TooMany" {
+				s.Matched = 0 // the count found too many, and was given up
+			}
+			counted := s.Observed && state != "TooCostly" && state != "TooMany"
 			text, err := page.Text(t.Context(), policyPage(s))
 			harness.Must(t, err)
 			all := client.TriagePolicyList{Items: []client.TriagePolicy{s.TriagePolicy}}
