@@ -120,6 +120,8 @@ var rulesAtCreate = []struct {
 	{"ssh URL with a password", repository, edit{"spec.cloneURL": "ssh://git:p@example.com/a.git"}, "cloneURL must hold no credentials", "everyone who reads the resource would read it"},
 	{"page with a password", repository, edit{"spec.url": "https://u:p@example.com/a"}, "url must hold no credentials", "the REST API shows it"},
 	{"page with a token", repository, edit{"spec.url": "https://ghp_x@github.com/a/b"}, "url must hold no credentials", "the REST API shows it"},
+	{"page with a token after a blank", repository, edit{"spec.url": " https://ghp_x@github.com/a/b"}, "url must hold no credentials", "it was pasted"},
+	{"page with a ? in its password", repository, edit{"spec.url": "https://u:pa?ss@example.com/a"}, "url must hold no credentials", "a port has only digits"},
 	{"page with an @ in its path", repository, edit{"spec.url": "https://example.com/@a/b"}, "", "it is no user's"},
 	{"URLs with an @ in what follows the port", repository, edit{"spec.url": "https://example.com:8443?next=a@b", "spec.cloneURL": "https://example.com:8443#a@b",
 		"spec.lastCommit.link": "https://example.com:8443?next=a@b"}, "", "it is no user's"},
