@@ -140,7 +140,7 @@ func (c *comparison) choose(ctx context.Context, entry *rules.Entry) (chosen, er
 	if err == nil && !stands && c.live {
 		finding, stands, err = c.read(ctx, c.Live, entry)
 	}
-	return chosen{rules.Undo(entry, finding, stands), finding}, err
+	return chosen{rules.Undo(entry, finding, c.author, stands), finding}, err
 }
 
 // read returns the finding, nil if it does not exist, and whether the operation's decision stands: the operation has

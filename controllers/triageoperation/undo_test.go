@@ -127,7 +127,7 @@ func TestAnUndoOfWhatTheCacheDoesNotShowYetRestores(t *testing.T) {
 	}
 	cached, live := decided("5", "", v1alpha1.UserStatusOpen), decided("9", "operation/mute", v1alpha1.UserStatusMuted)
 	before := rules.NewEntry(cached)
-	entry := rules.Undo(&before, live, true)
+	entry := rules.Undo(&before, live, rules.Author("mute"), true)
 	var calls []string
 	writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 		func(q *http.Request) (*http.Response, error) {

@@ -61,7 +61,7 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	case changed && begun: // a user may have reverted the operation's change
 		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and an earlier try may have decided about it"}
 	case changed && mayBeAnother(entry, finding):
-		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and may be another problem"}
+		return Step{Outcome: Conflicted, Why: "it has changed in the meantime, and may be another problem"}
 	}
 	changes["by"] = author
 	return Step{Triage: changes, Outcome: Changed}
@@ -80,8 +80,11 @@ func hasDecided(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding) 
 // mayBeAnother reports whether another problem may have taken the finding's name since the selection without making the
 // decision stale: a scan stores no doubt about an undecided finding. Entries of earlier versions hold no generation.
 func mayBeAnother(entry *Entry, finding *v1alpha1.Finding) bool {
-	return entry.Set == nil && entry.Generation > 0 && !findingstate.Decided(finding) &&
-		findingstate.Unseen(entry.Facts, &finding.Spec)
+	basis, decides := entry.Facts, true
+	if set := entry.Set; set != nil {
+		basis, decides = set.Basis, cmp.Or(set.UserStatus, v1alpha1.UserStatusOpen) != v1alpha1.UserStatusOpen
+	}
+	return decides && entry.Generation > 0 && !findingstate.Decided(finding) && findingstate.Unseen(basis, &finding.Spec)
 }
 
 func whoDecided(finding *v1alpha1.Finding, when string) string {
@@ -141,13 +144,20 @@ func restore(to, from v1alpha1.FindingTriage) map[string]any {
 }
 
 // Undo returns the entry with which an undo of the operation restores the previous decision. now is the current
-// finding; nil if it does not exist. A finding for which the operation's decision no longer stands is not changed.
-func Undo(entry *Entry, now *v1alpha1.Finding, stands bool) Entry {
+// finding; nil if it does not exist. author is that of the operation's decisions. A finding for which the operation's
+// decision no longer stands is not changed.
+func Undo(entry *Entry, now *v1alpha1.Finding, author string, stands bool) Entry {
 	before := entry.before()
 	undone := Entry{Finding: entry.Finding, Set: &before, Unknown: entry.Lost}
 	if stands {
 		undone.Digest, undone.Before = Digest(&now.Spec.Triage), now.Spec.Triage.DeepCopy()
 		undone.Generation, undone.Basis = now.Generation, undeclared(now)
+		// The operation has written once, so another generation shows that the finding has changed since the operation
+		// selected it. If others have decided in between, and the undo of a later operation has restored its decision, that
+		// is unknown.
+		if entry.Generation > 0 && now.Spec.Triage.By == author && mayBeAnother(&undone, now) {
+			undone.Generation = entry.Generation + 1
+		}
 	}
 	return undone
 }

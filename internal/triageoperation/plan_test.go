@@ -107,7 +107,6 @@ func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
 func TestAnOperationDecidesAboutNoProblemThatNobodySaw(t *testing.T) {
 	operation := builder.TriageOperation("mute", "G1").Committed().Build()
 	operation.Spec.Set.UserStatus = v1alpha1.UserStatusActive
-	undo := builder.TriageOperation("undo", "").Undoes("mute").Build()
 	undecided := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
 	known, low := &v1alpha1.FindingPackage{Version: "1.2.3"}, finding(undecided).Spec.Details.Severity
 	const message, code = "message", "message.code" // kinds of evidence
@@ -142,10 +141,42 @@ func TestAnOperationDecidesAboutNoProblemThatNobodySaw(t *testing.T) {
 		if got := Plan(operation, &entry, f, time.Time{}, false).Outcome; got != c.want {
 			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
 		}
-		undone := Undo(&entry, f, true)
-		undone.Generation = c.selected
-		if Plan(undo, &undone, f, time.Time{}, false).Outcome == Conflicted {
-			t.Errorf("%s: an undo conflicts", c.reason)
+	}
+}
+
+// The same holds for a decision that an undo restores after its operation has withdrawn it.
+func TestAnUndoGivesNoDecisionToAProblemThatNobodySaw(t *testing.T) {
+	undo := builder.TriageOperation("undo", "").Undoes("o").Build()
+	open, muted := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}, decidedBy("ann")
+	noted := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, Comments: "a note"}
+	const message, code = "message", "message.code" // kinds of evidence
+	for _, c := range []struct {
+		reason          string
+		before, now     v1alpha1.FindingTriage
+		by, evidence    string
+		selected        int64
+		between, within int64 // scans before the undo selects it, and after that
+		want            Outcome
+	}{
+		{"no scan has changed it", muted, open, "o", message, 3, 0, 0, Changed},
+		{"a scan has, before the undo selected it", muted, open, "o", message, 3, 1, 0, Conflicted},
+		{"a scan has, after that", muted, open, "o", message, 3, 0, 1, Conflicted},
+		{"a scan has, and its code is known", muted, open, "o", code, 3, 1, 1, Changed},
+		{"a scan has, and stored a doubt about its decision", muted, decidedBy(""), "o", message, 3, 1, 1, Changed},
+		{"a scan has, and it gets no decision back", noted, open, "o", message, 3, 1, 1, Changed},
+		{"the undo of a later operation has restored it", muted, open, "later", message, 3, 2, 0, Changed},
+		{"and then a scan has changed it", muted, open, "later", message, 3, 2, 1, Conflicted},
+		{"an earlier version has selected it", muted, open, "o", message, 0, 4, 0, Changed},
+	} {
+		f := finding(c.before)
+		f.Spec.Evidence, f.Generation = c.evidence, c.selected
+		entry := NewEntry(f)
+		f.Spec.Triage, f.Generation = c.now, f.Generation+1+c.between
+		f.Spec.Triage.By = Author(c.by)
+		undone := Undo(&entry, f, Author("o"), true)
+		f.Generation += c.within
+		if got := Plan(undo, &undone, f, time.Time{}, false).Outcome; got != c.want {
+			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
 		}
 	}
 }
@@ -217,7 +248,7 @@ func TestAnUndoGivesBackAnyDecisionToTheLetter(t *testing.T) {
 		}
 		now := finding(random(r))
 		now.Spec.Triage.By = Author("mute")
-		undone := Undo(&entry, now, true)
+		undone := Undo(&entry, now, Author("mute"), true)
 		step := Plan(undo, &undone, now, time.Time{}, false)
 		got := now.Spec.Triage
 		if len(step.Triage) > 0 {
@@ -272,7 +303,7 @@ func TestAnUndoneDecisionIsAsStaleAsItWas(t *testing.T) {
 			entry := NewEntry(f)
 			for i, operation := range operations {
 				if i > 0 {
-					entry = Undo(&entry, f, true)
+					entry = Undo(&entry, f, Author(operations[i-1].Name), true)
 				}
 				f.Spec.Triage = merged(t, f.Spec.Triage, Plan(operation, &entry, f, now, false).Triage)
 				observe(f)
@@ -291,7 +322,7 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 	undo := builder.TriageOperation("undo", "").Undoes("mute").Build()
 	entry := NewEntry(finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}))
 	now := finding(decidedBy("ann"))
-	undone := Undo(&entry, now, false)
+	undone := Undo(&entry, now, Author("mute"), false)
 	step := Plan(undo, &undone, now, time.Time{}, false)
 	if step.Outcome != Conflicted || step.Why != "ann decided about it since the undone operation" {
 		t.Errorf("got %c, because %s", step.Outcome, step.Why)
@@ -300,7 +331,7 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 	earlier := finding(decidedBy(Author("undo")))
 	earlier.Status.Transitions = []v1alpha1.Transition{{Type: v1alpha1.TransitionTriaged, By: Author("undo"), At: selectedAt}}
 	undo.Status.SelectedAt = &selectedAt
-	undone = Undo(&entry, earlier, false)
+	undone = Undo(&entry, earlier, Author("mute"), false)
 	for _, begun := range []bool{false, true} {
 		if step := Plan(undo, &undone, earlier, time.Time{}, begun); step.Outcome != Conflicted {
 			t.Errorf("restored by an earlier undo of that name, begun %t: got %c", begun, step.Outcome)
