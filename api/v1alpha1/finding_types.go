@@ -521,8 +521,10 @@ type FindingTriage struct {
 	By string `json:"by,omitempty"`
 	// basis holds the facts on which the decision is based, for example "severity=high;version=4.17.15". The API
 	// server sets it to the current facts when userStatus becomes active or muted, unless the decision contains a
-	// basis, and removes it with the decision. If the facts differ from it, the decision is stale. The value "now"
-	// repeats the decision: the API server replaces it with the current facts and sets by. At most 168 characters.
+	// basis, and removes it with the decision. If the facts differ from it, the decision is stale. A basis without
+	// "doubt=" states that the finding was not in doubt: for a decision about one that is, leave basis out, or write
+	// "doubt=" with the value of spec.doubt.scanID, before "version=". The value "now" repeats the decision: the API
+	// server replaces it with the current facts and sets by. At most 168 characters.
 	// +kubebuilder:validation:MaxLength=168
 	// +optional
 	Basis string `json:"basis,omitempty"`
@@ -603,7 +605,8 @@ type FindingStatus struct {
 	// +optional
 	SuppressionDigest string `json:"suppressionDigest,omitempty"`
 	// basis holds the facts on which the decision is based, in the form of spec.triage.basis, completed with those
-	// that it leaves out. Absent while userStatus is open.
+	// that it leaves out, except a doubt: a basis without "doubt=" states that the finding was not in doubt. Absent while
+	// userStatus is open.
 	// +kubebuilder:validation:MaxLength=168
 	// +optional
 	Basis string `json:"basis,omitempty"`

@@ -166,8 +166,8 @@ func (b basis) filled(from basis) basis {
 	return b
 }
 
-// within reports whether other agrees with all known facts of b, and has the same doubt. A basis without a doubt means
-// that none was decided upon; other may be that of an earlier decision, which was.
+// within reports whether other, a recorded basis, agrees with all known facts of b, and has the same doubt. A basis
+// without a doubt was made while there was none: a recorded one with a doubt then belongs to an earlier decision.
 func (b basis) within(other basis) bool {
 	same := func(a, b string) bool { return a == "" || a == b }
 	return b.doubt == other.doubt && same(b.version, other.version) &&
