@@ -42,8 +42,8 @@ type lock struct {
 	seen   string
 	seenAt time.Time
 
-	// renewing is held during a renewal; renewedAt is when the last successful renewal began, and heldAt when it ended,
-	// by the API server's time.
+	// renewing is held during a renewal. The last successful renewal began at renewedAt by the local clock, and at heldAt
+	// by the API server's.
 	renewing  sync.Mutex
 	renewedAt atomic.Pointer[time.Time]
 	heldAt    atomic.Pointer[time.Time]
@@ -199,7 +199,8 @@ func (l *lock) write(ctx context.Context, lease *coordinationv1.Lease) error {
 	lease.Spec.LeaseDurationSeconds = new(int32(leaseDuration / time.Second))
 	ctx, cancel := context.WithTimeout(ctx, leaseDuration/2)
 	defer cancel()
-	at, write := time.Now(), func() error { return l.client.Update(ctx, lease) }
+	at, held := time.Now(), apitime.Now()
+	write := func() error { return l.client.Update(ctx, lease) }
 	if lease.ResourceVersion == "" {
 		write = func() error { return l.client.Create(ctx, lease) }
 	}
@@ -207,7 +208,7 @@ func (l *lock) write(ctx context.Context, lease *coordinationv1.Lease) error {
 		return err
 	}
 	l.renewedAt.Store(&at)
-	l.heldAt.Store(new(apitime.Now()))
+	l.heldAt.Store(&held)
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/safely"
@@ -63,7 +64,13 @@ func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 	}
 
 	// An import that may have lost its Lease must not end after those that replaced it.
-	leases := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build()
+	leases := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, lease client.Object, o ...client.CreateOption) error {
+			err := c.Create(ctx, lease, o...)
+			testenv.SetServerTime(t, server.Add(time.Hour)) // it may be suspended before it gets the answer
+			return err
+		},
+	})
 	for _, c := range []struct {
 		reason  string
 		failure error
@@ -79,7 +86,6 @@ func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 		testenv.SetServerTime(t, server)
 		held := lockBy(leases, strings.ReplaceAll(c.reason, " ", "-"))
 		harness.Must(t, held.acquire(t.Context()))
-		testenv.SetServerTime(t, server.Add(time.Hour))
 		held.renewedAt.Store(new(held.renewedAt.Load().Add(-c.silent)))
 		j := &job{Batch: &Batch{Tool: "lint"}, summary: &Summary{}, lock: held, context: scanContext{scanID: "s-1"}}
 		harness.Must(t, im.end(t.Context(), j, c.failure))
