@@ -237,7 +237,7 @@ func TestAnUndoThatWaitsIsEnqueuedWhenNobodyIsAhead(t *testing.T) {
 	harness.Same(t, "enqueued when what an undo names is created", "o-0 in 0s, of-nothing in 0s", enqueued(r, nil, created))
 }
 
-func TestADecisionAndAFindingMadeWhileACommittedOperationWaitsAreLeft(t *testing.T) {
+func TestOnlyACommittedOperationLeavesWhatWasMadeWhileItWaited(t *testing.T) {
 	for want, change := range map[string]func(*v1alpha1.TriageOperationSpec){
 		"2 1; 0 0 0 0": func(*v1alpha1.TriageOperationSpec) {},
 		"3 2; 0 0 0 0": func(s *v1alpha1.TriageOperationSpec) { // what is named is covered

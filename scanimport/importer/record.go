@@ -232,19 +232,19 @@ func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpe
 // deleted with its project. importer is the importing program; empty: unknown.
 func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
 	spec v1alpha1.ScanSpec, check func(ctx context.Context) error) (types.UID, error) {
-	applied, err := applyScan(ctx, c, key, uid, importer, spec)
+	applied, err := writeScan(ctx, c, key, uid, importer, spec)
 	if uid == "" || !kube.IsConflict(err) {
 		return applied, err
 	}
 	if err := check(ctx); err != nil {
 		return "", err
 	}
-	return applyScan(ctx, c, key, "", importer, spec)
+	return writeScan(ctx, c, key, "", importer, spec)
 }
 
-// applyScan writes the whole record of a scan, and returns the Scan's UID. With a UID it fails with a conflict if that
+// writeScan writes the whole record of a scan, and returns the Scan's UID. With a UID it fails with a conflict if that
 // Scan was deleted.
-func applyScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
+func writeScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
 	spec v1alpha1.ScanSpec) (types.UID, error) {
 	meta := appliedMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}
 	if importer != "" {

@@ -138,8 +138,9 @@ func (im *Importer) project() string {
 	return im.pr.Project
 }
 
-// checkParents returns a RefusedError if the repository or the project was deleted during the import. The controllers
-// have removed what belonged to it by then: nothing would remove what is written later.
+// checkParents returns a RefusedError if the repository or the project was deleted during the import, or is being
+// deleted. The controllers remove what belongs to it, and look no more once it is gone: nothing would remove what is
+// written later.
 func (im *Importer) checkParents(ctx context.Context) error {
 	project := im.project()
 	if err := im.checkRepository(ctx); err != nil || project == "" {
@@ -204,8 +205,8 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	})
 }
 
-// recordIssues writes the issues, and fails if the repository or the project was deleted meanwhile. It first creates the
-// review, without the commit, if it does not exist.
+// recordIssues writes the issues, and fails if the repository or the project was deleted meanwhile. It first creates
+// the review, without the commit, if it does not exist.
 func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repository, review *v1alpha1.Review,
 	next *v1alpha1.ReviewSpec, commit *Commit, batches []*importer.Batch, s *Summary) (*v1alpha1.Review, error) {
 	there, unreadable, err := im.issues(ctx)
