@@ -238,9 +238,9 @@ func (l *lock) fresh() bool {
 	return at != nil && since(*at) <= leaseDuration*2/3
 }
 
-// endedAt returns when an import under the Lease ended, by the API server's time: now, or, if it may have lost the Lease,
-// when it last held it for sure. Otherwise it would seem to have ended after those that replaced it, and a success would
-// count as the repetition of one that was cut off meanwhile.
+// endedAt returns when an import under the Lease ended, by the API server's time: now, or, if it may have lost the
+// Lease, when it last held it for sure. Otherwise it would seem to have ended after those that replaced it, and a
+// success would count as the repetition of one that was cut off meanwhile.
 func (l *lock) endedAt(failure error) time.Time {
 	held := l.heldAt.Load()
 	if held != nil && (errors.Is(failure, errLeaseLost) || !l.fresh()) {

@@ -51,7 +51,8 @@ func FinishWrite(ctx context.Context, write func(ctx context.Context) error) err
 // NewScanName returns a unique name for a Scan.
 func NewScanName() string { return "s-" + fingerprints.Hash(uuid.NewString()) }
 
-// begin records that the scan runs, unless the project was deleted meanwhile, as while the import waited for its Leases.
+// begin records that the scan runs, unless the project was deleted meanwhile, as while the import waited for its
+// Leases.
 func (im *Importer) begin(ctx context.Context, j *job) error {
 	if err := j.parent.check(ctx); err != nil {
 		return j.explain(err)
