@@ -11,11 +11,11 @@ import (
 const memoryLimitVariable = "FINDINGS_MEMORY_LIMIT"
 
 // limitMemory makes the garbage collector work harder before Go's memory reaches the container's limit. A tenth is left
-// for what counts towards that limit and is not Go's, such as the buffers of connections. It takes
-// precedence over GOMEMLIMIT, which holds the whole limit for earlier versions.
+// for what counts towards that limit and is not Go's, such as the buffers of connections. The manifests also set
+// GOMEMLIMIT to the whole limit, for earlier versions. Any other value was set by a user and takes precedence.
 func limitMemory() error {
-	value := os.Getenv(memoryLimitVariable)
-	if value == "" {
+	value, goLimit := os.Getenv(memoryLimitVariable), os.Getenv("GOMEMLIMIT")
+	if value == "" || goLimit != "" && goLimit != value {
 		return nil
 	}
 	limit, err := strconv.ParseInt(value, 10, 64)

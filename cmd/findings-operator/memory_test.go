@@ -15,15 +15,17 @@ func TestATenthOfTheMemoryLimitIsLeftForWhatGoDoesNotCount(t *testing.T) {
 	before := debug.SetMemoryLimit(-1)
 	t.Cleanup(func() { debug.SetMemoryLimit(before) })
 	for reason, test := range map[string]struct {
-		limit string
-		want  int64
+		limit, goLimit string
+		want           int64
 	}{
-		"in a container":            {"2147483648", 1932735276},
-		"outside of a container":    {"", math.MaxInt64},
-		"the limit is not in bytes": {"2Gi", math.MaxInt64},
+		"in a container":            {"2147483648", "2147483648", 1932735276},
+		"no limit for Go":           {"2147483648", "", 1932735276},
+		"a user set a lower limit":  {"2147483648", "1GiB", math.MaxInt64}, // Go has read it
+		"outside of a container":    {"", "", math.MaxInt64},
+		"the limit is not in bytes": {"2Gi", "2Gi", math.MaxInt64},
 	} {
 		t.Setenv(memoryLimitVariable, test.limit)
-		t.Setenv("GOMEMLIMIT", "2147483648") // for earlier images
+		t.Setenv("GOMEMLIMIT", test.goLimit)
 		debug.SetMemoryLimit(math.MaxInt64)
 		root := newRootCommand()
 		root.SetArgs([]string{"size", "--findings=1000"})
