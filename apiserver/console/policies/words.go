@@ -50,6 +50,14 @@ const tooWide = "Applied as it is, it would be stopped at once: it matches more 
 const uncounted = "Counting its matches takes too long, so it cannot be applied. Begin the expression with a short " +
 	"comparison that rules most findings out."
 
+// laterTooWide is what to do about a policy that begins later and matches more findings than it may.
+const laterTooWide = "It begins later, but it would be stopped at once: it matches more findings than it may. Narrow the " +
+	"expression, or raise the limit with kubectl."
+
+// laterUncounted is what to do about a policy that begins later and whose matches cannot be counted.
+const laterUncounted = "It begins later, but it would not come into force: counting its matches takes too long. Begin " +
+	"the expression with a short comparison that rules most findings out."
+
 // isStopped reports whether a preview was in force at some time since its expression compiled: only then did the
 // condition InForce change after the condition Compiled. If the expression was corrected later, this is unknown.
 func isStopped(p client.TriagePolicy) bool {
@@ -122,6 +130,10 @@ func standingOf(p client.TriagePolicy) standing {
 		s.next = uncounted
 	case reason == "Preview" && p.Matched > p.MaxFindings:
 		s.next = tooWide
+	case reason == "NotYetValid" && !isCounted(p):
+		s.next = laterUncounted
+	case reason == "NotYetValid" && p.Matched > p.MaxFindings:
+		s.next = laterTooWide
 	}
 	if p.Failed > 0 && isCounted(p) && reason != "EarlierGeneration" {
 		return failing(s, p.Failed)

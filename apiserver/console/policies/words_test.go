@@ -109,6 +109,9 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		{"Preview", "Succeeded", 3, 0, "would be stopped at once"},
 		{"Preview", "TooCostly", 3, 0, "so it cannot be applied"},
 		{"Preview", "TooCostly", 2, 2, "so it cannot be applied"},
+		{"NotYetValid", "Succeeded", 2, 0, "There is nothing to do"},
+		{"NotYetValid", "Succeeded", 3, 0, "It begins later, but it would be stopped at once"},
+		{"NotYetValid", "TooCostly", 2, 0, "It begins later, but it would not come into force"},
 	} {
 		p := client.TriagePolicy{Observed: true, Matched: c.matched, MaxFindings: 2, Failed: c.failed, Conditions: []client.ResourceCondition{
 			{Type: "Ready", Reason: c.ready}, {Type: "InForce", Reason: c.inForce},
