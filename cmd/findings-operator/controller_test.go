@@ -19,13 +19,10 @@ import (
 	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -89,136 +86,6 @@ func status(t *testing.T, url string) int {
 	return response.StatusCode
 }
 
-// A settled cluster with many objects of each kind gets no write to the API group, also not when the controllers restart
-// and reconcile everything again.
-func TestReconciledClusterSeesNoWrite(t *testing.T) {
-	const n = 10
-	// Not with --leader-elect: a busy machine may renew a Lease too late.
-	flags := controllerFlags(t, "0", "--webhook-allow-cidr", "127.0.0.0/8")
-	reconciles := reconcileTotals(t)
-	stop := startController(t, flags...)
-	populate(t, n)
-	settle(t, reconciles, n)
-	before := groupWrites(t)
-	NewWithT(t).Expect(before).To(BeNumerically(">", 10*n), "the counter must count, or this test shows nothing")
-
-	stop()
-	reconciles = reconcileTotals(t)
-	startController(t, flags...)
-	settle(t, reconciles, n)
-	if after := groupWrites(t); after != before {
-		t.Errorf("%v writes to group %s after a restart while nothing had changed:\n%s", after-before, v1alpha1.GroupName, describeWrites(t))
-	}
-}
-
-// populate creates n objects of each kind, in every lasting state, and waits until the controllers are done with them.
-func populate(t *testing.T, n int) {
-	t.Helper()
-	ns, now := env.Reconciled(t, builder.Organization("settled").Build()), time.Now()
-	receiver := harness.Serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-
-	objects := []client.Object{
-		builder.Repository("repo").In(ns).Build(), builder.Project("proj").In(ns).Build(),
-		// A scan without counts is settled a minute after its end.
-		builder.Scan("s-done", now.Add(-time.Hour)).In(ns).Ended(now.Add(-2*time.Minute), v1alpha1.ScanSucceeded).Build(),
-		builder.Scan("s-running", now).In(ns).Build(),
-		builder.Scan("s-abandoned", now.Add(-2*time.Hour)).In(ns).Build(),
-		builder.Finding("f-lost").In(ns).Project("nowhere", "nowhere").Build(),
-		builder.Review("review").In(ns).Reviewed("a", now.Add(-time.Hour)).Reviewed("b", now).Build(),
-		builder.Review("r-lost").In(ns).PullRequest("nowhere", 1).Build(),
-		builder.ReviewIssue("i-open").In(ns).SeenIn("a", "b").Build(),
-		builder.ReviewIssue("i-resolved").In(ns).SeenIn("a").Build(),
-		builder.ReviewIssue("i-lost").In(ns).Review("nowhere").SeenIn("a").Build(),
-		builder.WebhookDelivery("d-lost", now).In(ns).Endpoint("nowhere").Build(),
-	}
-	for i := range n {
-		name := fmt.Sprint(i)
-		// One endpoint gets all events, the others only their ping.
-		events := v1alpha1.WebhookEventPattern("webhook.ping")
-		if i == 0 {
-			events = "*"
-		}
-		objects = append(objects,
-			builder.Finding("f-"+name).In(ns).Tool("gosec", v1alpha1.CategoryCode).Build(),
-			builder.APIKey("key-"+name).In(ns).Build(),
-			builder.Organization("settled-"+name).Build(),
-			builder.Repository("repo-"+name).In(ns).Build(),
-			builder.Project("proj-"+name).In(ns).Repository("repo-"+name).Build(),
-			builder.Scan("s-"+name, now.Add(-time.Hour)).In(ns).Project("repo-"+name, "proj-"+name).Ended(now.Add(-2*time.Minute), v1alpha1.ScanSucceeded).Build(),
-			builder.Review("review-"+name).In(ns).PullRequest("repo-"+name, 1).Reviewed("a", now).Build(),
-			builder.ReviewIssue("i-"+name).In(ns).Review("review-"+name).SeenIn("a").Build())
-		// First, because an endpoint gets no events that are older than itself.
-		env.Create(t, builder.WebhookEndpoint("e-"+name).In(ns).URL(receiver).Events(events).Build())
-	}
-	env.CreateAtOnce(t, objects...)
-	harness.Within(t, patience+time.Duration(n)*time.Second, func(g Gomega) { isPopulated(t, g, ns, n) })
-}
-
-// isPopulated checks the objects that take the controllers longest, the cheapest check first.
-func isPopulated(t *testing.T, g Gomega, ns string, n int) {
-	t.Helper()
-	inside := client.InNamespace(ns)
-	repository := testenv.Get(t, g, env, builder.Repository("repo").In(ns).Build())
-	project := testenv.Get(t, g, env, builder.Project("proj").In(ns).Build())
-	review := testenv.Get(t, g, env, builder.Review("review").In(ns).Build())
-	g.Expect(repository.Status.Counts.Findings).To(BeEquivalentTo(n))
-	g.Expect(project.Status.FindingsCount).To(BeEquivalentTo(n))
-	g.Expect(project.Status.LastScan).To(Equal(&v1alpha1.ProjectLastScan{ID: "s-running", Status: v1alpha1.ScanPhaseRunning}))
-	g.Expect([]int32{review.Status.OpenIssueCount, review.Status.ClosedIssueCount}).To(Equal([]int32{1, 1}))
-	trends := testenv.List(t, g, env, &v1alpha1.FindingTrendList{}, inside)
-	g.Expect(trends.Items).To(HaveLen(1), "the one project with findings has a history")
-	keys := testenv.List(t, g, env, &v1alpha1.APIKeyList{}, inside)
-	for i := range keys.Items {
-		g.Expect(v1alpha1.IsConditionTrue(keys.Items[i].Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	}
-	findings := testenv.List(t, g, env, &v1alpha1.FindingList{}, inside)
-	for i := range findings.Items {
-		g.Expect(findings.Items[i].Status.ObservedGeneration).To(Equal(findings.Items[i].Generation))
-	}
-	deliveries := testenv.List(t, g, env, &v1alpha1.WebhookDeliveryList{}, inside)
-	// One ping per endpoint, the creation of each finding, and deliveries that wait for a missing endpoint.
-	g.Expect(len(deliveries.Items)).To(BeNumerically(">", 2*n))
-	for i := range deliveries.Items {
-		if d := &deliveries.Items[i]; d.Name != "d-lost" {
-			g.Expect(d.Status.Phase).To(Equal(v1alpha1.WebhookDeliveryDelivered), d.Spec.Event.Type)
-		}
-	}
-	organizations := testenv.List(t, g, env, &v1alpha1.OrganizationList{})
-	for i := range organizations.Items {
-		g.Expect(v1alpha1.IsConditionTrue(organizations.Items[i].Status.Conditions, v1alpha1.ConditionReady)).To(BeTrue())
-	}
-}
-
-// settle waits until every controller has reconciled all objects since the totals were taken, and is idle.
-func settle(t *testing.T, since map[string]float64, n int) {
-	t.Helper()
-	bound := patience + time.Duration(n)*time.Second
-	harness.Within(t, bound, func(g Gomega) {
-		totals := reconcileTotals(t)
-		for _, name := range []string{
-			"apikey", "finding", "organization", "project", "repository", "retention", "review", "reviewissue", "scan",
-			"webhookdelivery", "webhookendpoint",
-		} {
-			g.Expect(totals[name]-since[name]).To(BeNumerically(">=", n), name)
-		}
-	})
-	// The queues stay empty and idle for as long as a count may be delayed.
-	quietSince := time.Now()
-	last := reconcileTotals(t)
-	harness.Within(t, bound, func(g Gomega) {
-		if totals := reconcileTotals(t); fmt.Sprint(totals) != fmt.Sprint(last) {
-			quietSince, last = time.Now(), totals
-		}
-		g.Expect(time.Since(quietSince)).To(BeNumerically(">", 3*time.Second))
-	})
-}
-
-// reconcileTotals returns the number of reconciles so far, by controller.
-func reconcileTotals(t *testing.T) map[string]float64 {
-	t.Helper()
-	return totals(t, "controller_runtime_reconcile_total", "controller")
-}
-
 // queued returns how many objects wait for the controllers of this process, by controller.
 func queued(t *testing.T) map[string]float64 {
 	t.Helper()
@@ -244,41 +111,6 @@ func totals(t *testing.T, metric, by string) map[string]float64 {
 		}
 	}
 	return totals
-}
-
-// groupWrites returns the number of requests to the API group, by the API server's own count, that were not reads. A
-// write that changes nothing counts too.
-func groupWrites(t *testing.T) float64 {
-	t.Helper()
-	total := 0.0
-	for _, s := range writes(t) {
-		total += s.Value
-	}
-	return total
-}
-
-// describeWrites lists the total writes by kind, to show which were too many.
-func describeWrites(t *testing.T) string {
-	t.Helper()
-	var out []string
-	for _, s := range writes(t) {
-		out = append(out, fmt.Sprintf("%v %v", s.Value, s.Labels))
-	}
-	slices.Sort(out)
-	return strings.Join(out, "\n")
-}
-
-func writes(t *testing.T) []harness.Sample {
-	t.Helper()
-	clientset, err := kubernetes.NewForConfig(env.Config)
-	harness.Must(t, err)
-	body, err := clientset.RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
-	harness.Must(t, err)
-	samples, err := harness.Samples(string(body), "apiserver_request_total")
-	harness.Must(t, err)
-	return slices.DeleteFunc(samples, func(s harness.Sample) bool {
-		return s.Labels["group"] != v1alpha1.GroupName || slices.Contains([]string{"GET", "LIST", "WATCH"}, s.Labels["verb"])
-	})
 }
 
 // watches records which lists of objects a client has watched.

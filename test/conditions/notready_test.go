@@ -71,7 +71,7 @@ func held(t *testing.T, namespace string) *v1alpha1.Repository {
 
 func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 	all := kinds(t)
-	startControllers(t)
+	running := startControllers(t)
 	organization := testenv.Create(t, env, builder.Organization("hindered").Build())
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(testenv.Get(t, g, env, organization).Status.Namespace).NotTo(BeEmpty())
@@ -90,6 +90,13 @@ func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 			checkHindered(t, kind, hindrance)
 		})
 	}
+	namespace := organization.Status.Namespace
+	env.Create(t, builder.Scan("running", time.Now()).In(namespace).Build(), // other lasting states than in the pages
+		builder.Review("pull").In(namespace).PullRequest("repo", 7).Reviewed("a", time.Now().Add(-time.Hour)).Reviewed("b", time.Now()).Build(),
+		builder.ReviewIssue("resolved").In(namespace).Review("pull").SeenIn("a").Build())
+	// While it is held, its repository looks for it each second.
+	env.Patch(t, builder.Project("held").In(namespace).Build(), `{"metadata":{"finalizers":null}}`)
+	running.beginAnew(t, all)
 }
 
 // deleteOnceKnown waits for the finalizer before it deletes the object, which would otherwise be

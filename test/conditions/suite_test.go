@@ -6,14 +6,17 @@ package conditions_test
 
 import (
 	"context"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,13 +86,18 @@ func (c controllers) samples(ctx context.Context, metric string) (map[string]flo
 	return out, err
 }
 
-// waitUntilIdle waits until each kind's controller has reconciled something and no controller is
-// busy.
+// waitUntilIdle waits until each kind's controller has reconciled something and all have been idle for as long as a
+// count may be delayed.
 func (c controllers) waitUntilIdle(t *testing.T, kinds []string) {
 	t.Helper()
+	var last map[string]float64
+	var quietSince time.Time
 	harness.Eventually(t, func(g Gomega) {
 		done, err := c.samples(t.Context(), "controller_runtime_reconcile_total")
 		g.Expect(err).NotTo(HaveOccurred())
+		if !maps.Equal(done, last) {
+			last, quietSince = done, time.Now()
+		}
 		for _, kind := range kinds {
 			g.Expect(done[strings.ToLower(kind)]).To(BeNumerically(">", 0), "reconciles of %s", kind)
 		}
@@ -100,5 +108,39 @@ func (c controllers) waitUntilIdle(t *testing.T, kinds []string) {
 				g.Expect(n).To(BeZero(), "%s of %s", metric, name)
 			}
 		}
+		g.Expect(time.Since(quietSince)).To(BeNumerically(">", 3*time.Second))
 	})
+}
+
+// beginAnew restarts the controllers, which reconcile everything once, and expects that they write nothing.
+func (c controllers) beginAnew(t *testing.T, kinds []string) {
+	t.Helper()
+	c.waitUntilIdle(t, kinds)
+	before := groupWrites(t)
+	harness.Must(t, c.Stop())
+	harness.Must(t, c.StartReady(t.Context()))
+	c.waitUntilIdle(t, kinds)
+	harness.Same(t, "writes after a restart, by kind", before, groupWrites(t))
+}
+
+// groupWrites counts the requests to the API group that were not reads, by the API server's own count. A write that
+// changes nothing counts too.
+func groupWrites(t *testing.T) map[string]float64 {
+	t.Helper()
+	clientset, err := kubernetes.NewForConfig(env.Config)
+	harness.Must(t, err)
+	body, err := clientset.RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
+	harness.Must(t, err)
+	samples, err := harness.Samples(string(body), "apiserver_request_total")
+	harness.Must(t, err)
+	writes := map[string]float64{}
+	for _, s := range samples {
+		if s.Labels["group"] == v1alpha1.GroupName && !slices.Contains([]string{"GET", "LIST", "WATCH"}, s.Labels["verb"]) {
+			writes[s.Labels["verb"]+" "+s.Labels["resource"]+" "+s.Labels["subresource"]] += s.Value
+		}
+	}
+	if len(writes) == 0 {
+		t.Fatal("no write is counted, though the test has written")
+	}
+	return writes
 }
