@@ -115,24 +115,6 @@ func TestOwedDeliveriesAreCreatedWhenTheBacklogEnds(t *testing.T) {
 	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(updates(review, endpoint, 2)))
 }
 
-// A status must never be so full of owed transitions that the next one has no room.
-func TestAFullStatusIsEmptiedThoughTheEndpointIsBacklogged(t *testing.T) {
-	controllertest.Start(t, env, review.SetupWithManager)
-	ns := env.Namespace(t)
-	endpoint := backlogged(t, ns)
-	review := testenv.Create(t, env, builder.Review("review").In(ns).Build())
-	const changes = v1alpha1.MaxStoredTransitions + 2
-	for i := range changes {
-		env.Patch(t, review, []string{`{"spec":{"prStatus":"closed"}}`, `{"spec":{"prStatus":"open"}}`}[i%2])
-		testenv.AwaitObserved(t, env, review)
-	}
-	g := NewWithT(t)
-	status := testenv.Get(t, g, env, review).Status
-	g.Expect(status.EmittedSeq).To(BeNumerically(">", 0))
-	g.Expect(status.Transitions[len(status.Transitions)-1].Seq).To(BeNumerically(">=", changes))
-	g.Expect(controllertest.Deliveries(t, env, g, ns)).To(Equal(updates(review, endpoint, status.EmittedSeq)))
-}
-
 // refuseFirst refuses the first delivery of each object, as an API server does that has just started.
 func refuseFirst() interceptor.Funcs {
 	var refused sync.Map
