@@ -203,6 +203,19 @@ func TestAPolicyThatChangesNothingWritesNothing(t *testing.T) {
 	g.Expect(testenv.Get(t, g, env, second).ResourceVersion).To(Equal(quiet), "the same counts were written again")
 }
 
+func TestAPolicyIsShadowedByAnotherThatIsDeclaredLater(t *testing.T) {
+	g, r := NewWithT(t), running(t)
+	f := r.finds("f-1", "G1")
+	low := r.declares("a-mutes", "finding.ruleID == 'G1'", nil)
+	r.is(f, v1alpha1.FindingStateOpenMuted, "a-mutes")
+	r.declares("z-confirms", "finding.ruleID.startsWith('G')", func(s *v1alpha1.TriagePolicySpec) {
+		s.Priority, s.Set = 5, v1alpha1.PolicyDecision{UserStatus: "active"}
+	})
+	r.is(f, v1alpha1.FindingStateOpen, "z-confirms")
+	r.says(low, v1alpha1.ReasonShadowed, ok)
+	g.Expect(low.Status.ShadowedBy).To(Equal([]v1alpha1.ResourceName{"z-confirms"}))
+}
+
 func TestATypoKeepsTheLastGenerationInForce(t *testing.T) {
 	g, r := NewWithT(t), running(t)
 	f := r.finds("f-1", "G1")
