@@ -105,19 +105,19 @@ func TestABacklogHoldsBackAllButSingleDecisions(t *testing.T) {
 		{v1alpha1.TransitionCreated, "scanner/gosec", false},
 		{v1alpha1.TransitionJudged, "policy/mute", false},
 	}
-	for reason, held := range map[string]struct{ single, others bool }{
-		"":                               {false, false},
-		"Caught up":                      {false, false},
-		v1alpha1.ReasonTooManyPending:    {false, true},
-		v1alpha1.ReasonDecisionsHeldBack: {true, true},
-		"OfALaterVersion":                {true, true},
+	for reason, held := range map[string]struct {
+		status         metav1.ConditionStatus
+		single, others bool
+	}{
+		"":                               {"", false, false},
+		"Caught up":                      {metav1.ConditionFalse, false, false},
+		v1alpha1.ReasonTooManyPending:    {metav1.ConditionTrue, false, true},
+		v1alpha1.ReasonDecisionsHeldBack: {metav1.ConditionTrue, true, true},
+		"OfALaterVersion":                {metav1.ConditionTrue, true, true},
 	} {
 		endpoint := &v1alpha1.WebhookEndpoint{}
 		if reason != "" {
-			backlog := v1alpha1.Condition{Type: v1alpha1.ConditionBacklogged, Status: metav1.ConditionTrue, Reason: reason}
-			if !held.others {
-				backlog.Status = metav1.ConditionFalse
-			}
+			backlog := v1alpha1.Condition{Type: v1alpha1.ConditionBacklogged, Status: held.status, Reason: reason}
 			endpoint.Status.Conditions = []v1alpha1.Condition{backlog}
 		}
 		for _, c := range changes {
