@@ -52,7 +52,8 @@ func TestNoMemberOfAStrictSpecHasADefault(t *testing.T) {
 }
 
 // specsRead lists and watches objects with these specs, named known and newer, reads each by its name, and returns the
-// names of those that are read and those that the list or the watch skips. Each has a member outside of its spec that no version knows.
+// names of those that are read and those that the list or the watch skips. Each has a member outside of its spec that no
+// version knows.
 func specsRead(t *testing.T, kind Kind, known, newer string) (read, skipped []string) {
 	t.Helper()
 	object := func(name, spec string) string {
