@@ -112,8 +112,9 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	var endpoints endpointsOf
 	if len(names) == 0 {
-		deliveries, err := o.choose(ctx, session)
+		deliveries, chosen, err := o.choose(ctx, session)
 		if err != nil {
 			return err
 		}
@@ -129,8 +130,9 @@ func (o *redeliverOptions) run(ctx context.Context, names []string) error {
 		for _, d := range deliveries {
 			names = append(names, d[0])
 		}
+		endpoints = chosen
 	}
-	return o.redeliver(ctx, session, bare("WebhookDelivery", names...))
+	return o.redeliver(ctx, session, bare("WebhookDelivery", names...), endpoints)
 }
 
 // options returns the options of the list of deliveries that match.
@@ -149,30 +151,36 @@ func (o *redeliverOptions) options(namespace string) (client.ListOptions, error)
 	return options, err
 }
 
-// choose returns the rows of a preview of the deliveries that match. Each begins with the delivery's name.
-func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, error) {
+// endpointsOf holds the endpoints of deliveries that were listed, by the delivery's name. They are immutable.
+type endpointsOf map[string]v1alpha1.WebhookEndpointReference
+
+// choose returns the rows of a preview of the deliveries that match, and their endpoints. Each row begins with the
+// delivery's name.
+func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, endpointsOf, error) {
 	options, err := o.options(s.namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	noteUnknownEvents(s.errOut, options.FieldSelector)
 	var chosen []row
+	endpoints := endpointsOf{}
 	err = s.eachPage(ctx, "WebhookDelivery", 0, options, func(items []unstructured.Unstructured) error {
 		for _, d := range readable[v1alpha1.WebhookDelivery](s, items) {
 			chosen = append(chosen, row{
 				d.Name, string(d.Spec.EndpointRef.Name), d.Spec.Event.Type, string(d.Spec.Event.Subject.Name),
 				string(d.Status.Phase), strconv.Itoa(len(d.Status.Attempts)),
 			})
+			endpoints[d.Name] = d.Spec.EndpointRef
 		}
 		return nil
 	})
 	switch {
 	case errors.Is(err, context.Canceled):
-		return nil, errInterrupted
+		return nil, nil, errInterrupted
 	case apierrors.IsBadRequest(err) && o.fields != "":
-		return nil, fmt.Errorf("%w\n%s", err, selectedBy("Deliveries", selectableOfDeliveries))
+		return nil, nil, fmt.Errorf("%w\n%s", err, selectedBy("Deliveries", selectableOfDeliveries))
 	}
-	return chosen, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})
+	return chosen, endpoints, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})
 }
 
 // noteUnknownEvents names types of events that this version does not know. They are no errors, but may be misspelt.
@@ -219,15 +227,18 @@ func previewDeliveries(to io.Writer, chosen []row) error {
 	return nil
 }
 
-// redeliver requests all redeliveries first, then waits for each: one that hangs does not delay the others.
-func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []string) error {
+// redeliver requests all redeliveries first, then waits for each: one that hangs does not delay the others. It reads the
+// deliveries whose endpoints are not known.
+func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []string, endpoints endpointsOf) error {
 	summary := &bulkSummary{
 		Action: "requested", Namespace: s.namespace, what: "redeliveries", resource: "webhookdelivery.appsec.dev",
 	}
 	value, uidOf := uuid.NewString(), uids(ctx, s)
 	progress := newProgress(o.streams.ErrOut, o.quiet, "deliveries")
 	outcomes := forEach(ctx, len(names), o.concurrency, progress.at, func(i int) (bool, error) {
-		return true, o.ask(ctx, s, names[i], value, uidOf)
+		d := &v1alpha1.WebhookDelivery{}
+		d.Namespace, d.Name, d.Spec.EndpointRef = s.namespace, names[i], endpoints[names[i]]
+		return true, o.ask(ctx, s, d, value, uidOf)
 	})
 	progress.finish()
 	if o.dryRun {
@@ -242,10 +253,12 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 }
 
 // ask sets a new value of the delivery's annotation; the controller then redelivers it, unless its endpoint was deleted.
-func (o *redeliverOptions) ask(ctx context.Context, s *session, name, value string, uidOf uidReader) error {
-	d := &v1alpha1.WebhookDelivery{}
-	if err := withRetries(ctx, func() error { return s.get(ctx, name, d) }); err != nil {
-		return err
+func (o *redeliverOptions) ask(ctx context.Context, s *session, d *v1alpha1.WebhookDelivery, value string,
+	uidOf uidReader) error {
+	if d.Spec.EndpointRef.Name == "" {
+		if err := withRetries(ctx, func() error { return s.get(ctx, d.Name, d) }); err != nil {
+			return err
+		}
 	}
 	if err := checkEndpoint(d, uidOf); err != nil || o.dryRun {
 		return err

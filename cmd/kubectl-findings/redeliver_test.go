@@ -192,7 +192,7 @@ func TestAnInterruptBlamesNoAPIServer(t *testing.T) {
 		want error
 	}{
 		"a selection": {func(ctx context.Context, s *session) error {
-			_, err := (&redeliverOptions{failed: true}).choose(ctx, s)
+			_, _, err := (&redeliverOptions{failed: true}).choose(ctx, s)
 			return err
 		}, errInterrupted},
 		"a list": {func(ctx context.Context, s *session) error {

@@ -71,6 +71,7 @@ func TestWhatFailedIsRedelivered(t *testing.T) {
 	if lists := g.sent(http.MethodGet, "/webhookdeliveries"); listed(lists) != 2*len(lists) {
 		t.Errorf("%d lists with %d deliveries, want 2 each", len(lists), listed(lists))
 	}
+	harness.Same(t, "reads of a listed delivery", 0, len(g.sent(http.MethodGet, "/webhookdeliveries/one-1")))
 
 	triager.findings("redeliver", "one-1", "one-3").Wants("2 requested")
 	if again := o.asked(); again["one-1"] == first["one-1"] || again["one-3"] == "" {
