@@ -180,7 +180,6 @@ func TestASignatureExpiresThoughItsSecretIsNoLongerListed(t *testing.T) {
 		until, want        *v1alpha1.Time
 	}{
 		{"it is listed", "b", full, 0, nil, at(2 * time.Hour)},
-		{"a new endpoint of the name has it", "d", full, 0, at(time.Minute), nil},
 		{"others have replaced it in the list", "o", full, 0, nil, at(time.Hour)},
 		{"they have replaced it before the end of its overlap", "o", full, 0, at(720 * time.Hour), at(time.Hour)},
 		{"it has expired earlier", "o", full, 0, at(time.Minute), at(time.Minute)},

@@ -156,7 +156,7 @@ func followSecrets(s *scope) {
 
 // outlivesEndpoint reports whether a signature is valid though the cache does not have the delivery's endpoint.
 func outlivesEndpoint(s *scope) bool {
-	return s.endpoint == nil && len(validSignatures(s)) > 0
+	return s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "" && len(validSignatures(s)) > 0
 }
 
 // endSignatures records that the signatures have expired: the endpoint does not exist, and its own Secret was deleted
