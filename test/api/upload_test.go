@@ -132,11 +132,13 @@ func TestAFileThatIsNotSARIFIsRefused(t *testing.T) {
 	harness.Same(t, "the findings that are stored", 0, len(o.everything()))
 }
 
-func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
+// A refused upload leaves a failed Scan: it shows the refusal to those who did not see the response.
+func TestAnUploadIsRefusedInThePluginsWords(t *testing.T) {
 	_, c := uploader(t)
 	c.upload("", sarif(numbered(30)...)).wants(http.StatusOK, "the first")
 	c.upload("", sarif("other")).wants(http.StatusConflict, "most would be closed").
 		says("it would close 30 of 30 open findings").says("with a key that has findings:read")
+	c.upload("?started_at=2020-01-01T00:00:00Z", sarif("other")).wants(http.StatusConflict, "older than the last")
 	dry := decoded[openapi.Upload](c.upload("?dry_run=true&started_at=2020-01-01T00:00:00Z", sarif("other")).
 		wants(http.StatusOK, "the advised dry run"))
 	harness.Same(t, "the changes", 31, len(dry.Changes))
@@ -148,9 +150,11 @@ func TestAnUploadThatWouldCloseMostIsRefusedInThePluginsWords(t *testing.T) {
 	}
 	harness.Eventually(t, func(g Gomega) {
 		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
-		g.Expect(failed).To(HaveLen(1))
-		g.Expect(failed[0].Message).To(ContainSubstring("it would close 30 of 30 open findings"))
-		g.Expect(failed[0].Progress).To(Equal(openapi.ScanProgress{}), "nothing was to be written")
+		g.Expect(failed).To(ConsistOf(
+			HaveField("Message", ContainSubstring("it would close 30 of 30 open findings")),
+			HaveField("Message", ContainSubstring("before the last completed one")),
+		))
+		g.Expect(failed).To(HaveEach(HaveField("Progress", openapi.ScanProgress{})), "nothing was to be written")
 	})
 	c.upload("?force=true", sarif("other")).wants(http.StatusOK, "forced")
 }
