@@ -106,13 +106,12 @@ func TestASecretThatCannotBeReplacedIsAConflict(t *testing.T) {
 	testenv.Change(t, env, secret, func(s *corev1.Secret) {
 		s.Immutable, s.Finalizers = new(true), []string{"example.com/hold"}
 	})
-	testenv.Change(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
-		e.Spec.Rotation = &v1alpha1.WebhookSecretRotation{Serial: 1}
-	})
+	testenv.Change(t, env, endpoint, rotate(1, time.Hour))
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonSecretConflict)
 	testenv.Change(t, env, secret, func(s *corev1.Secret) { s.Finalizers = nil })
 	testenv.AwaitReason(t, env, endpoint, v1alpha1.ReasonReconciled)
-	g.Expect(endpoint.Status.RotationSerial).To(Equal(int64(1)))
+	previous := secret.Data[v1alpha1.WebhookSecretKey]
+	g.Expect(rotatedTo(t, endpoint, 1).Data).To(HaveKeyWithValue(v1alpha1.WebhookPreviousSecretKey, previous))
 }
 
 func TestAGivenSecretIsCheckedAndFollowed(t *testing.T) {
