@@ -439,7 +439,7 @@ func TestAnOperationOverManyIsAFewPagesForEndpointsThatBatch(t *testing.T) {
 			}
 		}
 		g.Expect(len(covered)).To(Equal(all))
-		g.Expect(pages).To(BeNumerically("<=", 6))
+		g.Expect(pages).To(BeNumerically("<=", 6), "not a page per finding")
 		g.Expect(single).To(Equal(all+1), "who does not batch gets each")
 	})
 }
