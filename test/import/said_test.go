@@ -86,7 +86,7 @@ func TestNamingTheCategoryOrphansNoDecision(t *testing.T) {
 
 // Each of two jobs that share a tool replaces only its own findings, whatever their category, also before one of its
 // scans has succeeded.
-func TestAnUnfinishedJobKeepsItsFindings(t *testing.T) {
+func TestEachOfTwoJobsOfAToolKeepsItsFindings(t *testing.T) {
 	p := newProject(t)
 	p.imports(mixedTrivy, commitA)
 	meanwhile := importer.Options{OnRecorded: func(*importer.Batch, string) {
@@ -98,6 +98,7 @@ func TestAnUnfinishedJobKeepsItsFindings(t *testing.T) {
 		p.did("the other job", s, counts{Unchanged: 3})
 	}
 	p.importsSecret("")
-	p.did("the other job again, now of its category alone", p.imports(mixedTrivy, commitB), counts{Updated: 2, Unchanged: 1})
+	p.did("once the tool has two jobs, all of a job's findings take its category: two of three change",
+		p.imports(mixedTrivy, commitB), counts{Updated: 2, Unchanged: 1})
 	p.wantState("both jobs", 4, 0, 4)
 }
