@@ -674,7 +674,6 @@ func TestNamesCanBeLookedUpAtEveryPortOfDNS(t *testing.T) {
 func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 	const alertsAlone, balancer = "metrics.prometheusRule.enabled=true", "service.type=LoadBalancer"
 	const ingress, plane = "ingress.enabled=true,ingress.host=findings.example.com", "findingsKubeconfigSecret=plane"
-	const standby = plane + ",controller.replicas=0,metrics.serviceMonitor.enabled=true," + alertsAlone
 	for set, want := range map[string]string{
 		alertsAlone: "http://127.0.0.1:8080/v1/findings",
 		balancer:    "http://127.0.0.1:8080/v1/findings",
@@ -684,7 +683,6 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		ingress + ",api.trustedProxies={10.0.0.0/8},ingress.tlsSecret=tls": "https://findings.example.com/v1/findings",
 		"planeOnly=true": "docs/findings-plane.md says how.",
 		plane:            "http://127.0.0.1:8080/v1/findings",
-		standby:          "http://127.0.0.1:8080/v1/findings",
 	} {
 		out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set)
 		harness.Must(t, err)
@@ -704,9 +702,6 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		// The Lease is in the release's own cluster.
 		if warned := strings.Contains(out, "No other release may run controllers"); warned != (set == plane) {
 			t.Errorf("--set %s: the notes say that one release alone may run controllers: %t\n%s", set, warned, out)
-		}
-		if alerted := strings.Contains(out, "alert: FindingsControllersIdle"); alerted != strings.HasPrefix(set, alertsAlone) {
-			t.Errorf("--set %s: idle controllers are alerted: %t", set, alerted)
 		}
 		// Without a series two alerts fire for ever.
 		if warned := strings.Contains(out, "Set metrics.serviceMonitor.enabled"); warned != (set == alertsAlone) {
