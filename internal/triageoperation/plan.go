@@ -60,7 +60,7 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	switch changed := finding.Generation != entry.Generation; {
 	case changed && begun: // a user may have reverted the operation's change
 		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and an earlier try may have decided about it"}
-	case changed && mayBeAnother(entry, finding):
+	case changed && decides(operation, entry, now) && mayBeAnother(entry, finding):
 		return Step{Outcome: Conflicted, Why: "it has changed in the meantime, and may be another problem"}
 	}
 	changes["by"] = author
@@ -77,14 +77,26 @@ func hasDecided(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding) 
 	})
 }
 
-// mayBeAnother reports whether another problem may have taken the finding's name since the selection without making the
+// decides reports whether the operation mutes or confirms the finding. A decision that an undo restores may have ended.
+func decides(operation *v1alpha1.TriageOperation, entry *Entry, now time.Time) bool {
+	var triage v1alpha1.FindingTriage
+	if entry.Set != nil {
+		triage = *entry.Set
+	} else if set := operation.Spec.Set; set != nil {
+		triage.UserStatus, triage.ExpiresAt = set.UserStatus, set.ExpiresAt
+	}
+	standing := findingstate.Standing{UserStatus: cmp.Or(triage.UserStatus, v1alpha1.UserStatusOpen), Triage: triage}
+	return standing.InForce(now) != v1alpha1.UserStatusOpen
+}
+
+// mayBeAnother reports whether another problem may have taken the finding's name since the selection without making a
 // decision stale: a scan stores no doubt about an undecided finding. Entries of earlier versions hold no generation.
 func mayBeAnother(entry *Entry, finding *v1alpha1.Finding) bool {
-	basis, decides := entry.Facts, true
-	if set := entry.Set; set != nil {
-		basis, decides = set.Basis, cmp.Or(set.UserStatus, v1alpha1.UserStatusOpen) != v1alpha1.UserStatusOpen
+	basis := entry.Facts
+	if entry.Set != nil {
+		basis = entry.Set.Basis
 	}
-	return decides && entry.Generation > 0 && !findingstate.Decided(finding) && findingstate.Unseen(basis, &finding.Spec)
+	return entry.Generation > 0 && !findingstate.Decided(finding) && findingstate.Unseen(basis, &finding.Spec)
 }
 
 func whoDecided(finding *v1alpha1.Finding, when string) string {
@@ -155,7 +167,8 @@ func Undo(entry *Entry, now *v1alpha1.Finding, author string, stands bool) Entry
 		// The operation has written once, so another generation shows that the finding has changed since the operation
 		// selected it. If others have decided in between, and the undo of a later operation has restored its decision, that
 		// is unknown.
-		if entry.Generation > 0 && now.Spec.Triage.By == author && mayBeAnother(&undone, now) {
+		decided := cmp.Or(before.UserStatus, v1alpha1.UserStatusOpen) != v1alpha1.UserStatusOpen
+		if decided && entry.Generation > 0 && now.Spec.Triage.By == author && mayBeAnother(&undone, now) {
 			undone.Generation = entry.Generation + 1
 		}
 	}

@@ -107,6 +107,8 @@ func TestADecisionRestsOnTheFactsThatWereSelected(t *testing.T) {
 func TestAnOperationDecidesAboutNoProblemThatNobodySaw(t *testing.T) {
 	operation := builder.TriageOperation("mute", "G1").Committed().Build()
 	operation.Spec.Set.UserStatus = v1alpha1.UserStatusActive
+	comments := operation.DeepCopy()
+	comments.Spec.Set = &v1alpha1.OperationDecision{Comments: new("a note")}
 	undecided := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
 	known, low := &v1alpha1.FindingPackage{Version: "1.2.3"}, finding(undecided).Spec.Details.Severity
 	const message, code = "message", "message.code" // kinds of evidence
@@ -141,6 +143,9 @@ func TestAnOperationDecidesAboutNoProblemThatNobodySaw(t *testing.T) {
 		if got := Plan(operation, &entry, f, time.Time{}, false).Outcome; got != c.want {
 			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
 		}
+		if got := Plan(comments, &entry, f, time.Time{}, false).Outcome; got != Changed {
+			t.Errorf("%s, and it gets no decision: got %c", c.reason, got)
+		}
 	}
 }
 
@@ -149,6 +154,8 @@ func TestAnUndoGivesNoDecisionToAProblemThatNobodySaw(t *testing.T) {
 	undo := builder.TriageOperation("undo", "").Undoes("o").Build()
 	open, muted := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}, decidedBy("ann")
 	noted := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, Comments: "a note"}
+	ended := decidedBy("ann")
+	ended.ExpiresAt = &selectedAt
 	const message, code = "message", "message.code" // kinds of evidence
 	for _, c := range []struct {
 		reason          string
@@ -164,6 +171,7 @@ func TestAnUndoGivesNoDecisionToAProblemThatNobodySaw(t *testing.T) {
 		{"a scan has, and its code is known", muted, open, "o", code, 3, 1, 1, Changed},
 		{"a scan has, and stored a doubt about its decision", muted, decidedBy(""), "o", message, 3, 1, 1, Changed},
 		{"a scan has, and it gets no decision back", noted, open, "o", message, 3, 1, 1, Changed},
+		{"a scan has, and the decision that it gets back has ended", ended, open, "o", message, 3, 1, 1, Changed},
 		{"the undo of a later operation has restored it", muted, open, "later", message, 3, 2, 0, Changed},
 		{"and then a scan has changed it", muted, open, "later", message, 3, 2, 1, Conflicted},
 		{"an earlier version has selected it", muted, open, "o", message, 0, 4, 0, Changed},
@@ -175,7 +183,7 @@ func TestAnUndoGivesNoDecisionToAProblemThatNobodySaw(t *testing.T) {
 		f.Spec.Triage.By = Author(c.by)
 		undone := Undo(&entry, f, Author("o"), true)
 		f.Generation += c.within
-		if got := Plan(undo, &undone, f, time.Time{}, false).Outcome; got != c.want {
+		if got := Plan(undo, &undone, f, selectedAt.Time, false).Outcome; got != c.want {
 			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
 		}
 	}
