@@ -3,6 +3,7 @@ package reviewimport
 import (
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -47,9 +48,15 @@ func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importe
 			ObjectMeta: project, Spec: v1alpha1.ProjectSpec{RelativePath: "services/web"},
 		}}},
 	}
+	var reads atomic.Int32 // of the repository
 	return answeredBy(t, func(r *http.Request) (code int, object any) {
 		_, path, _ := strings.Cut(r.URL.Path, "/namespaces/"+pr.Namespace+"/")
 		object = objects[path]
+		if path == "repositories/shop" && reads.Add(1) > 1 && c.anew {
+			another := repository
+			another.UID = "another"
+			object = another
+		}
 		if object == nil || r.Method != http.MethodGet {
 			t.Errorf("%s %s", r.Method, r.URL.Path)
 		}
@@ -144,6 +151,16 @@ func TestAHashInFullAndShortenedIsOneCommit(t *testing.T) {
 			t.Errorf("commit %s, recorded as %s: %d are open and %d resolved, want 1 and 0", s.Commit, recorded, s.Open, s.Resolved)
 		}
 	}
+}
+
+// The findings of a deleted repository or project are removed first: all results would be new, and the gate would fail.
+func TestADryRunJudgesNoRepositoryThatIsDeletedDuringTheComparison(t *testing.T) {
+	c := newCluster()
+	c.anew = true
+	c.importsResults(t, "c0", nil, nil)
+	im := New(c.serve(t, nil, start), pr, Options{DryRun: true})
+	_, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", "10 eval")})
+	harness.ErrorContains(t, "the import", err, `repository "shop" was deleted during the import`)
 }
 
 func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {

@@ -150,6 +150,9 @@ func (im *Importer) checkParents(ctx context.Context) error {
 }
 
 func (im *Importer) checkRepository(ctx context.Context) error {
+	if im.options.DryRun && im.options.Found.Assumed() != nil {
+		return nil
+	}
 	return importer.RequireSame(ctx, im.client, "repository", im.key(im.pr.Repository), im.repositoryUID)
 }
 
@@ -233,7 +236,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 		base.Held = func(file string) bool { return len(projects.Holding(file)) > 0 }
 	}
 	compared, err := base.Compare(ctx, im.client, repository, batches)
-	if err == nil && !im.options.DryRun {
+	if err == nil {
 		err = im.checkParents(ctx) // a deleted project loses its findings first: all results would be new
 	}
 	if err != nil {

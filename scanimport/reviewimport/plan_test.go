@@ -46,6 +46,8 @@ type cluster struct {
 	unreadable []string
 	// patterns are those in force when an import created the project of the base; empty if a person created it.
 	patterns string
+	// anew means that the repository is deleted and created anew once an import has read it.
+	anew bool
 	// renamed are the tools by their former names.
 	renamed map[string]string
 	// known are the results of the next import that the base has.
