@@ -208,8 +208,8 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	})
 }
 
-// recordIssues writes the issues, and fails if the repository or the project was deleted meanwhile. It first creates
-// the review, without the commit, if it does not exist.
+// recordIssues writes the issues, and fails if the repository was deleted meanwhile, or the project before the
+// comparison with it has ended. It first creates the review, without the commit, if it does not exist.
 func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repository, review *v1alpha1.Review,
 	next *v1alpha1.ReviewSpec, commit *Commit, batches []*importer.Batch, s *Summary) (*v1alpha1.Review, error) {
 	there, unreadable, err := im.issues(ctx)
@@ -263,7 +263,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	if err := im.writeIssues(ctx, p, s); err != nil {
 		return review, err
 	}
-	return review, im.checkParents(ctx)
+	return review, im.checkRepository(ctx) // the issues belong to it, and need the project no more
 }
 
 // renamed returns the tools by the former names that the user gave.
