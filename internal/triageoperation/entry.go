@@ -20,12 +20,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// Entry is a finding of an operation's set, as it was when the set was made.
+// Entry is a finding of an operation's set, as it was when the set was made, unless a field says otherwise.
 type Entry struct {
 	Finding v1alpha1.ResourceName `json:"finding"`
 	// Digest of the decision about it. Empty if the operation must leave it as it is.
 	Digest string `json:"digest"`
-	// Generation of the finding; changes with every write of its spec, including those of scans.
+	// Generation of the finding; changes with every write of its spec, including those of scans. Of an undo: if another
+	// problem may have the finding's name by now, the generation that the undone operation left.
 	Generation int64 `json:"generation,omitempty"`
 	// Facts is the basis of a decision made at that time.
 	Facts string `json:"facts,omitempty"`

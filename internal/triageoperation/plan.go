@@ -58,10 +58,10 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 		return Step{Outcome: Unchanged}
 	}
 	switch changed := finding.Generation != entry.Generation; {
-	case changed && begun: // a user may have reverted the operation's change
-		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and an earlier try may have decided about it"}
 	case changed && decides(operation, entry, now) && mayBeAnother(entry, finding):
 		return Step{Outcome: Conflicted, Why: "it has changed in the meantime, and may be another problem"}
+	case changed && begun: // a user may have reverted the operation's change
+		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and an earlier try may have decided about it"}
 	}
 	changes["by"] = author
 	return Step{Triage: changes, Outcome: Changed}

@@ -183,8 +183,12 @@ func TestAnUndoGivesNoDecisionToAProblemThatNobodySaw(t *testing.T) {
 		f.Spec.Triage.By = Author(c.by)
 		undone := Undo(&entry, f, Author("o"), true)
 		f.Generation += c.within
-		if got := Plan(undo, &undone, f, selectedAt.Time, false).Outcome; got != c.want {
-			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
+		step := Plan(undo, &undone, f, selectedAt.Time, false)
+		if step.Outcome != c.want {
+			t.Errorf("%s: got %c, want %c", c.reason, step.Outcome, c.want)
+		}
+		if c.want == Conflicted {
+			harness.Same(t, c.reason+": once it has begun", step, Plan(undo, &undone, f, selectedAt.Time, true))
 		}
 	}
 }
