@@ -35,10 +35,10 @@ func differences(finding *v1alpha1.Finding) []difference {
 	return restsOn(finding).differences(&finding.Spec)
 }
 
-// Unseen reports whether the facts may be those of another problem although they make no decision with that basis stale:
-// no version or code is known on both sides. Another rule or vulnerability of the same version or code is not noticed,
-// because a basis holds neither.
-func Unseen(basis string, facts *v1alpha1.FindingSpec) bool {
+// MayBeAnother reports whether the facts could be those of another problem and a decision with that basis would not
+// become stale: neither version nor code is known on both sides, and nothing else differs. Another rule or vulnerability
+// of the same version or code is not noticed, because a basis holds neither.
+func MayBeAnother(basis string, facts *v1alpha1.FindingSpec) bool {
 	was, is := parseBasis(basis), basisOf(facts)
 	version := was.version != "" && is.version != ""
 	code := was.plain == is.plain && was.code != "" && is.code != ""

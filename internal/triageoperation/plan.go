@@ -96,7 +96,7 @@ func mayBeAnother(entry *Entry, finding *v1alpha1.Finding) bool {
 	if entry.Set != nil {
 		basis = entry.Set.Basis
 	}
-	return entry.Generation > 0 && !findingstate.Decided(finding) && findingstate.Unseen(basis, &finding.Spec)
+	return entry.Generation > 0 && !findingstate.Decided(finding) && findingstate.MayBeAnother(basis, &finding.Spec)
 }
 
 func whoDecided(finding *v1alpha1.Finding, when string) string {

@@ -626,7 +626,7 @@ func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
 
 // Nothing would remove a Review or a Scan that is written later.
 func TestNothingIsRecordedInARepositoryOrProjectThatIsDeletedMeanwhile(t *testing.T) {
-	const waits, recorded, written = "it waits", "its scans are recorded", "its issues are written"
+	const waits, recorded, writing = "it waits", "its scans are recorded", "its issues are being written"
 	for name, c := range map[string]struct {
 		when, deleted string
 		anew          bool
@@ -636,7 +636,7 @@ func TestNothingIsRecordedInARepositoryOrProjectThatIsDeletedMeanwhile(t *testin
 		"the repository, before the comparison":  {recorded, "repository", false, 0},
 		"the project, while the review waits":    {waits, "project", true, 0},
 		"the project, before the comparison":     {recorded, "project", false, 0},
-		"the project, before the end":            {written, "project", false, 1},
+		"the project, while issues are written":  {writing, "project", false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // it mostly waits
@@ -654,7 +654,7 @@ func TestNothingIsRecordedInARepositoryOrProjectThatIsDeletedMeanwhile(t *testin
 			}
 			_, err := p.try(reviewimport.Options{
 				OnWaiting:  func(string) { removeWhen(waits) },
-				OnProgress: func(int, int) { removeWhen(written) },
+				OnProgress: func(int, int) { removeWhen(writing) },
 				Record: &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 2}, Project: p.Project,
 					OnRecorded: func() { removeWhen(recorded) }},
 			}, &reviewimport.Commit{SHA: commitA}, builder.SARIF("first", stays), builder.SARIF("second", goes))
