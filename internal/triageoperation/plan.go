@@ -59,7 +59,7 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	}
 	switch changed := finding.Generation != entry.Generation; {
 	case changed && decides(operation, entry, now) && mayBeAnother(entry, finding):
-		return Step{Outcome: Conflicted, Why: "it has changed in the meantime, and may be another problem"}
+		return Step{Outcome: Conflicted, Why: "a scan has changed it, and it may be another problem now"}
 	case changed && begun: // a user may have reverted the operation's change
 		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and an earlier try may have decided about it"}
 	}
