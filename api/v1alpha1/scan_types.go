@@ -112,8 +112,8 @@ type ScanSpec struct {
 	// startedAt is when the scan started, in RFC 3339. Immutable.
 	// +required
 	StartedAt Time `json:"startedAt"`
-	// completedAt is when the scan ended, or, if its import may have lost its Lease, when that last held it; in RFC
-	// 3339. The importer sets it once, together with outcome, as its last write. Absent while the scan runs.
+	// completedAt is when the scan ended, or, if an import of findings may have lost its Lease, when that last held it;
+	// in RFC 3339. The importer sets it once, together with outcome, as its last write. Absent while the scan runs.
 	// +optional
 	CompletedAt *Time `json:"completedAt,omitempty"`
 	// outcome is Succeeded or Failed. Absent while the scan runs.
