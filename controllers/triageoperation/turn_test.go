@@ -638,6 +638,15 @@ func TestAfterAnOutageOnlyWhatHasChangedSinceTheWriteIsLeft(t *testing.T) {
 	ended, _ := reconciled(t, r, "m")
 	harness.Same(t, "outcomes", "0 0; 4 0 1 0", counts(ended))
 	harness.Same(t, "the one that is left", "f-scanned", string(ended.Status.Conflicts[0].Finding))
+	part := &v1alpha1.TriageOperationPart{}
+	harness.Must(t, r.Live.Get(t.Context(), client.ObjectKey{Namespace: "org-acme", Name: "m-000"}, part))
+	decided, err := rules.Decode(part)
+	harness.Must(t, err)
+	var generations []int64
+	for _, entry := range decided {
+		generations = append(generations, entry.Generation)
+	}
+	harness.Same(t, "generations that it has decided on, or selected", []int64{2, 1, 2, 2, 3}, generations)
 }
 
 // Two organizations whose webhooks hang would else keep both workers from all others.

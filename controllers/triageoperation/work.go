@@ -86,7 +86,7 @@ func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Ent
 	if err := r.perform(ctx, s.Object, entries, begun, known); err != nil {
 		return nil, err
 	}
-	return known.results, r.note(ctx, s, known.results)
+	return known.results, r.note(ctx, s, entries, known)
 }
 
 // perform decides about each of the entries that have no outcome yet. begun means that an earlier run may have decided
@@ -239,13 +239,27 @@ func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding
 		Do(ctx).Error()
 }
 
-// note records the outcomes in the part, which is not processed again after that.
-func (r *Reconciler) note(ctx context.Context, s *scope, results []result) error {
-	outcomes := make([]byte, len(results))
-	for i := range results {
-		outcomes[i] = byte(results[i].outcome)
+// note records the outcomes in the part, which is not processed again after that. For an undo, it also records on which
+// generations the operation has decided, if it has a later one than that of the selection, and there is room.
+func (r *Reconciler) note(ctx context.Context, s *scope, entries []rules.Entry, known *memory) error {
+	outcomes, later := make([]byte, len(entries)), false
+	for i := range entries {
+		outcomes[i] = byte(known.results[i].outcome)
+		if known.results[i].outcome == rules.Changed && known.sent[i] > entries[i].Generation {
+			entries[i].Generation, later = known.sent[i], true
+		}
 	}
-	return r.change(ctx, s, map[string]any{"outcomes": string(outcomes)})
+	members := map[string]any{"outcomes": string(outcomes)}
+	if later {
+		text, fits, err := rules.Encode(entries)
+		if err != nil {
+			return err
+		}
+		if fits {
+			members["entries"] = text
+		}
+	}
+	return r.change(ctx, s, members)
 }
 
 // change writes members of the current part.

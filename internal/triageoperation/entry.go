@@ -25,8 +25,9 @@ type Entry struct {
 	Finding v1alpha1.ResourceName `json:"finding"`
 	// Digest of the decision about it. Empty if the operation must leave it as it is.
 	Digest string `json:"digest"`
-	// Generation of the finding; changes with every write of its spec, including those of scans. Of an undo: if another
-	// problem may have the finding's name by now, the generation that the undone operation left.
+	// Generation of the finding; changes with every write of its spec, including those of scans. Once the operation has
+	// decided: the one that it decided on, if known. Of an undo that has not decided: if another problem may have the
+	// finding's name by now, the one that the undone operation left.
 	Generation int64 `json:"generation,omitempty"`
 	// Facts is the basis of a decision made at that time.
 	Facts string `json:"facts,omitempty"`

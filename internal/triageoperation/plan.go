@@ -165,8 +165,8 @@ func Undo(entry *Entry, now *v1alpha1.Finding, author string, stands bool) Entry
 		undone.Digest, undone.Before = Digest(&now.Spec.Triage), now.Spec.Triage.DeepCopy()
 		undone.Generation, undone.Basis = now.Generation, undeclared(now)
 		// The operation has written once, so another generation shows that the finding has changed since the operation
-		// selected it. If others have decided in between, and the undo of a later operation has restored its decision, that
-		// is unknown.
+		// decided about it. If others have decided in between, and the undo of a later operation has restored its decision,
+		// that is unknown.
 		decided := cmp.Or(before.UserStatus, v1alpha1.UserStatusOpen) != v1alpha1.UserStatusOpen
 		if decided && entry.Generation > 0 && now.Spec.Triage.By == author && mayBeAnother(&undone, now) {
 			undone.Generation = entry.Generation + 1
