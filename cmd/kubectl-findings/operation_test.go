@@ -314,6 +314,25 @@ func TestAPreviewLeavesOutWhatCannotBeRead(t *testing.T) {
 	}
 }
 
+func TestAPreviewOfAnUndoCountsWhatItDoesNotShow(t *testing.T) {
+	w, objects := waiting(), []client.Object{}
+	w.undo, w.operation.Spec = "earlier", v1alpha1.TriageOperationSpec{Undo: "earlier"}
+	w.summary, w.operation.Status.Parts = &bulkSummary{}, 1
+	var entries []rules.Entry
+	for i := range maxPreviewed + 1 {
+		f := builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Triage(v1alpha1.UserStatusMuted, "").Build()
+		f.Generation = 1
+		before := rules.NewEntry(f)
+		f.Generation, f.Spec.Triage = 2, v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: rules.Author("earlier")}
+		entries, objects = append(entries, rules.Undo(&before, f, rules.Author("earlier"), true)), append(objects, f)
+	}
+	parts, _, err := rules.Parts(w.operation, entries)
+	harness.Must(t, err)
+	w.session.client = fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(append(objects, parts[0])...).Build()
+	harness.Must(t, w.preview(t.Context()))
+	harness.Same(t, "restored and conflicted", [2]int{maxPreviewed + 1, 0}, [2]int{len(w.summary.Done), len(w.summary.Conflicted)})
+}
+
 func TestAPreviewOfAnUndoShowsHowTheRestoredDecisionStands(t *testing.T) {
 	ends := func(in time.Duration) *v1alpha1.Time { return new(v1alpha1.NewTime(time.Now().Add(in))) }
 	f := builder.Finding("f").Severity(v1alpha1.LevelHigh).Build()

@@ -90,7 +90,7 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 	shown := 0
 	return w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
 		f := v1alpha1.Finding{}
-		f.Name = string(entry.Finding)
+		f.Name, f.Generation = string(entry.Finding), entry.Generation // unread, it counts as unchanged since the selection
 		if entry.Before != nil {
 			f.Spec.Triage = *entry.Before
 		}
