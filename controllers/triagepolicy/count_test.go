@@ -52,7 +52,7 @@ func TestAnEditThatCannotDecideIsNotWhatIsCounted(t *testing.T) {
 		edit(&policy.Spec)
 		r := over(findings, other, *policy)
 		s := after(t, r, policy, r.compile, r.count, r.putInForce)
-		s.recordCounts()
+		s.recordCounts("")
 		got := s.Status
 		harness.Same(t, name+": the generation in force", int64(1), got.InForce.Generation)
 		harness.Same(t, name+": matched, applied, shadowed, overridden", []int32{3, 1, 1, 0},

@@ -92,8 +92,8 @@ func (r *Reconciler) earlierMay(s *scope) bool {
 
 // report records the counts and sets the conditions.
 func (r *Reconciler) report(_ context.Context, s *scope) error {
-	s.recordCounts()
 	whyNot, because := s.explain()
+	s.recordCounts(whyNot)
 	s.judgeCompiled()
 	s.judgeInForce(whyNot, because)
 	s.judgeReady(whyNot, because)
@@ -101,22 +101,25 @@ func (r *Reconciler) report(_ context.Context, s *scope) error {
 	return nil
 }
 
-// recordCounts records the counts. Partial ones leave those of the last count, or none if these are of another version.
-func (s *scope) recordCounts() {
+// recordCounts takes the reason that explain returns, and records the counts. Partial ones leave those of the last
+// count, or none if these are of another version or too many match.
+func (s *scope) recordCounts(whyNot string) {
 	if s.matchesAnew() {
 		s.Status.LastMatchedAt = nil
 	}
-	counted := &s.counted
-	switch in := s.Status.InForce; {
-	case s.countsUnknown():
+	status, counted := s.Status, &s.counted
+	switch in := status.InForce; {
+	case s.countsUnknown(whyNot):
 		counted = &tally{}
 	case s.partial:
+		if in == nil && status.Applied > 0 {
+			status.Applied, status.WouldApply = 0, status.Applied
+		}
 		return
 	case in != nil && in.Generation != s.Object.Generation && s.declared != nil &&
 		!countAlike(&in.Spec, s.declared.Spec):
 		counted = &s.earlier // show the generation in force; the condition explains the declared one
 	}
-	status := s.Status
 	status.Matched, status.Shadowed, status.Overridden = counted.matched, counted.shadowed, counted.overridden
 	status.Applied, status.WouldApply = counted.decides, 0
 	if status.InForce == nil {
@@ -130,13 +133,13 @@ func (s *scope) recordCounts() {
 	}
 }
 
-// countsUnknown reports whether no generation is in force, the declared one is not counted, and the counts in the status
-// may be those of another one.
-func (s *scope) countsUnknown() bool {
+// countsUnknown reports whether no generation is in force, the declared one is not counted, and the counts in the
+// status may be those of another one or, if too many match, precede those that stopped the policy.
+func (s *scope) countsUnknown(whyNot string) bool {
 	switch before := s.Before.InForce; {
 	case s.Status.InForce != nil:
 		return false
-	case s.wrong != nil:
+	case s.wrong != nil, s.partial && whyNot == v1alpha1.ReasonTooMany:
 		return true
 	case before == nil:
 		return s.partial && s.Before.ObservedGeneration != s.Object.Generation

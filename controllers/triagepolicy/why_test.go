@@ -95,10 +95,10 @@ func TestAnotherMatchHasMatchedNothingYet(t *testing.T) {
 		s.Status.InForce, s.Status.ObservedGeneration, s.Status.LastMatchedAt = c.before, c.observed, &matched
 		s.Begin(matched.Time)
 		s.Status.InForce, s.Status.ObservedGeneration, s.partial = c.after, 2, c.partial
-		s.recordCounts()
+		s.recordCounts("")
 		s.Begin(matched.Time)
 		s.Status.InForce, s.partial = inForce(2, "true"), false
-		s.recordCounts()
+		s.recordCounts("")
 		s.judgeInForce("", "")
 		harness.Same(t, c.name, c.want, reason(s.Object, v1alpha1.ConditionInForce))
 	}
@@ -117,7 +117,9 @@ func TestCountsOfAVersionThatNeitherDecidesNorIsDeclaredAreNotKept(t *testing.T)
 	}{
 		{"an earlier one decides", inForce(1, "false"), inForce(1, "false"), 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 10},
 		{"a new one may match too many", nil, nil, 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0},
-		{"a stopped one", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 10},
+		{"in force until too many match", inForce(2, "true"), nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0},
+		{"in force until a hundred others are", inForce(2, "true"), nil, 2, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, 10},
+		{"a stopped one", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0},
 		{"a new preview", nil, nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0},
 		{"a preview of what decided", inForce(1, "true"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 10},
 		{"a preview of something else", inForce(1, "false"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0},
@@ -128,14 +130,21 @@ func TestCountsOfAVersionThatNeitherDecidesNorIsDeclaredAreNotKept(t *testing.T)
 		s := newScope()
 		s.Object.Generation, s.Object.Spec.Match = 2, "true"
 		s.Status.InForce, s.Status.ObservedGeneration, s.Status.Matched = c.before, c.observed, 10
+		s.Status.Applied = 10
 		s.Begin(time.Now())
 		s.Status.InForce, s.Status.ObservedGeneration = c.after, 2
 		if s.counted.matched, s.partial = 10, true; c.whyNot == v1alpha1.ReasonNotCompiled {
 			s.wrong, s.partial = &rules.CompileError{}, false // as if the earlier one was counted
 		}
-		s.recordCounts()
+		s.recordCounts(c.whyNot)
 		s.judgeReady(c.whyNot, "Why.")
 		harness.Same(t, c.name, c.want, s.Status.Matched)
+		decides, would := s.Status.Applied, s.Status.WouldApply
+		if c.after == nil {
+			decides, would = would, decides
+		}
+		harness.Same(t, c.name+": matches that it decides, or would decide, about", c.want, decides)
+		harness.Same(t, c.name+": the other number", int32(0), would)
 		harness.Same(t, c.name, c.ready, reason(s.Object, v1alpha1.ConditionReady))
 	}
 }
