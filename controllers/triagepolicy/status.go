@@ -216,17 +216,19 @@ func (s *scope) explain() (whyNot, because string) {
 	switch whyNot {
 	case v1alpha1.ReasonNotCompiled:
 		because = "The expression of the present spec does not compile: the condition Compiled shows where."
-	case v1alpha1.ReasonPreview:
-		because = "The mode is Preview: the status shows what the policy would decide. Set spec.mode to Apply."
-		if s.counted.full {
-			because = "The mode is Preview. A hundred other policies are in force in the organization, which is the " +
-				"maximum, so the policy would decide nothing if it were applied: delete one that is not needed first."
-		} else if s.counted.matched > rules.Limit(&s.Object.Spec, false) {
-			because = "The mode is Preview. More findings match than spec.maxFindings, so the policy would be stopped at " +
-				"once if it were applied: narrow spec.match, or raise the limit, before you set spec.mode to Apply."
+	case v1alpha1.ReasonPreview, v1alpha1.ReasonNotYetValid:
+		state, advice := "The mode is Preview", ": the status shows what the policy would decide. Set spec.mode to Apply."
+		if whyNot == v1alpha1.ReasonNotYetValid {
+			state, advice = "The time in spec.validFrom is in the future", "."
 		}
-	case v1alpha1.ReasonNotYetValid:
-		because = "The time in spec.validFrom is in the future."
+		if s.counted.full {
+			advice = ". A hundred other policies are in force in the organization, which is the maximum, so the policy " +
+				"could not come into force: delete one that is not needed first."
+		} else if s.counted.matched > rules.Limit(&s.Object.Spec, false) {
+			advice = ". More findings match than spec.maxFindings, so the policy would be stopped at once: narrow " +
+				"spec.match, or raise the limit, first."
+		}
+		because = state + advice
 	case v1alpha1.ReasonPolicyExpired:
 		because = "The time in spec.validUntil has passed: delete the policy, or set another end."
 	case v1alpha1.ReasonTooMany:

@@ -54,16 +54,21 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 	}
 }
 
-func TestAPreviewSaysWhyItWouldDecideNothing(t *testing.T) {
-	for matched, stopped := range map[int32]bool{v1alpha1.DefaultMaxFindings: false, v1alpha1.DefaultMaxFindings + 1: true} {
-		s := newScope()
-		s.counted.matched = matched
-		if _, message := s.explain(); strings.Contains(message, "would be stopped at once") != stopped {
-			t.Errorf("%d match: %s", matched, message)
-		}
-		s.counted.full = true
-		if _, message := s.explain(); !strings.Contains(message, "would decide nothing if it were applied") {
-			t.Errorf("%d match, and a hundred other policies are in force: %s", matched, message)
+func TestAPolicyThatDoesNotDecideYetSaysWhyItWouldDecideNothing(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	future := v1alpha1.NewTime(now.Add(time.Second))
+	for _, spec := range []v1alpha1.TriagePolicySpec{{}, {Mode: v1alpha1.PolicyApply, ValidFrom: &future}} {
+		for matched, stopped := range map[int32]bool{v1alpha1.DefaultMaxFindings: false, v1alpha1.DefaultMaxFindings + 1: true} {
+			s := newScope()
+			s.Begin(now)
+			s.Object.Spec, s.counted.matched = spec, matched
+			if whyNot, message := s.explain(); strings.Contains(message, "would be stopped at once") != stopped {
+				t.Errorf("%s, and %d match: %s", whyNot, matched, message)
+			}
+			s.counted.full = true
+			if whyNot, message := s.explain(); !strings.Contains(message, "could not come into force") {
+				t.Errorf("%s, %d match, and a hundred other policies are in force: %s", whyNot, matched, message)
+			}
 		}
 	}
 }
