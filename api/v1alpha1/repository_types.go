@@ -11,14 +11,14 @@ type RepositorySpec struct {
 	// url is the repository's web page, for example "https://github.com/acme/payments". It must hold
 	// no credentials. At most 2048 characters.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="!self.trim().matches('(?i)^([a-z][a-z0-9+.-]*://[^/?#@]*:([^/?#@]*|[^/?#@]*[^0-9/?#@][^/@]*)@|https?://[^/?#]*@)')",message="url must hold no credentials: leave out the password, and over HTTP the user"
+	// +kubebuilder:validation:XValidation:rule="!self.trim().matches('(?i)^([a-z][a-z0-9+.-]*://([^/?#@]*:[^/?#@]*|[^[/?#@]*:[^/?#@]*[^0-9/?#@][^@]*)@|https?://[^/?#]*@)')",message="url must hold no credentials: leave out the password, and over HTTP the user"
 	// +optional
 	URL string `json:"url,omitempty"`
 	// cloneURL is the URL that git clones, for example "https://github.com/acme/payments.git". It
 	// must hold no credentials: no password, and over HTTP no user either, since a token may stand
 	// there. At most 2048 characters.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="!self.trim().matches('(?i)^([a-z][a-z0-9+.-]*://[^/?#@]*:([^/?#@]*|[^/?#@]*[^0-9/?#@][^/@]*)@|https?://[^/?#]*@)')",message="cloneURL must hold no credentials: leave out the password, and over HTTP the user"
+	// +kubebuilder:validation:XValidation:rule="!self.trim().matches('(?i)^([a-z][a-z0-9+.-]*://([^/?#@]*:[^/?#@]*|[^[/?#@]*:[^/?#@]*[^0-9/?#@][^@]*)@|https?://[^/?#]*@)')",message="cloneURL must hold no credentials: leave out the password, and over HTTP the user"
 	// +optional
 	CloneURL string `json:"cloneURL,omitempty"`
 	// fullName is the owner and the name, for example "acme/payments". At most 512 characters.
@@ -84,7 +84,7 @@ type Commit struct {
 	// link is the web page of the commit, for example "https://github.com/acme/payments/commit/8f3e1c2d".
 	// It must hold no credentials. At most 2048 characters.
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:XValidation:rule="!self.trim().matches('(?i)^([a-z][a-z0-9+.-]*://[^/?#@]*:([^/?#@]*|[^/?#@]*[^0-9/?#@][^/@]*)@|https?://[^/?#]*@)')",message="link must hold no credentials: leave out the password, and over HTTP the user"
+	// +kubebuilder:validation:XValidation:rule="!self.trim().matches('(?i)^([a-z][a-z0-9+.-]*://([^/?#@]*:[^/?#@]*|[^[/?#@]*:[^/?#@]*[^0-9/?#@][^@]*)@|https?://[^/?#]*@)')",message="link must hold no credentials: leave out the password, and over HTTP the user"
 	// +optional
 	Link string `json:"link,omitempty"`
 	// committedAt is the time of the commit, in RFC 3339.
