@@ -134,12 +134,13 @@ func (s *scope) recordCounts(whyNot string) {
 }
 
 // countsUnknown reports whether no generation is in force, the declared one is not counted, and the counts in the
-// status may be those of another one or, if too many match, precede those that stopped the policy.
+// status may be those of another one or, if too many match, precede those that stopped the policy: they are too low then.
 func (s *scope) countsUnknown(whyNot string) bool {
 	switch before := s.Before.InForce; {
 	case s.Status.InForce != nil:
 		return false
-	case s.wrong != nil, s.partial && whyNot == v1alpha1.ReasonTooMany:
+	case s.wrong != nil,
+		s.partial && whyNot == v1alpha1.ReasonTooMany && s.Status.Matched <= rules.Limit(&s.Object.Spec, s.counted.stopped):
 		return true
 	case before == nil:
 		return s.partial && s.Before.ObservedGeneration != s.Object.Generation

@@ -118,22 +118,23 @@ func TestCountsOfAVersionThatNeitherDecidesNorIsDeclaredAreNotKept(t *testing.T)
 		before, after *v1alpha1.PolicyInForce
 		observed      int64
 		whyNot, ready string
-		want          int32
+		want, limit   int32
 	}{
-		{"an earlier one decides", inForce(1, "false"), inForce(1, "false"), 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 10},
-		{"a new one may match too many", nil, nil, 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0},
-		{"in force until too many match", inForce(2, "true"), nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0},
-		{"in force until a hundred others are", inForce(2, "true"), nil, 2, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, 10},
-		{"a stopped one", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0},
-		{"a new preview", nil, nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0},
-		{"a preview of what decided", inForce(1, "true"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 10},
-		{"a preview of something else", inForce(1, "false"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0},
-		{"the earlier one stops later", inForce(1, "false"), nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0},
-		{"one policy too many", nil, nil, 1, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, 0},
-		{"no longer valid, in Preview", inForce(1, "false"), nil, 1, v1alpha1.ReasonNotCompiled, v1alpha1.ReasonNotCompiled, 0},
+		{"an earlier one decides", inForce(1, "false"), inForce(1, "false"), 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 10, 1000},
+		{"a new one may match too many", nil, nil, 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0, 1000},
+		{"in force until too many match", inForce(2, "true"), nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0, 1000},
+		{"in force until a hundred others are", inForce(2, "true"), nil, 2, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, 10, 1000},
+		{"a stopped one", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0, 1000},
+		{"a stopped one that was counted", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 10, 5},
+		{"a new preview", nil, nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0, 1000},
+		{"a preview of what decided", inForce(1, "true"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 10, 1000},
+		{"a preview of something else", inForce(1, "false"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0, 1000},
+		{"the earlier one stops later", inForce(1, "false"), nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0, 1000},
+		{"one policy too many", nil, nil, 1, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, 0, 1000},
+		{"no longer valid, in Preview", inForce(1, "false"), nil, 1, v1alpha1.ReasonNotCompiled, v1alpha1.ReasonNotCompiled, 0, 1000},
 	} {
 		s := newScope()
-		s.Object.Generation, s.Object.Spec.Match = 2, "true"
+		s.Object.Generation, s.Object.Spec.Match, s.Object.Spec.MaxFindings = 2, "true", c.limit
 		s.Status.InForce, s.Status.ObservedGeneration, s.Status.Matched = c.before, c.observed, 10
 		s.Status.Applied = 10
 		s.Begin(time.Now())
