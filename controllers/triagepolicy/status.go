@@ -134,7 +134,8 @@ func (s *scope) recordCounts(whyNot string) {
 }
 
 // countsUnknown reports whether no generation is in force, the declared one is not counted, and the counts in the
-// status may be those of another one or, if too many match, precede those that stopped the policy: they are too low then.
+// status may be those of another one or, if too many match, precede those that stopped the policy: they are too low
+// then.
 func (s *scope) countsUnknown(whyNot string) bool {
 	switch before := s.Before.InForce; {
 	case s.Status.InForce != nil:
