@@ -227,8 +227,8 @@ func previewDeliveries(to io.Writer, chosen []row) error {
 	return nil
 }
 
-// redeliver requests all redeliveries first, then waits for each: one that hangs does not delay the others. It reads the
-// deliveries whose endpoints are not known.
+// redeliver requests all redeliveries first, then waits for each: one that hangs does not delay the others. It reads
+// the deliveries whose endpoints are not known.
 func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []string, endpoints endpointsOf) error {
 	summary := &bulkSummary{
 		Action: "requested", Namespace: s.namespace, what: "redeliveries", resource: "webhookdelivery.appsec.dev",
@@ -252,7 +252,8 @@ func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []st
 		need{what: "redeliver webhooks", role: roleTriager, kind: "WebhookDelivery"})
 }
 
-// ask sets a new value of the delivery's annotation; the controller then redelivers it, unless its endpoint was deleted.
+// ask sets a new value of the delivery's annotation; the controller then redelivers it, unless its endpoint was
+// deleted.
 func (o *redeliverOptions) ask(ctx context.Context, s *session, d *v1alpha1.WebhookDelivery, value string,
 	uidOf uidReader) error {
 	if d.Spec.EndpointRef.Name == "" {

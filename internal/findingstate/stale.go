@@ -36,8 +36,8 @@ func differences(finding *v1alpha1.Finding) []difference {
 }
 
 // MayBeAnother reports whether the facts could be those of another problem and a decision with that basis would not
-// become stale: neither version nor code is known on both sides, and nothing else differs. Another rule or vulnerability
-// of the same version or code is not noticed, because a basis holds neither.
+// become stale: neither version nor code is known on both sides, and nothing else differs. Another rule or
+// vulnerability of the same version or code is not noticed, because a basis holds neither.
 func MayBeAnother(basis string, facts *v1alpha1.FindingSpec) bool {
 	was, is := parseBasis(basis), basisOf(facts)
 	version := was.version != "" && is.version != ""
@@ -86,8 +86,8 @@ func restsOn(finding *v1alpha1.Finding) basis {
 	return facts
 }
 
-// RestsOn returns the basis of the decision in force, completed with the facts that spec.triage.basis leaves out, and in
-// its form; "" without a decision.
+// RestsOn returns the basis of the decision in force, completed with the facts that spec.triage.basis leaves out, and
+// in its form; "" without a decision.
 func RestsOn(finding *v1alpha1.Finding) string {
 	if !Decided(finding) {
 		return ""

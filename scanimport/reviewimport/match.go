@@ -145,8 +145,8 @@ func merge(results []found) (distinct []*found, again [][]*found) {
 
 // names returns the name of each result's issue. Results that are certainly a known issue come first. The others are
 // matched by their names alone, which may be those of another problem by now: if somebody has decided about the issue
-// of that name, or commented on it, the result gets the next free name. It gets none if its own issue is one that cannot
-// be read.
+// of that name, or commented on it, the result gets the next free name. It gets none if its own issue is one that
+// cannot be read.
 func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue, certain []string) []string {
 	names := slices.Clone(certain)
 	taken, unreadable := map[string]bool{}, sets.New(p.unreadable...)
@@ -310,8 +310,8 @@ func (f *found) isEarlier(issue *v1alpha1.ReviewIssueSpec) bool {
 	return known != nil && known.Key != "" && known.Key == f.result.Key || sameFacts(&f.Facts.Details, issue)
 }
 
-// isDecided reports whether somebody has decided about the issue, or commented on it; it may be nil. A decision that has
-// ended is still shown.
+// isDecided reports whether somebody has decided about the issue, or commented on it; it may be nil. A decision that
+// has ended is still shown.
 func isDecided(issue *v1alpha1.ReviewIssue) bool {
 	if issue == nil {
 		return false

@@ -92,9 +92,9 @@ func earlierDecision(message string) string {
 	return ""
 }
 
-// isCounted reports whether the counts, samples and failures in the status are those of the version that is shown or, if
-// it says so, of an earlier one in force. If counting a version that is not in force takes too long, they are outdated, or
-// 0 because nothing is known; a policy that is known to match too many was then not counted to the end.
+// isCounted reports whether the counts, samples and failures in the status are those of the version that is shown or,
+// if it says so, of an earlier one in force. If counting a version that is not in force takes too long, they are
+// outdated, or 0 because nothing is known; a policy that is known to match too many was then not counted to the end.
 func isCounted(p client.TriagePolicy) bool {
 	ready := condition(p, "Ready").Reason
 	return p.Observed && (p.InForce || ready != "TooCostly" && (ready != "TooMany" || p.Matched > 0))
