@@ -100,6 +100,10 @@ func (o *organization) sent(endpoint *builder.WebhookEndpointBuilder) received {
 				g.Expect(a.Status).To(Equal(200))
 				g.Expect(a.object()["status"]).NotTo(Equal("signature_mismatch"))
 			})
+			// The receiver ends with the test, which must not cut off its answer: the next attempt is minutes later.
+			harness.Eventually(o.t, func(g Gomega) {
+				g.Expect(o.get("/v2/webhook-deliveries/" + r.id).object()["status"]).To(Equal("delivered"))
+			})
 			return r
 		case <-deadline:
 			notRun(o.t, "the deployment does not send webhooks to this machine's loopback addresses; give -fixtures with a delivery")

@@ -464,6 +464,11 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	o, p := withFindings(t, some(2)...)
 	bob := o.key("bob")
 	faster := loggedIn(t, bob)
+	// A row shows a decision before it is stored.
+	stored := func(want v1alpha1.UserStatus) {
+		t.Helper()
+		harness.Eventually(t, func(g Gomega) { g.Expect(o.finding("f-0001").Spec.Triage.UserStatus).To(Equal(want)) })
+	}
 	p.goes("/console/findings")
 	o.decides(bob, "f-0001", `{"user_status":"active","expires_at":"2099-05-04T23:59:59Z"}`)
 	faster.goes("/console/findings")
@@ -488,6 +493,7 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.sees("!document.querySelector('.row')")
 	faster.presses("o")
 	faster.reads(".row:first-child .state", "open")
+	stored(v1alpha1.UserStatusOpen)
 	p.clicks("#messages .wrong button")
 	p.sees("document.querySelector('#decision').open && document.querySelector('#one-reason').value === 'duplicate'")
 	p.presses(kb.Enter)
@@ -502,6 +508,7 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.presses("j")
 	faster.presses("c")
 	faster.reads(".row:first-child .state", "confirmed")
+	stored(v1alpha1.UserStatusActive)
 	p.evaluates("release()", nil)
 	p.reads("#messages .wrong", "Finding number 1", "apikey/bob was faster", "Decide again")
 	p.reads("#panel h1", "Finding number 0")
@@ -516,6 +523,7 @@ func TestARefusedDecisionByKeyIsOfferedAgain(t *testing.T) {
 	p.presses(kb.Enter) // the panel shows another form about the same finding
 	faster.presses("o")
 	faster.reads(".row:first-child .state", "open")
+	stored(v1alpha1.UserStatusOpen)
 	p.evaluates("release()", nil)
 	p.reads("#messages .wrong", "Finding number 1", "undecided now", "Decide again")
 	p.clicks("#messages .wrong button")
