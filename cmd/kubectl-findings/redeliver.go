@@ -304,7 +304,7 @@ func uids(ctx context.Context, s *session) uidReader {
 		mu.Lock()
 		if reads[name] == nil {
 			reads[name] = sync.OnceValues(func() (types.UID, error) {
-				endpoint := &v1alpha1.WebhookEndpoint{}
+				endpoint := kube.MetadataOf(v1alpha1.GroupVersion.WithKind("WebhookEndpoint"))
 				err := withRetries(ctx, func() error { return s.get(ctx, name, endpoint) })
 				return endpoint.UID, kube.IgnoreNotFound(err)
 			})
