@@ -16,7 +16,7 @@ const (
 	reviewsPage = "/v1/reviews?size=100"
 	// unfiltered names a list without a filter.
 	unfiltered = "no filter"
-	// maxSlower is how many times as long as without a filter an answer may take.
+	// maxSlower bounds the time of an answer with a filter, as a multiple of the time without one.
 	maxSlower = 5
 )
 
