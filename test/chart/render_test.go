@@ -681,7 +681,7 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 		alertsAlone + ",metrics.serviceMonitor.enabled=true,api.tls.secret=tls": "https://127.0.0.1:8080/v1/findings",
 		ingress: "http://findings.example.com/v1/findings",
 		ingress + ",api.trustedProxies={10.0.0.0/8},ingress.tlsSecret=tls": "https://findings.example.com/v1/findings",
-		"planeOnly=true": "docs/findings-plane.md says how.",
+		"planeOnly=true": "The steps are in docs/findings-plane.md.",
 		plane:            "http://127.0.0.1:8080/v1/findings",
 	} {
 		out, err := Helm(t, "install", "findings", Folder(), "--dry-run=client", "--set", set)
@@ -713,8 +713,8 @@ func TestTheNotesEndWithTheAddressToAsk(t *testing.T) {
 func TestTheCommandsOfTheNotesCanBePasted(t *testing.T) {
 	notes, err := Helm(t, "install", "findings", Folder(), "--dry-run=client")
 	harness.Must(t, err)
-	_, commands, begin := strings.Cut(notes, "Make an organization and an API key for it:\n")
-	commands, _, end := strings.Cut(commands, "Ask the REST API:\n")
+	_, commands, begin := strings.Cut(notes, "Create an organization and an API key for it:\n")
+	commands, _, end := strings.Cut(commands, "Call the REST API:\n")
 	if !begin || !end {
 		t.Fatalf("the notes are\n%s", notes)
 	}
