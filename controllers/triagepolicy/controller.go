@@ -35,10 +35,10 @@ const (
 	// maxCount is how long a policy may be evaluated over all findings before the count is given up. It is well
 	// below the timeout of a reconcile, which would fail, be retried, and block its worker.
 	maxCount = 30 * time.Second
-	// turn is when a changed policy is requeued while another is being counted; recountTurn is the same for a policy that
+	// countRetry is when a changed policy is requeued while another is being counted; recountTurn is the same for a policy that
 	// only needs a recount.
-	turn        = 200 * time.Millisecond
-	recountTurn = 10 * turn
+	countRetry   = 200 * time.Millisecond
+	recountRetry = 10 * countRetry
 )
 
 // Reconciler reconciles TriagePolicies.
@@ -47,15 +47,15 @@ type Reconciler struct {
 	// local measures durations.
 	local    clock.PassiveClock
 	policies *policies.Book
-	numbers  *numbers
+	metrics  *policyMetrics
 	// maxCount is the constant of that name, which tests override.
 	maxCount time.Duration
 	// lastCount holds how long the last count took, by namespace, so that a large organization does
 	// not delay others.
 	lastCount sync.Map
-	// atWork holds the namespaces in which a policy is being counted. One policy at a time leaves the other workers to
+	// counting holds the namespaces in which a policy is being counted. One policy at a time leaves the other workers to
 	// other organizations: a hundred costly policies over many findings take minutes.
-	atWork sync.Map
+	counting sync.Map
 	// memories holds the memory of each namespace.
 	memories    sync.Map
 	evaluations prometheus.Counter
@@ -84,7 +84,7 @@ func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 
 func newReconciler(base reconcile.Base) *Reconciler {
 	return &Reconciler{
-		Base: base, local: clock.RealClock{}, policies: policies.NewBook(base.Client), numbers: theNumbers,
+		Base: base, local: clock.RealClock{}, policies: policies.NewBook(base.Client), metrics: theMetrics,
 		maxCount: maxCount, evaluations: theEvaluations,
 	}
 }
@@ -101,33 +101,33 @@ var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 func (r *Reconciler) recount() handler.EventHandler {
 	return watch.Changes(watch.Gathered(watch.GatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
 		namespace := change.Object().GetNamespace()
-		watch.AddLast(q, r.untilRecount(namespace)-watch.GatherDelay,
+		watch.AddLast(q, r.recountDelay(namespace)-watch.GatherDelay,
 			watch.List(ctx, r.Client, &v1alpha1.TriagePolicyList{}, client.InNamespace(namespace)))
 	}))
 }
 
-func (r *Reconciler) untilRecount(namespace string) time.Duration {
+func (r *Reconciler) recountDelay(namespace string) time.Duration {
 	took, _ := r.lastCount.Load(namespace)
 	last, _ := took.(time.Duration) // 0 before the first
 	return max(recountDelay, countingShare*last)
 }
 
-// untilTurn returns when to requeue a policy that has to wait for another one of its organization.
-func (r *Reconciler) untilTurn(ctx context.Context, req ctrl.Request) time.Duration {
+// retryDelay returns when to requeue a policy that has to wait for another one of its organization.
+func (r *Reconciler) retryDelay(ctx context.Context, req ctrl.Request) time.Duration {
 	policy := &v1alpha1.TriagePolicy{}
 	err := r.Client.Get(ctx, req.NamespacedName, policy, client.UnsafeDisableDeepCopy)
 	if err == nil && policy.Status.ObservedGeneration == policy.Generation {
-		return recountTurn
+		return recountRetry
 	}
-	return turn
+	return countRetry
 }
 
 // scope is what one reconcile works on.
 type scope struct {
 	reconcile.Scope[*v1alpha1.TriagePolicy, *v1alpha1.TriagePolicyStatus]
 	// declared is the current spec; nil if it does not compile, and then wrong is the error.
-	declared *rules.Policy
-	wrong    *rules.CompileError
+	declared   *rules.Policy
+	compileErr *rules.CompileError
 	// counted is the tally of the declared generation, earlier that of the generation in force.
 	counted, earlier tally
 	// partial: the count was given up because it took too long.
@@ -140,15 +140,15 @@ func newScope() *scope {
 
 // Reconcile puts a policy into or out of force, and updates its counts.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	if _, busy := r.atWork.LoadOrStore(req.Namespace, true); busy {
-		return ctrl.Result{RequeueAfter: r.untilTurn(ctx, req)}, nil
+	if _, busy := r.counting.LoadOrStore(req.Namespace, true); busy {
+		return ctrl.Result{RequeueAfter: r.retryDelay(ctx, req)}, nil
 	}
-	defer r.atWork.Delete(req.Namespace)
+	defer r.counting.Delete(req.Namespace)
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
 		Phases: []reconcile.Phase[*scope]{r.compile, r.count, r.putInForce, r.report},
 		Gone: func(name types.NamespacedName) {
-			r.numbers.forget(name)
+			r.metrics.forget(name)
 			r.forget(name)
 			r.lastCount.Delete(name.Namespace) // the next count of another policy records it again
 		},

@@ -35,7 +35,7 @@ func (r *Reconciler) compile(_ context.Context, s *scope) error {
 	if err != nil && !is {
 		return err
 	}
-	if s.wrong = wrong; err == nil {
+	if s.compileErr = wrong; err == nil {
 		s.declared = &rules.Policy{Name: v1alpha1.ResourceName(s.Object.Name), Spec: &s.Object.Spec, Program: program}
 	}
 	return nil
@@ -89,7 +89,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 			s.giveUp()
 		}
 	}
-	if earlier := r.toBeCounted(s); earlier != nil {
+	if earlier := r.alsoCounted(s); earlier != nil {
 		complete, err := add(&s.earlier, earlier, known.of(earlier, true, others, s.Now))
 		if err != nil {
 			return err
@@ -102,14 +102,14 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// toBeCounted returns the generation in force if it has to be counted beside the declared one, whose count is done; nil
+// alsoCounted returns the generation in force if it has to be counted beside the declared one, whose count is done; nil
 // if not.
-func (r *Reconciler) toBeCounted(s *scope) *rules.Policy {
+func (r *Reconciler) alsoCounted(s *scope) *rules.Policy {
 	earlier := r.inForce(s)
 	if s.declared == nil || earlier == nil {
 		return earlier
 	}
-	switch why(s.declared.Spec, &s.counted, s.Now) {
+	switch whyNotInForce(s.declared.Spec, &s.counted, s.Now) {
 	case v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly:
 	default:
 		return nil // it is replaced, or goes out of force

@@ -34,9 +34,9 @@ type generation struct {
 
 // remembered holds the outcomes of one policy.
 type remembered struct {
-	// restsOn is a digest of the inputs other than a finding's facts: the policy and those in force that have
+	// inputs is a digest of the inputs other than a finding's facts: the policy and those in force that have
 	// precedence over it.
-	restsOn [sha256.Size]byte
+	inputs [sha256.Size]byte
 	// othersReadNow: a policy with precedence depends on the time, so outcomes that rest on it are not kept.
 	othersReadNow bool
 	outcomes      []outcome
@@ -129,8 +129,8 @@ func (m *memory) of(policy *rules.Policy, earlier bool, others []rules.Policy, n
 			p.Spec.Set.UserStatus, p.Spec.Match) // a hash takes all
 	}
 	known, digest := m.policies[key], [sha256.Size]byte(on.Sum(nil))
-	if known == nil || known.restsOn != digest {
-		known = &remembered{restsOn: digest, othersReadNow: othersReadNow}
+	if known == nil || known.inputs != digest {
+		known = &remembered{inputs: digest, othersReadNow: othersReadNow}
 		m.policies[key] = known
 	}
 	return known

@@ -11,17 +11,17 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// numbers holds the last observed statuses of policies. They are summed at each scrape: no metric has a label for the
+// metrics holds the last observed statuses of policies. They are summed at each scrape: no metric has a label for the
 // policy, since their number is unbounded.
-type numbers struct {
+type policyMetrics struct {
 	policiesBy, findingsBy *prometheus.Desc
 
 	mu       sync.Mutex
 	policies map[types.NamespacedName]v1alpha1.TriagePolicyStatus
 }
 
-// theNumbers are process-wide, like the registry.
-var theNumbers = newNumbers(metrics.Registry)
+// theMetrics are process-wide, like the registry.
+var theMetrics = newPolicyMetrics(metrics.Registry)
 
 // theEvaluations counts how often a policy was evaluated over a finding for the counts.
 var theEvaluations = promauto.With(metrics.Registry).NewCounter(prometheus.CounterOpts{
@@ -36,8 +36,8 @@ var reasons = []string{
 	v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, v1alpha1.ReasonNotCompiled,
 }
 
-func newNumbers(registry prometheus.Registerer) *numbers {
-	n := &numbers{
+func newPolicyMetrics(registry prometheus.Registerer) *policyMetrics {
+	n := &policyMetrics{
 		policiesBy: prometheus.NewDesc("findings_triage_policies",
 			"Triage policies by the reason of their condition InForce.", []string{"reason"}, nil),
 		findingsBy: prometheus.NewDesc("findings_triage_policy_findings",
@@ -49,26 +49,26 @@ func newNumbers(registry prometheus.Registerer) *numbers {
 	return n
 }
 
-func (n *numbers) note(name types.NamespacedName, policy *v1alpha1.TriagePolicy) {
+func (n *policyMetrics) observe(name types.NamespacedName, policy *v1alpha1.TriagePolicy) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.policies[name] = *policy.Status.DeepCopy()
 }
 
-func (n *numbers) forget(name types.NamespacedName) {
+func (n *policyMetrics) forget(name types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.policies, name)
 }
 
 // Describe names the metrics.
-func (n *numbers) Describe(out chan<- *prometheus.Desc) {
+func (n *policyMetrics) Describe(out chan<- *prometheus.Desc) {
 	out <- n.policiesBy
 	out <- n.findingsBy
 }
 
 // Collect sums up the figures.
-func (n *numbers) Collect(out chan<- prometheus.Metric) {
+func (n *policyMetrics) Collect(out chan<- prometheus.Metric) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	by := map[string]float64{}

@@ -20,9 +20,9 @@ import (
 func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 	policy := s.Object
 	s.Status.ObservedGeneration = policy.Generation
-	if s.declared != nil && why(s.declared.Spec, &s.counted, s.Now) == "" {
+	if s.declared != nil && whyNotInForce(s.declared.Spec, &s.counted, s.Now) == "" {
 		s.Status.InForce = &v1alpha1.PolicyInForce{Generation: policy.Generation, Spec: policy.Spec}
-	} else if !r.earlierMay(s) {
+	} else if !r.earlierMayStay(s) {
 		s.Status.InForce = nil
 	}
 	if s.partial {
@@ -47,8 +47,8 @@ func specs(s *scope) []*v1alpha1.TriagePolicySpec {
 	return out
 }
 
-// why returns the reason why a spec may not decide; "" if it may.
-func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string {
+// whyNotInForce returns the reason why a spec may not decide; "" if it may.
+func whyNotInForce(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string {
 	window := rules.WindowOf(spec, now)
 	// A stopped policy stays so, whatever else keeps it out of force, until a complete count shows that few enough match.
 	tooMany := counted.matched > rules.Limit(spec, counted.stopped) || counted.stopped && counted.costly
@@ -70,14 +70,14 @@ func why(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string 
 	}
 }
 
-// earlierMay reports whether the generation in force stays in force although another is declared, which may not
+// earlierMayStay reports whether the generation in force stays in force although another is declared, which may not
 // decide: only if that is because of an error, not if the user intends it.
-func (r *Reconciler) earlierMay(s *scope) bool {
+func (r *Reconciler) earlierMayStay(s *scope) bool {
 	in := s.Object.Status.InForce
 	if in == nil || in.Generation == s.Object.Generation {
 		return false
 	}
-	switch why(&s.Object.Spec, &s.counted, s.Now) {
+	switch whyNotInForce(&s.Object.Spec, &s.counted, s.Now) {
 	case "", v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly:
 	default:
 		return false // even if it does not compile
@@ -87,7 +87,7 @@ func (r *Reconciler) earlierMay(s *scope) bool {
 		counted = s.counted
 	}
 	counted.costly = false // it is in force already
-	return r.inForce(s) != nil && why(&in.Spec, &counted, s.Now) == ""
+	return r.inForce(s) != nil && whyNotInForce(&in.Spec, &counted, s.Now) == ""
 }
 
 // report records the counts and sets the conditions.
@@ -97,14 +97,14 @@ func (r *Reconciler) report(_ context.Context, s *scope) error {
 	s.judgeCompiled()
 	s.judgeInForce(whyNot, because)
 	s.judgeReady(whyNot, because)
-	r.numbers.note(client.ObjectKeyFromObject(s.Object), s.Object)
+	r.metrics.observe(client.ObjectKeyFromObject(s.Object), s.Object)
 	return nil
 }
 
 // recordCounts takes the reason that explain returns, and records the counts. Partial ones leave those of the last
 // count, or none if these are of another version or too many match.
 func (s *scope) recordCounts(whyNot string) {
-	if s.matchesAnew() {
+	if s.lastMatchOutdated() {
 		s.Status.LastMatchedAt = nil
 	}
 	status, counted := s.Status, &s.counted
@@ -140,7 +140,7 @@ func (s *scope) countsUnknown(whyNot string) bool {
 	switch before := s.Before.InForce; {
 	case s.Status.InForce != nil:
 		return false
-	case s.wrong != nil,
+	case s.compileErr != nil,
 		s.partial && whyNot == v1alpha1.ReasonTooMany && s.Status.Matched <= rules.Limit(&s.Object.Spec, s.counted.stopped):
 		return true
 	case before == nil:
@@ -150,9 +150,9 @@ func (s *scope) countsUnknown(whyNot string) bool {
 	}
 }
 
-// matchesAnew reports whether lastMatchedAt may be that of another expression. Of a policy that was not in force the
+// lastMatchOutdated reports whether lastMatchedAt may be that of another expression. Of a policy that was not in force the
 // earlier expression is unknown.
-func (s *scope) matchesAnew() bool {
+func (s *scope) lastMatchOutdated() bool {
 	before, now := s.Before.InForce, s.Status.InForce
 	switch {
 	case before == nil:
@@ -165,9 +165,9 @@ func (s *scope) matchesAnew() bool {
 }
 
 func (s *scope) judgeCompiled() {
-	if s.wrong != nil {
+	if s.compileErr != nil {
 		s.Condition(v1alpha1.ConditionCompiled, false, v1alpha1.ReasonNotCompiled,
-			fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable()))
+			fmt.Sprintf("The expression spec.match does not compile: %q.", s.compileErr.Quotable()))
 		return
 	}
 	s.Condition(v1alpha1.ConditionCompiled, true, v1alpha1.ReasonCompiled, "The expression spec.match is valid.")
@@ -212,8 +212,8 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 
 // explain returns the reason why the declared generation does not decide, "" if it does, and the message for users.
 func (s *scope) explain() (whyNot, because string) {
-	if whyNot = v1alpha1.ReasonNotCompiled; s.wrong == nil {
-		whyNot = why(&s.Object.Spec, &s.counted, s.Now)
+	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {
+		whyNot = whyNotInForce(&s.Object.Spec, &s.counted, s.Now)
 	}
 	switch whyNot {
 	case v1alpha1.ReasonNotCompiled:
@@ -255,7 +255,8 @@ func (s *scope) explain() (whyNot, because string) {
 func (s *scope) judgeReady(whyNot, because string) {
 	switch {
 	case whyNot == v1alpha1.ReasonNotCompiled:
-		s.Judge(conditions.Stalled(whyNot, fmt.Sprintf("The expression spec.match does not compile: %q.", s.wrong.Quotable())))
+		s.Judge(conditions.Stalled(whyNot,
+			fmt.Sprintf("The expression spec.match does not compile: %q.", s.compileErr.Quotable())))
 	case whyNot == v1alpha1.ReasonTooMany, whyNot == v1alpha1.ReasonTooCostly,
 		whyNot == v1alpha1.ReasonTooManyPolicies && !s.partial:
 		s.Judge(conditions.Stalled(whyNot, because))

@@ -43,7 +43,7 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 		{"later", with(func(s *v1alpha1.TriagePolicySpec) { s.ValidFrom = &future }), tally{}, v1alpha1.ReasonNotYetValid},
 		{"until now", with(func(s *v1alpha1.TriagePolicySpec) { s.ValidUntil = &past }), tally{full: true}, v1alpha1.ReasonPolicyExpired},
 	} {
-		harness.Same(t, c.name, c.want, why(&c.spec, &c.counted, now))
+		harness.Same(t, c.name, c.want, whyNotInForce(&c.spec, &c.counted, now))
 	}
 	for matched, unknown := range map[int32]bool{9: true, 10: false} {
 		s := newScope()
@@ -140,7 +140,7 @@ func TestCountsOfAVersionThatNeitherDecidesNorIsDeclaredAreNotKept(t *testing.T)
 		s.Begin(time.Now())
 		s.Status.InForce, s.Status.ObservedGeneration = c.after, 2
 		if s.counted.matched, s.partial = 10, true; c.whyNot == v1alpha1.ReasonNotCompiled {
-			s.wrong, s.partial = &rules.CompileError{}, false // as if the earlier one was counted
+			s.compileErr, s.partial = &rules.CompileError{}, false // as if the earlier one was counted
 		}
 		s.recordCounts(c.whyNot)
 		s.judgeReady(c.whyNot, "Why.")
@@ -179,7 +179,7 @@ func TestAPolicyInForceThatNoLongerCompilesDecidesNothingAndSaysWhy(t *testing.T
 	s.Object.Spec = v1alpha1.TriagePolicySpec{Match: "[[1]] == [[1]]", Mode: v1alpha1.PolicyApply}
 	s.Status.InForce = &v1alpha1.PolicyInForce{Generation: 1, Spec: s.Object.Spec}
 	s.Begin(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
-	t.Cleanup(func() { r.numbers.forget(client.ObjectKeyFromObject(s.Object)) })
+	t.Cleanup(func() { r.metrics.forget(client.ObjectKeyFromObject(s.Object)) })
 	for _, phase := range []reconcile.Phase[*scope]{r.compile, r.putInForce, r.report} {
 		harness.Must(t, phase(t.Context(), s))
 	}
