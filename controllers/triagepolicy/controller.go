@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// recountDelay is how long changes of findings are gathered before policies are counted again. The policies to be
-	// counted are listed after watch.GatherDelay of it.
+	// recountDelay is how long changes of findings are gathered before policies are counted again. The policies to count
+	// are listed watch.GatherDelay into it.
 	recountDelay = 3 * time.Second
-	// countingShare bounds the CPU time of counting, for each policy: after a change of findings it is counted again no
-	// sooner than that many times the duration of the namespace's last count. Many policies do not delay one another
-	// further, because the limits of those in force rest on the counts.
+	// countingShare bounds the CPU time of counting, per policy: after findings change, a policy is counted again no
+	// sooner than this many times the duration of the namespace's last count. The number of policies adds no delay,
+	// because the limits of those in force depend on fresh counts.
 	countingShare = 20
-	// maxCount is how long a policy may be evaluated over all findings before the count is given up. It is well
-	// below the timeout of a reconcile, which would fail, be retried, and block its worker.
+	// maxCount is how long a policy may be evaluated over all findings before the count is given up. It is well below the
+	// reconcile timeout: a reconcile that times out is retried and keeps blocking its worker.
 	maxCount = 30 * time.Second
-	// countRetry is when a changed policy is requeued while another is being counted; recountTurn is the same for a policy that
-	// only needs a recount.
+	// countRetry is when a changed policy is requeued while another one is being counted; recountRetry is the same for a
+	// policy that only needs a recount.
 	countRetry   = 200 * time.Millisecond
 	recountRetry = 10 * countRetry
 )
@@ -48,13 +48,13 @@ type Reconciler struct {
 	local    clock.PassiveClock
 	policies *policies.Book
 	metrics  *policyMetrics
-	// maxCount is the constant of that name, which tests override.
+	// maxCount is the constant of the same name; tests override it.
 	maxCount time.Duration
-	// lastCount holds how long the last count took, by namespace, so that a large organization does
-	// not delay others.
+	// lastCount holds the duration of the last count by namespace, so that a large organization does not delay others.
 	lastCount sync.Map
-	// counting holds the namespaces in which a policy is being counted. One policy at a time leaves the other workers to
-	// other organizations: a hundred costly policies over many findings take minutes.
+	// counting holds the namespaces in which a policy is being counted. Only one policy per organization is counted at a
+	// time, which leaves the other workers to other organizations: a hundred costly policies over many findings take
+	// minutes.
 	counting sync.Map
 	// memories holds the memory of each namespace.
 	memories    sync.Map
@@ -96,7 +96,7 @@ var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 		findingstate.PersonsStatus(before) != findingstate.PersonsStatus(after)
 })
 
-// recount enqueues the policies of the namespace after a delay, since thousands of findings may change together, and
+// recount enqueues the policies of the namespace after a delay, because thousands of findings may change together, and
 // behind policies that a user has just written.
 func (r *Reconciler) recount() handler.EventHandler {
 	return watch.Changes(watch.Gathered(watch.GatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
@@ -112,7 +112,7 @@ func (r *Reconciler) recountDelay(namespace string) time.Duration {
 	return max(recountDelay, countingShare*last)
 }
 
-// retryDelay returns when to requeue a policy that has to wait for another one of its organization.
+// retryDelay returns when to requeue a policy that waits for the count of another policy of its organization.
 func (r *Reconciler) retryDelay(ctx context.Context, req ctrl.Request) time.Duration {
 	policy := &v1alpha1.TriagePolicy{}
 	err := r.Client.Get(ctx, req.NamespacedName, policy, client.UnsafeDisableDeepCopy)
@@ -130,7 +130,7 @@ type scope struct {
 	compileErr *rules.CompileError
 	// counted is the tally of the declared generation, earlier that of the generation in force.
 	counted, earlier tally
-	// partial: the count was given up because it took too long.
+	// partial means that the count was given up because it took too long.
 	partial bool
 }
 

@@ -20,11 +20,11 @@ type tally struct {
 	failure                                        *v1alpha1.PolicyFailure
 	samples                                        []v1alpha1.ResourceName
 	newest                                         time.Time
-	// full: the maximum number of other policies is in force.
+	// full means that the maximum number of other policies is in force.
 	full bool
-	// costly: the count was given up, and this generation is not in force yet.
+	// costly means that the count was given up, and that this generation is not in force yet.
 	costly bool
-	// stopped: this generation matched too many findings at the last count.
+	// stopped means that this generation matched too many findings at the last count.
 	stopped bool
 }
 
@@ -55,8 +55,8 @@ func (r *Reconciler) inForce(s *scope) *rules.Policy {
 }
 
 // count evaluates the policy over all findings of the namespace that are not closed. If the declared generation may not
-// decide, the one in force is counted too: it may have to stay in force, and may match too many findings by now. Each
-// has its own time, because a costly one must not keep a cheap one from replacing it.
+// come into force, the one in force is counted too: it may have to stay, and may match too many findings by now. Each
+// has a time limit of its own, so that a costly generation in force can be replaced by a cheap one.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	began := r.local.Now()
 	defer func() { r.lastCount.Store(s.Object.Namespace, r.local.Since(began)) }()
@@ -102,8 +102,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// alsoCounted returns the generation in force if it has to be counted beside the declared one, whose count is done; nil
-// if not.
+// alsoCounted returns the generation in force if it has to be counted too, after the declared one was; nil otherwise.
 func (r *Reconciler) alsoCounted(s *scope) *rules.Policy {
 	earlier := r.inForce(s)
 	if s.declared == nil || earlier == nil {
@@ -116,18 +115,18 @@ func (r *Reconciler) alsoCounted(s *scope) *rules.Policy {
 	}
 	sameMatch := earlier.Spec.Match == s.declared.Spec.Match
 	if countAlike(earlier.Spec, s.declared.Spec) || sameMatch && s.partial {
-		return nil // the declared one's count is enough, or none will be recorded
+		return nil // the count of the declared one is enough, or none will be recorded
 	}
 	return earlier
 }
 
-// countAlike reports whether two generations of a policy have the same counts: their specs do not differ in anything
-// that rules.Policy.Try uses.
+// countAlike reports whether two generations of a policy have the same counts: their specs agree in everything that
+// rules.Policy.Try reads.
 func countAlike(a, b *v1alpha1.TriagePolicySpec) bool {
 	return a.Match == b.Match && a.Priority == b.Priority && a.Set.UserStatus == b.Set.UserStatus
 }
 
-// each calls count with the facts of each finding that is not closed. It reports whether there was time for all.
+// each calls count with the facts of each finding that is not closed. It returns false if time ran out before the last.
 func (r *Reconciler) each(ctx context.Context, findings []v1alpha1.Finding, count func(*rules.Facts)) (bool, error) {
 	began := r.local.Now()
 	for i := range findings {
@@ -149,16 +148,16 @@ func (r *Reconciler) each(ctx context.Context, findings []v1alpha1.Finding, coun
 	return true, nil
 }
 
-// giveUp ends a count that takes too long. A generation in force stays in force, but another must not come into
-// force: it would cost as much each time that findings change.
+// giveUp ends a count that takes too long. A generation in force stays, but a new one must not come into force: it
+// would cost as much each time findings change.
 func (s *scope) giveUp() {
 	s.partial = true
 	in := s.Object.Status.InForce
 	s.counted.costly = in == nil || in.Generation != s.Object.Generation
 }
 
-// full reports whether no more policies may be in force. With a stale cache too many may come into force; the
-// lowest-ranked are then taken out again.
+// full reports whether no more policies may be in force. A stale cache may let too many in; the lowest-ranked are then
+// taken out again.
 func full(s *scope, others []rules.Policy) bool {
 	in := s.Object.Status.InForce
 	if in == nil {
@@ -169,7 +168,7 @@ func full(s *scope, others []rules.Policy) bool {
 	return before >= rules.MaxInForce
 }
 
-// try evaluates one policy over one finding, as if the policy were in force.
+// try evaluates one policy over one finding as if the policy were in force.
 func (r *Reconciler) try(policy *rules.Policy, others []rules.Policy, facts *rules.Facts, now time.Time) rules.Trial {
 	r.evaluations.Inc()
 	return policy.Try(others, facts, now)

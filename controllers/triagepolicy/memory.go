@@ -15,13 +15,13 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// memory holds the policies' outcomes for the findings of a namespace from their last counts, so that another
-// count evaluates a policy only over findings that have changed. It is used by one count at a time.
+// memory caches the policies' outcomes for the findings of a namespace, so that the next count evaluates a policy only
+// over findings that have changed. Only one count uses it at a time.
 type memory struct {
 	slots map[types.UID]int
-	// facts holds a digest of what expressions read of each finding, by slot.
+	// facts holds, by slot, a digest of everything that expressions can read of a finding.
 	facts []uint64
-	// policies holds the outcomes of each policy's generations that are counted.
+	// policies holds the outcomes of each counted generation of each policy.
 	policies map[generation]*remembered
 }
 
@@ -34,16 +34,16 @@ type generation struct {
 
 // remembered holds the outcomes of one policy.
 type remembered struct {
-	// inputs is a digest of the inputs other than a finding's facts: the policy and those in force that have
-	// precedence over it.
+	// inputs is a digest of everything but a finding's facts that outcomes depend on: the policy, and those in force that
+	// have precedence over it.
 	inputs [sha256.Size]byte
-	// othersReadNow: a policy with precedence depends on the time, so outcomes that rest on it are not kept.
+	// othersReadNow means that a policy with precedence depends on the time: outcomes that depend on it are not kept.
 	othersReadNow bool
 	outcomes      []outcome
 }
 
-// outcome encodes a rules.Outcome and the index of the deciding policy among the others; 0 means unknown. Failures
-// are not kept, because their messages are not: the policy is evaluated again.
+// outcome encodes a rules.Outcome and the index of the deciding policy among the others; 0 means unknown. Failures are
+// not kept, since an outcome has no room for their messages: the policy is evaluated again.
 type outcome uint16
 
 // outcomes is larger than every rules.Outcome.
@@ -89,8 +89,7 @@ func versionOf[O interface {
 	return version{object.GetUID(), object.GetGeneration()}
 }
 
-// slotOf returns the finding's slot. If the finding's facts have changed, it forgets the outcomes
-// for it.
+// slotOf returns the finding's slot. It forgets the outcomes in it if the finding's facts have changed.
 func (m *memory) slotOf(f *rules.Facts) int {
 	digest := maphash.Comparable(seed, struct {
 		finding, project, repository version
@@ -113,8 +112,8 @@ func (m *memory) slotOf(f *rules.Facts) int {
 	return slot
 }
 
-// of returns the remembered outcomes of a policy, which is the declared generation or the earlier one; nil if its
-// expression reads the time. others must be sorted.
+// of returns the remembered outcomes of the policy's declared generation, or of the earlier one; nil if its expression
+// reads the time. others must be sorted.
 func (m *memory) of(policy *rules.Policy, earlier bool, others []rules.Policy, now time.Time) *remembered {
 	key := generation{string(policy.Name), earlier}
 	if policy.Program.UsesNow() {
@@ -126,7 +125,7 @@ func (m *memory) of(policy *rules.Policy, earlier bool, others []rules.Policy, n
 	for _, p := range append([]rules.Policy{*policy}, others[:before]...) {
 		othersReadNow = othersReadNow || p.Program.UsesNow()
 		_, _ = fmt.Fprintf(on, "%s %d %d %q %q\n", p.Name, p.Spec.Priority, rules.WindowOf(p.Spec, now),
-			p.Spec.Set.UserStatus, p.Spec.Match) // a hash takes all
+			p.Spec.Set.UserStatus, p.Spec.Match) // writing to a hash never fails
 	}
 	known, digest := m.policies[key], [sha256.Size]byte(on.Sum(nil))
 	if known == nil || known.inputs != digest {
@@ -136,7 +135,7 @@ func (m *memory) of(policy *rules.Policy, earlier bool, others []rules.Policy, n
 	return known
 }
 
-// try returns a policy's outcome for the finding in the slot. It evaluates the policy only if the outcome is not known.
+// try returns a policy's outcome for the finding in the slot, and evaluates the policy only if the outcome is unknown.
 func (k *remembered) try(slot int, others []rules.Policy, evaluate func() rules.Trial) rules.Trial {
 	if k == nil {
 		return evaluate()
@@ -162,7 +161,7 @@ func (k *remembered) try(slot int, others []rules.Policy, evaluate func() rules.
 			by = i
 		}
 	}
-	k.outcomes[slot] = outcome(by*outcomes + int(trial.Outcome) + 1) //nolint:gosec // of at most rules.MaxInForce others
+	k.outcomes[slot] = outcome(by*outcomes + int(trial.Outcome) + 1) //nolint:gosec // at most rules.MaxInForce others
 	return trial
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// metrics holds the last observed statuses of policies. They are summed at each scrape: no metric has a label for the
-// policy, since their number is unbounded.
+// policyMetrics holds the last observed status of each policy and sums them up at each scrape. No metric has a label
+// for the policy, because the number of policies is unbounded.
 type policyMetrics struct {
 	policiesBy, findingsBy *prometheus.Desc
 
@@ -20,7 +20,7 @@ type policyMetrics struct {
 	policies map[types.NamespacedName]v1alpha1.TriagePolicyStatus
 }
 
-// theMetrics are process-wide, like the registry.
+// theMetrics is process-wide, like the registry.
 var theMetrics = newPolicyMetrics(metrics.Registry)
 
 // theEvaluations counts how often a policy was evaluated over a finding for the counts.
@@ -29,7 +29,7 @@ var theEvaluations = promauto.With(metrics.Registry).NewCounter(prometheus.Count
 	Help: "Evaluations of triage policies over findings, to count what the policies match.",
 })
 
-// reasons are those of the condition InForce. Each is exported even if no policy has it.
+// reasons lists the reasons of the condition InForce. Each is exported even if no policy has it.
 var reasons = []string{
 	v1alpha1.ReasonInForce, v1alpha1.ReasonEarlierGeneration, v1alpha1.ReasonNeverMatched, v1alpha1.ReasonShadowed,
 	v1alpha1.ReasonPreview, v1alpha1.ReasonNotYetValid, v1alpha1.ReasonPolicyExpired, v1alpha1.ReasonTooMany,
@@ -67,7 +67,7 @@ func (n *policyMetrics) Describe(out chan<- *prometheus.Desc) {
 	out <- n.findingsBy
 }
 
-// Collect sums up the figures.
+// Collect sums up the statuses.
 func (n *policyMetrics) Collect(out chan<- prometheus.Metric) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

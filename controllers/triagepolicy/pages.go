@@ -13,11 +13,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// paginator puts the changes that policies made to findings into pages, for the endpoints that
-// subscribe to pages.
-//
-// It is a separate controller because a reconcile of a policy counts all findings, and does nothing for a
-// deleted policy, whose deletion may withdraw thousands of verdicts.
+// paginator puts the changes that policies made to findings into pages, for the endpoints that subscribe to pages. It
+// is a separate controller because the policy's own reconcile counts all findings, and does nothing for a deleted
+// policy, whose deletion may withdraw thousands of verdicts.
 type paginator struct {
 	pager *ledger.Pager
 	clock clock.PassiveClock
@@ -28,7 +26,7 @@ func setUpPages(ctx context.Context, mgr ctrl.Manager, options controller.Option
 	if err != nil {
 		return err
 	}
-	options.RateLimiter = controllers.NewRateLimiter() // that of policies has the same names
+	options.RateLimiter = controllers.NewRateLimiter() // not shared with policies, whose requests have the same names
 	return ctrl.NewControllerManagedBy(mgr).
 		Named("triagepolicypages").
 		Watches(&v1alpha1.Finding{}, pager.Findings()).
@@ -37,7 +35,7 @@ func setUpPages(ctx context.Context, mgr ctrl.Manager, options controller.Option
 		Complete(&paginator{pager: pager, clock: clock})
 }
 
-// Reconcile makes the pages of the named policy, even if it was deleted. It writes nothing else.
+// Reconcile makes the pages of the named policy, even if the policy was deleted. It writes nothing else.
 func (p *paginator) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	again, err := p.pager.MakeOnceQuiet(ctx, req.Namespace, webhooks.CauseOfPolicy(req.Name), p.clock.Now())
 	return ctrl.Result{RequeueAfter: again}, err

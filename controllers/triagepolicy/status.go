@@ -16,7 +16,7 @@ import (
 )
 
 // putInForce records which generation decides: the declared one if it may, else the one in force if that may stay. It
-// requeues for when a policy begins or ends, and hourly if it has ended or the expression depends on the time.
+// requeues for the time when a policy begins or ends, and hourly if it has ended or its expression depends on the time.
 func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 	policy := s.Object
 	s.Status.ObservedGeneration = policy.Generation
@@ -47,10 +47,10 @@ func specs(s *scope) []*v1alpha1.TriagePolicySpec {
 	return out
 }
 
-// whyNotInForce returns the reason why a spec may not decide; "" if it may.
+// whyNotInForce returns the reason why a spec may not be in force; "" if it may.
 func whyNotInForce(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string {
 	window := rules.WindowOf(spec, now)
-	// A stopped policy stays so, whatever else keeps it out of force, until a complete count shows that few enough match.
+	// A stopped policy stays stopped until a complete count shows that few enough findings match.
 	tooMany := counted.matched > rules.Limit(spec, counted.stopped) || counted.stopped && counted.costly
 	switch {
 	case window == rules.Expired:
@@ -70,8 +70,8 @@ func whyNotInForce(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Tim
 	}
 }
 
-// earlierMayStay reports whether the generation in force stays in force although another is declared, which may not
-// decide: only if that is because of an error, not if the user intends it.
+// earlierMayStay reports whether the generation in force stays although the declared one may not replace it: only if an
+// error is the reason, not if the user intends it.
 func (r *Reconciler) earlierMayStay(s *scope) bool {
 	in := s.Object.Status.InForce
 	if in == nil || in.Generation == s.Object.Generation {
@@ -101,8 +101,8 @@ func (r *Reconciler) report(_ context.Context, s *scope) error {
 	return nil
 }
 
-// recordCounts takes the reason that explain returns, and records the counts. Partial ones leave those of the last
-// count, or none if these are of another version or too many match.
+// recordCounts records the counts; whyNot is the reason that explain returns. A partial count leaves the last counts in
+// place, or none if they belong to another version or too many findings match.
 func (s *scope) recordCounts(whyNot string) {
 	if s.lastMatchOutdated() {
 		s.Status.LastMatchedAt = nil
@@ -133,9 +133,9 @@ func (s *scope) recordCounts(whyNot string) {
 	}
 }
 
-// countsUnknown reports whether no generation is in force, the declared one is not counted, and the counts in the
-// status may be those of another one or, if too many match, precede those that stopped the policy: they are too low
-// then.
+// countsUnknown reports whether the status has no valid counts: no generation is in force, the declared one is not
+// counted, and the stored counts may belong to another generation or, if too many match, are too low because they
+// precede the count that stopped the policy.
 func (s *scope) countsUnknown(whyNot string) bool {
 	switch before := s.Before.InForce; {
 	case s.Status.InForce != nil:
@@ -150,7 +150,7 @@ func (s *scope) countsUnknown(whyNot string) bool {
 	}
 }
 
-// lastMatchOutdated reports whether lastMatchedAt may be that of another expression. Of a policy that was not in force the
+// lastMatchOutdated reports whether lastMatchedAt may come from another expression. If the policy was not in force, its
 // earlier expression is unknown.
 func (s *scope) lastMatchOutdated() bool {
 	before, now := s.Before.InForce, s.Status.InForce
@@ -173,7 +173,7 @@ func (s *scope) judgeCompiled() {
 	s.Condition(v1alpha1.ConditionCompiled, true, v1alpha1.ReasonCompiled, "The expression spec.match is valid.")
 }
 
-// judgeInForce takes what explain returns.
+// judgeInForce sets the condition InForce from the results of explain.
 func (s *scope) judgeInForce(whyNot, because string) {
 	in, status := s.Status.InForce, s.Status
 	switch {
@@ -197,7 +197,7 @@ func (s *scope) judgeInForce(whyNot, because string) {
 	}
 }
 
-// decision describes what a spec decides. The console shows it as judgeInForce quotes it.
+// decision describes what a spec decides. The console shows the same text as judgeInForce.
 func decision(spec *v1alpha1.TriagePolicySpec) string {
 	words := string(spec.Set.UserStatus)
 	if spec.Set.Reason != "" {
@@ -210,7 +210,7 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 	return words + ", until " + spec.ValidUntil.UTC().Format(time.RFC3339)
 }
 
-// explain returns the reason why the declared generation does not decide, "" if it does, and the message for users.
+// explain returns the reason why the declared generation does not decide ("" if it does), and the message for users.
 func (s *scope) explain() (whyNot, because string) {
 	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {
 		whyNot = whyNotInForce(&s.Object.Spec, &s.counted, s.Now)
@@ -251,7 +251,7 @@ func (s *scope) explain() (whyNot, because string) {
 	return whyNot, because
 }
 
-// judgeReady takes what explain returns.
+// judgeReady sets the condition Ready from the results of explain.
 func (s *scope) judgeReady(whyNot, because string) {
 	switch {
 	case whyNot == v1alpha1.ReasonNotCompiled:
