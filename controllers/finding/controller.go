@@ -74,8 +74,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 		return err
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Finding{}, builder.WithPredicates(r.ofScanners())).
-		Watches(&v1alpha1.Finding{}, watch.EnqueueFirst(), builder.WithPredicates(r.ofDecisions())).
+		For(&v1alpha1.Finding{}, builder.WithPredicates(r.scannerEvents())).
+		Watches(&v1alpha1.Finding{}, watch.EnqueueFirst(), builder.WithPredicates(r.decisionEvents())).
 		Watches(&v1alpha1.Repository{}, r.enqueueFindings(waitsForRepository, refersToRepository),
 			builder.WithPredicates(watch.CreatedOrDeleted)).
 		Watches(&v1alpha1.Project{}, r.enqueueFindings(waitsForProject, refersToProject),
@@ -86,14 +86,14 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 			builder.WithPredicates(policies.RepositoryFactsDiffer)).
 		Watches(&v1alpha1.TriagePolicy{}, r.rejudge(ctx, policies.WholeNamespace, ofNamespace),
 			builder.WithPredicates(policies.DecidesOtherwise)).
-		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(ctx), builder.WithPredicates(issueDecidesOtherwise)).
-		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(ctx), builder.WithPredicates(anotherResult)).
+		Watches(&v1alpha1.ReviewIssue{}, r.rejudgeIssue(ctx), builder.WithPredicates(issueDecisionChanged)).
+		Watches(&v1alpha1.Finding{}, r.rejudgeAlike(ctx), builder.WithPredicates(resultChanged)).
 		WatchesRawSource(policies.Hourly(r.Client, clock, r.rejudge(ctx, policies.WholeNamespace, ofNamespace))).
 		WatchesRawSource(source.Func(r.enqueueRequested)).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
 		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueForNewEndpoint(), builder.WithPredicates(watch.NewSinceStart)).
 		Watches(&v1alpha1.WebhookDelivery{}, deliveries.Pages()).
-		Watches(&v1alpha1.WebhookDelivery{}, r.noteLost()).
+		Watches(&v1alpha1.WebhookDelivery{}, r.onLostDelivery()).
 		Watches(&v1alpha1.Scan{}, deliveries.ScansGone()).
 		Watches(&v1alpha1.TriageOperation{}, deliveries.OperationsGone()).
 		WithOptions(options).
@@ -111,7 +111,7 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Finding{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
-		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.auditTriage, r.observeReferences, r.leaveAsCreated},
+		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.auditTriage, r.observeReferences, r.leaveImplied},
 		Stored: r.forgetRecorded,
 		Gone: func(finding types.NamespacedName) {
 			r.judgements.forget(finding)

@@ -17,12 +17,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// leaveAsCreated stores no status if it would contain only what follows from the creation, unless the settings or a
+// leaveImplied stores no status if it would contain only what follows from the creation, unless the settings or a
 // request ask for it. Storing it costs the API server as much as creating the finding, and an import creates thousands.
 // The creation does not prove that its deliveries exist: they are made first, and if every endpoint that
 // existed has one, or waits for it until its backlog ends, they are the record. Retention requests the status before it
 // removes one of them.
-func (r *Reconciler) leaveAsCreated(_ context.Context, s *scope) error {
+func (r *Reconciler) leaveImplied(_ context.Context, s *scope) error {
 	switch {
 	case s.Before.UpdatedAt != nil:
 		r.forgetRecorded(s)
@@ -56,9 +56,9 @@ func (r *Reconciler) enqueueRequested(_ context.Context, q watch.Queue) error {
 // lossDelay is when a finding is reconciled after a delivery of its creation was deleted: others may go with it.
 const lossDelay = time.Second
 
-// noteLost has the status of a finding stored if only the delivery that was just deleted recorded its creation.
+// onLostDelivery has the status of a finding stored if only the delivery that was just deleted recorded its creation.
 // Retention deletes no such delivery.
-func (r *Reconciler) noteLost() handler.EventHandler {
+func (r *Reconciler) onLostDelivery() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
 		delivery, finding := e.Object.(*v1alpha1.WebhookDelivery), &v1alpha1.Finding{}
 		key := client.ObjectKey{Namespace: delivery.Namespace, Name: string(delivery.Spec.Event.Subject.Name)}
@@ -76,7 +76,7 @@ func (r *Reconciler) noteLost() handler.EventHandler {
 // finding is left so, and there may be thousands of endpoints more.
 func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 	enqueue := watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		if r.isOneOfTooMany(ctx, change.After) {
+		if r.exceedsServed(ctx, change.After) {
 			return
 		}
 		since := change.After.GetCreationTimestamp()
@@ -95,8 +95,8 @@ func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 	return handler.Funcs{CreateFunc: watch.Changes(enqueue).Create}
 }
 
-// isOneOfTooMany reports whether the namespace has more than webhooks.MaxServed endpoints that are older than this one.
-func (r *Reconciler) isOneOfTooMany(ctx context.Context, endpoint client.Object) bool {
+// exceedsServed reports whether the namespace has more than webhooks.MaxServed endpoints that are older than this one.
+func (r *Reconciler) exceedsServed(ctx context.Context, endpoint client.Object) bool {
 	all, err := ledger.EndpointsOf(ctx, r.Client, endpoint.GetNamespace())
 	watch.LogError(ctx, err, "count the endpoints that are older than a new one")
 	return webhooks.CountOlder(endpoint.(*v1alpha1.WebhookEndpoint), all) > webhooks.MaxServed

@@ -20,7 +20,7 @@ type judgements struct {
 	last      map[string]uint64
 	forgotten uint64
 	// underway holds, for each finding, the value of changes when it was judged.
-	underway map[types.NamespacedName]uint64
+	pending map[types.NamespacedName]uint64
 }
 
 // maxNamespaces bounds the namespaces whose last change is kept.
@@ -50,18 +50,18 @@ func (j *judgements) begin() uint64 {
 func (j *judgements) end(finding types.NamespacedName, began uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.underway == nil {
-		j.underway = map[types.NamespacedName]uint64{}
+	if j.pending == nil {
+		j.pending = map[types.NamespacedName]uint64{}
 	}
-	j.underway[finding] = began
+	j.pending[finding] = began
 }
 
-// stands reports whether the verdict that has arrived is certainly still current. Call it once per verdict.
-func (j *judgements) stands(finding types.NamespacedName) bool {
+// isCurrent reports whether the verdict that has arrived is certainly still current. Call it once per verdict.
+func (j *judgements) isCurrent(finding types.NamespacedName) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	began, known := j.underway[finding]
-	delete(j.underway, finding)
+	began, known := j.pending[finding]
+	delete(j.pending, finding)
 	return known && began >= max(j.forgotten, j.last[finding.Namespace])
 }
 
@@ -69,5 +69,5 @@ func (j *judgements) stands(finding types.NamespacedName) bool {
 func (j *judgements) forget(finding types.NamespacedName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	delete(j.underway, finding)
+	delete(j.pending, finding)
 }

@@ -63,7 +63,7 @@ func TestAFindingIsJudgedAgainUnlessItsVerdictIsSureToStand(t *testing.T) {
 		"another was judged":        {func(j *judgements) { j.end(other, j.begin()) }, true},
 		"its verdict has arrived already": {func(j *judgements) {
 			j.end(name, j.begin())
-			j.stands(name)
+			j.isCurrent(name)
 		}, true},
 		"it has gone, and come again": {func(j *judgements) {
 			j.end(name, j.begin())

@@ -10,14 +10,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// ofDecisions and ofScanners split the events between two lanes: each event goes to one of them, and only that lane
-// checks whether the event is worth a reconcile. Findings with a decision that their status does not record yet go
+// decisionEvents and scannerEvents split the events between two lanes: each event goes to one of them, and only that
+// lane checks whether the event is worth a reconcile. Findings with a decision that their status does not record yet go
 // ahead of those of their namespace that an import has changed: a user waits for the decision, a scanner does not.
-func (r *Reconciler) ofDecisions() predicate.Predicate {
+func (r *Reconciler) decisionEvents() predicate.Predicate {
 	return predicate.And(predicate.NewPredicateFuncs(decisionWaits), r.worthReconciling())
 }
 
-func (r *Reconciler) ofScanners() predicate.Predicate {
+func (r *Reconciler) scannerEvents() predicate.Predicate {
 	return predicate.And(predicate.Not(predicate.NewPredicateFuncs(decisionWaits)), r.worthReconciling())
 }
 

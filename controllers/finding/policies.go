@@ -13,8 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// concerned selects the findings that a change of the object concerns.
-type concerned func(client.Object) []client.ListOption
+// findingSelector selects the findings that a change of the object concerns.
+type findingSelector func(client.Object) []client.ListOption
 
 func ofNamespace(client.Object) []client.ListOption { return nil }
 
@@ -27,13 +27,13 @@ func ofRepository(repository client.Object) []client.ListOption {
 }
 
 // rejudge enqueues only the findings whose verdict by reviews and policies differs from their status.
-func (r *Reconciler) rejudge(ctx context.Context, of watch.Subject, which concerned) handler.EventHandler {
+func (r *Reconciler) rejudge(ctx context.Context, of watch.Subject, which findingSelector) handler.EventHandler {
 	return policies.Rejudge(ctx, of, func(ctx context.Context, object client.Object) ([]ctrl.Request, error) {
-		return r.otherVerdicts(ctx, object.GetNamespace(), which(object))
+		return r.outdatedVerdicts(ctx, object.GetNamespace(), which(object))
 	})
 }
 
-func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string, which []client.ListOption) ([]ctrl.Request,
+func (r *Reconciler) outdatedVerdicts(ctx context.Context, namespace string, which []client.ListOption) ([]ctrl.Request,
 	error) {
 	r.judgements.changed(namespace)
 	judge, err := r.judge(ctx, namespace, r.Clock.Now())

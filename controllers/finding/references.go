@@ -53,14 +53,14 @@ func referencesOf(finding *v1alpha1.Finding) []string {
 // a decision, unless the verdict is certainly still current.
 func (r *Reconciler) worthReconciling() predicate.Predicate {
 	return watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
-		return judgedOtherwise(&before.Status, &after.Status) && !r.judgements.stands(client.ObjectKeyFromObject(after)) ||
+		return verdictChanged(&before.Status, &after.Status) && !r.judgements.isCurrent(client.ObjectKeyFromObject(after)) ||
 			watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions,
 				v1alpha1.ReasonRepositoryNotFound, v1alpha1.ReasonProjectNotFound)
 	})
 }
 
-// judgedOtherwise reports whether the verdict differs or a decision has ended.
-func judgedOtherwise(before, after *v1alpha1.FindingStatus) bool {
+// verdictChanged reports whether the verdict differs or a decision has ended.
+func verdictChanged(before, after *v1alpha1.FindingStatus) bool {
 	return !findingstate.SameVerdict(before.Verdict, after.Verdict) || !before.EndedAt.Equal(after.EndedAt)
 }
 

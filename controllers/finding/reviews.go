@@ -113,7 +113,7 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	decisions, known := j.decisions[key]
 	if !known {
 		var err error
-		if decisions, err = j.lookUp(ctx, finding); err != nil {
+		if decisions, err = j.decisionsAbout(ctx, finding); err != nil {
 			return nil, err
 		}
 		j.decisions[key] = decisions
@@ -131,9 +131,9 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	return nil, nil //nolint:nilnil // no verdict is no error
 }
 
-// lookUp reads the decisions about the finding's result. If there are several, a confirmation takes precedence over
-// decisions that mute, then the lowest name wins.
-func (j *judge) lookUp(ctx context.Context, finding *v1alpha1.Finding) ([]decision, error) {
+// decisionsAbout reads the decisions about the finding's result. If there are several, a confirmation takes precedence
+// over decisions that mute, then the lowest name wins.
+func (j *judge) decisionsAbout(ctx context.Context, finding *v1alpha1.Finding) ([]decision, error) {
 	var all []decision
 	for _, keys := range [][]string{fingerprints.Keys(&finding.Spec), fingerprints.EarlierKeys(&finding.Spec)} {
 		decisions, err := j.decisionsUnder(ctx, finding, keys)
@@ -163,11 +163,11 @@ func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, k
 			if verdict == nil {
 				continue
 			}
-			agrees, err := j.agrees(ctx, issue, finding)
+			same, err := j.sameResult(ctx, issue, finding)
 			if err != nil {
 				return nil, err
 			}
-			if agrees {
+			if same {
 				decisions = append(decisions, decision{verdict: verdict, facts: factsOf(issue)})
 			}
 		}
@@ -175,7 +175,7 @@ func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, k
 	if len(decisions) == 0 {
 		return nil, nil
 	}
-	findings, err := j.alike(ctx, finding, keys[0])
+	findings, err := j.withKey(ctx, finding, keys[0])
 	if err != nil {
 		return nil, err
 	}
@@ -185,10 +185,10 @@ func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, k
 	return decisions, nil
 }
 
-// alike returns the names of the findings with the key, by project. A job of the tool's other name reports findings of
-// its own, with which the finding is not confused. Of those that share an earlier key the closed ones count too: a
+// withKey returns the names of the findings with the key, by project. A job of the tool's other name reports findings
+// of its own, with which the finding is not confused. Of those that share an earlier key the closed ones count too: a
 // decision may be about them, and passes to no other file when they are closed.
-func (j *judge) alike(ctx context.Context, finding *v1alpha1.Finding,
+func (j *judge) withKey(ctx context.Context, finding *v1alpha1.Finding,
 	key string) (map[v1alpha1.ProjectReference][]string, error) {
 	findings := map[v1alpha1.ProjectReference][]string{}
 	for _, value := range []string{isResult + key, wasResult + key} {
@@ -205,10 +205,10 @@ func (j *judge) alike(ctx context.Context, finding *v1alpha1.Finding,
 	return findings, nil
 }
 
-// agrees reports whether the issue, which has the key of the finding's result, also shows that result. A scanner's
-// account may write any key into an issue that a user has decided about. A review that does not exist has no repository
-// to compare.
-func (j *judge) agrees(ctx context.Context, issue *v1alpha1.ReviewIssue, finding *v1alpha1.Finding) (bool, error) {
+// sameResult reports whether the issue, which has the key of the finding's result, also shows that result. A
+// scanner's account may write any key into an issue that a user has decided about. A review that does not exist has no
+// repository to compare.
+func (j *judge) sameResult(ctx context.Context, issue *v1alpha1.ReviewIssue, finding *v1alpha1.Finding) (bool, error) {
 	review := &v1alpha1.Review{}
 	exists, err := reconcile.Exists(ctx, j.cache, review, issue.Namespace, issue.Spec.ReviewRef.Name)
 	if err != nil {
@@ -232,8 +232,8 @@ func factsOf(issue *v1alpha1.ReviewIssue) *v1alpha1.FindingSpec {
 	return &reviewstate.Facts(issue, nil).Spec
 }
 
-// issueDecidesOtherwise passes over changes that do not affect the verdict of findings.
-var issueDecidesOtherwise = predicate.And(watch.NewSinceStart,
+// issueDecisionChanged passes over changes that do not affect the verdict of findings.
+var issueDecisionChanged = predicate.And(watch.NewSinceStart,
 	watch.Updates(func(before, after *v1alpha1.ReviewIssue) bool {
 		was, is := factsOf(before), factsOf(after)
 		return keyOfIssue(before) != keyOfIssue(after) || fingerprints.ShownBy(was) != fingerprints.ShownBy(is) ||
@@ -241,9 +241,9 @@ var issueDecidesOtherwise = predicate.And(watch.NewSinceStart,
 			!findingstate.SameVerdict(reviewstate.Verdict(before), reviewstate.Verdict(after))
 	}))
 
-// anotherResult lets through findings whose key changes. Another finding may share the old or the new key, which
+// resultChanged lets through findings whose key changes. Another finding may share the old or the new key, which
 // changes whether it is alone.
-var anotherResult = predicate.And(watch.NewSinceStart, watch.Updates(func(before, after *v1alpha1.Finding) bool {
+var resultChanged = predicate.And(watch.NewSinceStart, watch.Updates(func(before, after *v1alpha1.Finding) bool {
 	return keyOfFinding(before) != keyOfFinding(after)
 }))
 
@@ -251,7 +251,7 @@ var anotherResult = predicate.And(watch.NewSinceStart, watch.Updates(func(before
 // verdict differs.
 func (r *Reconciler) rejudgeIssue(ctx context.Context) handler.EventHandler {
 	return policies.RejudgeFew(ctx, keyOf, func(ctx context.Context, issue client.Object) ([]ctrl.Request, error) {
-		return r.otherVerdictsOf(ctx, issue.GetNamespace(), keyOf(issue))
+		return r.outdatedVerdictsOf(ctx, issue.GetNamespace(), keyOf(issue))
 	})
 }
 
@@ -268,7 +268,7 @@ func (r *Reconciler) rejudgeAlike(ctx context.Context) handler.EventHandler {
 			if !decided {
 				continue
 			}
-			others, err := r.otherVerdictsOf(ctx, finding.GetNamespace(), key)
+			others, err := r.outdatedVerdictsOf(ctx, finding.GetNamespace(), key)
 			if err != nil {
 				return nil, err
 			}
@@ -289,10 +289,10 @@ func keyOf(object client.Object) string {
 	return ""
 }
 
-// otherVerdictsOf returns requests for the findings with that result whose verdict differs.
-func (r *Reconciler) otherVerdictsOf(ctx context.Context, namespace, key string) ([]ctrl.Request, error) {
+// outdatedVerdictsOf returns requests for the findings with that result whose verdict differs.
+func (r *Reconciler) outdatedVerdictsOf(ctx context.Context, namespace, key string) ([]ctrl.Request, error) {
 	if key == "" {
 		return nil, nil
 	}
-	return r.otherVerdicts(ctx, namespace, []client.ListOption{client.MatchingFields{referencesIndex: isResult + key}})
+	return r.outdatedVerdicts(ctx, namespace, []client.ListOption{client.MatchingFields{referencesIndex: isResult + key}})
 }

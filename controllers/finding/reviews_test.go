@@ -288,7 +288,7 @@ func TestFindingsAlikeAreReadOnce(t *testing.T) {
 		}
 	})
 	g := NewWithT(t)
-	got, err := r.otherVerdictsOf(t.Context(), "org-x", keyOfFinding(f))
+	got, err := r.outdatedVerdictsOf(t.Context(), "org-x", keyOfFinding(f))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(got).To(ConsistOf(HaveField("Name", "alone")))
 	g.Expect(read).To(Equal(map[string]int{"*v1alpha1.FindingList": 3, "*v1alpha1.ReviewIssueList": 1, "*v1alpha1.TriagePolicyList": 1}))
@@ -306,7 +306,7 @@ func TestAPanicOverOneFindingLeavesTheOthersJudged(t *testing.T) {
 			panic("no such result")
 		}
 	})
-	got, err := r.otherVerdicts(t.Context(), "org-x", nil)
+	got, err := r.outdatedVerdicts(t.Context(), "org-x", nil)
 	harness.Must(t, err)
 	NewWithT(t).Expect(got).To(ConsistOf(HaveField("Name", "broken"), HaveField("Name", "other")))
 }

@@ -26,7 +26,7 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	if err := judge.Err(); err != nil {
 		return err
 	}
-	if judgedOtherwise(&s.Object.Status, &observed) {
+	if verdictChanged(&s.Object.Status, &observed) {
 		r.judgements.end(client.ObjectKeyFromObject(s.Object), began)
 	}
 	*s.Status = observed

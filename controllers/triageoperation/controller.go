@@ -27,10 +27,10 @@ import (
 )
 
 const (
-	// handOver is when an operation is requeued after a part, so that others get their turn.
-	handOver = 5 * time.Millisecond
-	// lookAgain is when an undo that waits for the operation that it undoes is checked again.
-	lookAgain = time.Second
+	// nextPartDelay is when an operation is requeued after a part, so that others get their turn.
+	nextPartDelay = 5 * time.Millisecond
+	// undoRecheck is when an undo that waits for the operation that it undoes is checked again.
+	undoRecheck = time.Second
 	// queueRecheck is when an operation that waits for its turn is checked again. Usually it is enqueued before that.
 	queueRecheck = 5 * time.Minute
 )
@@ -84,7 +84,7 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.TriageOperation{}) 
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	result, err := reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
-		Phases: []reconcile.Phase[*scope]{r.afterEnd, r.awaitTurn, r.selectFindings, r.workThroughPart, r.complete},
+		Phases: []reconcile.Phase[*scope]{r.paginate, r.awaitTurn, r.selectFindings, r.workThroughPart, r.complete},
 		Stored: r.announce,
 		Gone:   r.forget,
 	}.Run(ctx, req)
@@ -133,10 +133,10 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// enqueueNext enqueues the operations that no other operation precedes, whenever one may have left the line.
+// enqueueNext enqueues the operations that no other operation precedes, whenever one may have left the queue.
 func (r *Reconciler) enqueueNext() handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		if !mayAdvance(change) {
+		if !mayAdvanceQueue(change) {
 			return
 		}
 		all, err := r.operations(ctx, change.Object().GetNamespace())
@@ -145,11 +145,11 @@ func (r *Reconciler) enqueueNext() handler.EventHandler {
 			return
 		}
 		var first *v1alpha1.TriageOperation
-		if line := queued(all); len(line) > 0 {
-			first = slices.MinFunc(line, byTurn)
+		if queue := queued(all); len(queue) > 0 {
+			first = slices.MinFunc(queue, byTurn)
 		}
 		for i := range all {
-			// An undo that waits for the operation that it undoes is not in line, but its turn may be before the first's.
+			// An undo that waits for the operation that it undoes is not queued, but its turn may be before the first's.
 			if o := &all[i]; busy(o) && (first == nil || byTurn(o, first) <= 0) {
 				q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 			}
@@ -157,17 +157,17 @@ func (r *Reconciler) enqueueNext() handler.EventHandler {
 	})
 }
 
-// mayAdvance reports whether an operation may leave the line, or have come before others in it, because of the change.
-// Even a new operation may cause this: an existing undo that names it, and has no set, leaves the line, and waits for
-// it from then on.
-func mayAdvance(change watch.Change) bool {
-	before, known := change.Before.(*v1alpha1.TriageOperation)
+// mayAdvanceQueue reports whether an operation may leave the queue, or have come before others in it, because of the
+// change. Even a new operation may cause this: an existing undo that names it, and has no set, leaves the queue, and
+// waits for it from then on.
+func mayAdvanceQueue(change watch.Change) bool {
+	before, existed := change.Before.(*v1alpha1.TriageOperation)
 	after, exists := change.After.(*v1alpha1.TriageOperation)
 	switch {
-	case known && exists:
+	case existed && exists:
 		// Between two events it may have been deleted and created again.
 		return before.UID != after.UID || busy(before) != busy(after) || hasBegun(before) != hasBegun(after)
-	case known:
+	case existed:
 		return busy(before)
 	}
 	return !change.Initial
@@ -184,16 +184,16 @@ func queued(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
 	for i := range all {
 		ended[all[i].Name] = all[i].Status.CompletedAt != nil
 	}
-	var line []*v1alpha1.TriageOperation
+	var queue []*v1alpha1.TriageOperation
 	for i := range all {
 		// An undo waits for the operation that it undoes, so that operation must not wait for the undo: neither
 		// would end. One that has its set waits no more, even if an operation of that name was created again.
-		undone, known := ended[string(all[i].Spec.Undo)]
-		if waits := known && !undone && all[i].Status.SelectedAt == nil; busy(&all[i]) && !waits {
-			line = append(line, &all[i])
+		undone, exists := ended[string(all[i].Spec.Undo)]
+		if waits := exists && !undone && all[i].Status.SelectedAt == nil; busy(&all[i]) && !waits {
+			queue = append(queue, &all[i])
 		}
 	}
-	return line
+	return queue
 }
 
 // busy reports whether the operation selects its findings or works through them, or waits to. A preview does neither

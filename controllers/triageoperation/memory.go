@@ -12,8 +12,8 @@ import (
 type memory struct {
 	operation types.UID
 	part      int32
-	// whole means that no run through the part was made by an earlier process.
-	whole bool
+	// complete means that no run through the part was made by an earlier process.
+	complete bool
 	// sent holds, by entry, the generation of the finding that the last write was based on; 0 if no write was sent. If
 	// that write was stored, it has raised the generation.
 	sent []int64
@@ -24,11 +24,11 @@ type memory struct {
 // remember returns the memory of the current part, which has that many entries. begun means that there may have been a
 // run through it already.
 func (r *Reconciler) remember(s *scope, entries int, begun bool) *memory {
-	if known := r.recall(s, entries); known != nil {
-		return known
+	if mem := r.recall(s, entries); mem != nil {
+		return mem
 	}
 	m := &memory{
-		operation: s.Object.UID, part: s.Status.DoneParts, whole: !begun,
+		operation: s.Object.UID, part: s.Status.DoneParts, complete: !begun,
 		sent: make([]int64, entries), results: make([]result, entries),
 	}
 	r.memories.Store(client.ObjectKeyFromObject(s.Object), m)
@@ -62,7 +62,7 @@ func (m *memory) recorded(outcomes string, entries int) []result {
 }
 
 // mayHaveDecided reports whether an earlier run through the begun part may have decided about the entry.
-func (m *memory) mayHaveDecided(i int) bool { return !m.whole || m.sent[i] > 0 }
+func (m *memory) mayHaveDecided(i int) bool { return !m.complete || m.sent[i] > 0 }
 
 // next returns the entry for the next try to decide about it: if the finding still has the generation from before the
 // last write, that write was not stored, whatever a scan had changed before.

@@ -31,8 +31,8 @@ const maxParts = 1000
 // bytes for each of as many findings as one operation may cover.
 const maxCommentBytes = 32 << 20
 
-// chosen is one finding of the set being made, with its entry. The finding is nil if it no longer exists.
-type chosen struct {
+// selected is one finding of the set being made, with its entry. The finding is nil if it no longer exists.
+type selected struct {
 	entry   rules.Entry
 	finding *v1alpha1.Finding
 }
@@ -66,7 +66,7 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 		// Store the set and the phase before deciding: after a restart, no other findings must be selected, and an operation
 		// that has decided must not fail as if it had not.
 		s.Stop()
-		s.RequeueAfter(handOver)
+		s.RequeueAfter(nextPartDelay)
 	}
 	s.Status.Phase = v1alpha1.OperationRunning
 	inProgress(s, "The operation is processing its findings.")
@@ -89,14 +89,14 @@ func (r *Reconciler) selectionPanicked(s *scope, err error) error {
 // makeSet selects the findings and keeps them in parts. It leaves SelectedAt nil if there is no set
 // yet.
 func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
-	if behind, err := r.behind(ctx, s); behind || err != nil {
+	if behind, err := r.cacheIsBehind(ctx, s); behind || err != nil {
 		return err
 	}
 	all, err := r.operations(ctx, s.Object.Namespace)
 	if err != nil {
 		return err
 	}
-	set, err := r.choose(ctx, s)
+	set, err := r.selectSet(ctx, s)
 	if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
 		return err
 	}
@@ -113,7 +113,7 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 			"shorten them, or narrow the selection.")
 		return nil
 	}
-	return r.keepSet(ctx, s, set, partsOf(all))
+	return r.saveSet(ctx, s, set, partsOf(all))
 }
 
 // commentBytes returns the length of the comments that the operation writes into each finding.
@@ -148,14 +148,14 @@ func tooMany(s *scope) {
 		"delete some that need no undo, or shorten its spec.retention.finishedOperations.")
 }
 
-// behind reports whether the cache does not show yet that the set was made, and requeues the operation then.
-func (r *Reconciler) behind(ctx context.Context, s *scope) (bool, error) {
+// cacheIsBehind reports whether the cache does not show yet that the set was made, and requeues the operation then.
+func (r *Reconciler) cacheIsBehind(ctx context.Context, s *scope) (bool, error) {
 	made, err := r.setMade(ctx, s.Object)
 	if err != nil || !made {
 		return false, err
 	}
 	s.LeaveStatus()
-	s.RequeueAfter(handOver)
+	s.RequeueAfter(nextPartDelay)
 	s.Stop()
 	return true, nil
 }
@@ -169,26 +169,26 @@ func (r *Reconciler) setMade(ctx context.Context, operation *v1alpha1.TriageOper
 	return stored.UID != operation.UID || stored.Status.SelectedAt != nil, nil
 }
 
-// choose returns the set, sorted by name; nil if the operation has to wait.
-func (r *Reconciler) choose(ctx context.Context, s *scope) ([]chosen, error) {
-	var set []chosen
+// selectSet returns the set, sorted by name; nil if the operation has to wait.
+func (r *Reconciler) selectSet(ctx context.Context, s *scope) ([]selected, error) {
+	var set []selected
 	var err error
 	switch {
 	case s.Object.Spec.Undo != "":
-		set, err = r.chooseUndone(ctx, s)
+		set, err = r.selectUndone(ctx, s)
 	case len(s.Object.Spec.Select.IDs) > 0:
-		set, err = r.chooseNamed(ctx, s)
+		set, err = r.selectNamed(ctx, s)
 	default:
-		set, err = r.chooseMatching(ctx, s)
+		set, err = r.selectMatching(ctx, s)
 	}
-	slices.SortFunc(set, func(a, b chosen) int { return cmp.Compare(a.entry.Finding, b.entry.Finding) })
+	slices.SortFunc(set, func(a, b selected) int { return cmp.Compare(a.entry.Finding, b.entry.Finding) })
 	return set, err
 }
 
-// chooseNamed returns the findings that the operation names. Those that the cache does not hold are read from the API
+// selectNamed returns the findings that the operation names. Those that the cache does not hold are read from the API
 // server: they may have been created a moment ago. Findings that do not exist stay in the set, where they fail.
-func (r *Reconciler) chooseNamed(ctx context.Context, s *scope) ([]chosen, error) {
-	set := []chosen{}
+func (r *Reconciler) selectNamed(ctx context.Context, s *scope) ([]selected, error) {
+	set := []selected{}
 	for _, id := range s.Object.Spec.Select.IDs {
 		finding := &v1alpha1.Finding{}
 		key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(id)}
@@ -198,11 +198,11 @@ func (r *Reconciler) chooseNamed(ctx context.Context, s *scope) ([]chosen, error
 		}
 		switch {
 		case kube.IsNotFound(err):
-			set = append(set, chosen{entry: rules.Entry{Finding: id}})
+			set = append(set, selected{entry: rules.Entry{Finding: id}})
 		case err != nil:
 			return nil, fmt.Errorf("read finding %q: %w", id, err)
 		case finding.DeletionTimestamp.IsZero():
-			set = append(set, chosen{rules.Select(s.Object, finding, s.Now), finding})
+			set = append(set, selected{rules.Select(s.Object, finding, s.Now), finding})
 		}
 	}
 	s.Status.Matched = int32(len(set)) //nolint:gosec // bounded
@@ -222,9 +222,9 @@ func (r *Reconciler) liveFinding(ctx context.Context, key client.ObjectKey) (*v1
 	return finding, nil
 }
 
-// chooseMatching returns the findings that match. For an operation that is committed already, and may have waited for
+// selectMatching returns the findings that match. For an operation that is committed already, and may have waited for
 // its turn, those created in a later second than the operation are left out: nobody has seen them.
-func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, error) {
+func (r *Reconciler) selectMatching(ctx context.Context, s *scope) ([]selected, error) {
 	selection, err := findingquery.NewSelection(s.Object.Spec.Select)
 	if err != nil {
 		why := conditions.Shortened(err.Error())
@@ -239,7 +239,7 @@ func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, er
 	if err != nil {
 		return nil, err
 	}
-	set := []chosen{}
+	set := []selected{}
 	s.Status.Matched = 0
 	for i := range list.Items {
 		finding := &list.Items[i]
@@ -249,7 +249,7 @@ func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, er
 		}
 		// All matches are counted, but entries are made only up to the limit of an operation.
 		if s.Status.Matched++; s.Status.Matched <= v1alpha1.MaxOperationFindings {
-			set = append(set, chosen{rules.Select(s.Object, finding, s.Now), finding})
+			set = append(set, selected{rules.Select(s.Object, finding, s.Now), finding})
 		}
 	}
 	return set, nil
@@ -257,22 +257,22 @@ func (r *Reconciler) chooseMatching(ctx context.Context, s *scope) ([]chosen, er
 
 // owners returns the owners of the namespace's projects, if the operation selects by owner.
 func (r *Reconciler) owners(ctx context.Context, s *scope) (findingquery.Owners, error) {
-	known := map[v1alpha1.ResourceName]string{}
+	ownerOf := map[v1alpha1.ResourceName]string{}
 	if s.Object.Spec.Select.Owner != "" {
 		list := &v1alpha1.ProjectList{}
 		if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list the projects: %w", err)
 		}
 		for i := range list.Items {
-			known[v1alpha1.ResourceName(list.Items[i].Name)] = list.Items[i].Spec.Owner
+			ownerOf[v1alpha1.ResourceName(list.Items[i].Name)] = list.Items[i].Spec.Owner
 		}
 	}
-	return func(project v1alpha1.ResourceName) string { return known[project] }, nil
+	return func(project v1alpha1.ResourceName) string { return ownerOf[project] }, nil
 }
 
-// keepSet stores the set in parts, and records what the operation would do. kept is how many parts the organization
+// saveSet stores the set in parts, and records what the operation would do. kept is how many parts the organization
 // has already.
-func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept int) error {
+func (r *Reconciler) saveSet(ctx context.Context, s *scope, set []selected, kept int) error {
 	entries := make([]rules.Entry, len(set))
 	for i := range set {
 		entries[i] = set[i].entry
@@ -286,18 +286,19 @@ func (r *Reconciler) keepSet(ctx context.Context, s *scope, set []chosen, kept i
 		return nil
 	}
 	for _, part := range parts {
-		if err := r.keep(ctx, s.Object, part); err != nil {
-			return r.partRefused(s, fmt.Errorf("store part %s: %w", part.Name, err))
+		if err := r.savePart(ctx, s.Object, part); err != nil {
+			return r.partWriteError(s, fmt.Errorf("store part %s: %w", part.Name, err))
 		}
 	}
-	record(s, set)
+	recordPreview(s, set)
 	s.Status.NotUndoable, s.Status.Parts, s.Status.SelectedAt = lost, int32(len(parts)), now(s) //nolint:gosec // bounded
 	return nil
 }
 
-// keep stores a part. An existing part was stored by an interrupted run, or is left of an operation that was deleted
-// without its parts, and is updated if it differs. If the operation has its set, another leader has made it meanwhile.
-func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperation,
+// savePart stores a part. An existing part was stored by an interrupted run, or is left of an operation that was
+// deleted without its parts, and is updated if it differs. If the operation has its set, another leader has made it
+// meanwhile.
+func (r *Reconciler) savePart(ctx context.Context, operation *v1alpha1.TriageOperation,
 	part *v1alpha1.TriageOperationPart) error {
 	err := r.Client.Create(ctx, part.DeepCopy())
 	if !kube.IsAlreadyExists(err) {
@@ -326,8 +327,8 @@ func (r *Reconciler) keep(ctx context.Context, operation *v1alpha1.TriageOperati
 	return r.Client.Patch(ctx, changed, patch.Locked(stored))
 }
 
-// record records in the status what the operation would do.
-func record(s *scope, set []chosen) {
+// recordPreview records in the status what the operation would do.
+func recordPreview(s *scope, set []selected) {
 	deciders := map[string]int32{}
 	for i := range set {
 		c := &set[i]

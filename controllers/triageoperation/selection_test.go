@@ -96,7 +96,7 @@ func TestNoPartIsKeptAgainOnceTheSetIsMade(t *testing.T) {
 		}
 		next, late := parts("f-1"), parts("f-2")
 		harness.Must(t, r.Client.Create(t.Context(), next.DeepCopy()))
-		err := r.keep(t.Context(), operation, late)
+		err := r.savePart(t.Context(), operation, late)
 		harness.Same(t, "refused", made, apierrors.IsConflict(err))
 		kept, want := &v1alpha1.TriageOperationPart{}, late.Spec
 		if made {

@@ -13,10 +13,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// afterEnd puts the changes that an ended operation made to findings into pages, for the endpoints that subscribe to
+// paginate puts the changes that an ended operation made to findings into pages, for the endpoints that subscribe to
 // pages. No other phase follows then. One that failed before it was committed has no pages: its name signs only what an
 // earlier operation has changed, and that is sent one by one.
-func (r *Reconciler) afterEnd(ctx context.Context, s *scope) error {
+func (r *Reconciler) paginate(ctx context.Context, s *scope) error {
 	s.Status.ObservedGeneration = s.Object.Generation
 	if s.Status.CompletedAt == nil {
 		return nil
@@ -58,7 +58,7 @@ func preview(s *scope) {
 // complete ends an operation after its last part.
 func (r *Reconciler) complete(_ context.Context, s *scope) error {
 	if s.Status.DoneParts < s.Status.Parts {
-		s.RequeueAfter(handOver)
+		s.RequeueAfter(nextPartDelay)
 		return nil
 	}
 	s.Status.Phase = v1alpha1.OperationCompleted
@@ -91,8 +91,8 @@ func endNote(status *v1alpha1.TriageOperationStatus) string {
 		status.Changed, status.Unchanged, status.Conflicted, status.Failed)
 }
 
-// example appends a finding that was not changed, unless the list is full.
-func example(list []v1alpha1.OperationExample, finding v1alpha1.ResourceName,
+// appendExample appends a finding that was not changed, unless the list is full.
+func appendExample(list []v1alpha1.OperationExample, finding v1alpha1.ResourceName,
 	message string) []v1alpha1.OperationExample {
 	if len(list) == v1alpha1.MaxOperationSamples {
 		return list

@@ -294,7 +294,7 @@ func TestAnOperationBeyondTheLimitFailsAtOnce(t *testing.T) {
 		harness.Must(t, r.awaitTurn(t.Context(), s))
 		harness.Same(t, "fails when "+c.reason, c.fails, mine.Status.CompletedAt != nil)
 		if c.fails {
-			harness.NoError(t, "make pages of what an earlier operation of its name has done", r.afterEnd(t.Context(), s))
+			harness.NoError(t, "make pages of what an earlier operation of its name has done", r.paginate(t.Context(), s))
 		}
 		mine.Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, SelectedAt: &at}
 		mine.Spec.Commit = true
@@ -367,7 +367,8 @@ func TestASelectionThatPanicsFailsAfterAWhile(t *testing.T) {
 	harness.Same(t, "those whose turn it is", 0, len(queued([]v1alpha1.TriageOperation{*failed})))
 }
 
-// Once it has decided about anything it must be Running in any case: else it could fail as Expired, and nothing undoes that.
+// Once it has decided about anything it must be Running in any case: else it could fail as Expired, and nothing undoes
+// that.
 func TestAnOperationDecidesOnlyOnceItIsStoredThatItRuns(t *testing.T) {
 	entries := []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())}
 	r, _, operation := inPhase(t, v1alpha1.OperationPreview, entries, interceptor.Funcs{SubResourcePatch: func(
@@ -477,7 +478,7 @@ func TestTheReasonsAreShownThoughAWriteAfterTheDecisionsFailed(t *testing.T) {
 		}
 		ended, _ := reconciled(t, r, "m")
 		harness.Same(t, "outcomes", "0 0; 0 0 0 1", counts(ended))
-		if why := ended.Status.Failures[0].Message; why == orUnknown("") {
+		if why := ended.Status.Failures[0].Message; why == reasonOrUnknown("") {
 			t.Errorf("it failed because %q", why)
 		}
 		_, kept := r.memories.Load(key)
@@ -505,7 +506,8 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	}
 }
 
-// An interrupted part leaves alone what a scan has changed since the selection. An error about one finding must not lead to that.
+// An interrupted part leaves alone what a scan has changed since the selection. An error about one finding must not
+// lead to that.
 func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 	for code, later := range map[int]int{
 		// A policy or webhook chooses the code of its refusal.
@@ -716,24 +718,24 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 	r := &Reconciler{Base: reconcile.Base{Client: refusing, Live: refusing}, local: clock}
 	s := reconcile.NewScope(builder.TriageOperation("m", "G1").Build())
 	s.Begin(clock.Now())
-	set := []chosen{{entry: rules.NewEntry(builder.Finding("f-1").Build())}}
-	if err := r.keepSet(t.Context(), s, set, 0); err == nil || s.Status.Phase == v1alpha1.OperationFailed {
+	set := []selected{{entry: rules.NewEntry(builder.Finding("f-1").Build())}}
+	if err := r.saveSet(t.Context(), s, set, 0); err == nil || s.Status.Phase == v1alpha1.OperationFailed {
 		t.Error("it failed at once: a quota may be raised")
 	}
 	clock.Step(refusalPatience + time.Second)
-	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
+	if err := r.saveSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
 		t.Errorf("after %s: %v, phase %q", refusalPatience, err, s.Status.Phase)
 	}
 	for _, refusal = range []*apierrors.StatusError{
 		denial(http.StatusConflict, ""), denial(http.StatusNotFound, ""), denial(0, metav1.StatusReasonAlreadyExists),
 	} {
 		s.Status.Phase = ""
-		if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
+		if err := r.saveSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
 			t.Errorf("refused with %v: %v, phase %q", refusal, err, s.Status.Phase)
 		}
 	}
 	s.Status.Phase, refusal = "", apierrors.NewAlreadyExists(parts, "m-000")
-	if err := r.keepSet(t.Context(), s, set, 0); !apierrors.IsNotFound(err) || s.Status.Phase == v1alpha1.OperationFailed {
+	if err := r.saveSet(t.Context(), s, set, 0); !apierrors.IsNotFound(err) || s.Status.Phase == v1alpha1.OperationFailed {
 		t.Errorf("a part that was in its way has been removed: %v, phase %q", err, s.Status.Phase)
 	}
 	// The stored part differs, and is corrected.
@@ -743,11 +745,11 @@ func TestASetThatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		},
 	})
 	r.Live = stored
-	if err := r.keepSet(t.Context(), s, set, 0); !apierrors.IsConflict(err) || s.Status.Phase == v1alpha1.OperationFailed {
+	if err := r.saveSet(t.Context(), s, set, 0); !apierrors.IsConflict(err) || s.Status.Phase == v1alpha1.OperationFailed {
 		t.Errorf("another leader has corrected it: %v, phase %q", err, s.Status.Phase)
 	}
 	correction = denial(http.StatusConflict, "")
-	if err := r.keepSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
+	if err := r.saveSet(t.Context(), s, set, 0); err != nil || s.Status.Phase != v1alpha1.OperationFailed {
 		t.Errorf("a webhook answers the correction with a conflict: %v, phase %q", err, s.Status.Phase)
 	}
 }

@@ -19,9 +19,9 @@ import (
 // the time when its last reconcile began, which may take two minutes.
 const cacheLag = 3 * time.Minute
 
-// chooseUndone returns the findings that the undone operation has decided about; nil if that operation is still
+// selectUndone returns the findings that the undone operation has decided about; nil if that operation is still
 // running, or cannot be undone.
-func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, error) {
+func (r *Reconciler) selectUndone(ctx context.Context, s *scope) ([]selected, error) {
 	undone := &v1alpha1.TriageOperation{}
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.Undo)}
 	err := r.Live.Get(ctx, key, undone)
@@ -41,7 +41,7 @@ func (r *Reconciler) chooseUndone(ctx context.Context, s *scope) ([]chosen, erro
 	if err != nil {
 		return nil, err
 	}
-	set := []chosen{}
+	set := []selected{}
 	for i := range int(undone.Status.DoneParts) {
 		entries, part, err := r.part(ctx, s, undone, i)
 		if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
@@ -80,7 +80,7 @@ func (r *Reconciler) awaitUndone(ctx context.Context, s *scope, undone *v1alpha1
 		return nil
 	}
 	inProgress(s, fmt.Sprintf("The operation %q is still running: it will be undone once it has ended.", undone.Name))
-	s.RequeueAfter(lookAgain)
+	s.RequeueAfter(undoRecheck)
 	s.Stop()
 	return nil
 }
@@ -134,13 +134,13 @@ func (r *Reconciler) newComparison(ctx context.Context, s *scope,
 	}, nil
 }
 
-func (c *comparison) choose(ctx context.Context, entry *rules.Entry) (chosen, error) {
+func (c *comparison) choose(ctx context.Context, entry *rules.Entry) (selected, error) {
 	finding, stands, err := c.read(ctx, c.Client, entry, client.UnsafeDisableDeepCopy)
 	// Otherwise the cache is current. Reading thousands of findings one by one could exceed the reconcile timeout.
 	if err == nil && !stands && c.live {
 		finding, stands, err = c.read(ctx, c.Live, entry)
 	}
-	return chosen{rules.Undo(entry, finding, c.author, stands), finding}, err
+	return selected{rules.Undo(entry, finding, c.author, stands), finding}, err
 }
 
 // read returns the finding, nil if it does not exist, and whether the operation's decision stands: the operation has

@@ -25,7 +25,8 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// Thousands of reads one by one take longer than a reconcile may, and the next attempt would begin with the first again.
+// Thousands of reads one by one take longer than a reconcile may, and the next attempt would begin with the first
+// again.
 func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t *testing.T) {
 	open := v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}
 	signed := func(name, by string) *v1alpha1.Finding {
@@ -92,7 +93,7 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t
 		}}
 		s := reconcile.NewScope(builder.TriageOperation("again", "").Undoes("mute").Build())
 		s.Begin(ended.Add(c.after))
-		set, err := r.chooseUndone(t.Context(), s)
+		set, err := r.selectUndone(t.Context(), s)
 		harness.Must(t, err)
 		intact := 0
 		for i := range set {
@@ -111,7 +112,7 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t
 	var read int
 	parts[0].Spec.Outcomes = ""
 	s := reconcile.NewScope(builder.TriageOperation("again", "").Undoes("mute").Build())
-	_, err = (&Reconciler{Base: reconcile.Base{Client: reader(&read), Live: reader(&read)}}).chooseUndone(t.Context(), s)
+	_, err = (&Reconciler{Base: reconcile.Base{Client: reader(&read), Live: reader(&read)}}).selectUndone(t.Context(), s)
 	harness.Must(t, err)
 	harness.Same(t, "the phase if a part does not record what was changed", v1alpha1.OperationFailed, s.Status.Phase)
 	ready := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionReady)

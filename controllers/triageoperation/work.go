@@ -56,7 +56,7 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	}
 	var results []result
 	if part.Outcomes == "" {
-		results, err = r.carryOut(ctx, s, entries, part.Begun)
+		results, err = r.processPart(ctx, s, entries, part.Begun)
 		if err != nil {
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
 		}
@@ -73,27 +73,27 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// carryOut decides about the findings of the current part, between two writes of it: that it has begun, unless an
+// processPart decides about the findings of the current part, between two writes of it: that it has begun, unless an
 // earlier run has recorded that, and the outcomes. If the first is refused for long, the operation fails: earlier parts
 // can be undone. If the outcomes are, it waits: without them nothing could undo what is decided.
-func (r *Reconciler) carryOut(ctx context.Context, s *scope, entries []rules.Entry, begun bool) ([]result, error) {
-	known := r.remember(s, len(entries), begun)
+func (r *Reconciler) processPart(ctx context.Context, s *scope, entries []rules.Entry, begun bool) ([]result, error) {
+	mem := r.remember(s, len(entries), begun)
 	if !begun {
-		if err := r.change(ctx, s, map[string]any{"begun": true}); err != nil {
-			return nil, r.partRefused(s, err)
+		if err := r.patchPart(ctx, s, map[string]any{"begun": true}); err != nil {
+			return nil, r.partWriteError(s, err)
 		}
 	}
-	if err := r.perform(ctx, s.Object, entries, begun, known); err != nil {
+	if err := r.decideAll(ctx, s.Object, entries, begun, mem); err != nil {
 		return nil, err
 	}
-	return known.results, r.note(ctx, s, entries, known)
+	return mem.results, r.recordOutcomes(ctx, s, entries, mem)
 }
 
-// perform decides about each of the entries that have no outcome yet. begun means that an earlier run may have decided
-// about some. The first run goes on after an error about a finding, while it has time: later runs skip what has changed
-// since that write, and after a restart what has changed since the selection.
-func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
-	begun bool, known *memory) error {
+// decideAll decides about each of the entries that have no outcome yet. begun means that an earlier run may have
+// decided about some. The first run goes on after an error about a finding, while it has time: later runs skip what has
+// changed since that write, and after a restart what has changed since the selection.
+func (r *Reconciler) decideAll(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
+	begun bool, mem *memory) error {
 	writer, err := r.as(operation.Namespace)
 	if err != nil {
 		return err
@@ -102,14 +102,14 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	defer cancel()
 	group, inGroup := errgroup.WithContext(ctx)
 	group.SetLimit(maxAtOnce)
-	failures, results, refused := make([]error, len(entries)), known.results, known.refused()
+	failures, results, refused := make([]error, len(entries)), mem.results, mem.refused()
 	for i := range entries {
 		if results[i].outcome != 0 {
 			continue
 		}
-		entry, decided := known.next(entries[i], i), begun && known.mayHaveDecided(i)
+		entry, decided := mem.next(entries[i], i), begun && mem.mayHaveDecided(i)
 		decide := safely.Func(func() (err error) {
-			results[i], err = r.decide(inGroup, writer, operation, entry, decided, &known.sent[i])
+			results[i], err = r.decide(inGroup, writer, operation, entry, decided, &mem.sent[i])
 			return err
 		})
 		group.Go(func() error {
@@ -126,7 +126,7 @@ func (r *Reconciler) perform(ctx context.Context, operation *v1alpha1.TriageOper
 	}
 	// What failed before the time was up explains why it was.
 	err = cmp.Or(append(failures, group.Wait())...)
-	if err != nil && ctx.Err() != nil && known.refused() > refused {
+	if err != nil && ctx.Err() != nil && mem.refused() > refused {
 		return refusal{err} // the next run goes on without new patience, else it would give up nothing
 	}
 	return err
@@ -201,8 +201,8 @@ func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) b
 	return isRefusal(err) && r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > refusalPatience
 }
 
-// partRefused returns the error of the write of a part, unless it is permanent: then the operation fails.
-func (r *Reconciler) partRefused(s *scope, err error) error {
+// partWriteError returns the error of the write of a part, unless it is permanent: then the operation fails.
+func (r *Reconciler) partWriteError(s *scope, err error) error {
 	if !r.permanent(s.Object, err) {
 		return err
 	}
@@ -239,14 +239,15 @@ func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding
 		Do(ctx).Error()
 }
 
-// note records the outcomes in the part, which is not processed again after that. For an undo, it also records on which
-// generations the operation has decided, if it has a later one than that of the selection, and there is room.
-func (r *Reconciler) note(ctx context.Context, s *scope, entries []rules.Entry, known *memory) error {
+// recordOutcomes records the outcomes in the part, which is not processed again after that. For an undo, it also
+// records on which generations the operation has decided, if it has a later one than that of the selection, and there
+// is room.
+func (r *Reconciler) recordOutcomes(ctx context.Context, s *scope, entries []rules.Entry, mem *memory) error {
 	outcomes, later := make([]byte, len(entries)), false
 	for i := range entries {
-		outcomes[i] = byte(known.results[i].outcome)
-		if known.results[i].outcome == rules.Changed && known.sent[i] > entries[i].Generation {
-			entries[i].Generation, later = known.sent[i], true
+		outcomes[i] = byte(mem.results[i].outcome)
+		if mem.results[i].outcome == rules.Changed && mem.sent[i] > entries[i].Generation {
+			entries[i].Generation, later = mem.sent[i], true
 		}
 	}
 	members := map[string]any{"outcomes": string(outcomes)}
@@ -259,11 +260,11 @@ func (r *Reconciler) note(ctx context.Context, s *scope, entries []rules.Entry, 
 			members["entries"] = text
 		}
 	}
-	return r.change(ctx, s, members)
+	return r.patchPart(ctx, s, members)
 }
 
-// change writes members of the current part.
-func (r *Reconciler) change(ctx context.Context, s *scope, members map[string]any) error {
+// patchPart writes members of the current part.
+func (r *Reconciler) patchPart(ctx context.Context, s *scope, members map[string]any) error {
 	patch, err := json.Marshal(map[string]any{"spec": members})
 	if err != nil {
 		return err
@@ -285,14 +286,14 @@ func add(status *v1alpha1.TriageOperationStatus, finding v1alpha1.ResourceName, 
 		status.Unchanged++
 	case rules.Conflicted:
 		status.Conflicted++
-		status.Conflicts = example(status.Conflicts, finding, orUnknown(got.why))
+		status.Conflicts = appendExample(status.Conflicts, finding, reasonOrUnknown(got.why))
 	case rules.Failed:
 		status.Failed++
-		status.Failures = example(status.Failures, finding, orUnknown(got.why))
+		status.Failures = appendExample(status.Failures, finding, reasonOrUnknown(got.why))
 	}
 }
 
-// orUnknown is for a part whose outcomes were recorded by an earlier process: the reasons are lost.
-func orUnknown(why string) string {
+// reasonOrUnknown is for a part whose outcomes were recorded by an earlier process: the reasons are lost.
+func reasonOrUnknown(why string) string {
 	return cmp.Or(why, "not recorded")
 }
