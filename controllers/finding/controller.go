@@ -40,12 +40,12 @@ type Reconciler struct {
 
 // Settings of the controller of Findings.
 type Settings struct {
-	// Implied, if not nil, gets the findings that are open and unchanged since their creation, if each webhook endpoint
-	// that existed then has a delivery of their creation, or gets one after its backlog: no status is stored for them.
+	// Implied, if not nil, holds the findings for which no status is stored: they are open and unchanged since their
+	// creation, and each webhook endpoint that existed then has a delivery of the creation, or gets one after its backlog.
 	Implied *implied.Statuses
 }
 
-// NewImplied returns a value of Settings.Implied. The controllers of Scans and of retention need the same one.
+// NewImplied returns a value for Settings.Implied. The controllers of Scans and of retention must share it.
 func NewImplied() *implied.Statuses { return implied.NewStatuses() }
 
 // SetupWithManager adds the controller of Findings to the manager.
@@ -105,9 +105,9 @@ type scope = reconcile.Scope[*v1alpha1.Finding, *v1alpha1.FindingStatus]
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Finding{}) }
 
-// Reconcile brings the status of one finding up to its spec and makes the deliveries that are owed for what has
-// changed. It sends no Events: each would be another write beside the status, a scan can close thousands of findings at
-// once, and the transitions hold the same information for longer.
+// Reconcile updates the status of one finding, and makes the deliveries that its changes require. It sends no Events:
+// each would be another write, a scan can close thousands of findings at once, and the transitions keep the same
+// information for longer.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,

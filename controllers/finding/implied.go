@@ -17,11 +17,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// leaveImplied stores no status if it would contain only what follows from the creation, unless the settings or a
-// request ask for it. Storing it costs the API server as much as creating the finding, and an import creates thousands.
-// The creation does not prove that its deliveries exist: they are made first, and if every endpoint that
-// existed has one, or waits for it until its backlog ends, they are the record. Retention requests the status before it
-// removes one of them.
+// leaveImplied stores no status if it would hold only what follows from the finding's creation, unless the settings or
+// a request ask for it. Storing it costs the API server as much as creating the finding, and an import creates
+// thousands. The deliveries of the creation are made first: they are then its only record, so every endpoint that
+// existed must have one, or be due to get one after its backlog. Retention requests the status before it removes such a
+// delivery.
 func (r *Reconciler) leaveImplied(_ context.Context, s *scope) error {
 	switch {
 	case s.Before.UpdatedAt != nil:
@@ -38,14 +38,14 @@ func addsNothing(finding *v1alpha1.Finding) bool {
 		v1alpha1.IsConditionTrue(finding.Status.Conditions, v1alpha1.ConditionReady)
 }
 
-// forgetRecorded forgets the finding once its status records that the deliveries of its creation were made.
+// forgetRecorded forgets the finding once its status records the deliveries of its creation.
 func (r *Reconciler) forgetRecorded(s *scope) {
 	if s.Status.EmittedSeq > 0 {
 		r.implied.Forget(client.ObjectKeyFromObject(s.Object))
 	}
 }
 
-// enqueueRequested enqueues findings whose status is requested, behind all others of their namespace.
+// enqueueRequested enqueues findings whose status was requested, behind all others of their namespace.
 func (r *Reconciler) enqueueRequested(_ context.Context, q watch.Queue) error {
 	r.implied.OnRequest(func(finding types.NamespacedName) {
 		watch.AddLast(q, 0, []ctrl.Request{{NamespacedName: finding}})
@@ -53,16 +53,16 @@ func (r *Reconciler) enqueueRequested(_ context.Context, q watch.Queue) error {
 	return nil
 }
 
-// lossDelay is when a finding is reconciled after a delivery of its creation was deleted: others may go with it.
+// lossDelay is when a finding is reconciled after a delivery of its creation was deleted: more may be deleted with it.
 const lossDelay = time.Second
 
-// onLostDelivery has the status of a finding stored if only the delivery that was just deleted recorded its creation.
-// Retention deletes no such delivery.
+// onLostDelivery has the status of a finding stored if the delivery that was just deleted was the only record of its
+// creation. Retention deletes no such delivery.
 func (r *Reconciler) onLostDelivery() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q watch.Queue) {
 		delivery, finding := e.Object.(*v1alpha1.WebhookDelivery), &v1alpha1.Finding{}
 		key := client.ObjectKey{Namespace: delivery.Namespace, Name: string(delivery.Spec.Event.Subject.Name)}
-		// A cached Get fails only if there is none, or while the manager stops.
+		// A cached Get fails only if the finding does not exist, or while the manager stops.
 		err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
 		if err == nil && finding.DeletionTimestamp.IsZero() && webhooks.RecordsCreation(delivery, finding) {
 			r.implied.Lose(finding, delivery.Name)
@@ -71,9 +71,9 @@ func (r *Reconciler) onLostDelivery() handler.EventHandler {
 	}}
 }
 
-// enqueueForNewEndpoint enqueues the findings without a status that a new endpoint may get events of: they may have
-// been left without one before the cache showed the endpoint. Once it shows one endpoint more than are served, no
-// finding is left so, and there may be thousands of endpoints more.
+// enqueueForNewEndpoint enqueues the findings without a status that a new endpoint may get events about: the cache may
+// not have shown the endpoint when they were left without one. Endpoints beyond the number served get no events, and
+// may be thousands, so only the first of them enqueues findings.
 func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 	enqueue := watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		if r.exceedsServed(ctx, change.After) {
@@ -95,7 +95,7 @@ func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 	return handler.Funcs{CreateFunc: watch.Changes(enqueue).Create}
 }
 
-// exceedsServed reports whether the namespace has more than webhooks.MaxServed endpoints that are older than this one.
+// exceedsServed reports whether more than webhooks.MaxServed endpoints of the namespace are older than this one.
 func (r *Reconciler) exceedsServed(ctx context.Context, endpoint client.Object) bool {
 	all, err := ledger.EndpointsOf(ctx, r.Client, endpoint.GetNamespace())
 	watch.LogError(ctx, err, "count the endpoints that are older than a new one")

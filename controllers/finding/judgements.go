@@ -6,28 +6,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// judgements tracks verdicts that are written but not in the cache yet. A search for findings whose verdict differs
-// after policies or reviews have changed still sees their old verdict, and may pass over them. So each finding is
-// judged again when its verdict arrives in the cache, unless nothing has changed meanwhile. That is nearly always so,
-// and spares a second evaluation of every policy over every finding: when a policy began over 600 findings with an
-// endpoint for their events, judging each again took 1,565 reconciles and status writes in place of 600 and 1,200.
+// judgements tracks verdicts that are written but not in the cache yet. When policies or reviews change, the search for
+// findings whose verdict differs still sees the old verdict of these, and may miss them. So a finding is judged again
+// when its verdict arrives in the cache, unless nothing has changed meanwhile. That check spares most second
+// judgements: for a new policy over 600 findings with a webhook endpoint, judging each again took 1,565 reconciles and
+// status writes in place of 600 and 1,200.
 type judgements struct {
 	mu sync.Mutex
-	// changes counts the changes of the inputs of verdicts in all namespaces.
+	// changes counts the changes of inputs of verdicts in all namespaces.
 	changes uint64
-	// last holds, for each namespace, the value of changes at its last change. For namespaces that it does not hold, the
-	// value is at most forgotten.
+	// last holds the value of changes at each namespace's last change. For a namespace that is not in it, that value is at
+	// most forgotten.
 	last      map[string]uint64
 	forgotten uint64
-	// underway holds, for each finding, the value of changes when it was judged.
+	// pending holds the value of changes at the time when each finding was judged.
 	pending map[types.NamespacedName]uint64
 }
 
-// maxNamespaces bounds the namespaces whose last change is kept.
+// maxNamespaces bounds the entries of last.
 const maxNamespaces = 10_000
 
-// changed records a change of the inputs of the verdicts in a namespace. Call it before the search for findings whose
-// verdict differs.
+// changed records a change of inputs of verdicts in a namespace. Call it before the search for findings whose verdict
+// differs.
 func (j *judgements) changed(namespace string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -38,15 +38,14 @@ func (j *judgements) changed(namespace string) {
 	j.last[namespace] = j.changes
 }
 
-// begin returns the argument for end. Call it before reading policies, reviews, and the objects that findings refer
-// to.
+// begin returns the argument for end. Call it before reading policies, reviews, and the objects that findings refer to.
 func (j *judgements) begin() uint64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.changes
 }
 
-// end records that a finding is about to get another verdict.
+// end records that a new verdict is about to be written to the finding.
 func (j *judgements) end(finding types.NamespacedName, began uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -56,7 +55,8 @@ func (j *judgements) end(finding types.NamespacedName, began uint64) {
 	j.pending[finding] = began
 }
 
-// isCurrent reports whether the verdict that has arrived is certainly still current. Call it once per verdict.
+// isCurrent reports whether the verdict that has arrived in the cache is certainly still current. Call it once per
+// verdict.
 func (j *judgements) isCurrent(finding types.NamespacedName) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// decisionEvents and scannerEvents split the events between two lanes: each event goes to one of them, and only that
-// lane checks whether the event is worth a reconcile. Findings with a decision that their status does not record yet go
-// ahead of those of their namespace that an import has changed: a user waits for the decision, a scanner does not.
+// decisionEvents and scannerEvents split the events between two queues; each checks only its own events for whether
+// they are worth a reconcile. Findings with a decision that is not yet in their status go ahead of those that an import
+// has changed in their namespace, because a user waits for the decision.
 func (r *Reconciler) decisionEvents() predicate.Predicate {
 	return predicate.And(predicate.NewPredicateFuncs(decisionWaits), r.worthReconciling())
 }
@@ -21,9 +21,8 @@ func (r *Reconciler) scannerEvents() predicate.Predicate {
 	return predicate.And(predicate.Not(predicate.NewPredicateFuncs(decisionWaits)), r.worthReconciling())
 }
 
-// decisionWaits reports whether a user's decision about this finding is still to be recorded. A finding that is being
-// deleted has no priority, nor do the decisions of an operation: it may decide about thousands, and no user waits for
-// each.
+// decisionWaits reports whether a user's decision about this finding is not yet in its status. A finding that is being
+// deleted has no priority, and neither has a decision of an operation, which may make thousands.
 func decisionWaits(object client.Object) bool {
 	finding, isFinding := object.(*v1alpha1.Finding)
 	return isFinding && finding.DeletionTimestamp.IsZero() && findingstate.DecisionWaits(finding) &&

@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// findingSelector selects the findings that a change of the object concerns.
+// findingSelector returns list options that select the findings affected by a change of the object.
 type findingSelector func(client.Object) []client.ListOption
 
 func ofNamespace(client.Object) []client.ListOption { return nil }
@@ -26,7 +26,7 @@ func ofRepository(repository client.Object) []client.ListOption {
 	return []client.ListOption{client.MatchingFields{referencesIndex: refersToRepository + repository.GetName()}}
 }
 
-// rejudge enqueues only the findings whose verdict by reviews and policies differs from their status.
+// rejudge enqueues the findings whose verdict by reviews and policies differs from their status.
 func (r *Reconciler) rejudge(ctx context.Context, of watch.Subject, which findingSelector) handler.EventHandler {
 	return policies.Rejudge(ctx, of, func(ctx context.Context, object client.Object) ([]ctrl.Request, error) {
 		return r.outdatedVerdicts(ctx, object.GetNamespace(), which(object))

@@ -18,14 +18,14 @@ import (
 // for.
 const referencesIndex = "references"
 
-// Prefixes of the index values; a resource's name, or the key of a result, follows.
+// Prefixes of the index values, followed by a resource's name or the key of a result.
 const (
 	refersToRepository = "repository/"
 	refersToProject    = "project/"
 	waitsForRepository = "waits-for-repository/"
 	waitsForProject    = "waits-for-project/"
 	isResult           = "result/"
-	wasResult          = "earlier-result/" // of a closed finding, by its keys under an earlier path
+	wasResult          = "earlier-result/" // of a closed finding, by the keys under its earlier path
 )
 
 func referencesOf(finding *v1alpha1.Finding) []string {
@@ -48,9 +48,9 @@ func referencesOf(finding *v1alpha1.Finding) []string {
 	return values
 }
 
-// worthReconciling passes over our own status writes, with two exceptions. A finding that begins to wait: the object
-// it waits for may have been created before the index named the finding as waiting. And another verdict or the end of
-// a decision, unless the verdict is certainly still current.
+// worthReconciling ignores our own status writes, with two exceptions: a finding that begins to wait, since the awaited
+// object may have been created before the index listed the finding; and a new verdict or the end of a decision, unless
+// the verdict is certainly still current.
 func (r *Reconciler) worthReconciling() predicate.Predicate {
 	return watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 		return verdictChanged(&before.Status, &after.Status) && !r.judgements.isCurrent(client.ObjectKeyFromObject(after)) ||
@@ -64,20 +64,20 @@ func verdictChanged(before, after *v1alpha1.FindingStatus) bool {
 	return !findingstate.SameVerdict(before.Verdict, after.Verdict) || !before.EndedAt.Equal(after.EndedAt)
 }
 
-// createdDeletedOrMoved passes over updates of a project that stays in its repository. The reference
-// is immutable, so a different one means that the project was deleted and recreated while the watch
-// was interrupted: both then arrive as one update.
+// createdDeletedOrMoved ignores updates of a project that stays in its repository. The reference is immutable, so a
+// different one means that the project was deleted and recreated while the watch was interrupted, which arrives as an
+// update.
 var createdDeletedOrMoved = watch.Updates(func(before, after *v1alpha1.Project) bool {
 	return before.Spec.RepositoryRef != after.Spec.RepositoryRef
 })
 
-// enqueueFindings enqueues the findings that wait for a created object, and those that refer to a changed or
-// deleted one. On a create it passes over findings that do not wait: at the start every repository is reported as
-// created, and it may have 100,000 findings.
+// enqueueFindings enqueues the findings that wait for a created object, and those that refer to a changed or deleted
+// one. A creation does not enqueue findings that refer to the object without waiting for it: at startup every
+// repository is reported as created, and may have 100,000 findings.
 func (r *Reconciler) enqueueFindings(waiting, referring string) handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		object := change.Object()
-		r.judgements.changed(object.GetNamespace()) // the referenced objects are inputs of policies
+		r.judgements.changed(object.GetNamespace()) // policies read the referenced objects
 		prefix := referring
 		if change.Before == nil {
 			prefix = waiting

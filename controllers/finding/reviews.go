@@ -22,7 +22,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// decidedIndex is the cache index of the review issues that a user decided about, by the key of their result.
+// decidedIndex is the cache index of review issues with a user's decision, by the key of their result.
 const decidedIndex = "decided-result"
 
 func decidedKeyOf(issue *v1alpha1.ReviewIssue) []string {
@@ -40,8 +40,7 @@ func keyOfIssue(issue *v1alpha1.ReviewIssue) string {
 	return issue.Spec.Result.Key
 }
 
-// keyOfFinding returns the key of the finding's result; "" for a closed finding, which is no longer
-// in the base branch.
+// keyOfFinding returns the key of the finding's result; "" for a closed finding, which is no longer in the base branch.
 func keyOfFinding(finding *v1alpha1.Finding) string {
 	if finding.Spec.Closed != nil {
 		return ""
@@ -49,8 +48,8 @@ func keyOfFinding(finding *v1alpha1.Finding) string {
 	return fingerprints.Key(&finding.Spec)
 }
 
-// keysOfFinding returns the keys of the finding's result under all names of its tool and its file, its own first: the
-// scanner of the pull request may have reported another name than that of the base branch.
+// keysOfFinding returns the keys of the finding's result under all names of its tool and its file, the current one
+// first: the scanner of the pull request may use another name than that of the base branch.
 func keysOfFinding(finding *v1alpha1.Finding) []string {
 	if finding.Spec.Closed != nil {
 		return nil
@@ -58,22 +57,22 @@ func keysOfFinding(finding *v1alpha1.Finding) []string {
 	return append(fingerprints.Keys(&finding.Spec), fingerprints.EarlierKeys(&finding.Spec)...)
 }
 
-// judge returns verdicts about findings at one time: of users in pull requests, otherwise of policies. It is for one
-// namespace, and not safe for concurrent use.
+// judge returns verdicts about findings of one namespace at one time: those of users in pull requests, else those of
+// policies. It is not safe for concurrent use.
 type judge struct {
 	cache    client.Reader
 	policies *policies.Judge
-	// decisions holds the decisions of users in pull requests, by key of the result; the first that confirms, or covers
-	// a finding's facts, is its verdict. Thousands of findings may share a key: they show the same (fingerprints.Shown).
+	// decisions holds users' decisions in pull requests, by key of the result. The first one that confirms a finding, or
+	// covers its facts, is the verdict. Thousands of findings may share a key: they show the same (fingerprints.Shown).
 	decisions map[string][]decision
 	err       error
 }
 
-// decision about the issue of a pull request, and the facts that the issue shows.
+// decision is a user's decision about the issue of a pull request, with the facts that the issue shows.
 type decision struct {
 	verdict *v1alpha1.FindingVerdict
 	facts   *v1alpha1.FindingSpec
-	// findings holds the names of the findings that the decision may be about, by project.
+	// findings holds the names of the findings that the decision may apply to, by project.
 	findings map[v1alpha1.ProjectReference][]string
 }
 
@@ -103,8 +102,8 @@ func (j *judge) Of(ctx context.Context) findingstate.Judge {
 func (j *judge) Err() error { return cmp.Or(j.err, j.policies.Err()) }
 
 // ofReviews returns a user's decision about the same result in a pull request, if no other finding of the project has
-// the key under which it was found. Results that differ only in their line share a key, and so do those of files to
-// which an earlier version gave one path: it is unknown which of them the decision was about.
+// the key. Results that differ only in their line share a key, and so do results of files that an earlier version
+// mapped to one path: it is unknown which of them the decision was about.
 func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1alpha1.FindingVerdict, error) {
 	key := keyOfFinding(finding)
 	if key == "" {
@@ -131,8 +130,8 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	return nil, nil //nolint:nilnil // no verdict is no error
 }
 
-// decisionsAbout reads the decisions about the finding's result. If there are several, a confirmation takes precedence
-// over decisions that mute, then the lowest name wins.
+// decisionsAbout reads the decisions about the finding's result. A confirmation takes precedence over decisions that
+// mute; among equals, the lowest name wins.
 func (j *judge) decisionsAbout(ctx context.Context, finding *v1alpha1.Finding) ([]decision, error) {
 	var all []decision
 	for _, keys := range [][]string{fingerprints.Keys(&finding.Spec), fingerprints.EarlierKeys(&finding.Spec)} {
@@ -149,7 +148,7 @@ func (j *judge) decisionsAbout(ctx context.Context, finding *v1alpha1.Finding) (
 	return all, nil
 }
 
-// decisionsUnder reads the decisions under keys of the finding's result, which differ in the name of the tool.
+// decisionsUnder reads the decisions under the keys of the finding's result, which differ in the name of the tool.
 func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, keys []string) ([]decision, error) {
 	var decisions []decision
 	for _, key := range keys {
@@ -185,9 +184,9 @@ func (j *judge) decisionsUnder(ctx context.Context, finding *v1alpha1.Finding, k
 	return decisions, nil
 }
 
-// withKey returns the names of the findings with the key, by project. A job of the tool's other name reports findings
-// of its own, with which the finding is not confused. Of those that share an earlier key the closed ones count too: a
-// decision may be about them, and passes to no other file when they are closed.
+// withKey returns the names of the findings with the key, by project. Findings under another name of the tool come from
+// another job, and are left out. Closed findings that share an earlier key are included: a decision may be about one of
+// them, and must not pass to another file when that one is closed.
 func (j *judge) withKey(ctx context.Context, finding *v1alpha1.Finding,
 	key string) (map[v1alpha1.ProjectReference][]string, error) {
 	findings := map[v1alpha1.ProjectReference][]string{}
@@ -205,9 +204,9 @@ func (j *judge) withKey(ctx context.Context, finding *v1alpha1.Finding,
 	return findings, nil
 }
 
-// sameResult reports whether the issue, which has the key of the finding's result, also shows that result. A
-// scanner's account may write any key into an issue that a user has decided about. A review that does not exist has no
-// repository to compare.
+// sameResult reports whether the issue, which has the key of the finding's result, shows the same result: a scanner's
+// account may write any key into an issue that a user has decided about. If the review does not exist, the repository
+// is not compared.
 func (j *judge) sameResult(ctx context.Context, issue *v1alpha1.ReviewIssue, finding *v1alpha1.Finding) (bool, error) {
 	review := &v1alpha1.Review{}
 	exists, err := reconcile.Exists(ctx, j.cache, review, issue.Namespace, issue.Spec.ReviewRef.Name)
@@ -227,12 +226,12 @@ func (j *judge) sameResult(ctx context.Context, issue *v1alpha1.ReviewIssue, fin
 	return shown == want, nil
 }
 
-// factsOf returns what the issue itself shows, which does not include the repository.
+// factsOf returns the facts that the issue shows, which do not include the repository.
 func factsOf(issue *v1alpha1.ReviewIssue) *v1alpha1.FindingSpec {
 	return &reviewstate.Facts(issue, nil).Spec
 }
 
-// issueDecisionChanged passes over changes that do not affect the verdict of findings.
+// issueDecisionChanged ignores changes that do not affect the verdict of findings.
 var issueDecisionChanged = predicate.And(watch.NewSinceStart,
 	watch.Updates(func(before, after *v1alpha1.ReviewIssue) bool {
 		was, is := factsOf(before), factsOf(after)
@@ -241,8 +240,8 @@ var issueDecisionChanged = predicate.And(watch.NewSinceStart,
 			!findingstate.SameVerdict(reviewstate.Verdict(before), reviewstate.Verdict(after))
 	}))
 
-// resultChanged lets through findings whose key changes. Another finding may share the old or the new key, which
-// changes whether it is alone.
+// resultChanged selects findings whose key changes. Another finding may have the old or the new key, and begin or cease
+// to be the only one with it.
 var resultChanged = predicate.And(watch.NewSinceStart, watch.Updates(func(before, after *v1alpha1.Finding) bool {
 	return keyOfFinding(before) != keyOfFinding(after)
 }))
@@ -255,8 +254,8 @@ func (r *Reconciler) rejudgeIssue(ctx context.Context) handler.EventHandler {
 	})
 }
 
-// rejudgeAlike does the same for a finding that was added or removed, if a user decided about its result in a pull
-// request.
+// rejudgeAlike does the same as rejudgeIssue for a finding that was added or removed, if a user decided about its
+// result in a pull request.
 func (r *Reconciler) rejudgeAlike(ctx context.Context) handler.EventHandler {
 	return policies.RejudgeFew(ctx, keyOf, func(ctx context.Context, finding client.Object) ([]ctrl.Request, error) {
 		var out []ctrl.Request
@@ -278,7 +277,7 @@ func (r *Reconciler) rejudgeAlike(ctx context.Context) handler.EventHandler {
 	})
 }
 
-// keyOf is a watch.Subject: the key of the object's result; "" for none.
+// keyOf is a watch.Subject: it returns the key of the object's result; "" for none.
 func keyOf(object client.Object) string {
 	switch o := object.(type) {
 	case *v1alpha1.ReviewIssue:

@@ -14,7 +14,7 @@ import (
 )
 
 // observeSpec records the state, the verdict of reviews and policies, the time and the transitions, and requeues for
-// when the decision ends. When policies change, their watch enqueues the affected findings.
+// the end of the decision. Changed policies need no requeue: their watch enqueues the affected findings.
 func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	began := r.judgements.begin()
 	judge, err := r.judge(ctx, s.Object.Namespace, s.Now)
@@ -34,16 +34,15 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// auditTriage writes an audit line for each user's decision, or end of a decision, that is about to be
-// recorded.
+// auditTriage writes an audit line for each user's decision, or end of one, that is about to be recorded.
 func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
 	r.audit.Decisions(s.Object, s.Object.Spec.Triage.Comments,
 		findingstate.History(s.Before), findingstate.History(s.Status))
 	return nil
 }
 
-// observeReferences records whether the repository and the project exist and belong together. If
-// they do not, nothing is retried: the watches on both kinds enqueue the finding.
+// observeReferences records whether the repository and the project exist and belong together. If they do not, the
+// watches on both kinds enqueue the finding later.
 func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {
 	facts, err := r.policies.Facts(ctx, s.Object)
 	if err != nil {
@@ -53,8 +52,7 @@ func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// verdict reports the first invalid reference. The repository comes first: without it the project
-// is useless.
+// verdict reports the first invalid reference. The repository comes first, because the project is useless without it.
 func verdict(facts *triagepolicy.Facts) conditions.Verdict {
 	spec := &facts.Finding.Spec
 	switch {

@@ -27,11 +27,11 @@ import (
 )
 
 const (
-	// nextPartDelay is when an operation is requeued after a part, so that others get their turn.
+	// nextPartDelay is when an operation is requeued after a part, so that other operations get their turn.
 	nextPartDelay = 5 * time.Millisecond
-	// undoRecheck is when an undo that waits for the operation that it undoes is checked again.
+	// undoRecheck is how often an undo checks whether the operation that it undoes has ended.
 	undoRecheck = time.Second
-	// queueRecheck is when an operation that waits for its turn is checked again. Usually it is enqueued before that.
+	// queueRecheck is how often a queued operation checks whether it is its turn. Usually it is enqueued sooner.
 	queueRecheck = 5 * time.Minute
 )
 
@@ -41,12 +41,12 @@ type Reconciler struct {
 	// local measures durations.
 	local clock.PassiveClock
 	pager *ledger.Pager
-	// refused counts from the first refusal of an operation's writes of a finding or a part, or the first panic, while
-	// each reconcile ends with one.
+	// refused measures, per operation, how long each reconcile has ended with a refused write of a finding or a part, or
+	// with a panic.
 	refused reconcile.Since
-	// memories holds the *memory of each operation that works through a part, by its types.NamespacedName.
+	// memories holds the *memory of each operation that works through a part, by types.NamespacedName.
 	memories sync.Map
-	// as returns a client that writes an operation's decisions in that namespace.
+	// as returns a client that writes an operation's decisions in the namespace.
 	as func(namespace string) (rest.Interface, error)
 }
 
@@ -68,8 +68,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		Complete(r)
 }
 
-// executors returns clients that impersonate the ServiceAccount that may only triage in a
-// namespace.
+// executors returns clients that impersonate a namespace's ServiceAccount, which may only triage.
 func executors(config *rest.Config) func(namespace string) (rest.Interface, error) {
 	return func(namespace string) (rest.Interface, error) {
 		return kube.NewClient(kube.As(config, namespace, v1alpha1.OperationsServiceAccount))
@@ -80,7 +79,7 @@ type scope = reconcile.Scope[*v1alpha1.TriageOperation, *v1alpha1.TriageOperatio
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.TriageOperation{}) }
 
-// Reconcile selects an operation's findings once, and works through one part of them.
+// Reconcile selects an operation's findings once, then works through one part of them per call.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	result, err := reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -89,7 +88,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		Gone:   r.forget,
 	}.Run(ctx, req)
 	if !isRefusal(err) {
-		// Only refusals in a row count: one before an outage and one after it are those of a starting API server.
+		// Only consecutive refusals count: an API server that is starting may refuse once before an outage and once after it.
 		r.refused.Forget(req.NamespacedName)
 	}
 	return result, err
@@ -104,9 +103,9 @@ func (r *Reconciler) operations(ctx context.Context, namespace string) ([]v1alph
 	return list.Items, nil
 }
 
-// awaitTurn lets only one operation per organization select or work at a time, in the order of their turns: an
-// organization with many operations takes no more controller time than one with a single operation. One that would
-// exceed what the organization may keep fails at once, so that no more than that wait.
+// awaitTurn lets one operation per organization at a time select or decide, in order, so that an organization with many
+// operations takes no more controller time than one with a single operation. An operation beyond what the organization
+// may keep fails at once, which bounds the queue.
 func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	if s.Status.SelectedAt != nil && !s.Object.Spec.Commit {
 		return nil // it is a preview
@@ -126,7 +125,7 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 	if s.Status.Phase == "" {
 		s.Status.Phase = v1alpha1.OperationSelecting
 	}
-	// The message does not name the other one, else each end of an operation would rewrite all that wait.
+	// The message does not name the other operation: otherwise each end of an operation would rewrite all that wait.
 	inProgress(s, "Another operation of the organization comes first: this one goes on after it.")
 	s.RequeueAfter(queueRecheck)
 	s.Stop()
@@ -149,7 +148,7 @@ func (r *Reconciler) enqueueNext() handler.EventHandler {
 			first = slices.MinFunc(queue, byTurn)
 		}
 		for i := range all {
-			// An undo that waits for the operation that it undoes is not queued, but its turn may be before the first's.
+			// An undo that waits for the operation that it undoes is not queued, but its turn may come before that of the first.
 			if o := &all[i]; busy(o) && (first == nil || byTurn(o, first) <= 0) {
 				q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 			}
@@ -157,15 +156,14 @@ func (r *Reconciler) enqueueNext() handler.EventHandler {
 	})
 }
 
-// mayAdvanceQueue reports whether an operation may leave the queue, or have come before others in it, because of the
-// change. Even a new operation may cause this: an existing undo that names it, and has no set, leaves the queue, and
-// waits for it from then on.
+// mayAdvanceQueue reports whether the change may take an operation out of the queue, or put one ahead of others. A new
+// operation may do so, too: an existing undo that names it, and has no set yet, leaves the queue to wait for it.
 func mayAdvanceQueue(change watch.Change) bool {
 	before, existed := change.Before.(*v1alpha1.TriageOperation)
 	after, exists := change.After.(*v1alpha1.TriageOperation)
 	switch {
 	case existed && exists:
-		// Between two events it may have been deleted and created again.
+		// The operation may have been deleted and created again between two events.
 		return before.UID != after.UID || busy(before) != busy(after) || hasBegun(before) != hasBegun(after)
 	case existed:
 		return busy(before)
@@ -178,7 +176,7 @@ func ahead(operation *v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) 
 	return slices.DeleteFunc(queued(all), func(o *v1alpha1.TriageOperation) bool { return byTurn(o, operation) >= 0 })
 }
 
-// queued returns the operations whose turn it is, or that wait for their turn, in no particular order.
+// queued returns the operations that have or await their turn, in no particular order.
 func queued(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
 	ended := map[string]bool{}
 	for i := range all {
@@ -186,8 +184,8 @@ func queued(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
 	}
 	var queue []*v1alpha1.TriageOperation
 	for i := range all {
-		// An undo waits for the operation that it undoes, so that operation must not wait for the undo: neither
-		// would end. One that has its set waits no more, even if an operation of that name was created again.
+		// An undo waits for the operation that it undoes, so that operation must not wait for the undo: neither would end. An
+		// undo that has its set waits no longer, even if an operation with that name was created again.
 		undone, exists := ended[string(all[i].Spec.Undo)]
 		if waits := exists && !undone && all[i].Status.SelectedAt == nil; busy(&all[i]) && !waits {
 			queue = append(queue, &all[i])
@@ -196,8 +194,7 @@ func queued(all []v1alpha1.TriageOperation) []*v1alpha1.TriageOperation {
 	return queue
 }
 
-// busy reports whether the operation selects its findings or works through them, or waits to. A preview does neither
-// until it is committed.
+// busy reports whether the operation selects or decides, or waits to. A preview does neither until it is committed.
 func busy(o *v1alpha1.TriageOperation) bool {
 	switch o.Status.Phase {
 	case "", v1alpha1.OperationSelecting, v1alpha1.OperationRunning:
@@ -209,11 +206,11 @@ func busy(o *v1alpha1.TriageOperation) bool {
 	return false
 }
 
-// hasBegun reports whether the operation has had its turn to decide, and goes on.
+// hasBegun reports whether the operation has begun to decide, and has not ended.
 func hasBegun(o *v1alpha1.TriageOperation) bool { return o.Status.Phase == v1alpha1.OperationRunning }
 
-// byTurn compares operations: one that has begun to decide comes before all that have not, such as an older preview
-// that is committed later, which could otherwise interrupt it halfway. Otherwise the oldest comes first.
+// byTurn orders operations: those that have begun to decide first, then by age. Otherwise, an older preview that is
+// committed later would interrupt a running operation halfway.
 func byTurn(a, b *v1alpha1.TriageOperation) int {
 	switch {
 	case hasBegun(a) == hasBegun(b):
@@ -224,7 +221,7 @@ func byTurn(a, b *v1alpha1.TriageOperation) int {
 	return 1
 }
 
-// byAge compares operations: the oldest comes first.
+// byAge orders operations from the oldest.
 func byAge(a, b *v1alpha1.TriageOperation) int {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }

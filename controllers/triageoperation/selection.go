@@ -23,21 +23,20 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// maxParts is how many parts an organization's operations may have together: each may hold hundreds of decisions to
-// restore.
+// maxParts bounds the parts of all operations of an organization: each may hold hundreds of decisions to restore.
 const maxParts = 1000
 
-// maxCommentBytes bounds the comments that an operation writes, which every finding of its set stores again: 671
-// bytes for each of as many findings as one operation may cover.
+// maxCommentBytes bounds the comments that an operation writes, since each finding stores its own copy: 671 bytes per
+// finding for an operation of the maximum size.
 const maxCommentBytes = 32 << 20
 
-// selected is one finding of the set being made, with its entry. The finding is nil if it no longer exists.
+// selected is one finding of the set, with its entry. The finding is nil if it no longer exists.
 type selected struct {
 	entry   rules.Entry
 	finding *v1alpha1.Finding
 }
 
-// selectFindings makes the set, once. It stops if the operation is not committed.
+// selectFindings makes the set, once. An operation that is not committed goes no further.
 func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	if s.Status.SelectedAt == nil {
 		s.Status.Phase = v1alpha1.OperationSelecting
@@ -63,7 +62,7 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 				"The end of the decision, spec.set.expiresAt, has passed: create another operation.")
 			return nil
 		}
-		// Store the set and the phase before deciding: after a restart, no other findings must be selected, and an operation
+		// Store the set and the phase before deciding: after a restart, other findings must not be selected, and an operation
 		// that has decided must not fail as if it had not.
 		s.Stop()
 		s.RequeueAfter(nextPartDelay)
@@ -73,8 +72,8 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// selectionPanicked returns the panic that ended the selection, until it has been repeated for refusalPatience: then
-// the operation fails, so that those after it get their turn.
+// selectionPanicked returns the panic that ended the selection. Once it has been repeated for refusalPatience, the
+// operation fails, so that the next ones get their turn.
 func (r *Reconciler) selectionPanicked(s *scope, err error) error {
 	*s.Status = *s.Before.DeepCopy() // else the next try would add to what this one has recorded
 	s.Status.ObservedGeneration, s.Status.Phase = s.Object.Generation, v1alpha1.OperationSelecting
@@ -86,8 +85,7 @@ func (r *Reconciler) selectionPanicked(s *scope, err error) error {
 	return nil
 }
 
-// makeSet selects the findings and keeps them in parts. It leaves SelectedAt nil if there is no set
-// yet.
+// makeSet selects the findings and stores them in parts. It leaves SelectedAt nil while the operation has to wait.
 func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 	if behind, err := r.cacheIsBehind(ctx, s); behind || err != nil {
 		return err
@@ -116,7 +114,7 @@ func (r *Reconciler) makeSet(ctx context.Context, s *scope) error {
 	return r.saveSet(ctx, s, set, partsOf(all))
 }
 
-// commentBytes returns the length of the comments that the operation writes into each finding.
+// commentBytes returns the length of the comments that the operation writes to each finding.
 func commentBytes(operation *v1alpha1.TriageOperation) int {
 	if set := operation.Spec.Set; set != nil && set.Comments != nil {
 		return len(*set.Comments)
@@ -124,8 +122,8 @@ func commentBytes(operation *v1alpha1.TriageOperation) int {
 	return 0
 }
 
-// keptAfter returns how many operations the organization will keep once all that are older than the given one have
-// their sets.
+// keptAfter returns how many operations the organization will keep once all operations older than this one have their
+// sets.
 func keptAfter(operation *v1alpha1.TriageOperation, all []v1alpha1.TriageOperation) int {
 	kept := 0
 	for i := range all {
@@ -148,7 +146,7 @@ func tooMany(s *scope) {
 		"delete some that need no undo, or shorten its spec.retention.finishedOperations.")
 }
 
-// cacheIsBehind reports whether the cache does not show yet that the set was made, and requeues the operation then.
+// cacheIsBehind reports whether the set was made but the cache does not show it yet, and requeues the operation then.
 func (r *Reconciler) cacheIsBehind(ctx context.Context, s *scope) (bool, error) {
 	made, err := r.setMade(ctx, s.Object)
 	if err != nil || !made {
@@ -160,7 +158,8 @@ func (r *Reconciler) cacheIsBehind(ctx context.Context, s *scope) (bool, error) 
 	return true, nil
 }
 
-// setMade reports whether the API server's operation has its set already, or is another one of that name.
+// setMade reports whether the operation in the API server has its set already, or was created again under the same
+// name.
 func (r *Reconciler) setMade(ctx context.Context, operation *v1alpha1.TriageOperation) (bool, error) {
 	stored := &v1alpha1.TriageOperation{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(operation), stored); err != nil {
@@ -185,8 +184,8 @@ func (r *Reconciler) selectSet(ctx context.Context, s *scope) ([]selected, error
 	return set, err
 }
 
-// selectNamed returns the findings that the operation names. Those that the cache does not hold are read from the API
-// server: they may have been created a moment ago. Findings that do not exist stay in the set, where they fail.
+// selectNamed returns the findings that the operation names. Those missing in the cache are read from the API server,
+// since they may be new. Findings that do not exist stay in the set, and fail there.
 func (r *Reconciler) selectNamed(ctx context.Context, s *scope) ([]selected, error) {
 	set := []selected{}
 	for _, id := range s.Object.Spec.Select.IDs {
@@ -222,8 +221,8 @@ func (r *Reconciler) liveFinding(ctx context.Context, key client.ObjectKey) (*v1
 	return finding, nil
 }
 
-// selectMatching returns the findings that match. For an operation that is committed already, and may have waited for
-// its turn, those created in a later second than the operation are left out: nobody has seen them.
+// selectMatching returns the findings that match the filters. An operation that is already committed may have waited
+// for its turn: it leaves out findings created in a later second than itself, because nobody has reviewed them.
 func (r *Reconciler) selectMatching(ctx context.Context, s *scope) ([]selected, error) {
 	selection, err := findingquery.NewSelection(s.Object.Spec.Select)
 	if err != nil {
@@ -247,7 +246,7 @@ func (r *Reconciler) selectMatching(ctx context.Context, s *scope) ([]selected, 
 		if !finding.DeletionTimestamp.IsZero() || unseen || !selection.Matches(finding, owners) {
 			continue
 		}
-		// All matches are counted, but entries are made only up to the limit of an operation.
+		// Count all matches, but make entries only up to the limit of an operation.
 		if s.Status.Matched++; s.Status.Matched <= v1alpha1.MaxOperationFindings {
 			set = append(set, selected{rules.Select(s.Object, finding, s.Now), finding})
 		}
@@ -255,7 +254,7 @@ func (r *Reconciler) selectMatching(ctx context.Context, s *scope) ([]selected, 
 	return set, nil
 }
 
-// owners returns the owners of the namespace's projects, if the operation selects by owner.
+// owners returns the owners of the namespace's projects, if the operation filters by owner.
 func (r *Reconciler) owners(ctx context.Context, s *scope) (findingquery.Owners, error) {
 	ownerOf := map[v1alpha1.ResourceName]string{}
 	if s.Object.Spec.Select.Owner != "" {
@@ -270,8 +269,8 @@ func (r *Reconciler) owners(ctx context.Context, s *scope) (findingquery.Owners,
 	return func(project v1alpha1.ResourceName) string { return ownerOf[project] }, nil
 }
 
-// saveSet stores the set in parts, and records what the operation would do. kept is how many parts the organization
-// has already.
+// saveSet stores the set in parts, and records what the operation would do. kept is the number of parts that the
+// organization already has.
 func (r *Reconciler) saveSet(ctx context.Context, s *scope, set []selected, kept int) error {
 	entries := make([]rules.Entry, len(set))
 	for i := range set {
@@ -295,9 +294,8 @@ func (r *Reconciler) saveSet(ctx context.Context, s *scope, set []selected, kept
 	return nil
 }
 
-// savePart stores a part. An existing part was stored by an interrupted run, or is left of an operation that was
-// deleted without its parts, and is updated if it differs. If the operation has its set, another leader has made it
-// meanwhile.
+// savePart stores a part. If one with its name exists, an interrupted run stored it, or it remains from a deleted
+// operation: it is updated if it differs. If the operation has its set already, another leader made it.
 func (r *Reconciler) savePart(ctx context.Context, operation *v1alpha1.TriageOperation,
 	part *v1alpha1.TriageOperationPart) error {
 	err := r.Client.Create(ctx, part.DeepCopy())
@@ -315,7 +313,7 @@ func (r *Reconciler) savePart(ctx context.Context, operation *v1alpha1.TriageOpe
 	if len(owners) > 0 && stored.Spec == part.Spec {
 		return nil
 	}
-	// Read the operation after the part: whoever makes the set stores the parts first.
+	// Read the operation after the part, because whoever makes the set stores the parts first.
 	if made, err := r.setMade(ctx, operation); err != nil {
 		return err
 	} else if made {

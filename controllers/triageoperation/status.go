@@ -14,15 +14,15 @@ import (
 )
 
 // paginate puts the changes that an ended operation made to findings into pages, for the endpoints that subscribe to
-// pages. No other phase follows then. One that failed before it was committed has no pages: its name signs only what an
-// earlier operation has changed, and that is sent one by one.
+// pages, and ends the reconcile. An operation that failed before it was committed has no pages: its name only signs
+// changes of an earlier operation, which are sent one by one.
 func (r *Reconciler) paginate(ctx context.Context, s *scope) error {
 	s.Status.ObservedGeneration = s.Object.Generation
 	if s.Status.CompletedAt == nil {
 		return nil
 	}
 	s.Stop()
-	r.forget(client.ObjectKeyFromObject(s.Object)) // the answer to the write of the end may have been lost
+	r.forget(client.ObjectKeyFromObject(s.Object)) // the write of the end may have been stored without an answer
 	if !s.Object.Spec.Commit {
 		return nil
 	}
@@ -36,7 +36,7 @@ func inProgress(s *scope, message string) {
 	s.Judge(conditions.NotReady(v1alpha1.ReasonInProgress, message))
 }
 
-// fail ends an operation that cannot continue. Its spec is immutable, so it cannot be repaired.
+// fail ends an operation that cannot continue. Users cannot repair it, because its spec is immutable.
 func fail(s *scope, reason, message string) {
 	s.Status.Phase = v1alpha1.OperationFailed
 	s.Status.CompletedAt = now(s)
@@ -68,7 +68,7 @@ func (r *Reconciler) complete(_ context.Context, s *scope) error {
 	return nil
 }
 
-// announce sends an Event with the result of an operation when it has ended. What was remembered of it is forgotten.
+// announce sends an Event with the result of an ended operation, and forgets its memory.
 func (r *Reconciler) announce(s *scope) {
 	if s.Status.CompletedAt != nil {
 		r.forget(client.ObjectKeyFromObject(s.Object))

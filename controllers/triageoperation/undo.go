@@ -15,12 +15,12 @@ import (
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
 )
 
-// cacheLag is how long after an operation's end the cache may not show all of its decisions yet. The end is recorded as
-// the time when its last reconcile began, which may take two minutes.
+// cacheLag is how long after an operation's end the cache may still miss some of its decisions. The recorded end is the
+// time when the last reconcile began, which may take two minutes.
 const cacheLag = 3 * time.Minute
 
-// selectUndone returns the findings that the undone operation has decided about; nil if that operation is still
-// running, or cannot be undone.
+// selectUndone returns the findings that the undone operation decided about; nil if that operation is still running or
+// cannot be undone.
 func (r *Reconciler) selectUndone(ctx context.Context, s *scope) ([]selected, error) {
 	undone := &v1alpha1.TriageOperation{}
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.Undo)}
@@ -67,7 +67,7 @@ func (r *Reconciler) selectUndone(ctx context.Context, s *scope) ([]selected, er
 	return set, nil
 }
 
-// awaitUndone lets the operation wait for the end of the one that it undoes, unless that one waits for this one.
+// awaitUndone requeues the operation until the one that it undoes has ended, unless that one waits for this one.
 func (r *Reconciler) awaitUndone(ctx context.Context, s *scope, undone *v1alpha1.TriageOperation) error {
 	all, err := r.operations(ctx, s.Object.Namespace)
 	if err != nil {
@@ -94,7 +94,7 @@ func waitsFor(operation *v1alpha1.TriageOperation, name string, all []v1alpha1.T
 		}
 	}
 	next := string(operation.Spec.Undo)
-	// Others may wait in a circle.
+	// Undos may wait in a circle, so stop after as many steps as there are operations.
 	for range all {
 		if next == name {
 			return true
@@ -108,9 +108,9 @@ func waitsFor(operation *v1alpha1.TriageOperation, name string, all []v1alpha1.T
 type comparison struct {
 	reconcile.Base
 	namespace, author string
-	// live means that the cache may not show yet everything that the operation decided or a later undo restored.
+	// live means that the cache may still miss some of what the operation decided or a later undo restored.
 	live bool
-	// restored maps the author of each undo met so far to the authors whose decisions it restored, by finding.
+	// restored holds, by author of an undo and by finding, the author whose decision the undo restored.
 	restored map[string]map[v1alpha1.ResourceName]string
 }
 
@@ -122,7 +122,7 @@ func (r *Reconciler) newComparison(ctx context.Context, s *scope,
 	}
 	ended := *undone.Status.CompletedAt
 	for i := range all {
-		// Only an undo can make an earlier decision stand again.
+		// Only an undo can restore an earlier decision.
 		if end := all[i].Status.CompletedAt; all[i].Spec.Undo != "" && end != nil && end.After(ended.Time) {
 			ended = *end
 		}
@@ -136,15 +136,15 @@ func (r *Reconciler) newComparison(ctx context.Context, s *scope,
 
 func (c *comparison) choose(ctx context.Context, entry *rules.Entry) (selected, error) {
 	finding, stands, err := c.read(ctx, c.Client, entry, client.UnsafeDisableDeepCopy)
-	// Otherwise the cache is current. Reading thousands of findings one by one could exceed the reconcile timeout.
+	// The cache is current otherwise, and reading thousands of findings one by one could exceed the reconcile timeout.
 	if err == nil && !stands && c.live {
 		finding, stands, err = c.read(ctx, c.Live, entry)
 	}
 	return selected{rules.Undo(entry, finding, c.author, stands), finding}, err
 }
 
-// read returns the finding, nil if it does not exist, and whether the operation's decision stands: the operation has
-// made it, or the undo of a later operation has restored it.
+// read returns the finding (nil if it does not exist), and whether the operation's decision stands: the operation made
+// it, or the undo of a later operation restored it.
 func (c *comparison) read(ctx context.Context, from client.Reader, entry *rules.Entry,
 	options ...client.GetOption) (finding *v1alpha1.Finding, stands bool, err error) {
 	finding = &v1alpha1.Finding{}
@@ -153,8 +153,8 @@ func (c *comparison) read(ctx context.Context, from client.Reader, entry *rules.
 		return nil, false, kube.IgnoreNotFound(err)
 	}
 	by := finding.Spec.Triage.By
-	// Follow the undos back to whoever made the decision. Names may be used again, so they could form a circle: give up
-	// after as many as may be kept.
+	// Follow the undos back to the author of the decision. Names can be reused, so undos could form a circle: stop after
+	// as many steps as there may be operations.
 	for range rules.MaxOperations {
 		if by == c.author || by == "" {
 			break
@@ -169,8 +169,8 @@ func (c *comparison) read(ctx context.Context, from client.Reader, entry *rules.
 	return finding, by == c.author, nil
 }
 
-// authorsRestoredBy returns the authors of the decisions that an undo has restored, by finding; none if the author is
-// no undo. A part that is missing or unreadable has restored nothing.
+// authorsRestoredBy returns, by finding, the authors of the decisions that an undo restored; none if the author is not
+// an undo. A missing or unreadable part has restored nothing.
 func (c *comparison) authorsRestoredBy(ctx context.Context, author string) (map[v1alpha1.ResourceName]string, error) {
 	name, isOperation := strings.CutPrefix(author, v1alpha1.OperationAuthorPrefix)
 	if !isOperation {
@@ -193,8 +193,7 @@ func (c *comparison) authorsRestoredBy(ctx context.Context, author string) (map[
 	return authors, nil
 }
 
-// part reads one of an operation's parts. If the part is missing or unreadable, the operation of
-// the scope fails.
+// part reads one of an operation's parts. The operation of the scope fails if the part is missing or unreadable.
 func (r *Reconciler) part(ctx context.Context, s *scope, of *v1alpha1.TriageOperation,
 	index int) ([]rules.Entry, *v1alpha1.TriageOperationPartSpec, error) {
 	part := &v1alpha1.TriageOperationPart{}
@@ -210,7 +209,7 @@ func (r *Reconciler) part(ctx context.Context, s *scope, of *v1alpha1.TriageOper
 	entries, err := rules.Decode(part)
 	if err != nil {
 		fail(s, v1alpha1.ReasonPartsLost, fmt.Sprintf("The part %q cannot be read: create another operation.", key.Name))
-		return nil, &part.Spec, nil //nolint:nilerr // it is in the status
+		return nil, &part.Spec, nil //nolint:nilerr // the status has the error
 	}
 	return entries, &part.Spec, nil
 }

@@ -24,28 +24,27 @@ import (
 )
 
 const (
-	// maxAtOnce is how many findings an operation writes at a time: few enough to leave capacity of the API
-	// server to users.
+	// maxAtOnce is how many findings an operation writes at a time, few enough to leave API server capacity to users.
 	maxAtOnce = 4
-	// refusalPatience is how long the API server may refuse a finding or a part before it counts as failed.
+	// refusalPatience is how long the API server may refuse to write a finding or a part before that counts as failed.
 	refusalPatience = 2 * time.Minute
-	// partTimeout bounds one run through a part. It leaves the reconcile, which may take two minutes, time to store why
-	// the run failed, and others get the worker. The next run goes on with the findings that have no outcome yet.
+	// partTimeout bounds one run through a part. It leaves the reconcile, which may take two minutes, time to store the
+	// error, and frees the worker for others. The next run continues with the findings without an outcome.
 	partTimeout = 100 * time.Second
 	// maxTries bounds the retries for a finding that others write at the same time.
 	maxTries = 10
 )
 
-// result is the outcome for a finding, and the reason if the finding was not changed. refused means that it was refused
-// for refusalPatience.
+// result is the outcome for a finding, and the reason if the finding was not changed. refused means that the API server
+// refused the write for refusalPatience.
 type result struct {
 	outcome rules.Outcome
 	why     string
 	refused bool
 }
 
-// workThroughPart decides about the findings of the next part. After an interruption it recognises the decisions that
-// were already written, and does not repeat them.
+// workThroughPart decides about the findings of the next part. After an interruption it recognizes decisions that were
+// already written, and does not repeat them.
 func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	if s.Status.DoneParts >= s.Status.Parts {
 		return nil
@@ -73,9 +72,10 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// processPart decides about the findings of the current part, between two writes of it: that it has begun, unless an
-// earlier run has recorded that, and the outcomes. If the first is refused for long, the operation fails: earlier parts
-// can be undone. If the outcomes are, it waits: without them nothing could undo what is decided.
+// processPart decides about the findings of the current part. It writes the part twice: before, to mark it as begun
+// unless an earlier run did, and after, to store the outcomes. If the first write is refused for long, the operation
+// fails, and earlier parts can be undone. If the second is refused, the operation waits: the decisions could not be
+// undone without the outcomes.
 func (r *Reconciler) processPart(ctx context.Context, s *scope, entries []rules.Entry, begun bool) ([]result, error) {
 	mem := r.remember(s, len(entries), begun)
 	if !begun {
@@ -89,9 +89,9 @@ func (r *Reconciler) processPart(ctx context.Context, s *scope, entries []rules.
 	return mem.results, r.recordOutcomes(ctx, s, entries, mem)
 }
 
-// decideAll decides about each of the entries that have no outcome yet. begun means that an earlier run may have
-// decided about some. The first run goes on after an error about a finding, while it has time: later runs skip what has
-// changed since that write, and after a restart what has changed since the selection.
+// decideAll decides about the entries without an outcome. begun means that an earlier run may have decided about some.
+// The first run continues after an error while it has time, because later runs skip findings that have changed since
+// its writes, and after a restart those that have changed since the selection.
 func (r *Reconciler) decideAll(ctx context.Context, operation *v1alpha1.TriageOperation, entries []rules.Entry,
 	begun bool, mem *memory) error {
 	writer, err := r.as(operation.Namespace)
@@ -124,23 +124,23 @@ func (r *Reconciler) decideAll(ctx context.Context, operation *v1alpha1.TriageOp
 			return err
 		})
 	}
-	// What failed before the time was up explains why it was.
+	// Errors from before the timeout explain why it was exceeded.
 	err = cmp.Or(append(failures, group.Wait())...)
 	if err != nil && ctx.Err() != nil && mem.refused() > refused {
-		return refusal{err} // the next run goes on without new patience, else it would give up nothing
+		return refusal{err} // refusalPatience must not start again with each run, or no finding would ever fail
 	}
 	return err
 }
 
-// errOutdated means that the finding differs from what was selected, maybe only because the cache is behind: the set of
-// an undo may have been read from the API server.
+// errOutdated means that the finding differs from what was selected, perhaps only because the cache is behind: the set
+// of an undo may have been read from the API server.
 var errOutdated = errors.New("the cache may show an earlier decision")
 
-// refusal is an error of the API server that usually passes by itself, but did not. It does not unwrap to that error,
-// after which a reconcile is repeated without a growing pause.
+// refusal is a usually temporary error of the API server that persists. It hides the wrapped error, which would be
+// retried without a growing backoff.
 type refusal struct{ error }
 
-// decide applies the operation to one finding. It sets sent to the generation that a write is based on. The returned
+// decide applies the operation to one finding, and sets sent to the generation that its write is based on. The returned
 // error is temporary.
 func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
 	entry *rules.Entry, begun bool, sent *int64) (result, error) {
@@ -149,7 +149,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
 	for range maxTries {
 		cached := err == nil
-		if !cached { // not in the cache, or not as it is stored
+		if !cached { // not in the cache, or the cached one is outdated
 			finding = &v1alpha1.Finding{}
 			if err = kube.Get(ctx, writer, key.Namespace, key.Name, finding); err != nil {
 				return r.outcomeOf(operation, err)
@@ -170,7 +170,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 		if err = write(ctx, writer, finding, &step); err == nil {
 			return result{outcome: step.Outcome}, nil
 		}
-		// After a NotFound, too, the finding is read again: that decides whether it exists.
+		// Read the finding again after a NotFound, too, to learn whether it exists.
 		if !kube.IsConflict(err) && !kube.IsNotFound(err) {
 			return r.outcomeOf(operation, err)
 		}
@@ -190,10 +190,10 @@ func (r *Reconciler) outcomeOf(operation *v1alpha1.TriageOperation, err error) (
 	return result{}, err
 }
 
-// permanent reports whether the API server will refuse the finding or the part again. A starting API server knows
-// neither roles nor policies for a while, and a token may just be renewed, so a refusal that is not about the content
-// becomes permanent only after refusalPatience. That counts per operation: once one finding has used it up, another
-// that others write again and again fails in the same run.
+// permanent reports whether the API server will refuse the finding or the part again. A starting API server lacks roles
+// and policies for a while, and a token may be due for renewal, so a refusal that is not about the content becomes
+// permanent only after refusalPatience. That time counts per operation: once one finding has used it up, other findings
+// with repeated conflicts fail in the same run.
 func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) bool {
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) {
 		return true
@@ -201,7 +201,7 @@ func (r *Reconciler) permanent(operation *v1alpha1.TriageOperation, err error) b
 	return isRefusal(err) && r.refused.For(client.ObjectKeyFromObject(operation), r.local.Now()) > refusalPatience
 }
 
-// partWriteError returns the error of the write of a part, unless it is permanent: then the operation fails.
+// partWriteError returns the error of writing a part. If the error is permanent, the operation fails instead.
 func (r *Reconciler) partWriteError(s *scope, err error) error {
 	if !r.permanent(s.Object, err) {
 		return err
@@ -217,8 +217,8 @@ func (r *Reconciler) partWriteError(s *scope, err error) error {
 	return nil
 }
 
-// isRefusal reports whether the API server refused a write, and may refuse it again. A panic counts too: nobody can
-// mend the fault without a new version.
+// isRefusal reports whether the API server refused a write, and may refuse it again. A panic counts too, because only a
+// new version can fix it.
 func isRefusal(err error) bool {
 	_, is := errors.AsType[refusal](err)
 	return is || safely.Stack(err) != "" || removal.IsRefusal(err)
@@ -239,9 +239,8 @@ func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding
 		Do(ctx).Error()
 }
 
-// recordOutcomes records the outcomes in the part, which is not processed again after that. For an undo, it also
-// records on which generations the operation has decided, if it has a later one than that of the selection, and there
-// is room.
+// recordOutcomes stores the outcomes in the part, which completes it. If there is room, it also stores the later
+// generations that decisions were based on, for an undo.
 func (r *Reconciler) recordOutcomes(ctx context.Context, s *scope, entries []rules.Entry, mem *memory) error {
 	outcomes, later := make([]byte, len(entries)), false
 	for i := range entries {
@@ -293,7 +292,7 @@ func add(status *v1alpha1.TriageOperationStatus, finding v1alpha1.ResourceName, 
 	}
 }
 
-// reasonOrUnknown is for a part whose outcomes were recorded by an earlier process: the reasons are lost.
+// reasonOrUnknown handles parts whose outcomes an earlier process recorded: their reasons are lost.
 func reasonOrUnknown(why string) string {
 	return cmp.Or(why, "not recorded")
 }
