@@ -21,13 +21,12 @@ import (
 // errSecretMoved means that the endpoint's controller has not observed the current Secret yet.
 var errSecretMoved = errors.New("the endpoint's status does not yet name the signing secrets in its Secret")
 
-// attempt makes one attempt, if one is still due: it records the start, sends the request, and
-// records the outcome. It runs in the dispatcher, one at a time per delivery, and returns the
-// endpoint's standing after it.
+// attempt makes one attempt, if one is still due: it records the start, sends the request, and records the outcome. It
+// runs in the dispatcher, once at a time per delivery, and returns the endpoint's resulting standing.
 func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (standing, error) {
 	prepared, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
-	// Not from the cache: a request that was sent cannot be taken back.
+	// Read past the cache, because a sent request cannot be taken back.
 	s, err := r.load(prepared, key)
 	if err != nil || s == nil {
 		return standingUnknown, err
@@ -55,7 +54,7 @@ func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (sta
 	return got.standing(), r.record(ctx, s, got)
 }
 
-// ignoreMoved drops Conflict and NotFound errors of a write: the delivery is reconciled again.
+// ignoreMoved drops Conflict and NotFound errors of a write, because the delivery is reconciled again.
 func ignoreMoved(err error) error {
 	if kube.IsConflict(err) || kube.IsNotFound(err) {
 		return nil
@@ -63,8 +62,8 @@ func ignoreMoved(err error) error {
 	return err
 }
 
-// sign signs with the endpoint's secrets. Its status must list them: otherwise the recorded
-// signatures would not be updated when a secret expires.
+// sign signs with the endpoint's secrets. The endpoint's status must list them, or else the recorded signatures would
+// not be updated when a secret expires.
 func (r *Reconciler) sign(ctx context.Context, s *scope, at time.Time) ([]signatures.Signature, error) {
 	name := string(s.endpoint.Status.SecretRef.Name)
 	secret := &corev1.Secret{}
@@ -102,10 +101,9 @@ func begin(at time.Time, signed []signatures.Signature) v1alpha1.WebhookAttempt 
 
 // record writes the outcome of the attempt to the delivery and to the endpoint's status.
 //
-// A success is recorded in the delivery first, because an unrecorded delivery is sent again. A
-// failure is first counted at the endpoint: the delivery is retried anyway, and a crash in between
-// loses neither the failure nor a 410 Gone. If it cannot be counted, the delivery does not wait for that longer than
-// recordTimeout: the next attempt makes up for it.
+// A success is recorded in the delivery first, because an unrecorded delivery is sent again. A failure is counted at
+// the endpoint first: the delivery is retried anyway, and a crash in between loses neither the failure nor a 410 Gone.
+// If it cannot be counted within recordTimeout, the delivery goes on without: the next attempt makes up for it.
 func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 	made := attempted{
 		result: got, at: s.Now, ended: r.Clock.Now(), generation: s.endpoint.Generation,
@@ -117,13 +115,13 @@ func (r *Reconciler) record(ctx context.Context, s *scope, got result) error {
 	return errors.Join(r.recordAtEndpoint(ctx, s.endpoint, made), r.recordEnd(ctx, s, made))
 }
 
-// recordInterval holds the pauses between the tries to record an outcome: hundreds may wait for the API server.
+// recordInterval is the backoff between tries to record an outcome, as hundreds may wait for the API server.
 var recordInterval = wait.Backoff{
 	Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 6, Cap: 5 * time.Second,
 }
 
-// untilRecorded tries until it succeeds or the object is gone, with retries until recordTimeout. The time of an outage
-// does not count, but limit bounds the whole.
+// untilRecorded retries until it succeeds, the object is deleted, or recordTimeout has passed. The time of an outage
+// does not count, but limit bounds the total.
 func untilRecorded(ctx context.Context, limit time.Duration, try func(context.Context) error) error {
 	var last error
 	until := time.Now().Add(recordTimeout)
@@ -149,8 +147,8 @@ func untilRecorded(ctx context.Context, limit time.Duration, try func(context.Co
 	return nil
 }
 
-// recordEnd writes the outcome of the attempt to the delivery. It waits for the end of an outage: the receiver may have
-// the event, and would get it again.
+// recordEnd writes the outcome of the attempt to the delivery. It waits for the end of an outage, because the receiver
+// may have the event and would get it again.
 func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) error {
 	index := len(s.Status.Attempts) - 1
 	err := untilRecorded(ctx, outageTimeout, func(ctx context.Context) error {
@@ -171,8 +169,8 @@ func (r *Reconciler) recordEnd(ctx context.Context, s *scope, made attempted) er
 	if err != nil {
 		return fmt.Errorf("record how an attempt ended: %w", err)
 	}
-	// Only now: an attempt whose outcome is not recorded is closed, and counted, as Unknown. Another controller may have
-	// done so already.
+	// Count last: an attempt whose outcome could not be recorded is closed, and counted, as Unknown, perhaps by another
+	// controller already.
 	if all := s.Status.Attempts; made.isAt(index, all) && all[index].Outcome != v1alpha1.WebhookAttemptUnknown {
 		attemptsMade.count(made.outcome)
 	}
@@ -193,7 +191,7 @@ func (r *Reconciler) recordOnce(ctx context.Context, s *scope, index int, made a
 	}
 	err := r.conclude(ctx, s, decide(s))
 	if err != nil {
-		s.Before.DeepCopyInto(s.Status) // else the next try would take the attempt for closed
+		s.Before.DeepCopyInto(s.Status) // else the next try would see a closed attempt
 	}
 	return err
 }

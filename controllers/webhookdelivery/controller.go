@@ -31,28 +31,28 @@ import (
 )
 
 const (
-	// Limits of concurrent attempts; see limits. An attempt takes up to 15 s: even with hundreds of
-	// dead endpoints there is room for others. 448 attempts hold at most 28 MiB of payloads.
+	// Limits of concurrent attempts; see limits. An attempt takes up to 15 s, and hundreds of dead endpoints must leave
+	// room for others. 448 attempts hold at most 28 MiB of payloads.
 	overallLimit  = 128
 	failingLimit  = overallLimit / 2
 	slowLimit     = 2 * overallLimit
 	endpointLimit = 4
 	// slowAfter is how long an attempt may take before it no longer blocks others.
 	slowAfter = 2 * time.Second
-	// prepareTimeout bounds what an attempt does before its request: an API server that does not answer must not
-	// occupy the place of another attempt forever.
+	// prepareTimeout bounds the work before an attempt's request: an API server that does not answer must not block the
+	// slot forever.
 	prepareTimeout = 15 * time.Second
-	// recordTimeout bounds the retries of recording an attempt's outcome: in the delivery without the time of an outage
-	// of the API server, for which outageTimeout is the limit; at the endpoint in any case. While no delivery can be
-	// written, no other attempt begins, so the place is not missed. If only the endpoint cannot, others wait for it.
-	// A leader whose Lease is in the same API server ends after about 10 s of an outage.
+	// recordTimeout bounds the retries of recording an attempt's outcome. In the delivery, an outage of the API server
+	// does not count, and outageTimeout is the limit: no other attempt can begin meanwhile, so the slot is not needed. At
+	// the endpoint, an outage counts, because other attempts wait. A leader whose Lease is in the same API server ends
+	// after about 10 s of an outage.
 	recordTimeout = time.Minute
 	outageTimeout = 15 * time.Minute
-	// stopGrace is how long attempts may take to end when the controller is stopped: longer than an
-	// attempt, shorter than the manager waits.
+	// stopGrace is how long attempts may take to end when the controller stops: longer than an attempt, shorter than the
+	// manager waits.
 	stopGrace = 17 * time.Second
-	// errorDelay is when a delivery is requeued after an attempt failed with an error of the API
-	// server, and how long an endpoint rests whose secret cannot be read or used.
+	// errorDelay is when a delivery is requeued after the API server failed during an attempt, and how long an endpoint
+	// pauses after its secret could not be read or used.
 	errorDelay = 5 * time.Second
 	// settleDelay is how long to wait for the cache to show what an attempt wrote.
 	settleDelay = 50 * time.Millisecond
@@ -106,7 +106,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		// Only this controller writes the status, and requeues itself where needed.
 		For(&v1alpha1.WebhookDelivery{}, builder.WithPredicates(worthReconciling, predicate.Not(urgent))).
 		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueFirst(), builder.WithPredicates(worthReconciling, urgent)).
-		// Finished deliveries too: their recorded signatures are updated when a secret expires.
+		// Include finished deliveries: their recorded signatures are updated when a secret expires.
 		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueDeliveries(),
 			builder.WithPredicates(watch.NewSinceStart, concernsDeliveries)).
 		WatchesRawSource(source.Func(r.enqueueEnded)).
@@ -117,7 +117,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 // scope is what one reconcile works on.
 type scope struct {
 	*reconcile.Scope[*v1alpha1.WebhookDelivery, *v1alpha1.WebhookDeliveryStatus]
-	// endpoint that the delivery is for; nil if it does not exist.
+	// endpoint is the one that the delivery is for; nil if it does not exist.
 	endpoint *v1alpha1.WebhookEndpoint
 }
 
@@ -125,13 +125,12 @@ func newScope() *scope {
 	return &scope{Scope: reconcile.NewScope(&v1alpha1.WebhookDelivery{})}
 }
 
-// Reconcile closes an attempt whose outcome could not be recorded, and submits the delivery to the
-// dispatcher when an attempt is due. It sends nothing itself. For a delivery that the dispatcher already has, it only
-// confirms a redelivery.
+// Reconcile closes an attempt whose outcome could not be recorded, and submits the delivery to the dispatcher when an
+// attempt is due. It sends nothing itself. If the dispatcher already has the delivery, it only confirms a redelivery.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	handle := r.schedule
 	if r.dispatcher.isBusy(req.NamespacedName) {
-		handle = r.confirmRedelivery // for the rest, the end of the attempt enqueues the delivery again
+		handle = r.confirmRedelivery // the end of the attempt enqueues the delivery again
 	}
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -139,10 +138,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// confirmRedelivery records that a redelivery was requested while the delivery waits in the dispatcher or is sent: its
-// turn may be long after that. Attempts stay as they are. If an attempt writes at the same time, one of the two
-// conflicts: this reconcile is repeated, an attempt that has not been sent waits for its turn again, and the outcome of
-// one that has been sent is recorded again.
+// confirmRedelivery records that a redelivery was requested while the delivery is in the dispatcher, where its turn may
+// be much later. It leaves the attempts alone. If an attempt writes at the same time, one of the two conflicts: this
+// reconcile is then repeated, an unsent attempt waits for its next turn, and the outcome of a sent one is recorded
+// again.
 func (r *Reconciler) confirmRedelivery(ctx context.Context, s *scope) error {
 	s.LeaveStatus()
 	if webhooks.RedeliveryAsked(s.Object) == "" {
@@ -158,7 +157,7 @@ func (r *Reconciler) confirmRedelivery(ctx context.Context, s *scope) error {
 // schedule hands a due delivery to the dispatcher, and records the status of any other.
 func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	s.LeaveStatus()
-	// No attempt is running: an unfinished one was begun by an earlier controller, or could not be recorded.
+	// No attempt is running: an unfinished one began in an earlier controller, or could not be recorded.
 	abandoned := closeUnfinished(s.Status)
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)
@@ -172,8 +171,8 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	endpoint := types.NamespacedName{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.EndpointRef.Name)}
 	due, known, urgent := step.outlook == outlookDue, standingOf(s.endpoint), isUrgent(s.Object)
 	if !due || abandoned || hasStatus(s) && !r.dispatcher.hasRoom(endpoint, known, urgent) {
-		// An attempt that can begin at once writes all this itself. The default status of a new delivery says that it
-		// is pending, and after an import thousands of them wait.
+		// An attempt that can begin at once writes the status itself, and the default status of a new delivery already shows
+		// it as pending. After an import thousands of them wait.
 		if err := r.conclude(ctx, s, step); err != nil {
 			return err
 		}
@@ -188,7 +187,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// hasStatus reports whether the delivery has a status other than the default, or needs one to confirm a redelivery.
+// hasStatus reports whether the delivery has or needs a status other than the default.
 func hasStatus(s *scope) bool { return s.Before.ObservedGeneration > 0 || s.Status.Redelivery != nil }
 
 // standingOf returns the standing according to the endpoint's status.

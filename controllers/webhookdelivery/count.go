@@ -28,24 +28,23 @@ const (
 	failingMessage = "every attempt of five days failed"
 )
 
-// attempted is an ended attempt, to be counted for its endpoint.
+// attempted describes an ended attempt that is to be counted for its endpoint.
 type attempted struct {
 	result
-	// at is when it began, ended when it came to an end.
+	// at is when it began, and ended when it ended.
 	at, ended time.Time
-	// generation of the endpoint that it was made for.
+	// generation is that of the endpoint that it was made for.
 	generation int64
-	// last means that the delivery gets no further attempt by itself.
+	// last means that the delivery gets no further automatic attempt.
 	last bool
 }
 
-// isAt reports whether the attempt is the one at that index: once the record is full, each new attempt has the last
-// index.
+// isAt reports whether the attempt is the one at the index. Once the list is full, each new attempt has the last index.
 func (a attempted) isAt(index int, all []v1alpha1.WebhookAttempt) bool {
 	return index < len(all) && all[index].At.Equal(new(v1alpha1.NewTime(a.at)))
 }
 
-// recordAtEndpoint counts the attempt in the endpoint's status, if that changes anything.
+// recordAtEndpoint counts the attempt in the endpoint's status if that changes the status.
 func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
 	if news, err := r.isNews(ctx, sent, made); err != nil || !news {
 		return err
@@ -68,8 +67,8 @@ func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.Webhoo
 	return nil
 }
 
-// isNews reports whether there is something to record: by the endpoint as it was when the attempt began, or as the
-// cache shows it, because the failure of another attempt may have been counted meanwhile.
+// isNews reports whether counting the attempt changes anything, in the endpoint as of the beginning of the attempt, or
+// as the cache shows it: another attempt may have failed and been counted meanwhile.
 func (r *Reconciler) isNews(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) (bool, error) {
 	if count(sent.DeepCopy(), made) {
 		return true, nil
@@ -103,8 +102,8 @@ func countSuccess(status *v1alpha1.WebhookEndpointStatus, at time.Time) bool {
 
 func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	status := &endpoint.Status
-	// An attempt for another spec, or one that began before the last success, says nothing about
-	// the endpoint's current state.
+	// An attempt for another spec, or one that began before the last success, does not reflect the endpoint's current
+	// state.
 	last := status.LastSuccessAt
 	if made.generation != endpoint.Generation || last != nil && made.at.Before(last.Time) {
 		return false
@@ -125,15 +124,14 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 	return changed
 }
 
-// hopeless returns why the endpoint is to be disabled after the failure; nil if it is not. Days with a few attempts say
-// little: a delivery must have failed for good, or as many attempts as are counted.
+// hopeless returns why the failure disables the endpoint; nil if it does not. A few attempts over days are no proof: a
+// delivery must have failed for good, or as many attempts as are counted.
 func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.WebhookDisabled {
 	why := &v1alpha1.WebhookDisabled{
 		At:         v1alpha1.NewTime(made.ended),
 		Generation: endpoint.Generation,
 	}
-	// If the endpoint's controller has not observed the spec yet, the counted failures belong to
-	// the previous spec.
+	// Until the endpoint's controller has observed the spec, the counted failures belong to the previous spec.
 	followed := endpoint.Status.ObservedGeneration == endpoint.Generation
 	many := made.last || endpoint.Status.ConsecutiveFailures >= maxFailures
 	switch {

@@ -9,16 +9,15 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// outlook is what is to happen to a delivery.
+// outlook is what happens next to a delivery.
 type outlook int
 
 const (
-	// outlookDue: an attempt is to be made now. The zero value means that nothing more happens.
+	// outlookDue means that an attempt is due now. The zero value means that nothing more happens.
 	outlookDue outlook = iota + 1
-	// outlookWaiting: for its time, or for a change of the endpoint.
+	// outlookWaiting means that it waits for its time, or for a change of the endpoint.
 	outlookWaiting
-	// outlookGone: the cache has no such endpoint. If the API server confirms that, the delivery
-	// fails for good.
+	// outlookGone means that the cache has no such endpoint. If the API server confirms that, the delivery fails for good.
 	outlookGone
 )
 
@@ -27,13 +26,13 @@ type step struct {
 	outlook outlook
 	phase   v1alpha1.WebhookDeliveryPhase
 	verdict conditions.Verdict
-	// next is when an attempt is due, which may have been before now; nil if none is.
+	// next is when an attempt is due, possibly in the past; nil if none is.
 	next *v1alpha1.Time
-	// wait is how long until then.
+	// wait is the time until next.
 	wait time.Duration
 }
 
-// decide returns what is to be done about the delivery now. All attempts of its round must have ended.
+// decide returns what to do about the delivery now. All attempts of its round must have ended.
 func decide(s *scope) step {
 	status := s.Status
 	round := webhooks.Round(status)
@@ -77,7 +76,7 @@ func decide(s *scope) step {
 	}
 	now := waiting(v1alpha1.ReasonProgressing, "An attempt is in progress or about to start.")
 	now.outlook = outlookDue
-	if !at.IsZero() { // as it is for the first attempt
+	if !at.IsZero() { // it is zero for the first attempt
 		now.next = new(v1alpha1.NewTime(at))
 	}
 	return now
@@ -117,7 +116,7 @@ func unfinished(attempts []v1alpha1.WebhookAttempt) bool {
 	return n > 0 && attempts[n-1].Outcome == v1alpha1.WebhookAttemptStarted
 }
 
-// closeUnfinished ends an attempt whose outcome could not be recorded, and reports whether there was one.
+// closeUnfinished ends an attempt whose outcome could not be recorded, if there is one, and reports whether there was.
 func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) bool {
 	if !unfinished(status.Attempts) {
 		return false
@@ -127,9 +126,8 @@ func closeUnfinished(status *v1alpha1.WebhookDeliveryStatus) bool {
 	return true
 }
 
-// followSecrets copies the expiry of the endpoint's secrets to the recorded signatures, so that a verification knows
-// when they expire. Signatures of secrets that the endpoint does not list stay unchanged, unless the secret was listed
-// and has been replaced too often since: see droppedBy.
+// followSecrets copies the expiry of the endpoint's secrets to the recorded signatures, which verification needs.
+// Signatures of unlisted secrets stay unchanged, unless the secret was dropped from a full list: see droppedBy.
 func followSecrets(s *scope) {
 	if s.endpoint == nil {
 		return
@@ -154,13 +152,13 @@ func followSecrets(s *scope) {
 	}
 }
 
-// outlivesEndpoint reports whether a signature is valid though the cache does not have the delivery's endpoint.
+// outlivesEndpoint reports whether a signature is still valid although the cache does not have the delivery's endpoint.
 func outlivesEndpoint(s *scope) bool {
 	return s.endpoint == nil && s.Object.Spec.EndpointRef.UID != "" && len(validSignatures(s)) > 0
 }
 
-// endSignatures records that the signatures have expired: the endpoint does not exist, and its own Secret was deleted
-// with it. Nobody would record that another Secret was rotated.
+// endSignatures records that the signatures have expired, because the endpoint does not exist. Its own Secret was
+// deleted with it, and a rotation of another Secret would go unnoticed.
 func endSignatures(s *scope) {
 	for _, signed := range validSignatures(s) {
 		signed.ExpiresAt = new(v1alpha1.NewTime(s.Now))
@@ -180,8 +178,8 @@ func validSignatures(s *scope) (valid []*v1alpha1.WebhookSignature) {
 }
 
 // droppedBy returns a time by which all secrets that a full list has dropped had expired: the first expiry in the list,
-// since a full list drops its oldest. It is nil if the list is not full. What was signed after that time is not
-// concerned: its secret is one that the cache does not list yet.
+// since a full list drops its oldest. It is nil if the list is not full. Signatures from after that time are not
+// affected: the cache does not list their secret yet.
 func droppedBy(secrets []v1alpha1.WebhookSecretStatus) *v1alpha1.Time {
 	if len(secrets) < v1alpha1.MaxWebhookSecrets {
 		return nil

@@ -14,31 +14,30 @@ import (
 
 // limits bounds the concurrent work of a dispatcher.
 type limits struct {
-	// overall bounds the work for endpoints that are not known to fail, failing the work for those
-	// that are, and slow the work that exceeds slowAfter. The limits are separate, so that
-	// endpoints that hang always leave room for others.
+	// overall bounds the jobs for endpoints that are not known to fail, failing those for endpoints that are, and slow the
+	// jobs that exceed slowAfter. The limits are separate, so that endpoints that hang leave room for others.
 	overall, failing, slow int
-	// perEndpoint bounds the work for one endpoint whose last attempt succeeded. Any other endpoint
-	// gets one job at a time, until an attempt succeeds. Urgent work may be one more.
+	// perEndpoint bounds the jobs for one endpoint whose last attempt succeeded. Other endpoints get one job at a time,
+	// until an attempt succeeds. One urgent job may be added.
 	perEndpoint int
-	// slowAfter is when work counts as slow.
+	// slowAfter is when a job counts as slow.
 	slowAfter time.Duration
-	// grace is how long running jobs may take to end when the dispatcher is stopped.
+	// grace is how long running jobs may take to end when the dispatcher stops.
 	grace time.Duration
 }
 
-// standing is what is known about an endpoint.
+// standing is what the last attempts tell about an endpoint.
 type standing int
 
 const (
-	// standingUnknown: nothing was sent to it yet, or the outcome is unknown.
+	// standingUnknown means that no attempt was made yet, or that its outcome is unknown.
 	standingUnknown standing = iota
-	// standingProven: the last attempt succeeded.
+	// standingProven means that the last attempt succeeded.
 	standingProven
-	// standingFailing: the last attempt failed.
+	// standingFailing means that the last attempt failed.
 	standingFailing
-	// standingUnsendable: its secret cannot be read or used, so nothing can be sent to it, whatever the delivery. Its
-	// queue rests, and then nothing is known.
+	// standingUnsendable means that no delivery can be sent, because the endpoint's secret cannot be read or used. The
+	// endpoint's queue pauses, and the standing is unknown after that.
 	standingUnsendable
 )
 
@@ -52,30 +51,30 @@ const (
 	laneCount
 )
 
-// urgentRun is how many pieces of urgent work in a row may begin before other work: a script that decides without a
-// pause delays the other work of its endpoint, but does not block it forever.
+// urgentRun is how many urgent jobs in a row may begin before another one: a script that decides without a pause delays
+// the other work of its endpoint, but does not block it forever.
 const urgentRun = 8
 
 // queue holds the work for one endpoint.
 type queue struct {
-	// urgent work begins before what waits, but at most urgentRun pieces of it in a row.
+	// urgent deliveries begin before waiting ones, but at most urgentRun in a row.
 	urgent, waiting []types.NamespacedName
-	// inARow counts the pieces of urgent work since one that waited.
+	// inARow counts the urgent jobs since the last other one.
 	inARow   int
 	running  int
 	standing standing
-	// resting means that nothing begins; see rest.
+	// resting means that no job begins; see rest.
 	resting bool
 }
 
 func (q *queue) isEmpty() bool { return len(q.urgent)+len(q.waiting) == 0 }
 
-// isNextUrgent reports whether the next piece of work is urgent.
+// isNextUrgent reports whether the next delivery is urgent.
 func (q *queue) isNextUrgent() bool {
 	return len(q.urgent) > 0 && (q.inARow < urgentRun || len(q.waiting) == 0)
 }
 
-// take removes the next piece of work.
+// take removes and returns the next delivery.
 func (q *queue) take() (next types.NamespacedName) {
 	if q.isNextUrgent() {
 		next, q.urgent = q.urgent[0], q.urgent[1:]
@@ -87,19 +86,19 @@ func (q *queue) take() (next types.NamespacedName) {
 	return next
 }
 
-// job is a piece of work that was started.
+// job is the running work for a delivery.
 type job struct {
 	delivery, endpoint types.NamespacedName
 	lane               lane
 	over               bool
 }
 
-// dispatcher runs work outside of the reconciles that submit it: a few jobs at a time per endpoint, what is urgent
-// first and otherwise in order, with endpoints taking turns. A slow endpoint delays only its own work.
+// dispatcher runs work outside of the reconciles that submit it: a few jobs at a time per endpoint, urgent ones first
+// and the others in order. Endpoints take turns, so a slow endpoint delays only its own work.
 type dispatcher struct {
 	limits
 	clock clock.WithDelayedExecution
-	// work does the work for a delivery, and returns the endpoint's standing after it.
+	// work does the work for a delivery, and returns the endpoint's resulting standing.
 	work func(ctx context.Context, delivery types.NamespacedName) (standing, error)
 	// done is called after work, with its context, when the delivery is no longer busy.
 	done func(ctx context.Context, delivery types.NamespacedName, err error)
@@ -107,11 +106,11 @@ type dispatcher struct {
 	mu sync.Mutex
 	// ctx is the context of the work. It is nil until Start, and again after Start's context has ended.
 	ctx context.Context
-	// busy holds the deliveries that wait or are being worked on.
+	// busy holds the deliveries that wait or run.
 	busy map[types.NamespacedName]struct{}
-	// queues holds the queues of endpoints with waiting or running work, and of those that rest.
+	// queues holds the queues of endpoints with waiting or running work, and of those that pause.
 	queues map[types.NamespacedName]*queue
-	// turns holds the endpoints with waiting work, the next one first.
+	// turns holds the endpoints with waiting work, in the order of their turns.
 	turns []types.NamespacedName
 	// used counts the running jobs per lane.
 	used  [laneCount]int
@@ -127,8 +126,8 @@ func newDispatcher(l limits, c clock.WithDelayedExecution) *dispatcher {
 	}
 }
 
-// Start runs work until the context ends. It then waits for the running jobs, which are canceled
-// when the grace period is over; waiting work is dropped.
+// Start runs work until the context ends. It then drops the waiting work, and waits for running jobs, which are
+// canceled after the grace period.
 func (d *dispatcher) Start(ctx context.Context) error {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -147,7 +146,7 @@ func (d *dispatcher) Start(ctx context.Context) error {
 	return nil
 }
 
-// isBusy reports whether the delivery waits or is being worked on.
+// isBusy reports whether the delivery waits or runs.
 func (d *dispatcher) isBusy(delivery types.NamespacedName) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -155,7 +154,7 @@ func (d *dispatcher) isBusy(delivery types.NamespacedName) bool {
 	return busy
 }
 
-// hasRoom reports whether work for the endpoint would start at once.
+// hasRoom reports whether work for the endpoint would begin at once.
 func (d *dispatcher) hasRoom(endpoint types.NamespacedName, known standing, urgent bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,8 +166,8 @@ func (d *dispatcher) hasRoom(endpoint types.NamespacedName, known standing, urge
 	return d.ctx != nil && isNext && d.mayBegin(q, urgent)
 }
 
-// submit queues work on the delivery, unless it is busy already: ahead of the endpoint's other work if it is urgent.
-// known applies only if the dispatcher has no standing of its own for the endpoint.
+// submit queues work on the delivery, unless it is busy already: ahead of the endpoint's other work if urgent. The
+// given standing applies only if the dispatcher has none for the endpoint.
 func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, known standing, urgent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -202,9 +201,9 @@ func laneOf(q *queue) lane {
 
 // mayBegin reports whether the limits allow another job for the endpoint. The lock is held.
 //
-// Urgent work does not wait until a slow receiver has answered what came before: it may be one job more.
-// Further jobs of an endpoint may use only the first half of the overall limit: the rest is for
-// endpoints without a running job.
+// One urgent job may begin beyond the endpoint's limit, so that it does not wait for a slow receiver to answer. Second
+// and further jobs of an endpoint may use only the first half of the overall limit: the rest is for endpoints without a
+// running job.
 func (d *dispatcher) mayBegin(q *queue, urgent bool) bool {
 	bounds := [laneCount]int{laneOverall: d.overall, laneFailing: d.failing}
 	in := laneOf(q)
@@ -251,12 +250,12 @@ func (d *dispatcher) run(ctx context.Context, j *job) {
 	})()
 	timer.Stop()
 	d.end(j, after)
-	// Last, when the delivery is no longer busy: done may cause it to be submitted again.
+	// Call done last, when the delivery is no longer busy, because done may submit it again.
 	d.done(ctx, j.delivery, err)
 }
 
-// slowDown makes room for others when a job is slow: the endpoint is no longer proven, and the job
-// moves to the slow lane if that has room.
+// slowDown handles a job that has become slow: the endpoint is no longer proven, and the job moves to the slow lane if
+// that has room.
 func (d *dispatcher) slowDown(j *job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

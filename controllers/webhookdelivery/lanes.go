@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// isUrgent reports whether the delivery is about a single decision and was not attempted yet. It goes ahead of the
-// others. This breaks no promise: events may arrive in any order.
+// isUrgent reports whether the delivery is about a single decision and has no attempt yet. It goes ahead of the others,
+// which is allowed: events may arrive in any order.
 func isUrgent(delivery *v1alpha1.WebhookDelivery) bool {
 	_, change, _ := strings.Cut(delivery.Spec.Event.Type, ".")
 	if len(delivery.Status.Attempts) > 0 || change != string(v1alpha1.TransitionTriaged) {
@@ -23,7 +23,7 @@ func isUrgent(delivery *v1alpha1.WebhookDelivery) bool {
 			By string `json:"by"`
 		} `json:"data"`
 	}
-	// A payload that the controllers have not made may hold anything.
+	// A payload that the controllers did not make may hold anything.
 	err := json.Unmarshal([]byte(delivery.Spec.Payload), &payload)
 	return err == nil && webhooks.IsSingleDecision(v1alpha1.TransitionType(change), payload.Data.By)
 }

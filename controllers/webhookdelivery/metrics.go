@@ -10,8 +10,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// attemptsCounter counts attempts by outcome. It has no label for the endpoint, since their number
-// is unbounded.
+// attemptsCounter counts attempts by outcome. It has no label for the endpoint, because the number of endpoints is
+// unbounded.
 type attemptsCounter struct{ *prometheus.CounterVec }
 
 // attemptsMade is process-wide, like the registry.
@@ -25,7 +25,7 @@ func newAttemptsCounter(registry prometheus.Registerer) attemptsCounter {
 	for _, outcome := range []v1alpha1.WebhookAttemptOutcome{
 		v1alpha1.WebhookAttemptSucceeded, v1alpha1.WebhookAttemptFailed, v1alpha1.WebhookAttemptUnknown,
 	} {
-		c.WithLabelValues(label(outcome)) // rate() misses the first increment of a new series
+		c.WithLabelValues(label(outcome)) // created up front: rate() misses the first increment of a new series
 	}
 	return c
 }

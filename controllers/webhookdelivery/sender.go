@@ -44,8 +44,8 @@ type sender struct {
 // errDenied means that an address is in a network that the operator denies.
 var errDenied = errors.New("the address is denied")
 
-// newSender returns a sender that connects only to public addresses and to those that are allowed, and to none that is
-// denied. The address is checked when it is dialled: the name may resolve differently than a moment ago.
+// newSender returns a sender that connects only to public and allowed addresses, and never to denied ones. The address
+// is checked when it is dialled, because a name may resolve differently from one moment to the next.
 func newSender(settings Settings) *sender {
 	timeout := settings.Timeout
 	dialer := &net.Dialer{Timeout: timeout, Control: guard(settings)}
@@ -53,7 +53,7 @@ func newSender(settings Settings) *sender {
 		timeout: timeout,
 		client: &http.Client{
 			Transport: &http.Transport{
-				// A proxy would connect on our behalf to addresses that we refuse.
+				// A proxy would connect for us to addresses that we refuse.
 				Proxy:                  nil,
 				DialContext:            dialer.DialContext,
 				ForceAttemptHTTP2:      true,
@@ -63,8 +63,9 @@ func newSender(settings Settings) *sender {
 				MaxIdleConnsPerHost:    endpointLimit + 1,
 				MaxResponseHeaderBytes: headerLimit,
 				DisableCompression:     true,
-				// Else a connection that dies silently is used until TCP gives up, and each attempt on it fails. A ping that
-				// is sent during an attempt does not end it early: a busy receiver does not answer a ping either.
+				// Without pings, a connection that dies silently is used until TCP gives up, and each attempt on it fails. The ping
+				// timeout is that of an attempt, so that a busy receiver, which does not answer pings either, does not end it
+				// early.
 				HTTP2: &http.HTTP2Config{SendPingTimeout: timeout / 3, PingTimeout: timeout},
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -72,13 +73,13 @@ func newSender(settings Settings) *sender {
 	}
 }
 
-// platformAddress is not public, though it looks so: on Azure, it answers every machine with the platform's DNS, health
-// probes and the configuration of its agent.
+// platformAddress looks public but is not: on Azure, it serves each machine the platform's DNS, health probes and agent
+// configuration.
 var platformAddress = netip.MustParsePrefix("168.63.129.16/32")
 
-// guard returns the check of an address that is about to be dialled. A denied network takes precedence, which the
-// guardian's own denied networks do not. If the address is one of NAT64, the IPv4 address to which its gateway would
-// connect must be permitted too.
+// guard returns the check of an address that is about to be dialled. A denied network takes precedence over an allowed
+// one, which the guardian's own denied prefixes do not. For a NAT64 address, the IPv4 address that its gateway would
+// connect to must be permitted too.
 func guard(settings Settings) func(network, address string, connection syscall.RawConn) error {
 	var v4, v6 []netip.Prefix
 	for _, prefix := range settings.Allowed {
@@ -154,13 +155,13 @@ func (s *sender) send(ctx context.Context, url string, event v1alpha1.WebhookEve
 	answer, err := s.client.Do(request) //nolint:gosec // the endpoint sets the URL; the dialer refuses what is neither public nor allowed
 	if err != nil {
 		host := request.URL.Hostname()
-		if dial, is := errors.AsType[*net.OpError](err); is { // contains neither the URL nor what the receiver sent
+		if dial, is := errors.AsType[*net.OpError](err); is { // has neither the URL nor data of the receiver
 			log.FromContext(ctx).V(1).Info("The receiver of a webhook was not reached", "host", host, "cause", dial.Error())
 		}
 		return failed(0, s.explain(host, err))
 	}
 	defer answer.Body.Close()
-	// Only the status code counts: a truncated or too long body does not matter.
+	// Only the status code counts, so a truncated or too long body does no harm.
 	_, _ = io.CopyN(io.Discard, answer.Body, answerLimit)
 	got := judgeAnswer(answer.StatusCode)
 	got.retryAfter = answer.Header.Get("Retry-After")
@@ -184,8 +185,8 @@ func failed(code int32, message string) result {
 	return result{outcome: v1alpha1.WebhookAttemptFailed, code: code, message: message}
 }
 
-// explain describes an error in our own words: an error of net/http contains the URL, whose path or
-// query may be a credential, and may contain data sent by the receiver.
+// explain describes an error in our own words: an error of net/http contains the URL, whose path or query may hold a
+// credential, and may contain data sent by the receiver.
 func (s *sender) explain(host string, err error) string {
 	var unresolved *net.DNSError
 	_, notAddress := netip.ParseAddr(host)
@@ -196,8 +197,8 @@ func (s *sender) explain(host string, err error) string {
 	case isAddress && errors.Is(err, errDenied):
 		return "the host's address is in a network that the operator's flag --webhook-deny-cidr denies"
 	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, errDenied), errors.As(err, &unresolved):
-		// One text for all names, or it would reveal which ones the cluster's DNS resolves to its own Services. Before
-		// timeouts: an error of a lookup may be one.
+		// All names get the same text, or it would reveal which ones the cluster's DNS resolves to its own Services. This
+		// comes before timeouts, because a failed lookup may be one.
 		return "the host's name could not be resolved, or its address is not a public one; the operator's flag " +
 			"--webhook-allow-cidr allows others, and --webhook-deny-cidr denies some"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):

@@ -29,8 +29,8 @@ func (r *Reconciler) conclude(ctx context.Context, s *scope, next step) error {
 	return err
 }
 
-// confirmGone asks the API server whether the endpoint exists: the cache of endpoints may lag
-// behind that of deliveries, and a delivery that was given up is not resumed. If it does not, the signatures expire.
+// confirmGone asks the API server whether the endpoint exists: the cache of endpoints may lag behind that of
+// deliveries, and a delivery that was given up is not resumed. If the endpoint does not exist, the signatures expire.
 func (r *Reconciler) confirmGone(ctx context.Context, s *scope, gone step) (step, error) {
 	if err := s.readEndpoint(ctx, r.Live); err != nil {
 		return gone, err

@@ -23,8 +23,8 @@ import (
 // endpointIndex is the cache index of deliveries by the name of their endpoint.
 const endpointIndex = "endpoint"
 
-// concernsDeliveries lets through changes of whether an endpoint can be sent to, and of its
-// secrets. It ignores the results of deliveries in the endpoint's status.
+// concernsDeliveries selects changes of an endpoint's secrets and of whether it can be sent to. It ignores the results
+// of deliveries in the endpoint's status.
 var concernsDeliveries = watch.Updates(func(before, after *v1alpha1.WebhookEndpoint) bool {
 	return before.Generation != after.Generation || before.UID != after.UID ||
 		(before.DisabledByControllers() == nil) != (after.DisabledByControllers() == nil) ||
@@ -32,9 +32,9 @@ var concernsDeliveries = watch.Updates(func(before, after *v1alpha1.WebhookEndpo
 		!slices.EqualFunc(before.Status.Secrets, after.Status.Secrets, sameSecret)
 })
 
-// enqueueDeliveries enqueues the deliveries of a changed endpoint: those that may be sent now as any new delivery,
-// unless they are many, and all others behind those of other endpoints of the namespace. There may be hundreds of
-// thousands, kept for verification.
+// enqueueDeliveries enqueues the deliveries of a changed endpoint. Those that may be sent now are treated like new
+// ones, unless they are many; all others go behind those of other endpoints of the namespace, since hundreds of
+// thousands may be kept for verification.
 func (r *Reconciler) enqueueDeliveries() handler.EventHandler {
 	return watch.Changes(watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		endpoint, isEndpoint := change.Object().(*v1alpha1.WebhookEndpoint)
@@ -64,17 +64,17 @@ func sameSecret(a, b v1alpha1.WebhookSecretStatus) bool {
 	return a.ID == b.ID && a.ExpiresAt.Equal(b.ExpiresAt)
 }
 
-// worthReconciling passes over status writes, and lets through requests for redelivery.
+// worthReconciling ignores status writes, and selects requests for redelivery.
 var worthReconciling = predicate.Or(watch.SpecChanged, redeliveryAsked)
 
-// redeliveryAsked lets through deliveries with a new request for redelivery.
+// redeliveryAsked selects deliveries with a new request for redelivery.
 var redeliveryAsked = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
 	return isDelivery && webhooks.RedeliveryAsked(delivery) != ""
 })
 
-// enqueueEnded enqueues each delivery whose attempt has ended: it may be due again, or wait for something else. After
-// an error, the delay is longer. It is called before the first reconcile, and so before the first attempt.
+// enqueueEnded enqueues each delivery whose attempt has ended: it may be due again, or wait for something else. The
+// delay is longer after an error. It is called before the first reconcile, and so before the first attempt.
 func (r *Reconciler) enqueueEnded(_ context.Context, q watch.Queue) error {
 	r.dispatcher.done = func(ctx context.Context, delivery types.NamespacedName, err error) {
 		rest := settleDelay
@@ -86,7 +86,7 @@ func (r *Reconciler) enqueueEnded(_ context.Context, q watch.Queue) error {
 			log.Error(err, "attempt to deliver a webhook")
 			rest = errorDelay
 		}
-		// It does nothing once the controller stops: the next one reconciles every delivery.
+		// A stopping controller skips this: the next one reconciles every delivery.
 		q.AddAfter(reconcile.Request{NamespacedName: delivery}, wait.Jitter(rest, 1))
 	}
 	return nil

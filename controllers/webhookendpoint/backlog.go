@@ -27,7 +27,7 @@ func isPending(delivery *v1alpha1.WebhookDelivery) bool {
 	return phase == "" || phase == v1alpha1.WebhookDeliveryPending
 }
 
-// changesBacklog lets through deliveries that become pending or cease to be.
+// changesBacklog selects deliveries that become pending or cease to be.
 var changesBacklog = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return pends(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool { return pends(e.ObjectOld) != pends(e.ObjectNew) },
@@ -42,7 +42,7 @@ func pends(object client.Object) bool {
 // backlog summarizes the pending deliveries of an endpoint.
 type backlog struct {
 	pending int
-	// oldest is since when the oldest of them is pending; zero if there are none.
+	// oldest is when the oldest of them became pending; zero if there are none.
 	oldest time.Time
 }
 
@@ -58,8 +58,8 @@ func (r *Reconciler) observeBacklog(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// measure computes the backlog, without deliveries for an earlier endpoint of the same name. The
-// deliveries belong to the cache and must not be changed.
+// measure computes the backlog. It ignores deliveries for an earlier endpoint of the same name. The deliveries belong
+// to the cache and must not be changed.
 func measure(endpoint *v1alpha1.WebhookEndpoint, waiting []v1alpha1.WebhookDelivery) backlog {
 	var b backlog
 	for i := range waiting {
@@ -82,9 +82,8 @@ func waitsSince(delivery *v1alpha1.WebhookDelivery) time.Time {
 	return delivery.CreationTimestamp.Time
 }
 
-// setBacklogged sets the condition above the bound and removes it below half the bound. Above twice the bound not even
-// decisions become deliveries, until no more are pending than the bound. In between nothing changes, so that the
-// condition does not flap.
+// setBacklogged sets the condition above the bound and removes it below half the bound; in between it stays, so that it
+// does not flap. Above twice the bound even decisions do not become deliveries, until the backlog is back at the bound.
 func setBacklogged(s *scope, pending, bound int) {
 	list := &s.Status.Conditions
 	var reason string

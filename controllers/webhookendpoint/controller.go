@@ -29,7 +29,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// secretPoll is how often a Secret that is not ours is read: only our own are watched.
+// secretPoll is how often the Secret of another owner is read: only our own are watched.
 const secretPoll = 15 * time.Second
 
 // DefaultMaxPending is the default of Settings.MaxPending.
@@ -37,10 +37,10 @@ const DefaultMaxPending = 10_000
 
 // Settings configure the controller.
 type Settings struct {
-	// MaxPending is how many deliveries of one endpoint may be pending; beyond that no more are
-	// made. Default: DefaultMaxPending.
+	// MaxPending is how many deliveries of one endpoint may be pending before no more are made. Default:
+	// DefaultMaxPending.
 	MaxPending int
-	// SecretPoll is for tests: how often a Secret that is not ours is read. Default: secretPoll.
+	// SecretPoll overrides secretPoll in tests.
 	SecretPoll time.Duration
 }
 
@@ -74,8 +74,8 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		Complete(r)
 }
 
-// worthReconciling lets status changes through: the sender of deliveries records successes and failures there. It
-// passes over those of messages alone: an error whose text differs each time would be retried at once, without end.
+// worthReconciling includes status changes, because the sender of deliveries records successes and failures there. It
+// ignores changes of messages alone: an error with a different text each time would be retried at once, endlessly.
 var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.WebhookEndpoint) bool {
 	return !reflect.DeepEqual(withoutMessages(before.Status), withoutMessages(after.Status))
 })
@@ -94,8 +94,8 @@ type scope = reconcile.Scope[*v1alpha1.WebhookEndpoint, *v1alpha1.WebhookEndpoin
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.WebhookEndpoint{}) }
 
-// Reconcile brings one endpoint's Secret, ping and status up to its spec. The Secret is deleted with the endpoint,
-// by its owner reference.
+// Reconcile updates one endpoint's Secret, ping and status. The Secret is deleted with the endpoint, through its owner
+// reference.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -115,7 +115,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	if found.polled && served { // Others wait for misjudged.
+	if found.polled && served { // others are enqueued when they become served, see misjudged
 		s.RequeueAfter(cmp.Or(r.settings.SecretPoll, secretPoll))
 	}
 	s.Status.SecretRef = nil
@@ -127,7 +127,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 		}
 		s.Status.Secrets = remember(s.Before.Secrets, found.secrets.All(), s.Now)
 	case found.lost:
-		// It may have leaked: what it signed is not valid any more, whether or not another one can be made.
+		// The secret may have leaked, so its signatures are no longer valid, whether or not another secret can be made.
 		s.Status.Secrets = remember(s.Before.Secrets, nil, s.Now)
 	}
 	observeSecret(s, found.usable())
@@ -143,7 +143,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope) error {
 	if !found.usable() || !served {
 		return err
 	}
-	// Last: an error here must not keep the rest of the status from being observed.
+	// Ping last: an error must not keep the rest of the status from being observed.
 	return errors.Join(err, r.ping(ctx, s))
 }
 
@@ -175,13 +175,12 @@ func (r *Reconciler) announce(s *scope) {
 	}
 }
 
-// ping makes the delivery of the endpoint's only webhook.ping, as soon as it can be sent.
+// ping makes the endpoint's only webhook.ping delivery, as soon as it can be sent.
 func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	if s.Object.IsDisabled() || s.Status.PingedAt != nil {
 		return nil
 	}
-	// Not from the cache: it may not show PingedAt yet, and the delivery may have been retired
-	// since.
+	// Read past the cache, which may not show PingedAt yet although the delivery was already retired.
 	current := &v1alpha1.WebhookEndpoint{}
 	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(s.Object), current); err != nil {
 		return fmt.Errorf("check whether the endpoint was pinged: %w", err)
@@ -193,8 +192,8 @@ func (r *Reconciler) ping(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	// Its name is derived from the endpoint: after a crash before the status was written it already
-	// exists.
+	// The delivery exists already if the controller crashed before it wrote the status: its name derives from the
+	// endpoint.
 	err = r.Client.Create(ctx, delivery)
 	switch {
 	case removal.IsRefusal(err):

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// backlogs holds the last observed backlog of each endpoint. They are summed at each scrape: no
-// metric has a label for the endpoint, since their number is unbounded.
+// backlogs holds the last observed backlog of each endpoint and sums them up at each scrape. No metric has a label for
+// the endpoint, because the number of endpoints is unbounded.
 type backlogs struct {
 	now func() time.Time
 

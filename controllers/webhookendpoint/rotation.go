@@ -10,8 +10,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 )
 
-// serialOf returns the serial of the last completed rotation, by the status or the Secret: a Secret
-// that a user rewrote without the annotation is not rotated again.
+// serialOf returns the serial of the last completed rotation, from the status or the Secret: a Secret that a user
+// rewrote without the annotation is not rotated again.
 func serialOf(s *scope, secret *corev1.Secret) int64 {
 	// A serial above the wanted one cannot have been carried out.
 	return max(s.Before.RotationSerial, min(ownsecret.Serial(secret), s.Object.Spec.Rotation.WantedSerial()))

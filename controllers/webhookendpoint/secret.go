@@ -20,14 +20,14 @@ func SecretName(endpoint string) string { return ownsecret.Name(endpoint, "-webh
 type found struct {
 	name    string
 	secrets signatures.Secrets
-	// problem is why there is no usable secret: NotFound, AlreadyExists, signatures.ErrSecret or unwritten.
+	// problem is why no secret is usable: NotFound, AlreadyExists, signatures.ErrSecret or unwritten.
 	problem error
-	// unwritten is why the endpoint's own Secret could not be written; it is to be tried again. A secret that it still
-	// holds is usable.
+	// unwritten is why the endpoint's own Secret could not be written. The write is retried; a secret that it still holds
+	// is usable.
 	unwritten error
-	// unlabelled is why the Secret's label could not be restored; what it holds is as asked for.
+	// unlabelled is why the Secret's label could not be restored; its content is correct.
 	unlabelled error
-	// lost means that this endpoint has no Secret: none of that name exists, or it belongs to somebody else.
+	// lost means that this endpoint has no Secret: none of that name exists, or it has another owner.
 	lost bool
 	// polled means that the Secret must be polled: no watch reports its changes.
 	polled bool
@@ -93,7 +93,7 @@ func (r *Reconciler) ownSecret(ctx context.Context, s *scope) (found, error) {
 	return f, nil
 }
 
-// ensureContent makes the Secret hold a signing secret as the spec asks, given what is found in it.
+// ensureContent writes a signing secret to the Secret, as the spec requires, given the current content.
 func (r *Reconciler) ensureContent(ctx context.Context, s *scope, f found, secret *corev1.Secret) (_ found, err error) {
 	switch {
 	case secret == nil:

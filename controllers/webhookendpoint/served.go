@@ -15,21 +15,21 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// isServed reports whether the endpoint is one of those of its namespace that get events.
+// isServed reports whether the endpoint is among those of its namespace that get events.
 func (r *Reconciler) isServed(ctx context.Context, endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
 	all, err := ledger.EndpointsOf(ctx, r.Client, endpoint.Namespace)
 	return webhooks.IsServed(endpoint, all), err
 }
 
-// enqueueMisjudged enqueues the misjudged endpoints of the namespace in which one was created or deleted.
+// enqueueMisjudged enqueues the endpoints of a namespace whose condition is outdated after one was created or deleted.
 func (r *Reconciler) enqueueMisjudged() handler.EventHandler {
 	return watch.Changes(watch.Gathered(watch.GatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
 		watch.AddAfter(q, 0, r.misjudged(ctx, change.Object().GetNamespace()))
 	}))
 }
 
-// misjudged returns requests for the endpoints of the namespace whose condition is outdated after one of them was
-// created or deleted.
+// misjudged returns requests for the endpoints of the namespace whose condition is outdated after one was created or
+// deleted.
 func (r *Reconciler) misjudged(ctx context.Context, namespace string) (requests []ctrl.Request) {
 	all, err := ledger.EndpointsOf(ctx, r.Client, namespace)
 	watch.LogError(ctx, err, "list what is to be reconciled")

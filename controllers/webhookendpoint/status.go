@@ -14,11 +14,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// failuresBeforeFailing is how many consecutive attempts must fail before an endpoint that has
-// worked counts as failing; for an endpoint that never has, one is enough.
+// failuresBeforeFailing is how many attempts in a row must fail before an endpoint that has worked counts as failing.
+// One is enough for an endpoint that never has.
 const failuresBeforeFailing = 3
 
-// notRotated is added to the message when the serial asks for nothing new.
+// notRotated is added to the message if the serial does not ask for a new rotation.
 const notRotated = " The signing secret is not rotated, because spec.rotation.serial is lower than " +
 	"status.rotationSerial: raise it above that."
 
@@ -108,8 +108,8 @@ func failing(status v1alpha1.WebhookEndpointStatus) bool {
 	return status.ConsecutiveFailures >= failuresBeforeFailing
 }
 
-// observeSpec resets the failure counters and the reason for disabling when the spec has changed:
-// they were about the previous spec.
+// observeSpec resets the failure counters and the reason for disabling after the spec has changed, because they belong
+// to the previous spec.
 func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
 	if s.Status.ObservedGeneration != s.Object.Generation {
 		s.Status.ConsecutiveFailures, s.Status.FailingSince = 0, nil
@@ -118,9 +118,9 @@ func (*Reconciler) observeSpec(_ context.Context, s *scope) error {
 	return nil
 }
 
-// observeSecret disables an endpoint that has had no usable secret for as long as one may fail: else its deliveries
-// would pile up for good, and retention would keep what has pending events. A usable secret ends that. The time counts
-// from when there was one, even if attempts had failed before.
+// observeSecret disables an endpoint that has had no usable secret for as long as an endpoint may fail. Otherwise its
+// deliveries would pile up, and retention would keep the subjects of pending events. A usable secret ends that. The
+// time begins with the loss of the secret, even if attempts had failed before.
 func observeSecret(s *scope, usable bool) {
 	status, disabled := s.Status, s.Object.DisabledByControllers()
 	switch {
@@ -142,13 +142,13 @@ func observeSecret(s *scope, usable bool) {
 	}
 }
 
-// remember puts the secrets in use in front of those remembered so far. A secret that is no longer
-// in use expired at its recorded time if that has passed, else it expires now.
+// remember puts the secrets in use in front of those remembered so far. A secret that is no longer in use expired at
+// its recorded time if that has passed, else it expires now.
 //
 // Expired secrets stay on the list for a while, so that the expiry of their recorded signatures can be updated. A full
-// list is cut at its end, where the oldest are. The deliveries' controller relies on that order, and on a list being
-// full if it has MaxWebhookSecrets: it takes secrets that such a list does not hold as expired. With a larger maximum,
-// no stored list would count as full.
+// list drops the oldest, which are at its end. The controller of deliveries relies on that order, and on a list with
+// MaxWebhookSecrets entries being full: it treats secrets missing in a full list as expired. A larger maximum would
+// break that for stored lists.
 func remember(before []v1alpha1.WebhookSecretStatus, inUse []signatures.Expiring,
 	now time.Time) []v1alpha1.WebhookSecretStatus {
 	var out []v1alpha1.WebhookSecretStatus
