@@ -18,44 +18,44 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// errSecretMoved means that the endpoint's controller has not observed the current Secret yet.
-var errSecretMoved = errors.New("the endpoint's status does not yet name the signing secrets in its Secret")
+// errSecretChanged means that the endpoint's controller has not observed the current Secret yet.
+var errSecretChanged = errors.New("the endpoint's status does not yet name the signing secrets in its Secret")
 
 // attempt makes one attempt, if one is still due: it records the start, sends the request, and records the outcome. It
-// runs in the dispatcher, once at a time per delivery, and returns the endpoint's resulting standing.
-func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (standing, error) {
+// runs in the dispatcher, once at a time per delivery, and returns the endpoint's resulting health.
+func (r *Reconciler) attempt(ctx context.Context, key types.NamespacedName) (health, error) {
 	prepared, cancel := context.WithTimeout(ctx, prepareTimeout)
 	defer cancel()
 	// Read past the cache, because a sent request cannot be taken back.
 	s, err := r.load(prepared, key)
 	if err != nil || s == nil {
-		return standingUnknown, err
+		return healthUnknown, err
 	}
 	if unfinished(s.Status.Attempts) {
-		return standingUnknown, nil // the cache was behind; the next reconcile closes the attempt
+		return healthUnknown, nil // the cache was behind; the next reconcile closes the attempt
 	}
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	followSecrets(s)
 	next := decide(s)
 	if next.outlook != outlookDue {
-		return standingUnknown, nil // the next reconcile handles it
+		return healthUnknown, nil // the next reconcile handles it
 	}
 	at := s.Now.UTC().Truncate(time.Second)
 	signed, err := r.sign(prepared, s, at)
 	if err != nil {
-		return standingUnsendable, err
+		return healthUnsendable, err
 	}
 	webhooks.AddAttempt(s.Status, begin(at, signed))
 	next.next = nil // this attempt is the one that was due
 	if err := r.conclude(prepared, s, next); err != nil {
-		return standingUnknown, ignoreMoved(err)
+		return healthUnknown, ignoreConflict(err)
 	}
 	got := r.sender.send(ctx, s.endpoint.Spec.URL, s.Object.Spec.Event, s.Object.Spec.Payload, at, signed)
-	return got.standing(), r.record(ctx, s, got)
+	return got.health(), r.record(ctx, s, got)
 }
 
-// ignoreMoved drops Conflict and NotFound errors of a write, because the delivery is reconciled again.
-func ignoreMoved(err error) error {
+// ignoreConflict drops Conflict and NotFound errors of a write, because the delivery is reconciled again.
+func ignoreConflict(err error) error {
 	if kube.IsConflict(err) || kube.IsNotFound(err) {
 		return nil
 	}
@@ -81,7 +81,7 @@ func (r *Reconciler) sign(ctx context.Context, s *scope, at time.Time) ([]signat
 	valid := secrets.Valid(s.Now)
 	for _, v := range valid {
 		if !known[v.ID()] {
-			return nil, errSecretMoved
+			return nil, errSecretChanged
 		}
 	}
 	return signatures.Sign(s.Object.Spec.Event.ID, at, s.Object.Spec.Payload, valid)

@@ -86,7 +86,7 @@ func TestAnEndpointWhoseSecretCannotBeUsedCannotBeSentTo(t *testing.T) {
 			return nil
 		}, nil)
 		got, err := r.attempt(t.Context(), types.NamespacedName{Namespace: "org-acme", Name: "d-1"})
-		if got != standingUnsendable || err == nil {
+		if got != healthUnsendable || err == nil {
 			t.Errorf("%s: standing %d, error %v", reason, got, err)
 		}
 	}

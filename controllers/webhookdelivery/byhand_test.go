@@ -254,8 +254,8 @@ func TestAReceiverMayPutTheNextAttemptOff(t *testing.T) {
 	g.Expect(d.Status.NextAttemptAt.Sub(again.clock.Now())).To(BeNumerically(">=", 5*time.Minute), "never sooner than the schedule")
 }
 
-// After five days without a success, once a delivery has used up its attempts, nothing more is sent, neither waiting nor
-// new deliveries.
+// After five days without a success, once a delivery has used up its attempts, nothing more is sent, neither waiting
+// nor new deliveries.
 func TestAnEndpointThatFailsForFiveDaysIsSentNothingMore(t *testing.T) {
 	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
 	status := http.StatusInternalServerError

@@ -169,7 +169,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 		}
 	}
 	endpoint := types.NamespacedName{Namespace: s.Object.Namespace, Name: string(s.Object.Spec.EndpointRef.Name)}
-	due, known, urgent := step.outlook == outlookDue, standingOf(s.endpoint), isUrgent(s.Object)
+	due, known, urgent := step.outlook == outlookDue, healthOf(s.endpoint), isUrgent(s.Object)
 	if !due || abandoned || hasStatus(s) && !r.dispatcher.hasRoom(endpoint, known, urgent) {
 		// An attempt that can begin at once writes the status itself, and the default status of a new delivery already shows
 		// it as pending. After an import thousands of them wait.
@@ -190,17 +190,17 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 // hasStatus reports whether the delivery has or needs a status other than the default.
 func hasStatus(s *scope) bool { return s.Before.ObservedGeneration > 0 || s.Status.Redelivery != nil }
 
-// standingOf returns the standing according to the endpoint's status.
-func standingOf(endpoint *v1alpha1.WebhookEndpoint) standing {
+// healthOf returns the health according to the endpoint's status.
+func healthOf(endpoint *v1alpha1.WebhookEndpoint) health {
 	switch {
 	case endpoint == nil:
-		return standingUnknown
+		return healthUnknown
 	case endpoint.Status.ConsecutiveFailures > 0:
-		return standingFailing
+		return healthFailing
 	case endpoint.Status.LastSuccessAt != nil:
-		return standingProven
+		return healthProven
 	}
-	return standingUnknown
+	return healthUnknown
 }
 
 // load reads the delivery and its endpoint from the API server. It returns nil if the delivery does not exist or

@@ -46,7 +46,7 @@ func (a attempted) isAt(index int, all []v1alpha1.WebhookAttempt) bool {
 
 // recordAtEndpoint counts the attempt in the endpoint's status if that changes the status.
 func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
-	if news, err := r.isNews(ctx, sent, made); err != nil || !news {
+	if news, err := r.isCounted(ctx, sent, made); err != nil || !news {
 		return err
 	}
 	err := untilRecorded(ctx, recordTimeout, func(ctx context.Context) error {
@@ -67,9 +67,9 @@ func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.Webhoo
 	return nil
 }
 
-// isNews reports whether counting the attempt changes anything, in the endpoint as of the beginning of the attempt, or
-// as the cache shows it: another attempt may have failed and been counted meanwhile.
-func (r *Reconciler) isNews(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) (bool, error) {
+// isCounted reports whether counting the attempt changes anything, in the endpoint as of the beginning of the attempt,
+// or as the cache shows it: another attempt may have failed and been counted meanwhile.
+func (r *Reconciler) isCounted(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) (bool, error) {
 	if count(sent.DeepCopy(), made) {
 		return true, nil
 	}
@@ -117,16 +117,16 @@ func countFailure(endpoint *v1alpha1.WebhookEndpoint, made attempted) bool {
 		status.FailingSince = new(v1alpha1.NewTime(at))
 		changed = true
 	}
-	if why := hopeless(endpoint, made); why != nil && endpoint.DisabledByControllers() == nil {
+	if why := reasonToDisable(endpoint, made); why != nil && endpoint.DisabledByControllers() == nil {
 		status.Disabled = why
 		changed = true
 	}
 	return changed
 }
 
-// hopeless returns why the failure disables the endpoint; nil if it does not. A few attempts over days are no proof: a
-// delivery must have failed for good, or as many attempts as are counted.
-func hopeless(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.WebhookDisabled {
+// reasonToDisable returns why the failure disables the endpoint; nil if it does not. A few attempts over days are no
+// proof: a delivery must have failed for good, or as many attempts as are counted.
+func reasonToDisable(endpoint *v1alpha1.WebhookEndpoint, made attempted) *v1alpha1.WebhookDisabled {
 	why := &v1alpha1.WebhookDisabled{
 		At:         v1alpha1.NewTime(made.ended),
 		Generation: endpoint.Generation,

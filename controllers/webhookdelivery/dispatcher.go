@@ -26,19 +26,19 @@ type limits struct {
 	grace time.Duration
 }
 
-// standing is what the last attempts tell about an endpoint.
-type standing int
+// health is what the last attempts tell about an endpoint.
+type health int
 
 const (
-	// standingUnknown means that no attempt was made yet, or that its outcome is unknown.
-	standingUnknown standing = iota
-	// standingProven means that the last attempt succeeded.
-	standingProven
-	// standingFailing means that the last attempt failed.
-	standingFailing
-	// standingUnsendable means that no delivery can be sent, because the endpoint's secret cannot be read or used. The
-	// endpoint's queue pauses, and the standing is unknown after that.
-	standingUnsendable
+	// healthUnknown means that no attempt was made yet, or that its outcome is unknown.
+	healthUnknown health = iota
+	// healthProven means that the last attempt succeeded.
+	healthProven
+	// healthFailing means that the last attempt failed.
+	healthFailing
+	// healthUnsendable means that no delivery can be sent, because the endpoint's secret cannot be read or used. The
+	// endpoint's queue pauses, and the health is unknown after that.
+	healthUnsendable
 )
 
 // lane is the limit that a job counts against.
@@ -59,30 +59,30 @@ const urgentRun = 8
 type queue struct {
 	// urgent deliveries begin before waiting ones, but at most urgentRun in a row.
 	urgent, waiting []types.NamespacedName
-	// inARow counts the urgent jobs since the last other one.
-	inARow   int
-	running  int
-	standing standing
-	// resting means that no job begins; see rest.
-	resting bool
+	// urgentInARow counts the urgent jobs since the last other one.
+	urgentInARow int
+	running      int
+	health       health
+	// paused means that no job begins; see rest.
+	paused bool
 }
 
 func (q *queue) isEmpty() bool { return len(q.urgent)+len(q.waiting) == 0 }
 
 // isNextUrgent reports whether the next delivery is urgent.
 func (q *queue) isNextUrgent() bool {
-	return len(q.urgent) > 0 && (q.inARow < urgentRun || len(q.waiting) == 0)
+	return len(q.urgent) > 0 && (q.urgentInARow < urgentRun || len(q.waiting) == 0)
 }
 
 // take removes and returns the next delivery.
 func (q *queue) take() (next types.NamespacedName) {
 	if q.isNextUrgent() {
 		next, q.urgent = q.urgent[0], q.urgent[1:]
-		q.inARow++
+		q.urgentInARow++
 		return next
 	}
 	next, q.waiting = q.waiting[0], q.waiting[1:]
-	q.inARow = 0
+	q.urgentInARow = 0
 	return next
 }
 
@@ -98,8 +98,8 @@ type job struct {
 type dispatcher struct {
 	limits
 	clock clock.WithDelayedExecution
-	// work does the work for a delivery, and returns the endpoint's resulting standing.
-	work func(ctx context.Context, delivery types.NamespacedName) (standing, error)
+	// work does the work for a delivery, and returns the endpoint's resulting health.
+	work func(ctx context.Context, delivery types.NamespacedName) (health, error)
 	// done is called after work, with its context, when the delivery is no longer busy.
 	done func(ctx context.Context, delivery types.NamespacedName, err error)
 
@@ -155,20 +155,20 @@ func (d *dispatcher) isBusy(delivery types.NamespacedName) bool {
 }
 
 // hasRoom reports whether work for the endpoint would begin at once.
-func (d *dispatcher) hasRoom(endpoint types.NamespacedName, known standing, urgent bool) bool {
+func (d *dispatcher) hasRoom(endpoint types.NamespacedName, given health, urgent bool) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	q := d.queues[endpoint]
 	if q == nil {
-		q = &queue{standing: known}
+		q = &queue{health: given}
 	}
 	isNext := len(q.urgent) == 0 && (urgent || len(q.waiting) == 0)
 	return d.ctx != nil && isNext && d.mayBegin(q, urgent)
 }
 
 // submit queues work on the delivery, unless it is busy already: ahead of the endpoint's other work if urgent. The
-// given standing applies only if the dispatcher has none for the endpoint.
-func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, known standing, urgent bool) {
+// given health applies only if the dispatcher has none for the endpoint.
+func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, given health, urgent bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if _, busy := d.busy[delivery]; busy {
@@ -177,7 +177,7 @@ func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, known stand
 	d.busy[delivery] = struct{}{}
 	q := d.queues[endpoint]
 	if q == nil {
-		q = &queue{standing: known}
+		q = &queue{health: given}
 		d.queues[endpoint] = q
 	}
 	if q.isEmpty() {
@@ -193,7 +193,7 @@ func (d *dispatcher) submit(delivery, endpoint types.NamespacedName, known stand
 
 // laneOf returns the lane of the endpoint's next job.
 func laneOf(q *queue) lane {
-	if q.standing == standingFailing {
+	if q.health == healthFailing {
 		return laneFailing
 	}
 	return laneOverall
@@ -207,14 +207,14 @@ func laneOf(q *queue) lane {
 func (d *dispatcher) mayBegin(q *queue, urgent bool) bool {
 	bounds := [laneCount]int{laneOverall: d.overall, laneFailing: d.failing}
 	in := laneOf(q)
-	if q.resting || d.used[in] >= bounds[in] {
+	if q.paused || d.used[in] >= bounds[in] {
 		return false
 	}
 	maxRunning := d.perEndpoint
 	if urgent {
 		maxRunning++
 	}
-	return q.running == 0 || (q.standing == standingProven && q.running < maxRunning && 2*d.used[in] < d.overall)
+	return q.running == 0 || (q.health == healthProven && q.running < maxRunning && 2*d.used[in] < d.overall)
 }
 
 // dispatch starts all jobs that may start. The lock is held.
@@ -243,7 +243,7 @@ func (d *dispatcher) dispatch() {
 
 func (d *dispatcher) run(ctx context.Context, j *job) {
 	timer := d.clock.AfterFunc(d.slowAfter, func() { d.slowDown(j) })
-	var after standing
+	var after health
 	err := safely.Func(func() (err error) {
 		after, err = d.work(ctx, j.delivery)
 		return err
@@ -262,8 +262,8 @@ func (d *dispatcher) slowDown(j *job) {
 	if j.over {
 		return
 	}
-	if q := d.queues[j.endpoint]; q.standing == standingProven {
-		q.standing = standingUnknown
+	if q := d.queues[j.endpoint]; q.health == healthProven {
+		q.health = healthUnknown
 	}
 	if j.lane == laneOverall && d.used[laneSlow] < d.slow {
 		d.used[j.lane]--
@@ -273,7 +273,7 @@ func (d *dispatcher) slowDown(j *job) {
 	}
 }
 
-func (d *dispatcher) end(j *job, after standing) {
+func (d *dispatcher) end(j *job, after health) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	j.over = true
@@ -282,28 +282,28 @@ func (d *dispatcher) end(j *job, after standing) {
 	q := d.queues[j.endpoint]
 	q.running--
 	switch after {
-	case standingUnknown:
-	case standingUnsendable:
-		d.rest(j.endpoint, q)
+	case healthUnknown:
+	case healthUnsendable:
+		d.pause(j.endpoint, q)
 	default:
-		q.standing = after
+		q.health = after
 	}
 	d.forget(j.endpoint, q)
 	d.dispatch()
 }
 
-// rest lets no job of the endpoint begin for errorDelay: each would cost as much as an attempt, and send nothing. The
+// pause lets no job of the endpoint begin for errorDelay: each would cost as much as an attempt, and send nothing. The
 // lock is held.
-func (d *dispatcher) rest(endpoint types.NamespacedName, q *queue) {
-	q.standing = standingUnknown
-	if q.resting {
+func (d *dispatcher) pause(endpoint types.NamespacedName, q *queue) {
+	q.health = healthUnknown
+	if q.paused {
 		return
 	}
-	q.resting = true
+	q.paused = true
 	d.clock.AfterFunc(errorDelay, func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		q.resting = false
+		q.paused = false
 		d.forget(endpoint, q)
 		d.dispatch()
 	})
@@ -311,7 +311,7 @@ func (d *dispatcher) rest(endpoint types.NamespacedName, q *queue) {
 
 // forget removes the queue unless it is still needed. The lock is held.
 func (d *dispatcher) forget(endpoint types.NamespacedName, q *queue) {
-	if q.running == 0 && q.isEmpty() && !q.resting {
+	if q.running == 0 && q.isEmpty() && !q.paused {
 		delete(d.queues, endpoint)
 	}
 }

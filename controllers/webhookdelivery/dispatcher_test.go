@@ -31,7 +31,7 @@ type bench struct {
 	finished sync.WaitGroup
 
 	mu    sync.Mutex
-	gates map[types.NamespacedName]chan standing
+	gates map[types.NamespacedName]chan health
 }
 
 func newBench(t *testing.T, l limits) *bench {
@@ -40,38 +40,38 @@ func newBench(t *testing.T, l limits) *bench {
 	clock := clocktesting.NewFakeClock(time.Now())
 	b := &bench{
 		dispatcher: newDispatcher(l, clock), t: t, clock: clock,
-		began: make(chan types.NamespacedName, 1000), gates: map[types.NamespacedName]chan standing{},
+		began: make(chan types.NamespacedName, 1000), gates: map[types.NamespacedName]chan health{},
 	}
-	b.work = func(ctx context.Context, delivery types.NamespacedName) (standing, error) {
+	b.work = func(ctx context.Context, delivery types.NamespacedName) (health, error) {
 		b.began <- delivery
 		select {
 		case after := <-b.gate(delivery):
 			return after, nil
 		case <-ctx.Done():
 		}
-		return standingUnknown, ctx.Err()
+		return healthUnknown, ctx.Err()
 	}
 	b.done = func(context.Context, types.NamespacedName, error) { b.finished.Done() }
 	return b
 }
 
-func (b *bench) gate(delivery types.NamespacedName) chan standing {
+func (b *bench) gate(delivery types.NamespacedName) chan health {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.gates[delivery] == nil {
-		b.gates[delivery] = make(chan standing, 1)
+		b.gates[delivery] = make(chan health, 1)
 	}
 	return b.gates[delivery]
 }
 
-func (b *bench) ask(endpoint string, n int, known standing) {
+func (b *bench) ask(endpoint string, n int, known health) {
 	b.finished.Add(1)
 	delivery := types.NamespacedName{Name: fmt.Sprintf("%s/%d", endpoint, n)}
 	b.submit(delivery, types.NamespacedName{Name: endpoint}, known, false)
 }
 
 // release lets the work of that delivery end.
-func (b *bench) release(delivery types.NamespacedName, after standing) { b.gate(delivery) <- after }
+func (b *bench) release(delivery types.NamespacedName, after health) { b.gate(delivery) <- after }
 
 func (b *bench) run(t *testing.T) (stop func()) {
 	t.Helper()
@@ -149,10 +149,10 @@ var roomy = limits{overall: 16, failing: 8, slow: 16, perEndpoint: 4, slowAfter:
 func TestEndpointsTakeTurnsWithinTheLimits(t *testing.T) {
 	b := newBench(t, limits{overall: 10, failing: 1, slow: 1, perEndpoint: 3, slowAfter: time.Second})
 	for n := range 3 {
-		b.ask("a", n, standingProven)
+		b.ask("a", n, healthProven)
 	}
 	for _, endpoint := range []string{"b", "c", "d"} {
-		b.ask(endpoint, 0, standingProven)
+		b.ask(endpoint, 0, healthProven)
 	}
 	b.run(t)
 	first := b.next(5)
@@ -162,18 +162,18 @@ func TestEndpointsTakeTurnsWithinTheLimits(t *testing.T) {
 		}
 	}
 	b.wantsRunning(5, "several at a time for one come out of the first half")
-	if b.hasRoom(types.NamespacedName{Name: "b"}, standingProven, false) || !b.hasRoom(types.NamespacedName{Name: "e"}, standingProven, false) {
+	if b.hasRoom(types.NamespacedName{Name: "b"}, healthProven, false) || !b.hasRoom(types.NamespacedName{Name: "e"}, healthProven, false) {
 		t.Error("the second half is not for those that have none")
 	}
 	for n := range 5 {
-		b.ask(fmt.Sprintf("e%d", n), 0, standingProven)
+		b.ask(fmt.Sprintf("e%d", n), 0, healthProven)
 	}
 	b.next(5)
-	if b.hasRoom(types.NamespacedName{Name: "f"}, standingProven, false) {
+	if b.hasRoom(types.NamespacedName{Name: "f"}, healthProven, false) {
 		t.Error("there is room above the overall limit")
 	}
 	for _, name := range []string{"a/0", "a/1", "a/2", "b/0", "c/0", "d/0", "e0/0", "e1/0", "e2/0", "e3/0", "e4/0"} {
-		b.release(types.NamespacedName{Name: name}, standingProven)
+		b.release(types.NamespacedName{Name: name}, healthProven)
 	}
 	b.finished.Wait()
 	b.dispatcher.mu.Lock()
@@ -186,10 +186,10 @@ func TestEndpointsTakeTurnsWithinTheLimits(t *testing.T) {
 func TestADeliveryIsWorkedOnOnceAtATime(t *testing.T) {
 	b := newBench(t, roomy)
 	b.run(t)
-	b.ask("a", 0, standingProven)
+	b.ask("a", 0, healthProven)
 	delivery := <-b.began
-	b.submit(delivery, types.NamespacedName{Name: "a"}, standingProven, false)
-	b.ask("a", 1, standingProven)
+	b.submit(delivery, types.NamespacedName{Name: "a"}, healthProven, false)
+	b.ask("a", 1, healthProven)
 	other := <-b.began
 	if other == delivery {
 		t.Error("it was begun twice")
@@ -197,8 +197,8 @@ func TestADeliveryIsWorkedOnOnceAtATime(t *testing.T) {
 	if !b.isBusy(delivery) {
 		t.Error("it is not busy")
 	}
-	b.release(delivery, standingProven)
-	b.release(other, standingProven)
+	b.release(delivery, healthProven)
+	b.release(other, healthProven)
 	b.finished.Wait()
 	if b.isBusy(delivery) {
 		t.Error("it is still busy")
@@ -208,11 +208,11 @@ func TestADeliveryIsWorkedOnOnceAtATime(t *testing.T) {
 // The dispatcher serves all organizations.
 func TestAPanicFailsItsDeliveryAlone(t *testing.T) {
 	b := newBench(t, roomy)
-	b.work = func(context.Context, types.NamespacedName) (standing, error) { panic("no such payload") }
+	b.work = func(context.Context, types.NamespacedName) (health, error) { panic("no such payload") }
 	ended := make(chan error, 1)
 	b.done = func(_ context.Context, _ types.NamespacedName, err error) { ended <- err }
 	b.run(t)
-	b.submit(types.NamespacedName{Name: "a/0"}, types.NamespacedName{Name: "a"}, standingProven, false)
+	b.submit(types.NamespacedName{Name: "a/0"}, types.NamespacedName{Name: "a"}, healthProven, false)
 	if err := <-ended; safely.Stack(err) == "" {
 		t.Errorf("got %v, want the panic", err)
 	}
@@ -246,14 +246,14 @@ func TestOnlyAPanicIsLoggedWithAStack(t *testing.T) {
 	}
 }
 
-func TestTheStandingOfAnEndpointFollowsFromItsStatus(t *testing.T) {
+func TestTheHealthOfAnEndpointFollowsFromItsStatus(t *testing.T) {
 	succeeded := new(v1alpha1.Now())
-	for want, status := range map[standing]v1alpha1.WebhookEndpointStatus{
-		standingUnknown: {},
-		standingProven:  {LastSuccessAt: succeeded},
-		standingFailing: {LastSuccessAt: succeeded, ConsecutiveFailures: 1},
+	for want, status := range map[health]v1alpha1.WebhookEndpointStatus{
+		healthUnknown: {},
+		healthProven:  {LastSuccessAt: succeeded},
+		healthFailing: {LastSuccessAt: succeeded, ConsecutiveFailures: 1},
 	} {
-		harness.Same(t, "standing", want, standingOf(&v1alpha1.WebhookEndpoint{Status: status}))
+		harness.Same(t, "standing", want, healthOf(&v1alpha1.WebhookEndpoint{Status: status}))
 	}
 }
 
@@ -263,25 +263,25 @@ func TestOnlyWhoAnswersGetsSeveralAtATime(t *testing.T) {
 	b := newBench(t, roomy)
 	b.run(t)
 	for n := range 12 {
-		b.ask("a", n, standingUnknown)
+		b.ask("a", n, healthUnknown)
 	}
 	at := func(n int) types.NamespacedName { return types.NamespacedName{Name: fmt.Sprintf("a/%d", n)} }
 	b.next(1)
 	b.wantsRunning(1, "nothing is known of it")
-	b.release(at(0), standingProven)
+	b.release(at(0), healthProven)
 	b.next(4)
 	b.wantsRunning(4, "it has answered")
 	harness.Same(t, "attempts at a time", 4, b.running("a"))
 	for n := 1; n < 5; n++ {
-		b.release(at(n), standingFailing)
+		b.release(at(n), healthFailing)
 		b.until(func() bool { return b.running("a") == 4-n || n == 4 })
 	}
 	b.next(1)
 	b.wantsRunning(1, "it has failed")
-	b.release(at(5), standingFailing)
+	b.release(at(5), healthFailing)
 	b.next(1)
 	b.wantsRunning(1, "it fails still")
-	b.release(at(6), standingProven)
+	b.release(at(6), healthProven)
 	b.next(4)
 	b.wantsRunning(4, "it answers again")
 }
@@ -291,28 +291,28 @@ func TestAnEndpointThatCannotBeSentToRests(t *testing.T) {
 	b := newBench(t, roomy)
 	b.run(t)
 	for n := range 9 {
-		b.ask("a", n, standingProven)
+		b.ask("a", n, healthProven)
 	}
 	at := func(n int) types.NamespacedName { return types.NamespacedName{Name: fmt.Sprintf("a/%d", n)} }
 	b.next(4)
 	for n := range 4 {
-		b.release(at(n), standingUnsendable)
+		b.release(at(n), healthUnsendable)
 	}
 	b.until(func() bool { return b.running("a") == 0 })
-	b.ask("b", 0, standingProven)
+	b.ask("b", 0, healthProven)
 	harness.Same(t, "what begins meanwhile", 1, b.next(1)["b"])
 	b.wantsRunning(1, "nothing could be sent to the other")
-	b.release(types.NamespacedName{Name: "b/0"}, standingProven)
+	b.release(types.NamespacedName{Name: "b/0"}, healthProven)
 	b.until(func() bool { return b.running("b") == 0 })
 
 	b.clock.Step(errorDelay)
 	b.next(1)
 	b.wantsRunning(1, "it is tried again")
-	b.release(at(4), standingProven)
+	b.release(at(4), healthProven)
 	b.next(4)
 	b.wantsRunning(4, "it can be sent to again")
 	for n := 5; n < 9; n++ {
-		b.release(at(n), standingUnsendable)
+		b.release(at(n), healthUnsendable)
 	}
 	b.finished.Wait()
 	b.clock.Step(errorDelay)
@@ -327,7 +327,7 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	b.run(t)
 	for n := range 200 {
 		for i := range 3 {
-			b.ask(fmt.Sprintf("dead-%d", n), i, standingFailing)
+			b.ask(fmt.Sprintf("dead-%d", n), i, healthFailing)
 		}
 	}
 	for endpoint, n := range b.next(failingLimit) {
@@ -335,12 +335,12 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	}
 	b.wantsRunning(failingLimit, "the half of the failing ones is taken")
 	for n := range 30 {
-		b.ask("healthy", n, standingProven)
+		b.ask("healthy", n, healthProven)
 	}
 	if got := b.next(endpointLimit); got["healthy"] != endpointLimit {
 		t.Errorf("began %v", got)
 	}
-	b.ask("new", 0, standingUnknown)
+	b.ask("new", 0, healthUnknown)
 	if got := b.next(1); got["new"] != 1 {
 		t.Errorf("began %v", got)
 	}
@@ -349,11 +349,11 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	b.until(func() bool { return b.clock.Waiters() == all })
 	b.clock.Step(10 * slowAfter)
 	b.wantsRunning(all, "time makes no more of them")
-	b.release(types.NamespacedName{Name: "healthy/0"}, standingProven)
+	b.release(types.NamespacedName{Name: "healthy/0"}, healthProven)
 	for began := range b.next(1) {
 		harness.Same(t, "what began", "healthy", began)
 	}
-	if b.hasRoom(types.NamespacedName{Name: "dead-201"}, standingFailing, false) {
+	if b.hasRoom(types.NamespacedName{Name: "dead-201"}, healthFailing, false) {
 		t.Error("there is room for one more that fails")
 	}
 }
@@ -361,13 +361,13 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 // Hundreds of dead endpoints that were not known to be dead delay others only until they count as
 // slow, not until their attempts time out.
 func TestEndpointsThatHangAllAtOnceMakeRoomSoon(t *testing.T) {
-	for reason, known := range map[string]standing{"nobody knows them": standingUnknown, "they answered until now": standingProven} {
+	for reason, known := range map[string]health{"nobody knows them": healthUnknown, "they answered until now": healthProven} {
 		t.Run(reason, func(t *testing.T) {
 			b := newBench(t, standardLimits)
 			for n := range 200 {
 				b.ask(fmt.Sprintf("dead-%d", n), 0, known)
 			}
-			b.ask("healthy", 0, standingProven)
+			b.ask("healthy", 0, healthProven)
 			b.run(t)
 			if got := b.next(overallLimit); got["healthy"] != 0 {
 				t.Fatal("the healthy one was not behind the others")
@@ -386,7 +386,7 @@ func TestEndpointsThatHangAllAtOnceMakeRoomSoon(t *testing.T) {
 func TestSlowWorkIsBounded(t *testing.T) {
 	b := newBench(t, limits{overall: 2, failing: 1, slow: 3, perEndpoint: 1, slowAfter: time.Second})
 	for n := range 20 {
-		b.ask(fmt.Sprintf("dead-%d", n), 0, standingUnknown)
+		b.ask(fmt.Sprintf("dead-%d", n), 0, healthUnknown)
 	}
 	b.run(t)
 	for _, more := range []int{2, 2, 1} {
@@ -405,9 +405,9 @@ func TestSlowWorkIsBounded(t *testing.T) {
 func TestAStopEndsWorkOnceTheGraceIsOver(t *testing.T) {
 	b := newBench(t, limits{overall: 1, perEndpoint: 1, slowAfter: time.Second, grace: time.Millisecond})
 	stop := b.run(t)
-	b.ask("a", 0, standingProven)
+	b.ask("a", 0, healthProven)
 	<-b.began
-	b.submit(types.NamespacedName{Name: "never"}, types.NamespacedName{Name: "a"}, standingProven, false)
+	b.submit(types.NamespacedName{Name: "never"}, types.NamespacedName{Name: "a"}, healthProven, false)
 	stop()
 	b.finished.Wait()
 	select {

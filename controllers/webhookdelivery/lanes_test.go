@@ -117,17 +117,17 @@ func TestOnlyTheFirstAttemptForADecisionIsUrgent(t *testing.T) {
 func TestUrgentWorkBeginsFirst(t *testing.T) {
 	b := newBench(t, limits{overall: 1, failing: 1, slow: 1, perEndpoint: 1, slowAfter: time.Hour})
 	b.run(t)
-	b.ask("a", 0, standingProven)
+	b.ask("a", 0, healthProven)
 	b.next(1)
-	b.ask("a", 1, standingProven)
+	b.ask("a", 1, healthProven)
 	urgent := types.NamespacedName{Name: "a/urgent"}
 	b.finished.Add(1)
-	b.submit(urgent, types.NamespacedName{Name: "a"}, standingProven, true)
-	b.release(types.NamespacedName{Name: "a/0"}, standingProven)
+	b.submit(urgent, types.NamespacedName{Name: "a"}, healthProven, true)
+	b.release(types.NamespacedName{Name: "a/0"}, healthProven)
 	if began := b.nextJob(); began != urgent {
 		t.Errorf("%s began before the urgent work", began.Name)
 	}
-	b.release(urgent, standingProven)
+	b.release(urgent, healthProven)
 	harness.Same(t, "what began after the urgent work", "a/1", b.nextJob().Name)
 }
 
@@ -135,16 +135,16 @@ func TestUrgentWorkDoesNotWaitForASlowReceiver(t *testing.T) {
 	b := newBench(t, roomy)
 	b.run(t)
 	for n := range roomy.perEndpoint + 1 {
-		b.ask("a", n, standingProven)
+		b.ask("a", n, healthProven)
 	}
 	b.next(roomy.perEndpoint)
 	endpoint, urgent := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "a/urgent"}
-	if b.hasRoom(endpoint, standingProven, false) || !b.hasRoom(endpoint, standingProven, true) {
+	if b.hasRoom(endpoint, healthProven, false) || !b.hasRoom(endpoint, healthProven, true) {
 		t.Error("there is no room for urgent work, or some for more than that")
 	}
 	for _, delivery := range []types.NamespacedName{urgent, {Name: "a/urgent too"}} {
 		b.finished.Add(1)
-		b.submit(delivery, endpoint, standingProven, true)
+		b.submit(delivery, endpoint, healthProven, true)
 	}
 	if began := b.nextJob(); began != urgent {
 		t.Errorf("%s began, want the urgent work", began.Name)

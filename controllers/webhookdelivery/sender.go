@@ -130,12 +130,12 @@ type result struct {
 	retryAfter string
 }
 
-// standing returns the endpoint's standing after this result.
-func (r result) standing() standing {
+// health returns the endpoint's health after this result.
+func (r result) health() health {
 	if r.outcome == v1alpha1.WebhookAttemptSucceeded {
-		return standingProven
+		return healthProven
 	}
-	return standingFailing
+	return healthFailing
 }
 
 // send makes one request and returns its result.
