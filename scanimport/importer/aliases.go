@@ -7,8 +7,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// aliasesOf returns one canonical vulnerability id per index, for the results first and then for the findings: all that
-// share an id get the same one. The id of an advisory does not count, because an advisory names many vulnerabilities.
+// aliasesOf returns one canonical vulnerability id per index, counting the results first and then the findings: all
+// that share an id get the same one. Ids of advisories do not count, because an advisory covers many vulnerabilities.
 // An index without a vulnerability has no entry; the map is nil if no vulnerability has an alias.
 func aliasesOf(results []reported, there []v1alpha1.Finding) map[int]string {
 	ids := make([][]string, len(results)+len(there))
@@ -36,7 +36,7 @@ func aliasesOf(results []reported, there []v1alpha1.Finding) map[int]string {
 	return out
 }
 
-// ownIDs returns the ids that name this vulnerability alone.
+// ownIDs returns the ids that stand for this vulnerability alone.
 func ownIDs(v *v1alpha1.FindingVulnerability) []string {
 	if v == nil {
 		return nil

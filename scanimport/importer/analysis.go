@@ -22,7 +22,7 @@ func analysisOf(id string) string {
 	return boundAnalysis(id[:at])
 }
 
-// boundAnalysis cuts an analysis to the bounds of the CRD without making two different ones equal.
+// boundAnalysis cuts an analysis to the limit of the CRD. Different analyses stay different.
 func boundAnalysis(analysis string) string {
 	analysis = line(analysis)
 	if short := cut(analysis, maxAnalysis); short == analysis {
@@ -31,7 +31,7 @@ func boundAnalysis(analysis string) string {
 	return cut(analysis, maxAnalysis-27) + " " + fingerprints.Hash(analysis)
 }
 
-// Parts of a name that may change with each run.
+// Parts of a name that may change from run to run.
 var (
 	uuidWord   = regexp.MustCompile(`(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 	hexWord    = regexp.MustCompile(`(?i)[0-9a-z]{7,}`)
@@ -41,7 +41,7 @@ var (
 	monthNamed = regexp.MustCompile(`(?i)# ?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* ?#`)
 )
 
-// withoutRun replaces everything in a name that looks like a number, a date or a hash by a mark.
+// withoutRun replaces everything in a name that looks like a number, a date or a hash by a placeholder.
 func withoutRun(analysis string) string {
 	s := uuidWord.ReplaceAllString(analysis, "#")
 	s = hexWord.ReplaceAllStringFunc(s, func(word string) string {
@@ -56,17 +56,17 @@ func withoutRun(analysis string) string {
 	return monthNamed.ReplaceAllString(s, "#")
 }
 
-// looksVolatile reports whether a part of the analysis may change with each run.
+// looksVolatile reports whether a part of the analysis may change from run to run.
 func looksVolatile(analysis string) bool { return withoutRun(analysis) != analysis }
 
-// sameProblem is what a result and a finding of another analysis share if they are the same problem.
+// sameProblem is what a result and a finding of another analysis have in common if they are the same problem.
 type sameProblem struct{ rule, path, evidence string }
 
 func problemOf(spec *v1alpha1.FindingSpec) sameProblem {
 	return sameProblem{rule: spec.RuleID, path: spec.Details.Place().FilePath, evidence: spec.Evidence}
 }
 
-// knownElsewhere looks for the new results among the open findings of other analyses, in each for itself.
+// knownElsewhere looks for the new results among the open findings of other analyses, separately in each analysis.
 func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 	created := map[sameProblem]int{}
 	for i := range p.changes {
@@ -94,10 +94,10 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 	}
 }
 
-// guardAnalysis refuses a scan whose analysis is most likely a new name of a known one. Its findings would be
-// created a second time, without the triage of the first ones, and nothing would close the first ones any more. If the
-// user chose the analysis or forces the import, or little is lost, it returns a warning instead if all results are new.
-// Results that have no finding do not count, because no analysis can know them.
+// guardAnalysis refuses a scan whose analysis is most likely a new name of a known one: it would create all findings a
+// second time, without their triage, and nothing would close the first ones. It only returns a warning, if all results
+// are new, when the user chose the analysis or forces the import, or when little is lost. Results without a finding do
+// not count, because no analysis can know them.
 func guardAnalysis(b *Batch, h history, p *plan, results int, force bool) (warning string, err error) {
 	wanted := b.ChosenAnalysis || force
 	if known := alikeAnalysis(h, b.series()); known != "" && !wanted {
@@ -122,10 +122,10 @@ func guardAnalysis(b *Batch, h history, p *plan, results int, force bool) (warni
 	return warning, nil
 }
 
-// otherName returns the analysis of which the series is most likely another name: it knows more than half of the
-// results, and the series has not run beside it. Of several, that with a decision, then that which knows most, then the
-// oldest: each import under a wrong name creates all findings again, without decisions. It returns a zero overlap if
-// there is none.
+// otherName returns the analysis that most likely has been renamed to the series: it knows more than half of the
+// results, and the series was never scanned alongside it. Among several, one with a decision comes first, then the one
+// that knows most, then the oldest, since each import under a wrong name creates all findings again without decisions.
+// It returns a zero overlap if there is none.
 func (p *plan) otherName(h history, s series, results int) (string, overlap) {
 	of := func(analysis string) series { return series{s.category, analysis} }
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(p.elsewhere)), func(name string) bool {
@@ -157,7 +157,8 @@ func (p *plan) creates() (n int) {
 	return n
 }
 
-// runsBeside reports whether a series has gone on after another one began: then it is no new name of it.
+// runsBeside reports whether a series was still scanned after another one began: then the other is not a new name for
+// it.
 func (h history) runsBeside(s, other series) bool {
 	last, _ := h.last(s)
 	began := h.first(other)

@@ -15,34 +15,34 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Base is the base branch of a pull request, as recorded by the findings of its repository.
+// Base is the base branch of a pull request, as known from the findings of its repository.
 type Base struct {
 	Namespace string
-	// Project; empty: those of the repository that Scanned returns.
+	// Project of the findings; if empty, the projects that Scanned returns.
 	Project string
-	// Scanned returns the projects that the batches of a tool are about. all reports that others may have been scanned
-	// too: then all projects of the repository count, but a finding of such a project is known only in its own file. If it
-	// returns no project, nothing tells which one was scanned, and no finding counts as fixed.
-	// nil: any project may have been scanned.
+	// Scanned returns the projects that a tool's batches cover. all means that others may have been scanned too: then all
+	// projects of the repository count, but a finding of such a project matches only in its own file. Without any project
+	// it is unknown which one was scanned, and no finding counts as fixed. If Scanned is nil, any project may have been
+	// scanned.
 	Scanned func(batches []*Batch) (scanned map[string]bool, all bool)
 	// Held reports whether a file is in the folder of a project of the repository. Set it with Scanned.
 	Held func(file string) bool
-	// Since is when the pull request began. A finding that was closed later still counts as present in the base; one
-	// that was detected later cannot have been fixed by the pull request.
+	// Since is when the pull request began. A finding closed later still counts as present in the base; one detected later
+	// cannot have been fixed by the pull request.
 	Since time.Time
 	// Own prepares the comparison of a tool's results with the open issues of the pull request. The function that it
-	// returns reports which results are, or may be, such issues, if the base has the known ones. A doubtful match in the
-	// base makes such a result known only if its line is nearer. nil: none is an issue.
+	// returns reports which results are, or may be, such issues, given the results that the base has. A doubtful match in
+	// the base then makes such a result known only if its line is nearer. If Own is nil, no result is an issue.
 	Own func(tool string) func(known ResultSet) Distances
 }
 
-// ResultIndex identifies a result by the index of its batch and that in the batch's Results.
+// ResultIndex identifies a result by the index of its batch and its index in the batch's Results.
 type ResultIndex struct{ Batch, Result int }
 
 // ResultSet holds results.
 type ResultSet map[ResultIndex]bool
 
-// Distances holds how many lines results are from their issues; 0 if they are certainly these.
+// Distances holds how many lines results are away from their issues; 0 if they are certainly the same.
 type Distances map[ResultIndex]int32
 
 // Compared reports which results of some batches the base already has.
@@ -51,17 +51,17 @@ type Compared struct {
 	Known ResultSet
 	// InDoubt counts those that may be another problem of the same kind.
 	InDoubt int
-	// Fixed counts findings that are open in the base, belong to the analyses that are reviewed, and are not
-	// reported. Examples lists some of them.
+	// Fixed counts findings that are open in the base, belong to the reviewed analyses, and are not reported. Examples
+	// lists some of them.
 	Fixed    int
 	Examples []Change
-	// Unscanned names the tools that never scanned the base: all their results are new.
+	// Unscanned names the tools that never scanned the base, so that all their results are new.
 	Unscanned []string
 	// Warnings are problems that need a person's attention.
 	Warnings []string
 }
 
-// Compare recognises the findings of the base among the results of the batches, as an import would.
+// Compare recognises findings of the base among the results of the batches, as an import would.
 func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repository,
 	batches []*Batch) (*Compared, error) {
 	out := &Compared{Known: ResultSet{}}
@@ -88,11 +88,11 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 	return out, nil
 }
 
-// coverage is the batches of one tool, and the projects of the repository that they are about.
+// coverage holds the batches of one tool, and the projects of the repository that they cover.
 type coverage struct {
 	batches []*Batch
 	scanned map[string]bool // these projects; empty: any
-	all     bool            // findings of other projects belong to the base nevertheless
+	all     bool            // findings of other projects belong to the base, too
 	unknown bool            // the files do not show which projects they cover
 }
 
@@ -106,7 +106,7 @@ func (b Base) coverageOf(batches []*Batch) coverage {
 	return c
 }
 
-// excludes reports whether the batches are not about the project.
+// excludes reports whether the batches do not cover the project.
 func (c *coverage) excludes(project v1alpha1.ProjectReference) bool {
 	return len(c.scanned) > 0 && !c.scanned[string(project.Name)]
 }
@@ -125,7 +125,7 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 		if b.Project != "" {
 			terms = append(terms, fields.OneTermEqualSelector("spec.projectRef.name", b.Project))
 		}
-		// Most scans may be those of pull requests, which are large and not kept.
+		// Keep no page: most scans may be those of pull requests, which are large.
 		_, err := eachPage(ctx, c, b.Namespace, fields.AndSelectors(terms...), func(page []v1alpha1.Scan, _ bool) {
 			past.add(slices.DeleteFunc(page, func(s v1alpha1.Scan) bool { return other(s.Spec.ProjectRef) }))
 		})
@@ -146,8 +146,8 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 	return past, has, nil
 }
 
-// compare compares the batches of one tool, which share its findings: each finding matches at most one result. places
-// are the indexes of the batches among all.
+// compare compares the batches of one tool. They share its findings, and each finding matches at most one result.
+// places are the batches' indexes among all batches.
 func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.Repository, covered coverage,
 	places map[*Batch]int, past history, findings []v1alpha1.Finding) error {
 	batches := covered.batches
@@ -170,7 +170,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 		own = b.Own(batches[0].Tool)
 	}
 	otherAnalysis := otherAnalysisThan(batches)
-	// A match in doubt is known all the same, so another resource or package would pass a gate unseen.
+	// A doubtful match counts as known, so require the same subject: another resource or package would pass a gate unseen.
 	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, covered.excludes), sameSubject: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
 	results, matches := pairBase(results, k, own)
@@ -192,8 +192,8 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	}
 	var fixed []*v1alpha1.Finding
 	for i := range findings {
-		// A finding of another analysis is not fixed either: the results of all analyses are merged. Nor is one of a
-		// project that nobody has scanned.
+		// A finding of another analysis is not fixed, because the results of all analyses are merged. Nor is one of a project
+		// that was not scanned.
 		spec := &findings[i].Spec
 		other := func(analysis string) bool { return analysis != spec.Analysis }
 		gone := unreported[findings[i].Name] && !covered.excludes(spec.ProjectRef)
@@ -209,7 +209,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	return nil
 }
 
-// warnOfUnscanned names the batches of which the base has no scan, or none that has succeeded.
+// warnOfUnscanned names the batches for which the base has no scan, or no successful one.
 func (out *Compared) warnOfUnscanned(batches []*Batch, past history, findings []v1alpha1.Finding) {
 	for _, batch := range batches {
 		switch name := batch.Name(); {
@@ -222,10 +222,10 @@ func (out *Compared) warnOfUnscanned(batches []*Batch, past history, findings []
 	}
 }
 
-// pairBase matches the results with the findings, and returns the results that it has matched. A result that is an
-// issue, or is at least as near to one, takes no finding in doubt. The findings are then matched again without all
-// results that stay issues: another result may be such a finding, but none of them may become it because there are
-// fewer. issues is what Base.Own returns for the tool, or nil.
+// pairBase matches the results with the findings, and returns the matched results. A result that is an issue, or is at
+// least as near to one, takes no finding in doubt. The findings are then matched again without all results that stay
+// issues: another result may take such a finding, but none of the issues may take one just because fewer results are
+// left. issues is what Base.Own returns for the tool, or nil.
 func pairBase(results []reported, k *known, issues func(known ResultSet) Distances) ([]reported, []match) {
 	matches := pair(results, k, nil)
 	distances := ownOf(results, matches, issues)
@@ -245,8 +245,8 @@ func pairBase(results []reported, k *known, issues func(known ResultSet) Distanc
 	return pairBase(others, k, issues)
 }
 
-// ownOf returns the results that are open issues of the pull request, or may be. Similar results are ambiguous:
-// first those are left out that the base certainly has, then also those with the code of their finding.
+// ownOf returns the results that are, or may be, open issues of the pull request. Similar results are ambiguous, so it
+// first leaves out those that the base certainly has, then also those with the code of their finding.
 func ownOf(results []reported, matches []match, issues func(known ResultSet) Distances) Distances {
 	if issues == nil || !slices.ContainsFunc(matches, func(m match) bool { return m.inDoubt() }) {
 		return nil
@@ -275,10 +275,10 @@ func ownOf(results []reported, matches []match, issues func(known ResultSet) Dis
 	return own
 }
 
-// inDoubt reports whether the result may be another problem than its finding.
+// inDoubt reports whether the result may be a different problem than its finding.
 func (m *match) inDoubt() bool { return m.before != nil && m.doubt != "" }
 
-// lines returns how many lines the result is from its finding; in another file it is further than from any issue.
+// lines returns how many lines the result is away from its finding. In another file it is farther away than any issue.
 func (m *match) lines() int32 {
 	if m.was.Path != m.is.Path {
 		return math.MaxInt32
@@ -286,10 +286,10 @@ func (m *match) lines() int32 {
 	return LinesBetween(m.is.Line, m.was.Line)
 }
 
-// LinesBetween returns how many lines apart two lines are.
+// LinesBetween returns the distance between two lines.
 func LinesBetween(a, b int32) int32 { return max(a-b, b-a) }
 
-// problemAtLine is what the findings of several analyses share if they are one problem.
+// problemAtLine is what findings of several analyses have in common if they are one problem.
 type problemAtLine struct {
 	sameProblem
 	line int32
@@ -306,8 +306,8 @@ func (b Base) report(ctx context.Context, repository *v1alpha1.Repository, batch
 	return results, err
 }
 
-// analyses returns the analyses that a reviewed batch has results of. A chosen one replaces those that the files name,
-// as in an import.
+// analyses returns the analyses of the results in a reviewed batch. As in an import, a chosen analysis replaces those
+// that the files name.
 func (b *Batch) analyses() []string {
 	if b.Analysis != "" {
 		return []string{b.Analysis}
@@ -315,7 +315,7 @@ func (b *Batch) analyses() []string {
 	return b.OfFiles
 }
 
-// warnOfForeign warns if the whole base belongs to other analyses: its scans may be the same under another name.
+// warnOfForeign warns if the whole base belongs to other analyses: they may be the same scans under another name.
 func (out *Compared) warnOfForeign(b *Batch, past history, findings []v1alpha1.Finding,
 	otherAnalysis func(*v1alpha1.Finding) bool) {
 	scanned := func(s pastScan) bool { return slices.Contains(b.analyses(), s.analysis) }
@@ -327,8 +327,8 @@ func (out *Compared) warnOfForeign(b *Batch, past history, findings []v1alpha1.F
 	}
 }
 
-// warnOfRenamedProjects warns if new results in no project's folder are like open findings of projects that were not
-// scanned, in files of the same name: the folder of such a project may have been renamed.
+// warnOfRenamedProjects warns if a project's folder may have been renamed: new results outside of all projects' folders
+// are like open findings, in files of the same name, of projects that were not scanned.
 func (out *Compared) warnOfRenamedProjects(b Base, tool string, results []reported, matches []match,
 	unscanned []v1alpha1.Finding) {
 	inAnyFolder := func(spec *v1alpha1.FindingSpec) sameProblem {
@@ -367,8 +367,7 @@ func (out *Compared) warnOfRenamedProjects(b Base, tool string, results []report
 	}
 }
 
-// warnOfUnknownProject warns that unreported findings do not count as fixed, because it is unknown which projects were
-// scanned.
+// warnOfUnknownProject warns that unreported findings do not count as fixed, because the scanned projects are unknown.
 func (out *Compared) warnOfUnknownProject(tool string, unreported []*v1alpha1.Finding) {
 	if len(unreported) > 0 {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("No result and no scanned file (an artifact with the role "+
@@ -379,15 +378,15 @@ func (out *Compared) warnOfUnknownProject(tool string, unreported []*v1alpha1.Fi
 }
 
 // foreignTo returns a function that reports whether a finding belongs to an analysis that the files do not contain, or
-// to a project that they are not about: nobody knows whether it is gone from its file, so a result in another file is
-// another problem.
+// to a project that they do not cover. Whether such a finding is gone from its file is unknown, so a result in another
+// file is another problem.
 func foreignTo(otherAnalysis func(*v1alpha1.Finding) bool,
 	excludes func(v1alpha1.ProjectReference) bool) func(*v1alpha1.Finding) bool {
 	return func(f *v1alpha1.Finding) bool { return otherAnalysis(f) || excludes(f.Spec.ProjectRef) }
 }
 
 // otherAnalysisThan returns a function that reports whether a finding belongs to an analysis that the files do not
-// contain. Files without an analysis may be of any, and so may findings.
+// contain. Files and findings without an analysis may belong to any.
 func otherAnalysisThan(batches []*Batch) func(*v1alpha1.Finding) bool {
 	named := map[string]bool{"": true}
 	for _, batch := range batches {
@@ -402,7 +401,7 @@ func otherAnalysisThan(batches []*Batch) func(*v1alpha1.Finding) bool {
 	return func(f *v1alpha1.Finding) bool { return !named[f.Spec.Analysis] }
 }
 
-// ofJobs returns the names of the findings that the scan jobs of the batches would close if they are not reported.
+// ofJobs returns the names of the findings that the batches' scan jobs would close if they were not reported.
 func ofJobs(batches []*Batch, past history, findings []v1alpha1.Finding) map[string]bool {
 	names := map[string]bool{}
 	for _, batch := range batches {
@@ -425,7 +424,7 @@ func (b Base) hadOpen(f *v1alpha1.Finding) bool {
 	return f.Spec.Closed == nil && !detected.After(b.Since)
 }
 
-// countFixed counts open findings of the base that the batches of their scan job do not report.
+// countFixed counts the open findings of the base that the batches of their own scan job do not report.
 func (out *Compared) countFixed(fixed []*v1alpha1.Finding) {
 	for _, f := range fixed {
 		out.Fixed++

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// spareTexts is how many bytes the texts of the findings of any files may take.
+	// spareTexts is how many bytes the texts of findings may take, whatever the size of the files.
 	spareTexts = 32 << 20
-	// textsPerByte is how many bytes more they may take for each byte of the files.
+	// textsPerByte is how many more bytes they may take per byte of the files.
 	textsPerByte = 4
 )
 
-// TooLongError reports findings whose texts take more than that many bytes.
+// TooLongError reports that the texts of findings take more than this many bytes.
 type TooLongError struct{ Bytes int64 }
 
 func (e *TooLongError) Error() string {
@@ -22,9 +22,9 @@ func (e *TooLongError) Error() string {
 		"have the scanner write shorter descriptions and help texts of its rules, or report less", e.Bytes>>20)
 }
 
-// textBudget bounds the memory that the texts of the findings of some files take. The texts of a rule, and the path of
-// a file, become part of the texts of each of their results, so a small file could take gigabytes. Equal texts share
-// their memory. A nil one bounds nothing.
+// textBudget bounds the memory for the texts of findings. The texts of a rule and the path of a file become part of the
+// texts of each of their results, so a small file could take gigabytes. Equal texts share memory. A nil budget has no
+// bound.
 type textBudget struct {
 	most int64
 
@@ -41,8 +41,8 @@ func newTextBudget(files []File) *textBudget {
 	return b
 }
 
-// share replaces the texts of a finding that are made of a rule's texts or a path by equal ones of other findings. The
-// error explains, for people, that all together are too long.
+// share replaces texts of a finding that are built from a rule's texts or a path by equal ones of other findings. If
+// all texts together are too long, it returns an error for users.
 func (b *textBudget) share(spec *v1alpha1.FindingSpec) error {
 	if b == nil {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// secretScanners and packageScanners are parts of the names under which tools report, in
-// lower case.
+// secretScanners and packageScanners are parts of tools' names, in lower case.
 var (
 	secretScanners = []string{
 		"gitleaks", "trufflehog", "detect-secrets", "secretlint", "ggshield", "gitguardian",
@@ -38,7 +37,7 @@ func anyOf(names []string) string {
 	return strings.Join(quoted, "|")
 }
 
-// CategoryOf derives from a tool's name the category of its findings.
+// CategoryOf derives the category of findings from the name of their tool.
 func CategoryOf(tool string) v1alpha1.FindingCategory {
 	tool = strings.ToLower(tool)
 	switch {
@@ -50,8 +49,8 @@ func CategoryOf(tool string) v1alpha1.FindingCategory {
 	return v1alpha1.CategoryCode
 }
 
-// CategoryOfResult returns the category of a result; tool is the category that the tool looks for. Some tools look for
-// several things at once: Trivy for packages, misconfigurations and secrets, Wiz for code and packages.
+// CategoryOfResult returns the category of a result; tool is the category of its tool. Some tools look for several
+// things at once: Trivy for packages, misconfigurations and secrets, Wiz for code and packages.
 func CategoryOfResult(r *sarif.Result, tool v1alpha1.FindingCategory) v1alpha1.FindingCategory {
 	is := func(kind string) bool {
 		return strings.EqualFold(r.Rule.Name, kind) || slices.ContainsFunc(r.Rule.Tags,

@@ -57,8 +57,8 @@ type Target struct {
 // of returns the project of a batch.
 func (t *Target) of(b *Batch) string { return cmp.Or(b.Project, t.Project) }
 
-// repository returns the repository and, by name, the UIDs of the projects. It checks that they exist and belong
-// together. A dry run takes objects that would be created as existing: then there are no UIDs.
+// repository returns the repository, and the UIDs of the projects by name. It checks that they exist and belong
+// together. In a dry run, objects that would be created count as existing, without a UID.
 func (im *Importer) repository(ctx context.Context,
 	batches []*Batch) (*v1alpha1.Repository, map[string]types.UID, error) {
 	if im.options.DryRun && im.options.Found.Assumed() != nil {
@@ -89,8 +89,8 @@ func (im *Importer) repository(ctx context.Context,
 	return repository, uids, nil
 }
 
-// RequireProjectOfReview returns the UID of the project that a review names. It checks that the project, which a review
-// does not create, exists and belongs to the repository. given is the repository as the user named it.
+// RequireProjectOfReview returns the UID of the project that a review names. It checks that the project exists, since a
+// review does not create one, and that it belongs to the repository. given is the repository as the user named it.
 func RequireProjectOfReview(ctx context.Context, c client.Client, key client.ObjectKey,
 	repository, given string) (types.UID, error) {
 	project := &v1alpha1.Project{}
@@ -105,8 +105,8 @@ func RequireProjectOfReview(ctx context.Context, c client.Client, key client.Obj
 	return project.UID, checkBelongs(project, repository, given)
 }
 
-// checkBelongs refuses a project of another repository. given is the repository as the user named it: a name that an
-// import derives from a full name means nothing to people.
+// checkBelongs refuses a project of another repository. given is the repository as the user named it, because users do
+// not know a name that an import derived from the full name.
 func checkBelongs(project *v1alpha1.Project, repository, given string) error {
 	of := string(project.Spec.RepositoryRef.Name)
 	if of == repository {
@@ -117,7 +117,7 @@ func checkBelongs(project *v1alpha1.Project, repository, given string) error {
 		project.Name, of, given, of, of, project.Name)}
 }
 
-// Require reads an object that must exist before anything is imported; kind is "repository" or "project", for messages.
+// Require reads an object that must exist before anything is imported. kind is "repository" or "project", for messages.
 // If the object does not exist or is being deleted, the error is a RefusedError.
 func Require(ctx context.Context, c client.Client, kind string, key client.ObjectKey, into client.Object) error {
 	found, err := find(ctx, c, kind, key, into)
@@ -127,7 +127,7 @@ func Require(ctx context.Context, c client.Client, kind string, key client.Objec
 	return err
 }
 
-// find reads an object and reports whether it exists. One that is being deleted exists and is refused.
+// find reads an object and reports whether it exists. It refuses one that is being deleted.
 func find(ctx context.Context, c client.Client, kind string, key client.ObjectKey,
 	into client.Object) (found bool, err error) {
 	err = Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
@@ -147,28 +147,28 @@ func noSuch(kind string, key client.ObjectKey) *RefusedError {
 	return required(kind, missing(kind, key))
 }
 
-// required adds to the reason, that an object does not exist, how it can be created.
+// required adds to a message about a missing object how it can be created.
 func required(kind, reason string) *RefusedError {
 	return &RefusedError{fmt.Sprintf("%s; it must exist before the import; "+
 		"creating it requires the verbs create and report on %s.appsec.dev (ClusterRole findings-admin), or spec.imports.create of the Organization, which lets imports create it",
 		reason, kube.Resource(kindName(kind)))}
 }
 
-// missing says that an object does not exist, and how to find those that do.
+// missing returns the message that an object does not exist, and how to list those that do.
 func missing(kind string, key client.ObjectKey) string {
 	return noneOf(kind, fmt.Sprintf("%q", key.Name), key.Namespace)
 }
 
-// noneOf says that no object has the description, and how to find those that exist.
+// noneOf returns the message that no object fits the description, and how to list those that exist.
 func noneOf(kind, description, namespace string) string {
 	return fmt.Sprintf("there is no %s %s in namespace %q: list them with `kubectl get %s -n %s`", kind, description,
 		namespace, kind, namespace)
 }
 
-// kindName returns a kind as its manifests name it.
+// kindName returns a kind as manifests spell it.
 func kindName(kind string) string { return strings.ToUpper(kind[:1]) + kind[1:] }
 
-// applied is an object as it is applied: only its spec, without the fields that the API server and controllers add.
+// applied is the body of an apply: only the spec, without the fields that the API server and controllers add.
 type applied[S any] struct {
 	metav1.TypeMeta `json:",inline"`
 	Metadata        appliedMeta `json:"metadata"`
@@ -183,14 +183,14 @@ type appliedMeta struct {
 	ResourceVersion string            `json:"resourceVersion,omitempty"`
 }
 
-// absentVersion is a resource version that none of our objects has. An apply that carries it creates the object, and
-// conflicts if the object exists.
+// absentVersion is a resource version that no object of ours has. An apply with it creates the object, and conflicts if
+// the object exists.
 const absentVersion = "1"
 
-// apply sends a whole spec by server-side apply and returns the object's metadata since; nothing else of it is
-// requested. With a resource version in metadata, apply fails with a conflict if the object has changed; with a UID,
-// also if it was deleted. The API server refuses unknown fields of an apply whatever the field validation is. Strict
-// validation would only parse the body once more to look for duplicate fields.
+// apply sends a whole spec by server-side apply and returns the resulting metadata; nothing else is requested. With a
+// resource version in metadata, apply fails with a conflict if the object has changed; with a UID, also if it was
+// deleted. An apply with unknown fields is refused at any level of field validation, and strict validation would parse
+// the body once more only to look for duplicate fields.
 func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata appliedMeta,
 	spec S) (after *metav1.PartialObjectMetadata, err error) {
 	body, err := json.Marshal(applied[S]{
@@ -210,11 +210,11 @@ func apply[S any](ctx context.Context, c *Client, manager, kind string, metadata
 	return after, ExplainQuota(err, kind)
 }
 
-// notInManager matches the characters that a field manager does not keep of the name of a tool.
+// notInManager matches characters of a tool's name that a field manager may not contain.
 var notInManager = regexp.MustCompile(`[^A-Za-z0-9._-]`)
 
-// fieldManager returns the field manager of a tool's imports: at most 128 bytes, and only characters that the API
-// server accepts.
+// fieldManager returns the field manager for a tool's imports: at most 128 bytes, in characters that the API server
+// accepts.
 func fieldManager(tool string) string {
 	manager := v1alpha1.ScannerFieldManagerPrefix + notInManager.ReplaceAllString(tool, "-")
 	return manager[:min(len(manager), v1alpha1.MaxFieldManagerLength)]

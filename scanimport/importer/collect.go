@@ -21,11 +21,11 @@ type File struct {
 
 // Choices are the user's options for the files.
 type Choices struct {
-	// Tool replaces the name in the files. Empty: use theirs.
+	// Tool replaces the tool's name in the files. Empty: use theirs.
 	Tool string
-	// NamelessTool is the tool's name for runs that name none. Empty: such a file is refused.
+	// NamelessTool names the tool of runs without a tool name. Empty: refuse such a file.
 	NamelessTool string
-	// Formerly is a former name of the tool, under which findings may be known. Empty: only the built-in names.
+	// Formerly is a former name of the tool that findings may have. Empty: only the built-in names.
 	Formerly string
 	// Analysis replaces the analysis in the files; an empty string means no analysis. nil: use theirs.
 	Analysis *string
@@ -33,60 +33,59 @@ type Choices struct {
 	Category v1alpha1.FindingCategory
 	// Commit is the scanned commit. Empty: use the one in the files.
 	Commit string
-	// StartedAt is when the scan started. Zero: use the time in the files, or else the API server's time at which the
-	// import gets its Leases.
+	// StartedAt is when the scan started. Zero: use the time in the files, or else the API server's time when the import
+	// gets its Leases.
 	StartedAt time.Time
 }
 
 // Batch is what one scan found: all results of one tool, category and analysis.
 type Batch struct {
 	Tool, ToolVersion string
-	// Formerly are the other names under which the tool's findings may be known. GivenFormer is the one that the user
-	// gave.
+	// Formerly holds the other names under which the tool's findings may be known; GivenFormer is the one given by the
+	// user.
 	Formerly    []string
 	GivenFormer string
 	// Category is what the tool looks for, and the category of the scan. Single findings may have another one.
 	Category v1alpha1.FindingCategory
-	// Uniform reports that the user chose the category: then all findings have it.
+	// Uniform means that the user chose the category: then all findings have it.
 	Uniform bool
-	// Analysis of the scan; empty: none. ChosenAnalysis reports that the user chose it, not the file.
+	// Analysis of the scan, if any. ChosenAnalysis means that the user chose it, not the file.
 	Analysis       string
 	ChosenAnalysis bool
-	// OfFiles are the analyses that the files name, even if the user chose another one.
+	// OfFiles holds the analyses that the files name, even if the user chose another one.
 	OfFiles []string
 	// Repository and Branch are the scanned repository's URI and branch according to the files; empty if the files do
 	// not name them.
 	Repository, Branch string
-	// Project that was scanned; empty: the import's Target has it.
+	// Project that was scanned. Empty: the project of the import's Target.
 	Project string
-	// Scanned are the folders that the tool reports to have scanned, whether or not it found something there.
+	// Scanned holds the folders that the tool reports as scanned, with or without results.
 	Scanned []string
 	Commit  string
-	// StartedAt is zero if it is unknown.
+	// StartedAt is zero if unknown.
 	StartedAt time.Time
-	// Incomplete holds, per incomplete run, the reason why missing findings must not be closed. Empty: the scan is
-	// complete.
+	// Incomplete holds, for each incomplete run, why missing findings must not be closed. Empty: the scan is complete.
 	Incomplete []string
 	Results    []sarif.Result
-	// Suppressed are results that the source suppresses. They keep their existing findings and create no new ones.
+	// Suppressed holds results that the source suppresses. They update existing findings and create none.
 	Suppressed []sarif.Result
 	// Skipped counts entries that are not findings, by reason.
 	Skipped map[string]int
 	// Examples describes some of the skipped entries.
 	Examples []string
-	// Notes counts the corrections that were made while reading, by sentence.
+	// Notes counts the corrections made while reading, by sentence.
 	Notes map[string]int
 	// Warnings are problems that a person should look at before the import compares anything.
 	Warnings []string
 
-	// budget is that of all batches of the files.
+	// budget is shared by all batches of the files.
 	budget *textBudget
 }
 
-// MaxExamples bounds the number of skipped entries that are described.
+// MaxExamples bounds how many skipped entries are described.
 const MaxExamples = 10
 
-// ClockSkew is how far in the future a scan's start, or a review, may be, as clocks differ.
+// ClockSkew is how far in the future a scan's start or a review may be, because clocks differ.
 const ClockSkew = 5 * time.Minute
 
 // FutureStartError refuses a scan that starts in the future.
@@ -150,7 +149,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 	return out, nil
 }
 
-// series returns the series for a run of the tool with that automationDetails.id.
+// series returns the series of a run of the tool with that automationDetails.id.
 func (c *Choices) series(tool, automationID string) series {
 	s := series{c.Category, analysisOf(automationID)}
 	if s.category == "" {
@@ -181,7 +180,7 @@ func (c *Choices) setFormerNames(batches []*Batch) error {
 // series returns the scan series that the batch belongs to.
 func (b *Batch) series() series { return series{b.Category, b.Analysis} }
 
-// key identifies the batches of one scan, independent of the name that the tool uses.
+// key identifies the batches of one scan, whichever of its names the tool uses.
 func (b *Batch) key() []string {
 	key := []string{fingerprints.CurrentName(b.Tool), string(b.Category)}
 	if b.Analysis != "" { // without an analysis the Lease keeps the name of earlier versions
@@ -190,8 +189,8 @@ func (b *Batch) key() []string {
 	return key
 }
 
-// Name returns the batch's name for people: its tool, its category, its analysis if it has one, and its project if the
-// batch has its own.
+// Name returns the batch's name for users: its tool, its category, its analysis if any, and its project if the batch
+// has its own.
 func (b *Batch) Name() string {
 	name := scanName(b.Tool, b.Category, b.Analysis)
 	if b.Project != "" {

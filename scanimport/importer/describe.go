@@ -10,11 +10,11 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// Described is a result as it is shown to people: within the bounds of the CRDs, and without credentials that the
-// result may quote.
+// Described is a result as shown to users: within the bounds of the CRDs, and without credentials that the result may
+// quote.
 type Described struct {
 	fingerprints.Identity
-	// Facts are what an import into the base branch would write to the result's finding.
+	// Facts is what an import into the base branch would write to the result's finding.
 	Facts v1alpha1.FindingSpec
 	// Index of the result in the batch's Results.
 	Index int
@@ -23,12 +23,12 @@ type Described struct {
 }
 
 // Describe identifies and describes the results of a batch, sorted by name. scope is the part of a repository that the
-// results belong to. Exact duplicates are left out and named in skipped. Links point to the batch's commit. The error
-// explains, for people, why the descriptions do not fit in memory.
+// results belong to. Exact duplicates are left out and named in skipped. Links point to the batch's commit. If the
+// descriptions do not fit in memory, it returns an error for users.
 func Describe(b *Batch, repository *v1alpha1.Repository,
 	scope fingerprints.Scope) (out []Described, skipped []string, err error) {
 	c := b.contextOf(repository, "")
-	c.commit = "" // it is no part of the description
+	c.commit = "" // not part of the description
 	scope.Repository, scope.Tool, scope.Category = repository.Name, b.Tool, string(b.Category)
 	reported := *b
 	reported.Suppressed = nil

@@ -8,15 +8,16 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 )
 
-// renewEvidence makes the evidence of findings that earlier versions stored comparable with that of the results.
+// renewEvidence makes evidence that earlier versions stored in findings comparable with that of the results.
 func renewEvidence(results []reported, is []recognition.Evidence, there []recognition.Known, constant map[string]bool) {
 	renewPaths(results, is, there)
 	renewDigests(results, is, there)
 	acceptCut(results, is, there, constant)
 }
 
-// renewDigests replaces in the evidence of findings the digests of messages that an earlier version stored, if the
-// message still names the same commit: they included it. What is stored stays, as keys depend on it; see keepDigest.
+// renewDigests renews the message digests in the evidence of findings. Those of an earlier version included the commit,
+// so this works only if the message still names the same commit. The stored digest stays, because keys depend on it;
+// see keepDigest.
 func renewDigests(results []reported, is []recognition.Evidence, there []recognition.Known) {
 	message := func(e *recognition.Evidence, digest string) recognition.Evidence {
 		return recognition.Evidence{Rule: e.Rule, Path: e.Path, Message: digest}
@@ -33,8 +34,8 @@ func renewDigests(results []reported, is []recognition.Evidence, there []recogni
 	}
 }
 
-// keepDigest returns the evidence to be stored of a result. If it was recognised through a renewed digest, its finding
-// keeps the stored one, because issues of merged pull requests have the key of that.
+// keepDigest returns the evidence to store for a result. A finding recognised through a renewed digest keeps the stored
+// one, because issues of merged pull requests have the key that depends on it.
 func keepDigest(m *match, evidence string) string {
 	stored, _, _ := strings.Cut(m.before.Spec.Evidence, ".")
 	if stored == "" || stored == m.was.Message || m.was.Message != m.is.Message {
@@ -44,9 +45,9 @@ func keepDigest(m *match, evidence string) string {
 	return strings.TrimRight(stored+"."+rest, ".")
 }
 
-// renewPaths replaces in the evidence of findings the paths that an earlier version stored: it wrote U+FFFD for bytes
-// that are no UTF-8. Where several files have one such path, rule, message, code or fingerprint tell which of them it
-// was; where these agree too, it is unknown.
+// renewPaths renews the paths in the evidence of findings: an earlier version stored U+FFFD for bytes that are not
+// UTF-8. If several files have such a path in common, rule, message, code or fingerprint identify the file; if these
+// agree too, it stays unknown.
 func renewPaths(results []reported, is []recognition.Evidence, there []recognition.Known) {
 	renewed := map[recognition.Evidence]string{}
 	renew := func(stored recognition.Evidence, path string) {
@@ -72,16 +73,15 @@ func renewPaths(results []reported, is []recognition.Evidence, there []recogniti
 	}
 }
 
-// problemAt returns the problem as it would be in the file path, without its place there.
+// problemAt returns the problem as it would be in the file path, without its position there.
 func problemAt(e *recognition.Evidence, path string) recognition.Evidence {
 	return recognition.Evidence{
 		Rule: e.Rule, Path: path, Message: e.Message, Snippet: e.Snippet, Fingerprint: e.Fingerprint,
 	}
 }
 
-// acceptCut marks the findings of which only the beginning of the fingerprint is known, as an earlier version stored no
-// digest of the whole. Results that begin alike are compared by the beginning alone, unless another finding has their
-// whole fingerprint.
+// acceptCut marks findings of an earlier version that have a cut fingerprint without a digest of the whole. Results
+// that begin alike are compared by the beginning alone, unless another finding has their whole fingerprint.
 func acceptCut(results []reported, is []recognition.Evidence, there []recognition.Known, constant map[string]bool) {
 	type ofRule struct{ rule, fingerprint string }
 	begun, whole := map[ofRule]bool{}, map[ofRule]bool{}

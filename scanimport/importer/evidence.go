@@ -11,9 +11,9 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// evidenceText is what a Finding stores of a result, beside its facts, so that the next import can recognise it:
-// digests of message, code and logical location, the column, and the digest of a fingerprint that is stored cut. A
-// digest has 40 bits: enough to tell results of one rule apart, and not a copy of a possible secret.
+// evidenceText is what a Finding stores beside its facts, so that the next import can recognise the result: digests of
+// message, code and logical location, the column, and the digest of a fingerprint that is stored cut. A digest has 40
+// bits: enough to distinguish the results of one rule, and no copy of a possible secret.
 func evidenceText(r *sarif.Result) string {
 	column := ""
 	if r.Location.Column > 0 {
@@ -25,8 +25,8 @@ func evidenceText(r *sarif.Result) string {
 	}, "."), ".")
 }
 
-// wholeDigest returns the digest of the best fingerprint that is cut when it is stored, so that those that begin alike
-// are told apart; "" if there is none.
+// wholeDigest returns the digest of the best fingerprint if it is cut when stored, to distinguish fingerprints that
+// begin alike; "" otherwise.
 func wholeDigest(all map[string]string) string {
 	name := fingerprints.BestCut(storedFingerprints(all))
 	if name == "" {
@@ -36,8 +36,8 @@ func wholeDigest(all map[string]string) string {
 }
 
 // resource returns the name of the first logical location that is a resource, or else the endpoint. It is empty for a
-// result about a package, whose logical location only names the version or the image. A function or a class is not a
-// resource: it holds many problems of one rule.
+// package, whose logical location only names the version or the image. A function or a class is not a resource, because
+// it can hold many problems of one rule.
 func resource(r *sarif.Result) string {
 	if r.Package != nil {
 		return ""
@@ -54,8 +54,8 @@ func resource(r *sarif.Result) string {
 	return ""
 }
 
-// subjects returns the names of the resources and objects that a result is about, and its requests. They tell results
-// apart that are otherwise the same.
+// subjects returns the names of the resources and objects that a result is about, and its requests. They distinguish
+// results that are otherwise the same.
 func subjects(r *sarif.Result) (out []string) {
 	if r.Package != nil {
 		return nil
@@ -75,7 +75,7 @@ func subjects(r *sarif.Result) (out []string) {
 	return out
 }
 
-// about tells results about different packages apart. It is not part of the digest, because names depend on the order
+// about distinguishes results about different packages. It is not part of the digest, because names depend on the order
 // of digests.
 func about(r *sarif.Result) string {
 	if p := packageFact(r.Package); p != nil {
@@ -87,12 +87,11 @@ func about(r *sarif.Result) string {
 // isResource reports whether a kind of logical locations, in lower case, is for resources.
 func isResource(kind string) bool { return kind == "" || kind == "resource" || kind == "module" }
 
-// inCommit matches the commit in gitleaks's messages. In a shallow clone it is the one that is scanned, whatever commit
-// brought the secret.
+// inCommit matches the commit in gitleaks's messages. In a shallow clone it is always the scanned commit.
 var inCommit = regexp.MustCompile(` at commit [0-9a-f]{7,64}\b`)
 
-// messageDigest ignores the path, which some tools repeat in the message, the image and the commit: moving a file,
-// building an image or pushing a commit does not change the message.
+// messageDigest returns a digest without the path, the image and the commit, which some tools repeat in the message:
+// moving a file, building an image or pushing a commit does not change it.
 func messageDigest(r *sarif.Result) string {
 	return digestOf(r, inCommit.ReplaceAllString(r.Message, ""))
 }
@@ -106,15 +105,15 @@ func digestOf(r *sarif.Result, message string) string {
 	return fingerprints.ShortDigest(strings.Join(strings.Fields(message), " "))
 }
 
-// bestOf returns the best fingerprint of a finding, or of a result turned into one.
+// bestOf returns the best fingerprint of a finding or of a converted result.
 func bestOf(spec *v1alpha1.FindingSpec, constant map[string]bool) string {
 	return fingerprints.Best(fingerprints.Stored(spec), constant)
 }
 
-// codeDigest returns the digest of code as a finding stores it.
+// codeDigest returns the digest of code in the form that a finding stores.
 func codeDigest(code string) string { return fingerprints.CodeDigest(cut(block(code), maxCode)) }
 
-// evidenceOf returns the evidence by which a finding, or a result turned into one, is recognised.
+// evidenceOf returns the evidence by which a finding or a converted result is recognised.
 func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognition.Evidence {
 	at := spec.Details.Place()
 	e := recognition.Evidence{
@@ -127,8 +126,7 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 	if p != nil {
 		e.Package, e.Version, e.PURL = p.Name, p.Version, fingerprints.WithoutVersion(p.PURL)
 	}
-	// An earlier version did not read the package from the rule's id, or took the second of several CVEs there for a
-	// part of the name.
+	// An earlier version did not read the package from the rule's id, or took the second of several CVEs for its name.
 	if p == nil || strings.HasPrefix(p.Name, "CVE-") {
 		if vulnerability, of := sarif.PackageOfRule(spec.RuleID); of != nil {
 			e.Vulnerability, e.Package, e.Version, e.PURL = vulnerability, of.Name, of.Version, ""
@@ -147,7 +145,7 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 	return e
 }
 
-// constantsOf returns the fingerprints that identify nothing, judged by the results or the findings that share them.
+// constantsOf returns the fingerprints that identify nothing, because too many results or findings share them.
 func constantsOf(results []reported, there []v1alpha1.Finding) map[string]bool {
 	all := make([]map[string]string, len(results))
 	for i := range results {

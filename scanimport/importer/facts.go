@@ -11,14 +11,14 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 )
 
-// sameFacts reports whether a finding already has the reported facts. Fields that depend only on the scan, and so
-// change at every commit, are not compared, except for a link that was missing. Fields that the file leaves out and
-// another client may have added are not compared either: no import could settle that difference.
+// sameFacts reports whether a finding already has the reported facts. It ignores fields that depend only on the scan
+// and change with every commit, except for a link that was missing, and fields that the file leaves out and another
+// client may have added, because no import could remove that difference.
 func sameFacts(reported, there *v1alpha1.FindingSpec) bool {
 	return bytes.Equal(comparedFacts(reported, reported), comparedFacts(there, reported)) && !addsLink(reported, there)
 }
 
-// addsLink reports whether a location gains a link because the commit or the repository's page was unknown before.
+// addsLink reports whether a location gains a link because the commit or the repository's page was unknown until now.
 func addsLink(reported, there *v1alpha1.FindingSpec) bool {
 	a, b := reported.Details.Location, there.Details.Location
 	if a != nil && b != nil && a.URL != "" && b.URL == "" {
@@ -32,13 +32,14 @@ func addsLink(reported, there *v1alpha1.FindingSpec) bool {
 	return false
 }
 
-// factsOf returns functions that return the facts of a result and of a finding, given by index: regardless of who
-// reports it and of the ordinals of fingerprints. Each is digested once, since similar ones are compared many times.
+// factsOf returns functions that return a digest of the facts of a result and of a finding, given its index. The
+// reporting job and the ordinals of fingerprints do not count. Each digest is computed once, because similar results
+// are compared many times.
 func factsOf(results []reported, there []v1alpha1.Finding) (ofResult, ofKnown func(index int) recognition.Facts) {
 	endpoints := &v1alpha1.FindingSpec{}
 	for i := range results {
 		if r := &results[i].spec; len(r.Details.EndpointLocations) > 0 {
-			endpoints = r // the tool reports endpoints; else no other client's are compared
+			endpoints = r // the tool reports endpoints; otherwise those of other clients are not compared
 			break
 		}
 	}
@@ -62,7 +63,7 @@ func digests(reported *v1alpha1.FindingSpec,
 func factsDigest(of, reported *v1alpha1.FindingSpec) recognition.Facts {
 	spec := *of.DeepCopy()
 	spec.ProjectRef, spec.Tool, spec.Analysis, spec.Agent = v1alpha1.ProjectReference{}, "", "", nil
-	spec.Evidence = "" // has been compared, and may contain the digest of an earlier version
+	spec.Evidence = "" // compared already, and may contain the digest of an earlier version
 	for i, f := range spec.Fingerprints {
 		spec.Fingerprints[i].Value = fingerprints.WithoutOrdinal(f.Name, f.Value)
 	}
@@ -85,13 +86,12 @@ func factsDigest(of, reported *v1alpha1.FindingSpec) recognition.Facts {
 	return recognition.Facts{Lines: lines, Distances: "distances " + digest()}
 }
 
-// jobOf returns a text that is the same for findings that one job reports: those of several jobs may be one problem.
+// jobOf identifies the job that reports a finding: findings of different jobs may be one problem.
 func jobOf(spec *v1alpha1.FindingSpec) string {
 	return strings.Join([]string{spec.Tool, spec.Analysis, string(spec.ProjectRef.Name)}, "\n")
 }
 
-// decisionOf returns a text that is the same for findings with the same decision, whoever made it, and the same doubt
-// about it; "" if nobody has decided.
+// decisionOf identifies a finding's decision, whoever made it, and the doubt about it; "" without a decision.
 func decisionOf(spec *v1alpha1.FindingSpec) string {
 	t := &spec.Triage
 	if !decided(t) {

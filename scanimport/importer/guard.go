@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// guardFrom is the least number of open findings for which closing many at once is taken for an accident.
+// guardFrom is the smallest number of open findings for which closing many at once counts as an accident.
 const guardFrom = 20
 
 // RefusedError explains why an import was refused and what to do next.
@@ -14,7 +14,8 @@ type RefusedError struct{ Reason string }
 func (e *RefusedError) Error() string { return e.Reason }
 
 // guardClosing refuses to close more than half of many open findings: a misconfigured or partial scan is more likely
-// than that many repairs. A dry run lists them itself, over REST only for a key that may read them.
+// than that many repairs. A dry run lists the findings itself, over REST only for a key that may read them, so its
+// message differs.
 func guardClosing(open, toClose int, dryRun bool) error {
 	if open < guardFrom || toClose*2 <= open {
 		return nil
@@ -27,8 +28,8 @@ func guardClosing(open, toClose int, dryRun bool) error {
 		"scanner covered everything, then use --force (over REST force=true)", toClose, open, which)}
 }
 
-// guardAge refuses a scan that is older than the last completed one: it would reopen findings that were repaired since
-// and close findings that were found since.
+// guardAge refuses a scan that is older than the last completed one: it would reopen findings repaired since then, and
+// close findings found since then.
 func guardAge(startedAt, last time.Time, lastName string) error {
 	if !startedAt.Before(last) {
 		return nil
@@ -37,9 +38,8 @@ func guardAge(startedAt, last time.Time, lastName string) error {
 		startedAt.UTC().Format(time.RFC3339), lastName, last.UTC().Format(time.RFC3339))}
 }
 
-// guardRefusals refuses an import of which no change was written because all of several results were refused: the
-// cause is then not a single finding. Unchanged results show that such findings can be stored. first is the reason for
-// the first refusal.
+// guardRefusals refuses an import if nothing was written because all of several results were refused: a single finding
+// is not the cause then. Unchanged results prove that such findings can be stored. first is the first refusal.
 func guardRefusals(refused, unchanged int, first error) error {
 	if refused < 2 || unchanged > 0 {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
-// DefaultConcurrency is how many findings are written at the same time. Each of them delays the decisions that people
-// make meanwhile. On a control plane of two cores, 8 import no faster than 4.
+// DefaultConcurrency is how many findings are written at the same time. Each one delays users' decisions. On a control
+// plane of two cores, 8 import no faster than 4.
 const DefaultConcurrency = 4
 
 // DefaultProgressInterval is how often a running Scan reports its progress.
@@ -25,29 +25,28 @@ const DefaultProgressInterval = 5 * time.Second
 
 // Options of an Importer.
 type Options struct {
-	// DryRun works out the difference and writes nothing.
+	// DryRun computes the difference and writes nothing.
 	DryRun bool
-	// Found is the result of Provision; nil: Provision was not called. The first summary lists the created objects.
-	// With DryRun, a repository and projects that would be created are taken as existing.
+	// Found is the result of Provision; nil if it was not called. The first summary lists the created objects. With
+	// DryRun, a repository and projects that would be created count as existing.
 	Found *Found
 	// Force imports scans that are older than the last completed one, and closes any number of findings.
 	Force bool
 	// Concurrency is how many findings are written at the same time; 0: DefaultConcurrency.
 	Concurrency int
-	// OnWaiting is called once if another import of the batch holds the Lease.
+	// OnWaiting is called once if another import holds the batch's Lease.
 	OnWaiting func(b *Batch, holder string)
-	// OnProgress is called with the number of a batch's findings that are written, from several goroutines but one at a
-	// time.
+	// OnProgress is called with the number of a batch's written findings, from several goroutines but one at a time.
 	OnProgress func(done, total int)
 
-	// Upload is the upload that the Scans came with, and ImportedBy the key that authenticated it. With an upload every
-	// refusal is recorded in a Scan, unless the repository or project does not exist; without one, a scan that is too old
-	// leaves none.
+	// Upload is the upload that the Scans came with, and ImportedBy the key that authenticated it. With an upload, every
+	// refusal is recorded in a Scan, unless the repository or project does not exist. Without one, a scan that is too old
+	// is not recorded.
 	Upload     *v1alpha1.ScanUpload
 	ImportedBy string
 	// Importer is the importing program and its version, as stored in v1alpha1.ImporterAnnotation; empty: unknown.
 	Importer string
-	// OnRecorded is called once the Scan of a batch exists: from then on it shows the import's progress and outcome.
+	// OnRecorded is called once the batch's Scan exists, which from then on shows the progress and outcome.
 	OnRecorded func(b *Batch, scan string)
 	// ProgressInterval is how often a running Scan reports its progress; 0: DefaultProgressInterval.
 	ProgressInterval time.Duration
@@ -96,16 +95,16 @@ type job struct {
 	lock     *lock
 	parent   *parent
 	progress Progress
-	// lastChange is the finding that was written last; nil if none was.
+	// lastChange is the last written finding; nil if there is none.
 	lastChange *v1alpha1.ScanChange
-	// recorded reports that the batch's Scan was created, with the UID scanUID, and ended that it has its outcome.
+	// recorded means that the batch's Scan was created, with the UID scanUID, and ended that it has its outcome.
 	recorded, ended bool
 	scanUID         types.UID
 }
 
 // Import imports all batches into their projects, or none if one of them is refused. The summaries are in the order of
-// the batches; with an error they report what was done so far. Importing the same batches again, wholly or in part, is
-// safe.
+// the batches; with an error they hold what was done so far. The same batches can safely be imported again, in whole or
+// in part.
 func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, error) {
 	repository, projects, err := im.repository(ctx, batches)
 	if err != nil {
@@ -138,14 +137,14 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 	})
 }
 
-// stopped returns the error for a context that ended, which caused whatever failed after it.
+// stopped returns the error for a context that has ended, which explains whatever failed after that.
 func stopped(ctx context.Context) error {
 	return fmt.Errorf("stopped before its end (%w): import again, what is already written is kept",
 		context.Cause(ctx))
 }
 
-// locked holds the Leases of all jobs while do runs. All are observed from the beginning: those of a process that was
-// killed run out at the same time.
+// locked holds the Leases of all jobs while do runs. It observes all from the beginning, so that those of a killed
+// process expire at the same time.
 func locked(ctx context.Context, jobs []*job, do func(ctx context.Context) error) error {
 	for _, j := range jobs[min(1, len(jobs)):] {
 		if _, err := j.lock.observe(ctx); err != nil {
@@ -155,7 +154,7 @@ func locked(ctx context.Context, jobs []*job, do func(ctx context.Context) error
 	return holding(ctx, jobs, do)
 }
 
-// holding takes the Leases one after another. The batches are sorted, so that two imports of the same tools cannot wait
+// holding takes the Leases one after another. The batches are sorted, so that two imports of the same tools do not wait
 // for each other.
 func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) error) error {
 	if len(jobs) == 0 {
@@ -166,7 +165,7 @@ func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) erro
 	})
 }
 
-// run performs the import from the first write to the last. Only Scans are written before every job has passed its
+// run performs the import from the first write to the last. It writes only Scans before every job has passed its
 // guards.
 func (im *Importer) run(ctx context.Context, jobs []*job) error {
 	steps := []step{im.readHistory, im.guardAge, im.begin, im.compare}
@@ -212,8 +211,8 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 	return errors.Join(refusals...)
 }
 
-// readHistory sets when the scan started and reads the earlier scans. An unknown start is set to now, when the import
-// holds its Leases.
+// readHistory sets when the scan started, and reads the earlier scans. An unknown start is set to the present, when the
+// import holds its Leases.
 func (im *Importer) readHistory(ctx context.Context, j *job) (err error) {
 	j.context.startedAt = j.Started()
 	if given := v1alpha1.NewTime(j.StartedAt); given.After(j.context.startedAt.Time) {
@@ -227,8 +226,8 @@ func (im *Importer) readHistory(ctx context.Context, j *job) (err error) {
 	return err
 }
 
-// Started returns when the scan started, or now if that is unknown or in the future by the API server's clock: its
-// findings would be detected and closed in the future.
+// Started returns when the scan started, or the present if that is unknown or in the future by the API server's clock:
+// findings must not be detected or closed in the future.
 func (b *Batch) Started() v1alpha1.Time {
 	now := apitime.Now()
 	if b.StartedAt.IsZero() || b.StartedAt.After(now.Add(ClockSkew)) {
@@ -255,7 +254,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 		there, err = im.known(ctx, j)
 		return err
 	}))
-	defer func() { _ = reading.Wait() }() // also after a panic: known writes to the summary
+	defer func() { _ = reading.Wait() }() // even after a panic, because known writes to the summary
 	results, duplicates, unfit := report(ctx, &j.context, j.Batch)
 	if err := reading.Wait(); err != nil {
 		return err
@@ -282,8 +281,8 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	return j.explain(guardClosing(j.plan.open, j.plan.toClose, im.options.DryRun))
 }
 
-// outcome returns the scanner's outcome for a completed import: an incomplete scan counts as failed, since it
-// has not looked at everything.
+// outcome returns the scan's outcome after a completed import: an incomplete scan counts as failed, because it has not
+// covered everything.
 func (j *job) outcome() v1alpha1.ScanOutcome {
 	if len(j.Incomplete) > 0 {
 		return v1alpha1.ScanFailed
@@ -291,7 +290,7 @@ func (j *job) outcome() v1alpha1.ScanOutcome {
 	return v1alpha1.ScanSucceeded
 }
 
-// explain adds to an error which batch it is about, and keeps its kind.
+// explain adds the batch to an error, and keeps the error's type.
 func (j *job) explain(err error) error {
 	if err == nil {
 		return nil

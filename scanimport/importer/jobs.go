@@ -25,21 +25,21 @@ type pastScan struct {
 	series
 	startedAt time.Time
 	succeeded bool
-	// recordedAt is when the import began; after a restore of the objects, it is when the Scan was created again.
+	// recordedAt is when the import began, or, after a restore, when the Scan was created again.
 	recordedAt time.Time
 	// completedAt is when the import ended; zero if the scan has no outcome.
 	completedAt time.Time
 	// wrote means that the import got as far as writing findings.
 	wrote bool
-	// incomplete means that the import did its part, and that the tool has not looked at everything.
+	// incomplete means that the import succeeded, but the tool did not cover everything.
 	incomplete bool
 }
 
-// at returns when the scan was imported: the end, or else the beginning, since the Lease of a series keeps its imports
-// from running at the same time, and one that loses it ends when it last held it. When the scan started does not
-// matter: a file may be imported again, or an older one if forced. The end comes first because recordedAt does not
-// survive a restore: after one, a scan without an end counts as unfinished until a success ends. So does a failed scan
-// of an earlier version, which took the end from the clock of the importer's machine, if that clock was ahead.
+// at returns when the scan was imported: the end, or else the beginning. The Lease of a series keeps its imports from
+// overlapping, and one that loses the Lease ends when it last held it. When the scan started does not matter, because a
+// file may be imported again, or an older one if forced. The end comes first because recordedAt does not survive a
+// restore: after one, a scan without an end counts as unfinished until a success ends. The same goes for a failed scan
+// of an earlier version, which took the end from the importing machine's clock, if that clock was ahead.
 func (s pastScan) at() time.Time {
 	if s.completedAt.IsZero() {
 		return s.recordedAt
@@ -50,11 +50,11 @@ func (s pastScan) at() time.Time {
 // follows reports whether the scan was imported after another one of its series.
 func (s pastScan) follows(other pastScan) bool { return s.at().After(other.at()) }
 
-// history holds the scans of a tool in a project, under all the tool's names, by the scan's name.
+// history holds the scans of a tool in a project, under all names of the tool, by name of the scan.
 type history map[string]pastScan
 
-// add adds the scans, except those of pull requests, which do not describe the scan branch, and those that were refused
-// before anything was imported.
+// add adds scans to the history, except those of pull requests, which are not about the scan branch, and those that
+// were refused before anything was imported.
 func (h history) add(scans []v1alpha1.Scan) {
 	for i := range scans {
 		if scans[i].IsOfReview() || scans[i].IsRefused() {
@@ -120,9 +120,9 @@ func (h history) shared(s series) bool {
 	})
 }
 
-// adopts reports whether a scan of this series takes over the findings without an analysis that it reports: they may
-// date from before the job had one. This holds if no scan without an analysis has succeeded since the first one of this
-// series.
+// adopts reports whether a scan of this series takes over findings without an analysis that it reports, because they
+// may date from before the job had one. That is so if no scan without an analysis has succeeded since the first one of
+// this series.
 func (h history) adopts(s series) bool {
 	if s.analysis == "" {
 		return false
@@ -132,7 +132,7 @@ func (h history) adopts(s series) bool {
 	return first.IsZero() || !last.After(first)
 }
 
-// unfinished returns the scans that did not succeed, and that no scan of their series has repeated successfully.
+// unfinished returns the scans that did not succeed, and that no later success of their series has repeated.
 func (h history) unfinished() history {
 	last, out := map[series]pastScan{}, history{}
 	for _, scan := range h {
@@ -148,8 +148,8 @@ func (h history) unfinished() history {
 	return out
 }
 
-// positions returns the positions of the scans in the order of their imports, from 1, by the scan's name. Times are
-// whole seconds: within one second, a scan without an end comes after one that ended.
+// positions returns the position of each scan in the order of the imports, from 1, by name. Times are whole seconds:
+// within a second, a scan without an end comes after those that ended.
 func (h history) positions() map[string]int {
 	out := make(map[string]int, len(h))
 	for i, name := range slices.SortedFunc(maps.Keys(h), func(a, b string) int {
@@ -161,8 +161,8 @@ func (h history) positions() map[string]int {
 	return out
 }
 
-// repeated returns per series the position of the last scan whose import did its part: those before it are not cut off
-// any more.
+// repeated returns, by series, the position of the last scan whose import was complete: earlier interrupted scans no
+// longer matter.
 func (h history) repeated(position map[string]int) map[series]int {
 	last := map[series]int{}
 	for name, scan := range h {
@@ -173,7 +173,7 @@ func (h history) repeated(position map[string]int) map[series]int {
 	return last
 }
 
-// writerOf returns the name of the scan that last changed an open finding, if it is one of these, or "".
+// writerOf returns the name of the scan that last changed an open finding, if it is in this history, or "".
 func (h history) writerOf(spec *v1alpha1.FindingSpec) string {
 	if spec.Closed == nil && spec.Scan != nil {
 		if _, there := h[spec.Scan.ScanID]; there {
@@ -183,9 +183,9 @@ func (h history) writerOf(spec *v1alpha1.FindingSpec) string {
 	return ""
 }
 
-// hasIncomplete reports whether one of the unfinished scans is incomplete, and of the series or of that without an
-// analysis, whose findings the first scan of the series takes over. Only the first: perhaps no scan without an analysis
-// ever completes.
+// hasIncomplete reports whether an unfinished scan is incomplete and belongs to the series. Scans without an analysis
+// count too for the first scan of the series, which takes over their findings. They count for no later one, because
+// perhaps no scan without an analysis ever completes.
 func (h history) hasIncomplete(s series, unfinished history) bool {
 	adopted := s
 	if h.adopts(s) && h.first(s).IsZero() {
@@ -197,7 +197,7 @@ func (h history) hasIncomplete(s series, unfinished history) bool {
 }
 
 // sort divides the tool's findings into those that a scan of the batch may touch and the others. If findings have
-// several names of the tool, triaged ones come first: of several that cannot be told apart, the first is kept.
+// several names of the tool, triaged ones come first, because among indistinguishable findings the first is kept.
 func (h history) sort(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
 	s := b.series()
 	k := &known{unreadable: sets.New(unreadable...), unfinished: h.unfinished()}
@@ -218,12 +218,12 @@ func undecided(f *v1alpha1.Finding) int {
 	return 1
 }
 
-// ofJob returns the findings that scans of the series replace or may take over, and the others. If there are both, they
-// are copies: a job that keeps its own does not keep the list. A finding's own category does not identify its job: a
-// tool that looks for several things at once has findings of several categories. It belongs to the job of its scan,
-// whether or not that succeeded. If its scan is no longer known, a finding belongs to the job of its category, or to
-// this one if there is no such job. If another job uses the same tool, a job that has not written findings yet owns
-// none of these: the other job created them.
+// ofJob returns the findings that scans of the series replace or may take over, and the others, as copies if there are
+// both: the caller may then keep one without the other. A finding belongs to the job of its scan, whether or not that
+// succeeded. Its category does not identify the job, because a tool that looks for several things has findings of
+// several categories. If its scan is no longer known, a finding belongs to the job of its category, or to this one if
+// there is no such job. If another job uses the same tool, a job that has not written findings yet owns none of these:
+// the other job created them.
 func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
 	adopts := h.adopts(s)
 	jobs, wrote := map[series]bool{}, map[series]bool{}
@@ -245,7 +245,7 @@ func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1a
 	})
 }
 
-// divide returns the findings that are mine, and the others. It copies them only if there are both.
+// divide returns the findings for which mine is true, and the others. It copies them only if there are both.
 func divide(findings []v1alpha1.Finding, mine func(*v1alpha1.Finding) bool) (own, others []v1alpha1.Finding) {
 	is, n := make([]bool, len(findings)), 0
 	for i := range findings {
@@ -270,8 +270,8 @@ func divide(findings []v1alpha1.Finding, mine func(*v1alpha1.Finding) bool) (own
 	return own, others
 }
 
-// distinct returns the analyses for which ofJob may differ, each once. Of those that neither a scan nor a finding has
-// it returns only the first: a file may name a thousand, and all of them may take over the same findings.
+// distinct returns the analyses for which ofJob may differ. Of those that have neither a scan nor a finding it returns
+// only the first: a file may name a thousand, and all of them may take over the same findings.
 func (h history) distinct(analyses []string, findings []v1alpha1.Finding) []string {
 	there := map[string]bool{"": true}
 	for _, scan := range h {
@@ -301,7 +301,7 @@ func (h history) knowAll(findings []v1alpha1.Finding) bool {
 }
 
 // scanOf returns the scan that last changed the finding other than by closing it, else the one that closed it. The
-// former comes first, since a scan of another job may have closed the finding.
+// former comes first because a scan of another job may have closed the finding.
 func (h history) scanOf(spec *v1alpha1.FindingSpec) (scan pastScan, known bool) {
 	if spec.Scan != nil {
 		scan, known = h[spec.Scan.ScanID]

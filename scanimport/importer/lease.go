@@ -38,12 +38,12 @@ type lock struct {
 	// waiting is called once with the current holder of the Lease.
 	waiting func(holder string)
 
-	// seen is the Lease's last version that was read, and seenAt when it was first read.
+	// seen is the last version of the Lease that was read, and seenAt when that version was first read.
 	seen   string
 	seenAt time.Time
 
 	// renewing is held during a renewal. The last successful renewal began at renewedAt by the local clock, and at heldAt
-	// by the API server's.
+	// by that of the API server.
 	renewing  sync.Mutex
 	renewedAt atomic.Pointer[time.Time]
 	heldAt    atomic.Pointer[time.Time]
@@ -60,15 +60,15 @@ func (im *Importer) lock(b *Batch) *lock {
 // ErrWaiting is the error of an import that is stopped while another one holds its Lease.
 var ErrWaiting = errors.New("stopped while waiting for another import")
 
-// Held is a Lease that this process holds, as a Scan records it.
+// Held is a Lease that this process holds, in the form that a Scan records.
 type Held struct {
 	v1alpha1.ScanLease
-	// Sure returns an error unless the Lease is still held. Call it before an issue or a review is written.
+	// Sure returns an error if the Lease is no longer held. Call it before an issue or a review is written.
 	Sure func(ctx context.Context) error
 }
 
-// WithLease waits for the Lease and calls do while this process holds it; the context of do ends if the Lease is lost.
-// waiting is called once with another holder.
+// WithLease waits for the Lease and calls do while this process holds it. The context of do ends if the Lease is lost.
+// waiting is called once if there is another holder.
 func WithLease(ctx context.Context, c client.Client, key client.ObjectKey, waiting func(holder string),
 	do func(ctx context.Context, held Held) error) error {
 	l := leaseLock(c, key, waiting)
@@ -110,10 +110,10 @@ func (l *lock) with(ctx context.Context, do func(ctx context.Context) error) err
 	return err
 }
 
-// acquire waits for the Lease. It is free if it has no holder, or if its holder has not renewed it for its duration,
-// measured by this process's own clock: clocks of two machines are not compared.
+// acquire waits for the Lease. It is free if it has no holder, or if its holder has not renewed it for its duration by
+// this process's clock: the clocks of two machines are never compared.
 func (l *lock) acquire(ctx context.Context) error {
-	var other string // the holder to wait for, as far as it is known
+	var other string // the holder to wait for, if known
 	for first := true; ; {
 		lease, err := l.observe(ctx)
 		if err != nil {
@@ -127,7 +127,7 @@ func (l *lock) acquire(ctx context.Context) error {
 			case err == nil:
 				return nil
 			case kube.IsConflict(err), kube.IsAlreadyExists(err), version != "" && kube.IsNoSuchObject(err):
-				continue // Another process was faster; read again. An unused Lease may be deleted.
+				continue // another process was faster, or the unused Lease was deleted: read it again
 			}
 			return l.acquireError(ctx, "", err)
 		}
@@ -153,8 +153,8 @@ func (l *lock) otherHolder(lease *coordinationv1.Lease) string {
 	return holder
 }
 
-// acquireError returns the error of an import that ends without its Lease. It is ErrWaiting only if the import was
-// stopped while another one held the Lease.
+// acquireError returns the error of an import that ends without its Lease: ErrWaiting only if the import was stopped
+// while another one held the Lease.
 func (l *lock) acquireError(ctx context.Context, other string, err error) error {
 	cause := context.Cause(ctx)
 	switch {
@@ -167,7 +167,7 @@ func (l *lock) acquireError(ctx context.Context, other string, err error) error 
 	}
 }
 
-// observe reads the Lease and remembers since when it has been unchanged.
+// observe reads the Lease and remembers since when it has not changed.
 func (l *lock) observe(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease, err := l.read(ctx)
 	if err != nil {
@@ -232,15 +232,15 @@ func (l *lock) renew(ctx context.Context, stop <-chan struct{}, lost context.Can
 	}
 }
 
-// fresh reports whether the last renewal is so recent that no other process can hold the Lease yet.
+// fresh reports whether the last renewal is so recent that no other process can hold the Lease.
 func (l *lock) fresh() bool {
 	at := l.renewedAt.Load()
 	return at != nil && since(*at) <= leaseDuration*2/3
 }
 
-// endedAt returns when an import under the Lease ended, by the API server's time: now, or, if it may have lost the
-// Lease, when it last held it for sure. Otherwise it would seem to have ended after those that replaced it, and a
-// success would count as the repetition of one that was cut off meanwhile.
+// endedAt returns when an import under the Lease ended, by the API server's time: now, or, if the Lease may be lost,
+// when it was last certainly held. Otherwise this import would seem to have ended after those that replaced it, and a
+// success would count as the repetition of one that was interrupted meanwhile.
 func (l *lock) endedAt(failure error) time.Time {
 	held := l.heldAt.Load()
 	if held != nil && (errors.Is(failure, errLeaseLost) || !l.fresh()) {
@@ -255,12 +255,12 @@ func since(at time.Time) time.Duration {
 	return elapsed(now.Sub(at), now.Round(0).Sub(at.Round(0)))
 }
 
-// elapsed returns the time that has passed, by the clock that has advanced more: the monotonic clock stops while the
-// machine sleeps, and the wall clock can be set back.
+// elapsed returns the passed time by the clock that has advanced more: the monotonic clock stops while the machine
+// sleeps, and the wall clock can be set back.
 func elapsed(monotonic, wall time.Duration) time.Duration { return max(monotonic, wall) }
 
-// sure returns errLeaseLost unless this process holds the Lease. A process that was suspended and resumes must check
-// before it writes a finding, an issue or a review: its context does not end by itself.
+// sure returns errLeaseLost if this process may not hold the Lease. A process that was suspended must check this before
+// it writes a finding, an issue or a review, because its context does not end by itself.
 func (l *lock) sure(ctx context.Context) error {
 	if l.fresh() {
 		return nil

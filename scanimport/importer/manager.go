@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// setOwners stores who owns which field of a finding of that resource version, and returns the version since.
+// setOwners stores the owners of a finding's fields, given its resource version, and returns the new version.
 func (im *Importer) setOwners(ctx context.Context, name, version string, owners []metav1.ManagedFieldsEntry,
 	manager string) (resourceVersion string, err error) {
 	patch, err := json.Marshal([]map[string]any{
@@ -34,23 +34,23 @@ func (im *Importer) setOwners(ctx context.Context, name, version string, owners 
 	return after.ResourceVersion, err
 }
 
-// isApplied reports whether an entry holds what its manager applied.
+// isApplied reports whether an entry holds fields that its manager applied.
 func isApplied(e *metav1.ManagedFieldsEntry) bool {
 	return e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
-// notFacts are the fields of which an import takes over none from clients that are no scanners: those of people,
-// controllers and API server.
+// notFacts holds the fields of users, controllers and the API server: an import does not take them over from clients
+// that are not scanners.
 var notFacts = fieldpath.NewSet(
 	fieldpath.MakePathOrDie("metadata"),
 	fieldpath.MakePathOrDie("status"),
 	fieldpath.MakePathOrDie("spec", "triage"),
 )
 
-// takenOver returns the entries with the facts of others passed on to the manager, nil if it alone has applied facts.
-// Server-side apply removes only fields of the same manager, so what an import leaves out would stay. Others are the
-// managers of the tool's former names, and clients that wrote other than by applying: whoever creates a finding from a
-// backup owns all its facts.
+// takenOver returns the entries with the facts of other managers moved to this one; nil if no other manager has facts.
+// Server-side apply removes only fields of the same manager, so what an import leaves out would stay. The others are
+// the managers of the tool's former names, and clients that wrote without applying, such as the creator of a finding
+// from a backup.
 func takenOver(entries []metav1.ManagedFieldsEntry, manager string) ([]metav1.ManagedFieldsEntry, error) {
 	at := slices.IndexFunc(entries, func(e metav1.ManagedFieldsEntry) bool {
 		return isApplied(&e) && e.Manager == manager
@@ -91,7 +91,7 @@ func takenOver(entries []metav1.ManagedFieldsEntry, manager string) ([]metav1.Ma
 	return out, err
 }
 
-// covers reports whether a set has the path, or fields below it.
+// covers reports whether a set contains the path, or fields below it.
 func covers(set *fieldpath.Set, path fieldpath.Path) bool {
 	if set.Has(path) {
 		return true

@@ -17,25 +17,25 @@ import (
 const parentInterval = time.Second
 
 // parent is the project that a job imports into. The controllers release a deleted project once it has no findings and
-// no scans: nothing would remove those that are written later. Its repository needs no check, because a deleted
-// repository deletes its projects first.
+// no scans, and nothing would remove those that are written later. The repository needs no check, because deleting it
+// deletes its projects first.
 type parent struct {
 	client client.Client
 	key    client.ObjectKey
-	// uid is that of the project when the import began.
+	// uid is the project's UID when the import began.
 	uid types.UID
 	// checkedAt is when the last check began; nil before the first.
 	checkedAt atomic.Pointer[time.Time]
 }
 
-// check returns a RefusedError if the project is being deleted or was deleted, even if it was created anew.
+// check returns a RefusedError if the project is being deleted or was deleted, even if it was created again.
 func (p *parent) check(ctx context.Context) error {
 	p.checkedAt.Store(new(time.Now()))
 	return RequireSame(ctx, p.client, "project", p.key, p.uid)
 }
 
 // RequireSame returns a RefusedError if the object that had the UID when the import began is being deleted or was
-// deleted, even if it was created anew; kind is "repository" or "project".
+// deleted, even if it was created again. kind is "repository" or "project".
 func RequireSame(ctx context.Context, c client.Client, kind string, key client.ObjectKey, uid types.UID) error {
 	object := kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kindName(kind)))
 	found, err := find(ctx, c, kind, key, object)
@@ -46,7 +46,7 @@ func RequireSame(ctx context.Context, c client.Client, kind string, key client.O
 	return err
 }
 
-// sure is check, but does nothing if the last check is recent. Of several callers, one checks.
+// sure calls check unless the last check is recent. Of several callers, one checks.
 func (p *parent) sure(ctx context.Context) error {
 	at := p.checkedAt.Load()
 	if at != nil && since(*at) < parentInterval || !p.checkedAt.CompareAndSwap(at, new(time.Now())) {

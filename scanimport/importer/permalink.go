@@ -10,11 +10,11 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
-// permalinks makes links to lines of a repository at one commit. Its zero value makes none.
+// permalinks builds links to lines of a repository at one commit. The zero value builds none.
 type permalinks struct {
 	// before and line surround the path.
 	before, line string
-	// commit is the commit's own page.
+	// commit is the page of the commit.
 	commit string
 }
 
@@ -26,10 +26,10 @@ func newPermalinks(repository *v1alpha1.RepositorySpec, commit string) permalink
 		!provision.IsCommitHash(commit) {
 		return permalinks{}
 	}
-	// Everyone who sees the finding sees the URL.
+	// Everyone who can read the finding can read the URL, so drop credentials.
 	page.User, page.RawQuery, page.Fragment = nil, "", ""
 	base := page.String()
-	provider := cmp.Or(strings.ToLower(repository.Provider), page.Hostname()) // a host is often named after it
+	provider := cmp.Or(strings.ToLower(repository.Provider), page.Hostname()) // a host is often named after the provider
 	is := func(name string) bool { return strings.Contains(provider, name) }
 	switch {
 	case is("github"):

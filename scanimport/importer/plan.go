@@ -25,7 +25,7 @@ const (
 	ActionReopen Action = "reopen"
 	ActionClose  Action = "close"
 	ActionKeep   Action = "keep"
-	// ActionRename moves a finding from a former name of the tool to its current one and changes nothing else.
+	// ActionRename changes the tool's name in a finding from a former one to the current one, and nothing else.
 	ActionRename Action = "rename"
 )
 
@@ -33,19 +33,19 @@ const (
 type change struct {
 	action Action
 	name   string
-	// spec to apply. The triage is empty.
+	// spec is the spec to apply, without triage.
 	spec v1alpha1.FindingSpec
 	// before is the existing finding; nil for create.
 	before *v1alpha1.Finding
 	// because explains how the finding was recognised; empty if everything agrees.
 	because string
-	// doubt whether it is the same finding; empty: certain, or the doubt is stored already.
+	// doubt is why it may be another finding; empty if certain, or if the doubt is stored already.
 	doubt recognition.Doubt
 }
 
 // plan is the difference between the existing findings and the results of a scan.
 type plan struct {
-	// changes are sorted by name; ActionKeep does not occur.
+	// changes are sorted by name; there is no ActionKeep.
 	changes []change
 	// open is the number of existing findings that are not closed.
 	open int
@@ -54,25 +54,25 @@ type plan struct {
 	// toClose is the number of open findings that the scan no longer reports. They are closed only if the batch is
 	// complete.
 	toClose int
-	// recognised counts the results that were recognised by a rung after the first, or are in doubt; doubtful counts
-	// those of them that may be another problem of the same kind.
+	// recognised counts the results that were recognised by a later rung than the first, or with doubt; doubtful counts
+	// those that may be another problem of the same kind.
 	recognised map[recognition.Rung]int
 	doubtful   int
-	// suppressed counts the findings that the source suppresses; unseen are suppressed results without a finding.
+	// suppressed counts the findings that the source suppresses, and unseen the suppressed results without a finding.
 	suppressed int
 	unseen     []*sarif.Result
 	// unreadable are the results whose finding cannot be read.
 	unreadable []*sarif.Result
-	// renamed counts the findings that moved to the tool's current name, by their former one. adopted counts those that
-	// had no analysis before. notAdopted counts open findings without an analysis that were not reported.
+	// renamed counts the findings that got the tool's current name, by their former one. adopted counts those that had no
+	// analysis before. notAdopted counts open findings without an analysis that were not reported.
 	renamed             map[string]int
 	adopted, notAdopted int
-	// elsewhere holds, by analysis, the new results that are known from that other analysis.
+	// elsewhere holds, by other analysis, the new results that are known there.
 	elsewhere map[string]overlap
 }
 
-// overlap counts the findings of another analysis that are results of this scan; decided reports whether any of them
-// has a triage decision.
+// overlap counts the findings of another analysis that are results of this scan; decided means that any of them has a
+// triage decision.
 type overlap struct {
 	n       int
 	decided bool
@@ -82,14 +82,14 @@ type overlap struct {
 type reported struct {
 	result *sarif.Result
 	spec   v1alpha1.FindingSpec
-	// index in the batch, and that of the batch.
+	// index is the result's index in the batch, and batch that of the batch.
 	index, batch int
 }
 
 func (r *reported) at() ResultIndex { return ResultIndex{r.batch, r.index} }
 
 // report converts the results of a batch to facts; suppressed ones come last. It returns exact duplicates separately.
-// The error explains, for people, why the facts do not fit in memory, or is the context's.
+// The error is that of the context, or tells users that the facts do not fit in memory.
 func report(ctx context.Context, c *scanContext, b *Batch) (out []reported, duplicates []*sarif.Result, err error) {
 	all := b.All()
 	out = make([]reported, 0, len(all))
@@ -113,7 +113,7 @@ func report(ctx context.Context, c *scanContext, b *Batch) (out []reported, dupl
 	return out, duplicates, nil
 }
 
-// scope returns the scope of the names of a batch's findings.
+// scope returns the scope in which the names of a batch's findings are derived.
 func (c *scanContext) scope() fingerprints.Scope {
 	return fingerprints.Scope{Repository: c.repository, Project: c.project, Tool: c.tool, Category: string(c.category),
 		Analysis: c.analysis}
@@ -130,7 +130,7 @@ func (b *Batch) All() []*sarif.Result {
 	return out
 }
 
-// identities returns the identities of all results, in their order.
+// identities returns the identities of all results, in order.
 func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 	all := b.All()
 	inputs := make([]fingerprints.Result, len(all))
@@ -145,9 +145,9 @@ func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 	return fingerprints.Identify(scope, inputs)
 }
 
-// digest returns the digest of a result as the file has it, without derived values. The rule's texts are left out,
-// because the rule's id identifies them. Names depend on the order of digests, so never change what is digested, and
-// add nothing that a result without it does not omit.
+// digest returns the digest of a result as it is in the file, without derived values. It leaves out the rule's texts,
+// because the rule's id stands for them. Names depend on the order of digests, so never change what is digested: an
+// added field must be omitted for results without it.
 func digest(r *sarif.Result) [32]byte {
 	related := slices.Clone(r.Related)
 	for i := range related {
@@ -177,13 +177,13 @@ func digest(r *sarif.Result) [32]byte {
 	return sha256.Sum256(encoded)
 }
 
-// placeInUTF8 returns a location of which JSON encodes every byte of the path; see inUTF8.
+// placeInUTF8 returns a location whose path keeps every byte in JSON; see inUTF8.
 func placeInUTF8(l sarif.Location) sarif.Location {
 	l.Path = inUTF8(l.Path)
 	return l
 }
 
-// diff computes the changes to write. It is a pure function of its arguments and does not depend on their order.
+// diff computes the changes to write. It is a pure function of its arguments, whose order does not matter.
 func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool) plan {
 	p := plan{recognised: map[recognition.Rung]int{}, renamed: map[string]int{}}
 	matched := recognise(c, b, results, k)
@@ -213,7 +213,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 		}
 	}
 	for i := range k.others {
-		// Under the other built-in names the scan of their own job updates them.
+		// Findings under the other built-in names are left to the scan of their own job.
 		if tool := k.others[i].Spec.Tool; tool != c.tool && tool == b.GivenFormer {
 			p.add(c, renaming(c, &k.others[i]))
 		}
@@ -223,7 +223,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 	return p
 }
 
-// gone plans the change of a finding that the scan does not report.
+// gone plans the change for a finding that the scan does not report.
 func (p *plan) gone(c *scanContext, b *Batch, finding *v1alpha1.Finding, complete bool) {
 	switch {
 	case finding.Spec.Closed == nil && finding.Spec.Analysis == c.analysis:
@@ -236,7 +236,7 @@ func (p *plan) gone(c *scanContext, b *Batch, finding *v1alpha1.Finding, complet
 	case finding.Spec.Closed == nil: // it may belong to another analysis, or to a job without one
 		p.notAdopted++
 	}
-	// Never to an older name: two jobs with two names would rename the same findings at every import.
+	// Never rename to an older name: two jobs with different names would rename the same findings at every import.
 	tool := finding.Spec.Tool
 	if tool != c.tool && (tool == b.GivenFormer || newestName(tool, c.tool) == c.tool) {
 		p.add(c, renaming(c, finding))
@@ -298,19 +298,19 @@ func becauseSuppressed(was, is *v1alpha1.FindingSuppression) string {
 	return ""
 }
 
-// replaces rebases the change on the finding's current state.
+// replaces rebases the change onto the finding's current state.
 func (ch *change) replaces(now *v1alpha1.Finding, scanID string) {
 	ch.before = now
 	ch.action = ActionUpdate
 	if now.Spec.Closed != nil {
 		ch.action = ActionReopen // the applied facts leave out `closed`
 	}
-	// The time of detection never changes and must not be added later.
+	// The time of detection is immutable, and cannot be added later.
 	ch.spec.DetectedAt = now.Spec.DetectedAt
 	ch.spec.Doubt = doubtOf(ch.doubt, now, scanID)
 }
 
-// doubtOf returns the doubt to store with the finding. It only applies to a finding with a decision in force: the
+// doubtOf returns the doubt to store with the finding. Doubt is stored only with a decision in force, because the
 // decision may belong to another problem.
 func doubtOf(doubt recognition.Doubt, before *v1alpha1.Finding, scanID string) *v1alpha1.FindingDoubt {
 	if !findingstate.Decided(before) {
@@ -326,7 +326,7 @@ func decided(t *v1alpha1.FindingTriage) bool {
 	return t.UserStatus != "" && t.UserStatus != v1alpha1.UserStatusOpen
 }
 
-// closing keeps every fact: the scan only reports that the finding is gone.
+// closing closes a finding and keeps its facts: the scan only reports that it is gone.
 func closing(c *scanContext, finding *v1alpha1.Finding) change {
 	ch := renaming(c, finding)
 	ch.action = ActionClose
@@ -334,7 +334,7 @@ func closing(c *scanContext, finding *v1alpha1.Finding) change {
 	return ch
 }
 
-// renaming keeps every fact but the name of the tool.
+// renaming gives a finding the tool's current name and keeps all other facts.
 func renaming(c *scanContext, finding *v1alpha1.Finding) change {
 	spec := c.renamed(&finding.Spec)
 	spec.Triage = v1alpha1.FindingTriage{}

@@ -13,7 +13,7 @@ type Progress struct {
 	done, total int
 }
 
-// Begin is called once the plan has passed its guards.
+// Begin sets the total. Call it once the plan has passed its guards.
 func (p *Progress) Begin(total int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

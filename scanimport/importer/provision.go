@@ -25,9 +25,9 @@ const provisionManager = v1alpha1.ScannerFieldManagerPrefix + "provision"
 type Provisioned struct {
 	Kind string `json:"kind"`
 	Name string `json:"name"`
-	// Of is the repository's full name or the project's folder; may be empty.
+	// Of is the repository's full name or the project's folder, if any.
 	Of string `json:"of,omitempty"`
-	// ScanBranch of a repository: only results of this branch are imported from now on. Empty if unknown.
+	// ScanBranch is the repository's scan branch: only its results are imported from now on. Empty if unknown.
 	ScanBranch string `json:"scanBranch,omitempty"`
 }
 
@@ -54,7 +54,7 @@ func (p Provisioned) Warning(dryRun bool) string {
 	return text
 }
 
-// Warnings returns the warning about each of the objects.
+// Warnings returns a warning for each of the objects.
 func Warnings(objects []Provisioned, dryRun bool) []string {
 	var all []string
 	for _, object := range objects {
@@ -66,43 +66,43 @@ func Warnings(objects []Provisioned, dryRun bool) []string {
 // HasNoBranch reports whether the created object is a Repository without a branch: it refuses uploads that name one.
 func (p Provisioned) HasNoBranch() bool { return p.Kind == "Repository" && p.ScanBranch == "" }
 
-// Place is the target of an import as the user names it. Objects that do not exist are created if the organization lets
-// imports do so.
+// Place is the target of an import as the user names it. Missing objects are created if the organization allows imports
+// to do so.
 type Place struct {
 	Namespace string
 	// Repository is the name of the Repository, or its full name, which contains a slash.
 	Repository string
-	// Project is the name of the Project. Empty: see Patterns. That of a pull request must exist.
+	// Project is the name of the Project. Empty: see Patterns. The project of a pull request must exist.
 	Project string
-	// Folder is the path of a Project that is created; empty for the whole repository.
+	// Folder is the path of a Project to create; empty for the whole repository.
 	Folder string
-	// Patterns select the folders that are projects if no Project is named.
+	// Patterns select the folders that are projects, if no Project is named.
 	Patterns provision.Patterns
 	// Claims holds what the caller knows about the repository in addition to the batches.
 	Claims provision.Claims
-	// OfPullRequest reports that the batches belong to a pull request: then their branch and commit are not recorded in
-	// the repository, and no project is looked up or created.
+	// OfPullRequest means that the batches belong to a pull request: their branch and commit are not recorded in the
+	// repository, and no project is looked up or created.
 	OfPullRequest bool
-	// Check is called with the repository before its projects are looked up, and with nil before a repository is
-	// created; its error ends the search. nil: no check.
+	// Check is called with the repository before its projects are looked up, and with nil before a repository is created.
+	// Its error ends the search. nil: no check.
 	Check func(repository *v1alpha1.Repository) error
-	// DryRun creates nothing: it sends the creations to the API server as dry runs.
+	// DryRun creates nothing: creations are sent to the API server as dry runs.
 	DryRun bool
 }
 
-// Found is where an import goes.
+// Found holds the objects that an import goes to.
 type Found struct {
 	Repository *v1alpha1.Repository
-	// Projects are the projects that were looked up: the named one, or all of the repository. With DryRun they include
-	// those that would be created.
+	// Projects holds the named project, or all projects of the repository. With DryRun it includes those that would be
+	// created.
 	Projects []v1alpha1.Project
-	// Provisioned are the objects that were created, or with DryRun would be.
+	// Provisioned holds the objects that were created, or with DryRun would be.
 	Provisioned []Provisioned
 }
 
-// Provision finds the repository and the projects of an import and creates missing ones. If the organization does not
-// allow that, it returns a RefusedError that names the missing object. Existing objects are not changed. With an error,
-// Found.Provisioned holds what was created before it, and stays.
+// Provision finds the repository and the projects of an import, and creates missing ones. If the organization does not
+// allow that, it returns a RefusedError that names the missing object. Existing objects are not changed. After an
+// error, Found.Provisioned holds the objects that were created before it, which stay.
 func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*Found, error) {
 	if place.Check == nil {
 		place.Check = func(*v1alpha1.Repository) error { return nil }
@@ -124,7 +124,7 @@ func Provision(ctx context.Context, c *Client, place Place, batches []*Batch) (*
 	return p.found, p.projects(ctx, batches)
 }
 
-// Assumed returns the repository for an import with DryRun to use; nil if everything exists, or f is nil.
+// Assumed returns the repository that an import with DryRun uses; nil if everything exists, or f is nil.
 func (f *Found) Assumed() *v1alpha1.Repository {
 	if f == nil || len(f.Provisioned) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func (p *provisioner) key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: p.place.Namespace, Name: name}
 }
 
-// byFullName reports whether the repository is given by its full name.
+// byFullName reports whether the user gave the repository's full name.
 func (p *Place) byFullName() bool { return strings.Contains(p.Repository, "/") }
 
 // repository finds or creates the repository.
@@ -158,15 +158,15 @@ func (p *provisioner) repository(ctx context.Context, batches []*Batch) error {
 	if err := p.place.Check(nil); err != nil {
 		return err
 	}
-	// Of two imports that describe one new repository differently, only one creates it.
+	// If two imports describe one new repository differently, only one creates it.
 	lease := fingerprints.Hash("repository", cmp.Or(strings.ToLower(facts.FullName), p.place.Repository))
 	return p.createOnce(ctx, lease, exists, func(ctx context.Context) error {
 		return p.createRepository(ctx, facts, batches)
 	})
 }
 
-// createOnce creates an object that was not found. Imports that create it under the same Lease do so one after another,
-// and look for it again first. A dry run creates nothing and takes no Lease.
+// createOnce creates an object that was not found. Imports that do so under the same Lease go one after another, and
+// look for the object again first. A dry run creates nothing and takes no Lease.
 func (p *provisioner) createOnce(ctx context.Context, lease string,
 	exists func(ctx context.Context) (found bool, err error), create func(ctx context.Context) error) error {
 	if p.place.DryRun {
@@ -180,7 +180,7 @@ func (p *provisioner) createOnce(ctx context.Context, lease string,
 	})
 }
 
-// Facts returns what the place and the files of the batches say about the repository.
+// Facts returns what the place and the files of the batches tell about the repository.
 func (p *Place) Facts(batches []*Batch) (provision.Facts, error) {
 	claims := p.Claims
 	claims.URLs = slices.Clone(claims.URLs)
@@ -215,7 +215,7 @@ func (p *provisioner) findRepository(ctx context.Context, facts provision.Facts)
 	return p.get(ctx, repository.Name)
 }
 
-// byFacts returns the organization's repository that the facts describe, or nil.
+// byFacts returns the organization's repository that matches the facts, or nil.
 func (p *provisioner) byFacts(ctx context.Context, facts provision.Facts) (*v1alpha1.Repository, error) {
 	repositories, unreadable, err := List[v1alpha1.Repository](ctx, p.client, p.place.Namespace, fields.Everything())
 	if err != nil {
@@ -231,8 +231,8 @@ func (p *provisioner) byFacts(ctx context.Context, facts provision.Facts) (*v1al
 	return found, nil
 }
 
-// RefuseUnreadable returns a RefusedError if there are repositories or projects that cannot be read: none of the others
-// is the one that was scanned, so it may be one of them. It returns nil if there are none.
+// RefuseUnreadable returns a RefusedError if there are unreadable repositories or projects: none of the readable ones
+// was scanned, so an unreadable one may have been. It returns nil if there are none.
 func RefuseUnreadable(kind string, names []string) error {
 	if len(names) == 0 {
 		return nil
@@ -248,7 +248,7 @@ func (p *provisioner) get(ctx context.Context, name string) (found bool, err err
 	return found, err
 }
 
-// createRepository creates the repository under the given name, or one derived from its full name.
+// createRepository creates the repository under the given name, or a name derived from its full name.
 func (p *provisioner) createRepository(ctx context.Context, facts provision.Facts, batches []*Batch) error {
 	name := p.place.Repository
 	if p.place.byFullName() {
@@ -268,7 +268,7 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 		if err := p.projectOfReview(ctx, name); err != nil {
 			return err
 		}
-	case !p.place.DryRun: // else the projects are tried next
+	case !p.place.DryRun: // otherwise the projects are tried next
 		if err := p.rehearse(ctx, repository, batches); err != nil {
 			return err
 		}
@@ -289,7 +289,7 @@ func (p *provisioner) createRepository(ctx context.Context, facts provision.Fact
 	return nil
 }
 
-// projectOfReview checks that the project that a review names, if any, exists and belongs to the repository.
+// projectOfReview checks that the project named by a review, if any, exists and belongs to the repository.
 func (p *provisioner) projectOfReview(ctx context.Context, repository string) error {
 	if p.place.Project == "" {
 		return nil
@@ -298,9 +298,9 @@ func (p *provisioner) projectOfReview(ctx context.Context, repository string) er
 	return err
 }
 
-// getDescribed gets the repository by its name. If the import derived that name from a full name, it refuses a
-// repository that the facts do not describe: its spec.fullName, spec.url or spec.provider was changed, or somebody
-// created it under that name.
+// getDescribed gets the repository by name. If the import derived that name from a full name, it refuses a repository
+// that does not match the facts: its spec.fullName, spec.url or spec.provider was changed, or it was created by
+// somebody else.
 func (p *provisioner) getDescribed(ctx context.Context, name string, facts provision.Facts) (found bool, err error) {
 	found, err = p.get(ctx, name)
 	if err != nil || !found || !p.place.byFullName() {
@@ -317,8 +317,8 @@ func (p *provisioner) getDescribed(ctx context.Context, name string, facts provi
 		there.Spec.URL, there.Spec.Provider, name, name, facts.FullName)}
 }
 
-// rehearse tries by a dry run of each whether the repository and its projects can be created: else none is. It cannot
-// see that they exceed a quota only together.
+// rehearse checks by dry runs that the repository and all its projects can be created, so that none is if one cannot.
+// It does not notice that they exceed a quota only together.
 func (p *provisioner) rehearse(ctx context.Context, repository *v1alpha1.Repository, batches []*Batch) error {
 	trial := &provisioner{client: p.client, place: p.place, found: &Found{
 		Repository: repository, Provisioned: []Provisioned{{Kind: "Repository", Name: repository.Name}},
@@ -330,8 +330,8 @@ func (p *provisioner) rehearse(ctx context.Context, repository *v1alpha1.Reposit
 	return trial.projects(ctx, batches)
 }
 
-// mayBeNew refuses an invalid name, one for a repository that the organization already has under another name, and one
-// for which nothing describes a repository: it is probably misspelt.
+// mayBeNew refuses an invalid name, one of a repository that the organization already has under another name, and one
+// without any description of a repository, which is probably misspelt.
 func (p *provisioner) mayBeNew(ctx context.Context, facts provision.Facts) error {
 	if err := checkName("repository", p.key(p.place.Repository)); err != nil {
 		return err
@@ -359,7 +359,7 @@ func checkName(kind string, key client.ObjectKey) error {
 	return nil
 }
 
-// create creates an object, or with DryRun checks that it could; created is false if an object of that name exists.
+// create creates an object, or with DryRun checks that it could. created is false if an object of that name exists.
 func (p *provisioner) create(ctx context.Context, kind string, object client.Object) (created bool, err error) {
 	options := []client.CreateOption{
 		client.FieldOwner(provisionManager), client.FieldValidation(metav1.FieldValidationStrict),
@@ -382,8 +382,8 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	}
 }
 
-// noSuch returns the error for an object that does not exist and cannot be created. A repository that was given by its
-// full name is named by it: nobody knows the name that an import derives.
+// noSuch returns the error for an object that does not exist and cannot be created. It names a repository by its full
+// name if the user did, because users do not know the derived name.
 func (p *provisioner) noSuch(kind string, object client.Object) *RefusedError {
 	key := client.ObjectKeyFromObject(object)
 	repository, ok := object.(*v1alpha1.Repository)
@@ -393,7 +393,7 @@ func (p *provisioner) noSuch(kind string, object client.Object) *RefusedError {
 	return required(kind, noneOf(kind, described(repository.Spec.FullName, repository.Spec.URL), key.Namespace))
 }
 
-// described returns how people recognise a repository that does not exist; url may be empty.
+// described returns a description by which users recognise a repository that does not exist; url may be empty.
 func described(fullName, url string) string {
 	text := fmt.Sprintf("with spec.fullName %q", fullName)
 	if url != "" {
@@ -402,7 +402,7 @@ func described(fullName, url string) string {
 	return text
 }
 
-// notCreated joins the missing object and the reason why it was not created.
+// notCreated joins the message about a missing object and the reason why it was not created.
 const notCreated = ". An import did not create it: "
 
 // withReason adds the reason why an import does not create the missing object.
@@ -414,7 +414,7 @@ func withReason(refused *RefusedError, err error) *RefusedError {
 	return &RefusedError{refused.Reason + notCreated + reason}
 }
 
-// refuseUndescribed refuses to create an object for lack of information about it.
+// refuseUndescribed refuses to create an object because of missing information.
 func refuseUndescribed(kind string, key client.ObjectKey, why string) error {
 	return &RefusedError{noSuch(kind, key).Reason + notCreated + why}
 }

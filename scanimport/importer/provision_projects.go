@@ -38,15 +38,15 @@ func (p *provisioner) projects(ctx context.Context, batches []*Batch) error {
 	})
 }
 
-// createProjectsOnce creates projects of the repository that do not exist. Of two imports that do so at the same time,
-// for example one that names a project and one that does not, only one creates the project of a folder.
+// createProjectsOnce creates missing projects of the repository. Of two imports that do so at the same time, such as
+// one that names a project and one that does not, only one creates the project of a folder.
 func (p *provisioner) createProjectsOnce(ctx context.Context, allExist func(ctx context.Context) (all bool, err error),
 	create func(ctx context.Context) error) error {
 	return p.createOnce(ctx, fingerprints.Hash("project", p.found.Repository.Name), allExist, create)
 }
 
-// existing lists the projects of the repository. It refuses one that cannot be read: what it holds would be imported
-// into a second project.
+// existing lists the projects of the repository. It refuses unreadable ones, whose findings would be imported into a
+// second project.
 func (p *provisioner) existing(ctx context.Context) ([]v1alpha1.Project, error) {
 	list, unreadable, err := Projects(ctx, p.client, p.key(p.found.Repository.Name))
 	if err != nil {
@@ -79,8 +79,8 @@ func (p *provisioner) findProject(ctx context.Context, key client.ObjectKey) (fo
 	return found, err
 }
 
-// newProject creates the named project. In a repository that has projects, an unknown name without a folder, or with
-// that of an existing project, is probably misspelt and is refused: all findings would exist twice.
+// newProject creates the named project. In a repository that has projects, it refuses an unknown name without a folder,
+// or with the folder of an existing project: the name is probably misspelt, and all findings would exist twice.
 func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) error {
 	folder := provision.Clean(p.place.Folder)
 	list, err := p.existing(ctx)
@@ -109,9 +109,9 @@ func (p *provisioner) newProject(ctx context.Context, key client.ObjectKey) erro
 	}
 }
 
-// missing looks up the projects of the repository, and returns the folders of those that results need in addition.
+// missing looks up the projects of the repository, and returns the folders of those that the results need in addition.
 func (p *provisioner) missing(ctx context.Context, batches []*Batch) ([]string, error) {
-	if !p.place.DryRun || len(p.found.Provisioned) == 0 { // a repository that would be created has no projects
+	if !p.place.DryRun || len(p.found.Provisioned) == 0 { // a repository that is not created yet has no projects
 		list, err := p.existing(ctx)
 		if err != nil {
 			return nil, err
@@ -138,7 +138,7 @@ func filesOf(batches []*Batch) iter.Seq[string] {
 					return
 				}
 			}
-			for _, folder := range b.Scanned { // as a file in it
+			for _, folder := range b.Scanned { // as if it were a file in it
 				if !yield(folder + "/*") {
 					return
 				}

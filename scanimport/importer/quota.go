@@ -6,8 +6,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// ExplainQuota explains what to do about a write that the organization's quota refused, and returns any other error
-// unchanged. Such a write ends an import before it closes anything.
+// ExplainQuota adds advice to the error of a write that the organization's quota refused, and returns any other error
+// unchanged. Such a refusal ends an import before it closes anything.
 func ExplainQuota(err error, kind string) error {
 	if !kube.IsQuotaExceeded(err) {
 		return err

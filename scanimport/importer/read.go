@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// pageSize of a list. Objects are decoded and trimmed one by one as they arrive, so that a page of large ones is
-	// never in memory as a whole.
+	// pageSize is the page size of a list. Objects are decoded and trimmed one by one as they arrive, so that a page of
+	// large ones is never entirely in memory.
 	pageSize = 500
 	// maxExpired bounds how often a list is restarted because its continue token expired.
 	maxExpired = 3
 )
 
-// List lists objects of a kind in a namespace, page by page, and returns the names of those that cannot be read. An
-// unreadable object does not affect the others. The objects are trimmed (kube.Trim).
+// List lists objects of a kind in a namespace, page by page, and returns the names of those that cannot be read, which
+// do not affect the others. The objects are trimmed (kube.Trim).
 func List[T any](ctx context.Context, c *Client, namespace string,
 	selector fields.Selector) (objects []T, unreadable []string, err error) {
 	unreadable, err = eachPage(ctx, c, namespace, selector, func(page []T, first bool) {
@@ -41,7 +41,7 @@ func List[T any](ctx context.Context, c *Client, namespace string,
 	return objects, unreadable, nil
 }
 
-// eachPage lists like List, but hands over each page. A list that is restarted hands over a first page again.
+// eachPage lists like List, but passes on each page. If the list is restarted, it passes on a first page again.
 func eachPage[T any](ctx context.Context, c *Client, namespace string, selector fields.Selector,
 	do func(page []T, first bool)) (unreadable []string, err error) {
 	kind, err := kindOf[T]()
@@ -73,7 +73,7 @@ func eachPage[T any](ctx context.Context, c *Client, namespace string, selector 
 		})
 		switch {
 		case apierrors.IsResourceExpired(err) && expired < maxExpired:
-			// The list took longer than the API server keeps old versions: restart it.
+			// Restart the list: it took longer than the API server keeps old versions.
 			unreadable, options.Continue = nil, ""
 			expired++
 			continue
@@ -123,8 +123,8 @@ func PassedOver(kind, name string) string {
 	return fmt.Sprintf("%s %s cannot be read and is skipped; correct it with kubectl", kind, name)
 }
 
-// selector selects the objects of a tool in the project. The API server compares field by field until one differs, so
-// the most selective fields come first.
+// selector selects the objects of a tool in the project. The API server compares the fields in order until one differs,
+// so the most selective ones come first.
 func (im *Importer) selector(project, tool string) fields.Selector {
 	return fields.AndSelectors(
 		fields.OneTermEqualSelector("spec.projectRef.name", project),
@@ -133,11 +133,11 @@ func (im *Importer) selector(project, tool string) fields.Selector {
 	)
 }
 
-// scans returns the scans of the tool in the project, under all its names, and the names of those that cannot be read.
+// scans returns the scans of the tool in the project, under all its names, and the names of unreadable ones.
 func (im *Importer) scans(ctx context.Context, j *job) (h history, unreadable []string, err error) {
 	h = history{}
 	for _, tool := range j.names() {
-		// Most scans may be those of pull requests, which are large and not kept.
+		// Keep no page: most scans may be those of pull requests, which are large.
 		odd, err := eachPage(ctx, im.client, im.target.Namespace, im.selector(j.project, tool),
 			func(page []v1alpha1.Scan, _ bool) { h.add(page) })
 		if err != nil {
@@ -180,7 +180,7 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 	return scans.sort(j.Batch, findings, odd), nil
 }
 
-// names returns the names of the tool, its own first.
+// names returns the names of the tool, the current one first.
 func (b *Batch) names() []string { return append([]string{b.Tool}, b.Formerly...) }
 
 // Projects returns the projects of a repository, and the names of those that cannot be read.

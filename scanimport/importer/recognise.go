@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 )
 
-// match holds the finding of a result.
+// match pairs a result with its finding.
 type match struct {
 	// name of the existing or new finding; empty if the result's finding cannot be read.
 	name string
@@ -24,32 +24,32 @@ type match struct {
 	before *v1alpha1.Finding
 	rung   recognition.Rung
 	doubt  recognition.Doubt
-	// doubted reports that a scan that did not complete has already stored the doubt, that no later one has repeated it,
-	// and that the result is unchanged: such a doubt is about a twin.
+	// doubted means that an incomplete scan has already stored the doubt, that no later one has repeated that scan, and
+	// that the result is unchanged: then the doubt is about a twin.
 	doubted bool
 	// was and is are the evidence of before and of the result.
 	was, is recognition.Evidence
 }
 
-// known holds the tool's findings in a project, sorted by what a scan may do with them.
+// known holds the tool's findings in a project, divided by what a scan may do with them.
 type known struct {
 	// findings that the scan replaces or may take over.
 	findings []v1alpha1.Finding
 	// others are findings of the tool that belong to other scans.
 	others []v1alpha1.Finding
-	// unreadable are the names of findings of the tool that cannot be read.
+	// unreadable holds the names of the tool's findings that cannot be read.
 	unreadable sets.Set[string]
-	// unfinished are the scans that did not complete, and that no later one has repeated.
+	// unfinished holds the scans that did not complete, and that no later one has repeated.
 	unfinished history
 	// foreign reports whether a finding belongs to an analysis that the results do not contain, or to a project that was
-	// not scanned; nil: none does.
+	// not scanned. nil: none does.
 	foreign func(*v1alpha1.Finding) bool
-	// sameSubject: what is in another file and about another resource or package is no finding of these.
+	// sameSubject means that a result in another file about another resource or package matches none of the findings.
 	sameSubject bool
-	// partial reports that the findings have only some of the facts, as issues do.
+	// partial means that the findings have only some of the facts, as issues do.
 	partial bool
-	// incomplete reports that this scan, or one since the last complete one of its series or of that whose findings it is
-	// the first to take over, has not looked at everything.
+	// incomplete means that not everything was covered, by this scan or by one since the last complete scan of its series.
+	// If this scan is the first to take over the findings of another series, scans of that series count too.
 	incomplete bool
 }
 
@@ -58,15 +58,14 @@ func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
 	out := pair(results, k, namedEarlier(c, b, results, k.findings))
 	for i := range out {
 		if out[i].before == nil && results[i].spec.Suppression == nil {
-			nameNew(b.identitiesOf(c.scope(), results), out, k) // a scan without new results needs none
+			nameNew(b.identitiesOf(c.scope(), results), out, k) // not needed without new results
 			break
 		}
 	}
 	return out
 }
 
-// pair returns for each result its finding, if there is one. named are pairs with findings that an earlier version
-// stored.
+// pair returns for each result its finding, if any. named holds pairs with findings of an earlier version.
 func pair(results []reported, k *known, named []recognition.Match) []match {
 	there := k.findings
 	constant := constantsOf(results, there)
@@ -115,8 +114,8 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 	return out
 }
 
-// Certain returns for each result the name of the known finding in its file that it certainly is, or "". In doubt, it
-// returns the name of the one that says the same. All must be of one tool.
+// Certain returns for each result the name of the known finding in its file that it certainly is, or "". doubtful holds
+// instead the name of a finding that it may be, with the same text. All must belong to one tool.
 func Certain(results []*Described, there []v1alpha1.Finding) (certain, doubtful []string) {
 	list := make([]reported, len(results))
 	certain, doubtful = make([]string, len(results)), make([]string, len(results))
@@ -145,8 +144,8 @@ func (b *Batch) identitiesOf(scope fingerprints.Scope, results []reported) []fin
 	return out
 }
 
-// namedEarlier recognises findings of an earlier version, which stored no evidence, as that version did: by their
-// names. Such a name depends on the tool's name at the time, and on no analysis.
+// namedEarlier recognises findings of an earlier version, which stored no evidence, in the way of that version: by
+// their names, which depend on the tool's name at the time, but not on the analysis.
 func namedEarlier(c *scanContext, b *Batch, results []reported, there []v1alpha1.Finding) (out []recognition.Match) {
 	legacy := map[string]map[string]int{}
 	for i := range there {
@@ -200,10 +199,9 @@ func sameLine(a, b *v1alpha1.FindingSpec) bool {
 		a.Details.Location.LineNumber == b.Details.Location.LineNumber
 }
 
-// nameNew names the results without a finding. Names never change, so a name may belong to a finding that is about
-// something else now; then the next free name is used, which is the same at every attempt. A result whose name belongs
-// to an unreadable finding gets none: that finding is probably its own, and under another name the result would lose
-// its triage.
+// nameNew names the results without a finding. Names never change, so a name may belong to a finding that is now about
+// something else; then the next free name is used, which is the same at every attempt. A result gets no name if its
+// name belongs to an unreadable finding: that finding is probably its own, and another name would lose its triage.
 func nameNew(identities []fingerprints.Identity, matches []match, k *known) {
 	taken := make(map[string]bool, len(k.findings)+len(k.others)+len(matches))
 	for _, findings := range [][]v1alpha1.Finding{k.findings, k.others} {
@@ -222,7 +220,7 @@ func nameNew(identities []fingerprints.Identity, matches []match, k *known) {
 	}
 }
 
-// FreeName returns the name, or the first after it that is not taken.
+// FreeName returns the name, or the next one that is not taken.
 func FreeName(name string, taken func(string) bool) string {
 	free := name
 	for i := 1; taken(free); i++ {
@@ -231,9 +229,9 @@ func FreeName(name string, taken func(string) bool) string {
 	return free
 }
 
-// addsDoubt reports whether the finding must be written because of the doubt. Without a decision in force none is
-// stored. Until a scan completes, each one has the same doubt about an unchanged result: it is stored once, so that a
-// repeated decision stays repeated.
+// addsDoubt reports whether the finding must be written because of the doubt. Without a decision in force no doubt is
+// stored. Until a scan completes, each one has the same doubt about an unchanged result: it is stored once, or a user's
+// repeated decision would be questioned again.
 func (m *match) addsDoubt() bool {
 	return m.doubt != "" && !m.doubted && findingstate.Decided(m.before)
 }

@@ -25,12 +25,13 @@ import (
 // EndTimeout bounds the last write of a Scan, which happens even when the import is being stopped.
 const EndTimeout = 10 * time.Second
 
-// FinishTimeout is how long a write that has begun may go on after the import was stopped. The end is recorded next.
+// FinishTimeout is how long a write that has begun may go on after the import was stopped. After that, the end is
+// recorded.
 const FinishTimeout = 2 * time.Second
 
-// FinishWrite calls write unless ctx has ended. If ctx ends during the write, the API server may carry it out
-// nevertheless, and what is stored must not be reported as failed: so the write goes on for a short time. If the Lease
-// is lost, it is cut off, because another import may have begun.
+// FinishWrite calls write unless ctx has ended. If ctx ends during the write, the write goes on for a short time: the
+// API server may carry it out anyway, and stored changes must not be reported as failed. If the Lease is lost, the
+// write is cut off, because another import may have begun.
 func FinishWrite(ctx context.Context, write func(ctx context.Context) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -51,8 +52,8 @@ func FinishWrite(ctx context.Context, write func(ctx context.Context) error) err
 // NewScanName returns a unique name for a Scan.
 func NewScanName() string { return "s-" + fingerprints.Hash(uuid.NewString()) }
 
-// begin records that the scan runs, unless the project was deleted meanwhile, as while the import waited for its
-// Leases.
+// begin records that the scan runs, unless the project was deleted meanwhile, for instance while the import waited for
+// its Leases.
 func (im *Importer) begin(ctx context.Context, j *job) error {
 	if err := j.parent.check(ctx); err != nil {
 		return j.explain(err)
@@ -68,7 +69,7 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 	return nil
 }
 
-// end writes the outcome; failure is nil for a completed import. It is the import's last write of a scan.
+// end writes the outcome; failure is nil for a completed import. It is the last write of a scan.
 func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 	spec := im.runningScan(j)
 	ended := apitime.Now()
@@ -90,9 +91,8 @@ func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 	return nil
 }
 
-// fail records the outcome Failed for every scan that was recorded and has no outcome yet, and returns the cause. If
-// the API server has carried out the last write of a scan although it seemed to fail, the scan keeps that outcome; if
-// all scans have one, fail returns nil.
+// fail records the outcome Failed for every recorded scan without an outcome, and returns the cause. If the last write
+// of a scan seemed to fail but was carried out, the scan keeps that outcome. If all scans have one, fail returns nil.
 func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
 	if cause == nil {
 		return nil
@@ -138,8 +138,8 @@ func FailedMessage(cause error) string {
 	return cut(paragraph(FailedImport+cause.Error()), maxScanMessage)
 }
 
-// Refuse records a Scan of the batch that failed before it began, with the reason, and writes nothing else. Such a Scan
-// names no Lease, because no import ran.
+// Refuse records a failed Scan of the batch with the reason, and writes nothing else. The Scan names no Lease, because
+// no import ran.
 func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
 	j := &job{Batch: b, project: im.target.of(b), summary: newSummary(b), context: scanContext{
 		scanID: NewScanName(), startedAt: b.Started(),
@@ -159,10 +159,10 @@ func (im *Importer) reporting(ctx context.Context, j *job, do func() error) erro
 	})
 }
 
-// Reporting calls do and, every interval, calls record if there was progress. A failed record stops nothing: the next
-// one, or the end, replaces it. After a panic in record, no other follows. Reporting returns panics as errors, so that
-// the end can be recorded, and only after the last record has finished, because the API server refuses one after the
-// end.
+// Reporting calls do, and calls record at each interval if there was progress. A failed record stops nothing: the next
+// one, or the end, replaces it. After a panic in record, there is no further one. Panics are returned as errors, so
+// that the end can be recorded. Reporting returns only after the last record has finished, because the API server
+// refuses one after the end.
 func Reporting(ctx context.Context, interval time.Duration, progress *Progress, do func() error,
 	record func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -209,7 +209,7 @@ func (im *Importer) runningScan(j *job) v1alpha1.ScanSpec {
 	return spec
 }
 
-// ScanSpec returns what a Scan holds of the batch.
+// ScanSpec returns the part of a Scan's spec that describes the batch.
 func (b *Batch) ScanSpec(repository, project string) v1alpha1.ScanSpec {
 	return v1alpha1.ScanSpec{
 		RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(repository)},
@@ -228,9 +228,9 @@ func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpe
 	return err
 }
 
-// ApplyScan writes the whole record of a scan, and returns the Scan's UID; uid is that of its last write, and empty
-// before the first. If the Scan was deleted since, it is created again, unless check returns an error: then it was
-// deleted with its project. importer is the importing program; empty: unknown.
+// ApplyScan writes the whole record of a scan, and returns the Scan's UID. uid is the UID that the last write returned,
+// and empty for the first. A Scan that was deleted since is created again, unless check returns an error: then it was
+// deleted with its project. importer is the importing program; empty if unknown.
 func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
 	spec v1alpha1.ScanSpec, check func(ctx context.Context) error) (types.UID, error) {
 	applied, err := writeScan(ctx, c, key, uid, importer, spec)
@@ -243,8 +243,8 @@ func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.U
 	return writeScan(ctx, c, key, "", importer, spec)
 }
 
-// writeScan writes the whole record of a scan, and returns the Scan's UID. With a UID it fails with a conflict if that
-// Scan was deleted.
+// writeScan writes the whole record of a scan, and returns the Scan's UID. Given a UID, it fails with a conflict if
+// that Scan was deleted.
 func writeScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
 	spec v1alpha1.ScanSpec) (types.UID, error) {
 	meta := appliedMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}
@@ -264,7 +264,7 @@ func (im *Importer) applyFinding(ctx context.Context, manager string, metadata a
 	return apply(ctx, im.client, manager, "Finding", metadata, spec)
 }
 
-// otherReasons replaces the reasons that do not fit into a Scan.
+// otherReasons replaces reasons for which a Scan has no room.
 const otherReasons = "other reasons"
 
 // Record writes the counts, skip reasons and message of a completed import into the spec.

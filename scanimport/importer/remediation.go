@@ -7,8 +7,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// remediation explains what to do and where to read more: the rule's advice, the fixes that the tool offers, or else
-// the fixed version that the tool names.
+// remediation explains what to do and where to read more: the rule's advice, and the fixes that the tool offers, or
+// else the fixed version that it names.
 func remediation(r *sarif.Result, message string, rule *ruleTexts, secret bool) string {
 	parts := []string{rule.link}
 	if !strings.Contains(message, rule.advice) {
@@ -32,6 +32,6 @@ func remediation(r *sarif.Result, message string, rule *ruleTexts, secret bool) 
 var (
 	// webAddress matches a help text that is only a link.
 	webAddress = regexp.MustCompile(`^https?://\S+$`)
-	// projectPage matches the tool's own page, which does not describe the rule.
+	// projectPage matches the home page of a tool, which does not describe the rule.
 	projectPage = regexp.MustCompile(`^https?://(?:www\.)?(?:github|gitlab)\.com/[^/#?]+/[^/#?]+/?$`)
 )

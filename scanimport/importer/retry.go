@@ -16,19 +16,19 @@ import (
 // requestTimeout bounds one request; a page of 500 findings is a few megabytes.
 const requestTimeout = 30 * time.Second
 
-// attempts gives a restarting API server about a minute, with the pauses between them.
+// attempts, with the backoff between them, gives an API server that restarts about a minute.
 const attempts = 9
 
-// deniedAttempts gives a webhook that denies a request with the code of an outage less than a second: many answer a
-// passing fault of their own so. Others choose that code for good, and may do so for each finding.
+// deniedAttempts gives a webhook that denies a request with an outage's status code less than a second: many use such a
+// code for a temporary fault of their own, but others for good, and may do so for each finding.
 const deniedAttempts = 3
 
-// maxInVain is how many requests of a stage may stay denied in a row although they were retried. Then the stage's later
-// denials are final at once: a webhook that denies each of 10,000 findings would otherwise delay the end of the import
-// by half an hour.
+// maxInVain is how many requests of a stage in a row may stay denied after all retries. From then on, denials in the
+// stage are final at once: a webhook that denies each of 10,000 findings would otherwise delay the end of the import by
+// half an hour.
 const maxInVain = 10
 
-// inVainKey is the context key of how many requests of a stage have stayed denied after all attempts.
+// inVainKey is the context key of the number of requests of a stage that have stayed denied after all retries.
 type inVainKey struct{}
 
 // withDenials returns a context for the requests of a stage.
@@ -36,7 +36,7 @@ func withDenials(ctx context.Context) context.Context {
 	return context.WithValue(ctx, inVainKey{}, new(atomic.Int32))
 }
 
-// denials counts how often webhooks have denied one request; after most of them it is given up.
+// denials counts how often webhooks have denied one request, to give it up after deniedAttempts.
 type denials struct {
 	made, most int
 	// inVain is shared by the requests of a stage; nil outside a stage.
@@ -52,7 +52,7 @@ func denialsIn(ctx context.Context) denials {
 	return d
 }
 
-// end records whether the attempts after denials have helped the request, which ended with err.
+// end records whether retries after denials have helped the request, which ended with err.
 func (d *denials) end(err error) {
 	switch {
 	case d.inVain == nil:
@@ -63,17 +63,17 @@ func (d *denials) end(err error) {
 	}
 }
 
-// Retry calls request, which must be idempotent, until it succeeds, fails permanently, or has been tried often enough.
+// Retry calls request, which must be idempotent, until it succeeds, fails permanently, or has used up its attempts.
 func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	backoff := wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: attempts,
 		Cap: 15 * time.Second}
-	afterDenial := backoff // an outage before has made the other pause long
+	afterDenial := backoff // a separate one, because an earlier outage has made the pauses long
 	denied := denialsIn(ctx)
 	for {
 		attempt, cancel := context.WithTimeout(ctx, requestTimeout)
 		err := request(attempt)
 		cancel()
-		if err != nil && errors.Is(ctx.Err(), context.Canceled) { // client-go's text asks to retry
+		if err != nil && errors.Is(ctx.Err(), context.Canceled) { // the text of client-go asks to retry
 			return context.Cause(ctx)
 		}
 		next := &backoff
@@ -97,18 +97,18 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 	}
 }
 
-// mayPass reports whether the error of a request may go away by itself after so many denials.
+// mayPass reports whether the error of a request may go away by itself after this many denials.
 func mayPass(err error, denied *denials) bool {
 	if !kube.IsDeniedByWebhook(err) {
 		return kube.IsTemporary(err)
 	}
 	if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
-		return false // the client library has waited and sent it again already
+		return false // the client library has already waited and sent it again
 	}
 	return isOutage(err) && denied.made < denied.most
 }
 
-// isOutage reports whether the error has a code that asks to try again.
+// isOutage reports whether the error has a status code that asks to try again.
 func isOutage(err error) bool {
 	status := apierrors.APIStatus(nil)
 	return errors.As(err, &status) &&

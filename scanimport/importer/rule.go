@@ -2,14 +2,14 @@ package importer
 
 import "github.com/appsec-dev/findings-operator/scanimport/sarif"
 
-// ruleTexts are the parts of a rule's texts that the texts of its findings are built from. They are built once per
-// rule, since a rule may have many results and long texts.
+// ruleTexts holds the parts of a rule's texts from which the texts of its findings are built. They are built once per
+// rule, because a rule may have many results and long texts.
 type ruleTexts struct {
-	// title is the title of all findings of the rule; empty: the message comes first, and otherTitle is used without
-	// one.
+	// title is the title of all findings of the rule. If it is empty, the message is used, or otherTitle without a
+	// message.
 	title, otherTitle string
 	description       string
-	// advice is what to do, link where to read it. One of them is empty.
+	// advice tells what to do, link where to read it. One of them is empty.
 	advice, link string
 }
 

@@ -13,9 +13,9 @@ import (
 // credentialCWEs are weaknesses whose code contains a credential.
 var credentialCWEs = []string{"CWE-259", "CWE-321", "CWE-798"}
 
-// showsSecret reports whether text quoted by the scanner may contain a credential, so that it must not be stored. This
-// can happen in a report on code or packages too: some scanners look for several things at once, and a hard-coded
-// password is a weakness of code.
+// showsSecret reports whether text quoted by the scanner may contain a credential, and so must not be stored. Reports
+// on code or packages may, too: some scanners look for several things at once, and a hard-coded password is a weakness
+// of code.
 func showsSecret(r *sarif.Result, category v1alpha1.FindingCategory) bool {
 	if category == v1alpha1.CategorySecret || r.TaggedSecret || r.Rule.NamesSecret() {
 		return true
@@ -25,36 +25,36 @@ func showsSecret(r *sarif.Result, category v1alpha1.FindingCategory) bool {
 
 const (
 	notKept = "[not kept]"
-	// minQuote is the least length of a snippet line that is searched for in the message: "}" is in every message.
+	// minQuote is the minimum length of a snippet line to search for in the message: "}" is in every message.
 	minQuote = 4
-	// maxQuotes bounds how many lines are searched for; with more lines nothing of the message is stored.
+	// maxQuotes bounds how many lines are searched for. With more lines, nothing of the message is stored.
 	maxQuotes = 200
-	// maxValues bounds how many different lines and values are searched for, likewise.
+	// maxValues bounds how many different lines and values are searched for. With more, nothing of the message is stored.
 	maxValues = 1000
 )
 
-// literal matches in a line of code a possible credential, a string or an unquoted value, and the name that it is
+// literal matches a possible credential in a line of code, a string or an unquoted value, and the name that it is
 // assigned to.
 var literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63})[\"']?\\s*(?::=|=>|[=:])\\s*)?" +
 	"(?:[\"'`]([^\"'`]{4,})[\"'`]|[=:]\\s*([^\\s\"'`;,)]{6,}))")
 
 var (
-	// credentialName matches names of credentials in programs and in prose.
+	// credentialName matches names of credentials in code and in prose.
 	credentialName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|salt|private|login|conn`)
 	// plainWords matches words of prose: no digit, no punctuation but a dash, no capital inside.
 	plainWords = regexp.MustCompile(`^[A-Za-z]?[a-z]+(?:[ -][a-z]+)*$`)
 )
 
-// withoutQuotes removes from a message what it quotes of the snippet: a line, or a value. A word that also occurs in
-// prose, such as "text" of `type = "text"`, counts as a quotation only if the message puts it into quotation marks, or
-// the code's name for it is that of a credential. Quotations that overlap are removed as one. Without code nobody knows
-// what the message quotes, so it returns "".
+// withoutQuotes removes from a message the lines and values of the snippet that it quotes. A word that also occurs in
+// prose, such as "text" of `type = "text"`, counts only if the message puts it in quotation marks, or if the code
+// assigns it to the name of a credential. Overlapping quotations are removed as one. Without code it returns "",
+// because it is unknown what the message quotes.
 func withoutQuotes(message, snippet string) string {
 	quotes, ok := quotesIn(snippet)
 	if !ok {
 		return ""
 	}
-	// ends holds, where a quotation begins in the message, the end of the longest one there.
+	// ends holds, at the position where a quotation begins, the end of the longest one there.
 	ends := make([]int, len(message))
 	for value, named := range quotes {
 		mark(message, value, named, ends)
@@ -75,8 +75,8 @@ func withoutQuotes(message, snippet string) string {
 	return out.String()
 }
 
-// quotesIn returns the lines and values of a snippet, and whether the code calls them by a credential's name. ok is
-// false if there are none, because the tool gives or shows no code, or too many.
+// quotesIn returns the lines and values of a snippet, and whether the code assigns them to a credential's name. ok is
+// false if there are too many, or none because the tool gives no code.
 func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 	if fingerprints.IsPlaceholder(snippet) {
 		return nil, false
@@ -102,7 +102,7 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 	return quotes, len(quotes) > 0
 }
 
-// mark notes in ends where the message quotes a value; named reports that the code calls it by a credential's name.
+// mark notes in ends where the message quotes a value. named means that the code assigns it to a credential's name.
 func mark(message, value string, named bool, ends []int) {
 	prose := plainWords.MatchString(value)
 	word := named && !credentialName.MatchString(value)
@@ -121,14 +121,14 @@ func mark(message, value string, named bool, ends []int) {
 			i = end
 			continue
 		}
-		// No quotation begins within a word.
+		// A quotation cannot begin within a word.
 		for i < len(message) && isWord(message[i]) {
 			i++
 		}
 	}
 }
 
-// around returns the bytes before and after a part of a text; 0 at its ends.
+// around returns the bytes before and after a part of a text; 0 at the text's ends.
 func around(s string, from, to int) (before, after byte) {
 	if from > 0 {
 		before = s[from-1]
@@ -139,7 +139,7 @@ func around(s string, from, to int) (before, after byte) {
 	return before, after
 }
 
-// isWord reports whether a byte is part of a word, as \b in a regular expression means it.
+// isWord reports whether a byte is a word character for \b in a regular expression.
 func isWord(b byte) bool {
 	return b == '_' || b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z'
 }

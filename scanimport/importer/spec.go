@@ -16,18 +16,18 @@ type scanContext struct {
 	tool                string
 	// analysis is empty if the scan has none.
 	analysis string
-	// category is the scan's; uniform reports that all its findings have it.
+	// category is that of the scan; uniform means that all its findings have it.
 	category  v1alpha1.FindingCategory
 	uniform   bool
 	commit    string
 	scanID    string
 	startedAt v1alpha1.Time
 	links     permalinks
-	// rules are the texts of the rules that have been used.
+	// rules caches the texts of rules.
 	rules map[*sarif.Rule]*ruleTexts
 }
 
-// contextOf returns what all findings of the batch in a project have in common, but for the scan.
+// contextOf returns what all findings of the batch in a project have in common, except for the scan.
 func (b *Batch) contextOf(repository *v1alpha1.Repository, project string) scanContext {
 	return scanContext{
 		repository: repository.Name, project: project, tool: b.Tool, analysis: b.Analysis, category: b.Category,
@@ -127,7 +127,7 @@ func (c *scanContext) location(l sarif.Location) *v1alpha1.FileLocation {
 }
 
 // class returns the result's CWE, or else the rule's id. Muting a class mutes all findings like it, so the class is
-// never a sentence, nor the name of a matcher, which some tools use as the rule's name.
+// never a sentence or the name of a matcher, which some tools use as the rule's name.
 func class(r *sarif.Result) string {
 	if len(r.CWEs) > 0 {
 		return r.CWEs[0]
@@ -156,7 +156,7 @@ func vulnerability(v *sarif.Vulnerability) *v1alpha1.FindingVulnerability {
 	}
 	out := &v1alpha1.FindingVulnerability{ID: OneLine(v.ID, maxVulnerabilityID)}
 	for _, alias := range v.Aliases {
-		// Two aliases may be equal after cutting, and a set refuses duplicates.
+		// Two aliases may become equal when cut, and a set refuses duplicates.
 		alias = OneLine(alias, maxVulnerabilityID)
 		if alias != "" && alias != out.ID && !slices.Contains(out.Aliases, alias) && len(out.Aliases) < maxAliases {
 			out.Aliases = append(out.Aliases, alias)
@@ -208,8 +208,8 @@ func fixedCode(fixes []sarif.Fix) string {
 	return ""
 }
 
-// storedFingerprints returns the fingerprints that identify code. Some tools also write the commit and its author's
-// name and address as fingerprints.
+// storedFingerprints returns the fingerprints that identify code. Some tools also report the commit, and its author's
+// name and address, as fingerprints.
 func storedFingerprints(all map[string]string) []v1alpha1.Fingerprint {
 	var out []v1alpha1.Fingerprint
 	for name, value := range all {
@@ -221,7 +221,7 @@ func storedFingerprints(all map[string]string) []v1alpha1.Fingerprint {
 	return out[:min(len(out), maxFingerprints)]
 }
 
-// distinct drops empty parts and those that an earlier part contains.
+// distinct drops empty parts and those contained in an earlier part.
 func distinct(parts ...string) []string {
 	var out []string
 	for _, part := range parts {
@@ -240,5 +240,5 @@ func withoutLinks(message string) string { return embeddedLink.ReplaceAllString(
 // inImage matches the image in grype's messages.
 var inImage = regexp.MustCompile(`( package: \S{1,256}, version \S{1,256} was found) in image \S{1,512}`)
 
-// withoutImage drops the image that grype names: its tag differs at every build, and each would change all findings.
+// withoutImage drops the image from grype's message: its tag differs with every build, which would change all findings.
 func withoutImage(message string) string { return inImage.ReplaceAllString(message, "$1") }
