@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// settleDoubts marks every pair that is not certain as doubtful. A decision must never silently apply to another
-// problem, while an unnecessary mark only costs a look.
+// settleDoubts marks every pair that is not certain as doubtful. A decision must never silently pass to another
+// problem, while an unnecessary mark only costs a review.
 func (m *matcher) settleDoubts() {
 	var c *company
 	for i := range m.ofResult {
@@ -34,17 +34,17 @@ func (m *matcher) settleDoubts() {
 	m.doubtTwins()
 }
 
-// company is the context of a pair: counts over the other results, findings and pairs.
+// company holds the context of a pair: counts over the other results, findings and pairs.
 type company struct {
 	// results and known count the results and findings that agree in a part of the evidence.
 	results, known map[Evidence]int
-	// reportedOn and knownOn count those that nothing but their columns tells apart on a line: open findings and all
-	// results, and closed findings and the results that have no open one.
+	// reportedOn and knownOn count those that only their columns distinguish on a line: open findings and all results, and
+	// closed findings and the results that have no open finding.
 	reportedOn, knownOn map[Known]int
 	// shifts counts, per file, the pairs with equal messages that are the same number of lines apart.
 	shifts map[shifted]int
-	// moves counts the open findings that moved from one path to another. renames counts those pairs of paths by the
-	// changed part. open counts the open findings per path.
+	// moves counts the open findings that moved from one path to another, renames the same by the changed part of the
+	// paths. open counts the open findings per path.
 	moves   map[[2]string]int
 	renames map[rename]int
 	open    map[string]int
@@ -102,7 +102,7 @@ func (m *matcher) company() *company {
 	return c
 }
 
-// count counts the kinds of evidence that are only certain if a single result or finding has them.
+// count counts the parts of the evidence that are certain only if a single result or finding has them.
 func count(n map[Evidence]int, e *Evidence) {
 	for _, k := range []key{byHash, at(byPURL), at(byPackage), at(byAlias), at(byAliasAndVersion)} {
 		if part, ok := k(e); ok {
@@ -115,13 +115,14 @@ func byHash(e *Evidence) (Evidence, bool) {
 	return Evidence{Fingerprint: e.Fingerprint}, e.Fingerprint != ""
 }
 
-// likeEarlier is the evidence shared by results whose names in the earlier version differ only by an ordinal. The
-// message of a finding from that version is unknown, so all of one rule and file may be alike.
+// likeEarlier is the evidence that results have in common if an earlier version gave them names that differ only by an
+// ordinal. A finding from that version has no known message, so all of one rule and file may be alike.
 func likeEarlier(e *Evidence, message string) Evidence {
 	return Evidence{Rule: e.Rule, Path: e.Path, Message: message}
 }
 
-// onLine is the evidence shared by what only its column tells apart on a line. The code belongs to it if both have it.
+// onLine is the evidence in common of those that only their columns distinguish on a line. The code is part of it if
+// both have it.
 func onLine(e *Evidence, code string, closed bool) Known {
 	part := *e
 	part.Column, part.Fingerprint, part.Version, part.Aliases, part.IDs, part.Snippet = 0, "", "", "", "", code
@@ -135,7 +136,7 @@ func countOnLine(n map[Known]int, e *Evidence, closed bool) {
 	}
 }
 
-// otherColumn reports whether the columns differ, and there are not as many on the line as before: it may be another.
+// otherColumn reports whether the columns differ and the number on the line has changed: it may be another one.
 func (c *company) otherColumn(r *Evidence, k *Known) bool {
 	code := ""
 	if r.Snippet == k.Snippet {
@@ -185,15 +186,15 @@ func (c *company) moved(r *Evidence, k *Known) bool {
 		c.renames[renamed(k.Path, r.Path)] > 1 || c.moves[paths] > 1 && c.moves[paths] == c.open[k.Path]
 }
 
-// ownFingerprint reports whether both have the same fingerprint, and nothing else in the scan has it.
+// ownFingerprint reports whether both have the same fingerprint, and no other result or finding has it.
 func (c *company) ownFingerprint(r, k *Evidence) bool {
 	part, ok := byHash(r)
 	return ok && r.Rule == k.Rule && r.Fingerprint == k.Fingerprint && c.alone(part)
 }
 
-// samePackage reports whether both are certainly the same package: of several versions of a package in one place, the
-// version decides, or that nothing but the URL is new. Under another id it decides only if nothing else has it: what
-// joins the ids may join several vulnerabilities.
+// samePackage reports whether both are certainly about the same package. Among several versions of a package in one
+// place, the version decides, or that only the URL is new. Under another id it decides only if nothing else has it,
+// because the id that joins them may join several vulnerabilities.
 func (c *company) samePackage(r, k *Evidence) bool {
 	if differ(r.PURL, k.PURL) {
 		return false
@@ -220,17 +221,17 @@ func (c *company) alone(part Evidence) bool { return c.results[part] < 2 && c.kn
 func equal(a, b string) bool  { return a != "" && a == b }
 func differ(a, b string) bool { return a != "" && b != "" && a != b }
 
-// otherSubject reports whether both name a resource or a package, and not the same one.
+// otherSubject reports whether both name a resource or a package, but different ones.
 func otherSubject(r, k *Evidence) bool { return differ(r.Resource, k.Resource) || otherPackage(r, k) }
 
-// otherPackage reports whether both name a package, and not the same one. Its URL decides.
+// otherPackage reports whether both name a package, but different ones. The package URL decides.
 func otherPackage(r, k *Evidence) bool {
 	return differ(r.PURL, k.PURL) || !equal(r.PURL, k.PURL) && differ(r.Package, k.Package)
 }
 
-// otherVulnerability reports whether both are vulnerabilities that do not name each other: one that names the id of the
-// other is enough, but not between two CVEs, because a CVE names what it completes or replaces. Any other id that both
-// share may join several vulnerabilities.
+// otherVulnerability reports whether both are vulnerabilities that do not name each other. It is enough that one names
+// the id of the other, but not between two CVEs, because a CVE also names others that it completes or replaces. Any
+// other id in common may join several vulnerabilities.
 func otherVulnerability(r, k *Evidence) bool {
 	if !differ(r.Vulnerability, k.Vulnerability) {
 		return false
@@ -247,12 +248,12 @@ func isCVE(id string) bool { return strings.HasPrefix(id, "CVE-") }
 // names reports whether the vulnerability has the id.
 func (e *Evidence) names(id string) bool { return slices.Contains(strings.Split(e.IDs, "\n"), id) }
 
-// onlyBegins reports whether nothing but the beginning of their fingerprints identifies the code of both.
+// onlyBegins reports whether only the beginning of their fingerprints identifies the code of both.
 func onlyBegins(r *Evidence, k *Known) bool {
 	return k.Cut && r.Fingerprint == k.Fingerprint && !equal(r.Snippet, k.Snippet)
 }
 
-// otherCode reports whether the code differs, or, if the code is unknown, the fingerprint.
+// otherCode reports whether the code differs, or the fingerprint if the code is unknown.
 func otherCode(r, k *Evidence) bool {
 	return differ(r.Snippet, k.Snippet) || differ(r.Fingerprint, k.Fingerprint) && !equal(r.Snippet, k.Snippet)
 }
