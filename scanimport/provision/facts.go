@@ -15,11 +15,11 @@ const (
 	maxFullName = 512
 	maxURL      = 2048
 	maxBranch   = 255
-	// maxSegments bounds the segments of a full name: a provider's groups may be nested.
+	// maxSegments bounds the segments of a full name, since a provider's groups may be nested.
 	maxSegments = 20
 )
 
-// Claims holds what a request and its files say about a repository. None of it is trusted.
+// Claims holds what a request and its files claim about a repository. None of it is trusted.
 type Claims struct {
 	// FullName is the owner and the name as given; empty: taken from the first URL that has one.
 	FullName string
@@ -29,7 +29,7 @@ type Claims struct {
 	Branch, Commit string
 }
 
-// Facts are what an import records of a repository that it creates.
+// Facts holds what an import records about a repository that it creates.
 type Facts struct {
 	// FullName as given; empty if unknown.
 	FullName string
@@ -41,8 +41,8 @@ type Facts struct {
 
 var segment = regexp.MustCompile(`^[A-Za-z0-9_~+-][A-Za-z0-9._~+-]{0,99}$`)
 
-// CheckFullName returns an error, for people, if the text cannot be a provider's full name of a repository. Characters
-// that look like others, or that end a name in some context, are refused: people must create such a Repository.
+// CheckFullName returns an error for users if the text cannot be a provider's full name of a repository. It refuses
+// characters that look like others, or that end a name in some context: users must create such a Repository themselves.
 func CheckFullName(name string) error {
 	segments := strings.Split(name, "/")
 	if len(name) > maxFullName || len(segments) < 2 || len(segments) > maxSegments ||
@@ -65,8 +65,8 @@ func Fold(name string) string {
 	}, name)
 }
 
-// Facts derives the facts from the input. A URL counts only if it belongs to the full name, so that no other
-// repository's page is recorded. The error explains, for people, why the given full name is invalid.
+// Facts derives the facts from the claims. A URL counts only if it belongs to the full name, so that no page of another
+// repository is recorded. If the given full name is invalid, it returns an error for users.
 func (c Claims) Facts() (Facts, error) {
 	f := Facts{FullName: strings.TrimSuffix(c.FullName, ".git")}
 	if f.FullName != "" {
@@ -94,11 +94,11 @@ func (c Claims) Facts() (Facts, error) {
 	return f, nil
 }
 
-// scp matches git's form of an address without a scheme.
+// scp matches git's address form without a scheme.
 var scp = regexp.MustCompile(`^(?:[A-Za-z0-9._-]+@)?([A-Za-z0-9.-]+):([^/].*)$`)
 
-// parse returns the web page of a repository and its full name, or nil if the text is no such address. Credentials,
-// query and fragment are dropped.
+// parse returns the web page of a repository and its full name, or nil if the text is not such an address. It drops
+// credentials, query and fragment.
 func parse(text string) (page *url.URL, fullName string) {
 	text = strings.TrimSpace(text)
 	if len(text) > maxURL-len(".git") {
@@ -116,7 +116,7 @@ func parse(text string) (page *url.URL, fullName string) {
 	case "https", "http":
 		page.Scheme = u.Scheme
 	case "ssh", "git", "git+ssh":
-		page.Host = u.Hostname() // drop the port, it is git's
+		page.Host = u.Hostname() // drop the port, which is that of git
 	default:
 		return nil, ""
 	}
@@ -148,7 +148,8 @@ func providerOf(host string) string {
 // publicHosts are the hosts that a provider's name implies.
 var publicHosts = []string{"github.com", "gitlab.com", "bitbucket.org", "codeberg.org", "dev.azure.com"}
 
-// hostOf returns the host of the repository's page, without port; empty if the text is not the address of a repository.
+// hostOf returns the host of the repository's page without the port; empty if the text is not the address of a
+// repository.
 func hostOf(address string) string {
 	page, _ := parse(address)
 	if page == nil {
@@ -170,5 +171,5 @@ func isPlain(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
-// quote quotes a hostile text, cut to the room that a message has.
+// quote quotes an untrusted text, shortened for a message.
 func quote(text string) string { return fmt.Sprintf("%q", truncate.Marked(text, 80, "…")) }

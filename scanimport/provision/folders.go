@@ -11,21 +11,21 @@ import (
 	"unicode/utf8"
 )
 
-// Patterns select the folders of a repository that are separate projects, as spec.imports.projects of an Organization
-// does: "services/*" is every folder in services. A star matches any part of one folder's name.
+// Patterns select the folders of a repository that are separate projects, in the form of an Organization's
+// spec.imports.projects: "services/*" is every folder in services. A star matches any part of one folder's name.
 type Patterns []string
 
 const (
-	// maxFolder is the schema's bound for a project's path, in characters.
+	// maxFolder is the schema's limit for a project's path, in characters.
 	maxFolder = 1024
 	// MaxProjects bounds the Projects that one import creates.
 	MaxProjects = 50
-	// maxPatterns is the schema's bound for spec.imports.projects.
+	// maxPatterns is the schema's limit for spec.imports.projects.
 	maxPatterns = 32
 )
 
-// Folder returns the folder of the project that a file belongs to: the longest folder that a pattern matches, or "", as
-// for a folder that can be no project's path.
+// Folder returns the folder of the project that a file belongs to: the longest folder that a pattern matches. It is ""
+// if none does, or if the folder cannot be a project's path.
 func (p Patterns) Folder(file string) string {
 	parts := strings.Split(Clean(file), "/")
 	longest := 0
@@ -59,14 +59,14 @@ func within(pattern, file []string) bool {
 type Existing struct {
 	// Folder as written in the Project; empty for the whole repository.
 	Folder string
-	// Beside are the patterns in force when an import created the project: files in folders that they match never went
+	// Beside holds the patterns in force when an import created the project: files in folders that they match never went
 	// to it.
 	Beside Patterns
 }
 
-// Missing returns, in order, the folders that need a new project so that each file belongs to one. existing are the
-// repository's projects. Without files and projects it returns the whole repository. The error explains, for people,
-// that these are too many.
+// Missing returns, in order, the folders that need a new project so that each file belongs to one. existing holds the
+// repository's projects. Without files and projects it returns the whole repository. If there are too many folders, it
+// returns an error for users.
 func (p Patterns) Missing(existing []Existing, files iter.Seq[string]) ([]string, error) {
 	there := map[string]Patterns{}
 	for _, project := range existing {
@@ -93,8 +93,8 @@ func (p Patterns) Missing(existing []Existing, files iter.Seq[string]) ([]string
 }
 
 // covered reports whether an existing project takes the file: the one with the longest folder that contains it. A
-// project with a wider folder than the pattern's may already have findings of the file, and a second project would
-// duplicate them. So it keeps the file, unless its Beside already assigned the file to a narrower folder.
+// project with a wider folder than the pattern's may already have findings in the file, which a second project would
+// duplicate. So it keeps the file, unless its Beside already assigned the file to a narrower folder.
 func covered(there map[string]Patterns, folder, file string) bool {
 	for at := Clean(file); ; at = at[:max(strings.LastIndexByte(at, '/'), 0)] {
 		if beside, is := there[at]; is {
@@ -109,7 +109,7 @@ func covered(there map[string]Patterns, folder, file string) bool {
 // Clean returns a path relative to the root of the repository, which it never leaves: "" for the root itself.
 func Clean(p string) string { return strings.TrimPrefix(path.Clean("/"+slashed(p)), "/") }
 
-// Leaves reports whether a path leads out of the repository. Clean would make it another path.
+// Leaves reports whether a path leads out of the repository. Clean would turn it into another path.
 func Leaves(p string) bool {
 	relative := path.Clean(strings.TrimLeft(slashed(p), "/"))
 	return relative == ".." || strings.HasPrefix(relative, "../")

@@ -19,7 +19,7 @@ const (
 	// A name consists of slugLength readable characters and hashLength characters that make it unique.
 	slugLength = 40
 	hashLength = 10
-	// maxDisplayName is the schema's bound.
+	// maxDisplayName is the schema's limit.
 	maxDisplayName = 200
 )
 
@@ -38,7 +38,7 @@ func ProjectName(repository, folder string) string {
 	return named(folder, "project", repository, folder)
 }
 
-// notReadable matches what a readable part of a name does not contain.
+// notReadable matches what may not be in the readable part of a name.
 var notReadable = regexp.MustCompile(`[^a-z0-9]+`)
 
 // named returns a DNS label that begins with a readable part of the text and ends with a hash of the identity.
@@ -63,8 +63,8 @@ func Repository(namespace, name string, facts Facts) *v1alpha1.Repository {
 	return repository
 }
 
-// Project returns the Project that an import creates under the name for a folder of the repository ("": the whole
-// repository). beside are the patterns in force.
+// Project returns the Project that an import creates under the name for a folder of the repository ("" for the whole
+// repository). beside holds the patterns in force.
 func Project(repository *v1alpha1.Repository, name, folder string, beside Patterns) *v1alpha1.Project {
 	shown := cmp.Or(folder, path.Base(cmp.Or(repository.Spec.FullName, name)))
 	project := &v1alpha1.Project{
@@ -90,7 +90,7 @@ func ExistingOf(project *v1alpha1.Project) Existing {
 	return existing
 }
 
-// elsewhere reports whether the repository is known to be on a different site from the facts.
+// elsewhere reports whether the repository is known to be on another site than the facts.
 func elsewhere(r *v1alpha1.RepositorySpec, facts Facts) bool {
 	known, given := hostOf(r.URL), hostOf(facts.URL)
 	if known != "" && given != "" {
@@ -99,8 +99,8 @@ func elsewhere(r *v1alpha1.RepositorySpec, facts Facts) bool {
 	return facts.Provider != "" && r.Provider != "" && Fold(facts.Provider) != Fold(r.Provider)
 }
 
-// Find returns the repository of an organization that the facts describe, or nil. Hosts are compared if both have an
-// address, else providers; an unknown value matches any. The error explains, for people, that several match.
+// Find returns the repository of an organization that matches the facts, or nil. It compares hosts if both have an
+// address, else providers; an unknown value matches any. If several match, it returns an error for users.
 func Find(repositories []v1alpha1.Repository, facts Facts) (*v1alpha1.Repository, error) {
 	var found *v1alpha1.Repository
 	var names []string

@@ -20,16 +20,15 @@ func Branch(ref string) (name string, isBranch bool) {
 	return name, !strings.HasPrefix(name, "refs/")
 }
 
-// BranchOf returns the branch whose results the repository's projects hold, as NAME; empty if the repository names
-// none.
+// BranchOf returns the branch whose results the repository's projects hold; empty if the repository names none.
 func BranchOf(repository *v1alpha1.Repository) string {
 	branch, _ := Branch(cmp.Or(repository.Spec.ScanBranch, repository.Spec.DefaultBranch))
 	return branch
 }
 
 // TakesRef reports whether results of a ref may be imported into the repository's projects: those of another branch or
-// of a pull request would close findings that its branch still has. A repository that names no branch, or is yet to be
-// created (nil), takes any branch.
+// of a pull request would close findings that the repository's branch still has. A repository that names no branch, or
+// does not exist yet (nil), takes any branch.
 func TakesRef(repository *v1alpha1.Repository, ref string) bool {
 	branch, isBranch := Branch(ref)
 	return isBranch && (repository == nil || BranchOf(repository) == "" || branch == BranchOf(repository))

@@ -1,19 +1,19 @@
 package recognition
 
-// Facts are two texts about the facts of a result or a finding that are not evidence. Related places in its own file
-// are in Lines with their lines, in Distances with how many lines they are from it. Two that agree in one of the texts
-// state the same about their problems: lines may have been added between the places, or above all of them. Without
-// such places both texts are the same. An empty text agrees with nothing.
+// Facts holds two texts about the facts of a result or a finding that are not evidence. They differ in related places
+// in its own file: Lines has their lines, Distances how many lines they are away. Two that agree in either text have
+// the same facts: lines may have been added between the places, or above all of them. Without such places both texts
+// are equal. An empty text agrees with nothing.
 type Facts struct {
 	Lines, Distances string
 }
 
 func (f Facts) texts() []string { return []string{f.Lines, f.Distances} }
 
-// counts holds how many at one place have the same lines, or distances: by Facts without the others.
+// counts holds how many at one place have the same Lines, or the same Distances; the key has only one of them.
 type counts map[Facts]int
 
-// countsAt returns the counts of those at a place. They are counted once, in done.
+// countsAt returns the counts at a place, and caches them in done.
 func countsAt(here []int, factsOf func(int) Facts, done map[int]counts) counts {
 	if done[here[0]] == nil {
 		done[here[0]] = counts{}
@@ -25,8 +25,8 @@ func countsAt(here []int, factsOf func(int) Facts, done map[int]counts) counts {
 	return done[here[0]]
 }
 
-// text returns the text to compare the result and the finding by: Lines or Distances, whichever more pairs at their
-// places share. On a tie, it is the text that occurs at both places; none if both do.
+// text returns the text by which to compare the result and the finding: Lines or Distances, whichever more pairs at
+// their places have in common. On a tie, it is the text that occurs at both places; none if both do.
 func (m *matcher) text(result, known int, of Facts) string {
 	if of.Lines == of.Distances || m.shift(result, known) == 0 {
 		return of.Lines
@@ -65,11 +65,11 @@ func (m *matcher) agree(result, known int) bool {
 	return text != "" && text == m.text(result, known, m.KnownFacts(known))
 }
 
-// home reports whether the result is paired with a finding that has the same facts: its own. Others are away.
+// home reports whether the result is paired with a finding that has the same facts. Otherwise it is away.
 func (m *matcher) home(result int) bool {
 	k := m.ofResult[result].Known
 	return k != none && m.ResultFacts != nil && m.agree(result, k)
 }
 
-// atHome reports the same of a finding.
+// atHome is home for a finding.
 func (m *matcher) atHome(known int) bool { return m.taken[known] != none && m.home(m.taken[known]) }

@@ -52,7 +52,7 @@ func (m *matcher) divide(k key, results, known []int) []*group {
 	return slices.DeleteFunc(out, func(g *group) bool { return len(g.open)+len(g.closed) == 0 })
 }
 
-// rivals returns, by key, the results that were paired with findings that an import added before it was cut off.
+// rivals returns, by key, the results that are paired with findings added by an import that was cut off.
 func (m *matcher) rivals(k key) map[Evidence][]int {
 	out := map[Evidence][]int{}
 	for i := range m.Results {
@@ -63,9 +63,9 @@ func (m *matcher) rivals(k key) map[Evidence][]int {
 	return out
 }
 
-// sort orders both sides by place, so that the result does not depend on the order of the file. Of findings with equal
-// evidence, the one that an unfinished scan wrote last comes first: that scan closed nothing, so a finding that is gone
-// may be at the same place.
+// sort orders both sides by place, so that the order in the file does not matter. Among findings with equal evidence,
+// the one that an unfinished scan wrote last comes first: that scan closed nothing, so an outdated finding may be at
+// the same place.
 func (m *matcher) sort(results, known []int) {
 	slices.SortStableFunc(results, func(a, b int) int { return m.Results[a].compare(&m.Results[b]) })
 	slices.SortStableFunc(known, func(a, b int) int {
@@ -73,7 +73,7 @@ func (m *matcher) sort(results, known []int) {
 	})
 }
 
-// without returns those of a list that are not left out.
+// without returns the members of a list that are not left out.
 func without(list []int, leftOut func(int) bool) []int {
 	return slices.DeleteFunc(slices.Clone(list), leftOut)
 }
@@ -86,7 +86,7 @@ func (m *matcher) untaken(known []int) []int {
 	return without(known, func(i int) bool { return m.taken[i] != none })
 }
 
-// ties are the criteria, best first, that distinguish results that agree in the evidence of a rung.
+// ties holds the criteria, best first, that distinguish results with the same evidence for a rung.
 var ties = []key{
 	func(e *Evidence) (Evidence, bool) {
 		return Evidence{Version: e.Version, Fingerprint: e.Fingerprint, Snippet: e.Snippet, Message: e.Message}, true
@@ -96,11 +96,11 @@ var ties = []key{
 	func(*Evidence) (Evidence, bool) { return Evidence{}, true },
 }
 
-// settle pairs the two sides of a group that agree in strong evidence: by other evidence in which they agree, and
+// settle pairs the two sides of a group with the same strong evidence: by further evidence in which they agree, and
 // finally by their lines.
 func (m *matcher) settle(results, known []int) {
 	align := func(results, known []int) {
-		changed := sync.OnceValue(func() bool { // once: a group may be large
+		changed := sync.OnceValue(func() bool { // once, because a group may be large
 			inOrder := len(results)+len(known) == 2 || apart(results, m.result) && apart(known, m.finding)
 			return !inOrder && m.mixed(results, known)
 		})
@@ -109,7 +109,7 @@ func (m *matcher) settle(results, known []int) {
 	}
 	results, known = m.freeOf(results), m.untaken(known)
 	if len(results) == 1 && len(known) == 1 {
-		align(results, known) // the usual case: each tie gives this pair
+		align(results, known) // the usual case, for which each tie gives this pair
 		return
 	}
 	for _, tie := range ties {
@@ -119,9 +119,9 @@ func (m *matcher) settle(results, known []int) {
 	}
 }
 
-// settledDoubt returns the doubt about a settled pair of a group: asMany reports that it has as many results as
-// findings, changed that several are at one place and have changed, so that their order is no evidence. A place that
-// is not a file is not enough by itself.
+// settledDoubt returns the doubt about a pair that settle made. asMany means that the group has as many results as
+// findings; changed, that several are at one place and have changed, so that their order proves nothing. A place that
+// is not in a file is not enough by itself.
 func (m *matcher) settledDoubt(p aligned, asMany bool, changed func() bool) Doubt {
 	r, k := &m.Results[p.result], &m.Known[p.known]
 	switch {
@@ -136,7 +136,7 @@ func (m *matcher) settledDoubt(p aligned, asMany bool, changed func() bool) Doub
 	}
 }
 
-// mixed reports whether some of them differ in the best tie.
+// mixed reports whether the members differ in the best tie.
 func (m *matcher) mixed(results, known []int) bool {
 	first, _ := ties[0](&m.Results[results[0]])
 	differs := func(e *Evidence) bool {
@@ -147,17 +147,18 @@ func (m *matcher) mixed(results, known []int) bool {
 		slices.ContainsFunc(known, func(i int) bool { return differs(&m.Known[i].Evidence) })
 }
 
-// aligned is a pair made by lines: how many lines apart, and how many pairs of the group have the same distance.
+// aligned is a pair made by lines, with how many lines it is apart, and how many pairs of the group have the same
+// distance.
 type aligned struct {
 	result, known, shift, votes int
 }
 
-// maxPairs bounds the pairs of lines that are compared in one group.
+// maxPairs bounds the pairs of lines to compare in one group.
 const maxPairs = 250_000
 
 // align pairs results and findings that only their lines distinguish: first those that moved by the same number of
-// lines, or not at all, then in order if both sides have the same size, then the nearest. It pairs the whole smaller
-// side.
+// lines, or not at all, then in order if both sides have the same size, then the nearest. The smaller side is paired
+// completely.
 func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 	pair := func(p aligned) { m.pair(p.result, p.known, doubt(p)) }
 	m.sort(results, known)
@@ -182,9 +183,9 @@ func (m *matcher) shift(result, known int) int {
 	return int(m.Results[result].Line) - int(m.Known[known].Line)
 }
 
-// moves returns the shift in lines of each set of look-alikes; tooFar if they did not all move by the same number of
-// lines, or if that is uncertain: a result without the facts of its finding, where another one was, may be that one,
-// which has not moved.
+// moves returns by how many lines each set of look-alikes moved. It is tooFar if they did not all move equally, or if
+// that is uncertain: a result where another finding was, without the facts of its own finding, may be that other one,
+// unmoved.
 func (m *matcher) moves() map[Evidence]int {
 	moves, were := map[Evidence]int{}, map[Evidence]bool{}
 	for k := range m.Known {
@@ -217,7 +218,7 @@ func (m *matcher) moves() map[Evidence]int {
 	return moves
 }
 
-// shifts counts the pairs by how many lines they are apart.
+// shifts counts the pairs by their distance in lines.
 func (m *matcher) shifts(results, known []int) map[int]int {
 	tally := map[int]int{}
 	for _, r := range results {
@@ -228,8 +229,8 @@ func (m *matcher) shifts(results, known []int) map[int]int {
 	return tally
 }
 
-// withdraw removes what is paired from the tally, and returns what is left: to count anew after each shift would cost
-// the number of pairs for each of them.
+// withdraw subtracts the pairs that were made from the tally, and returns what is left to pair. Counting again after
+// each shift would take too long.
 func (m *matcher) withdraw(tally map[int]int, results, known []int) (freeResults, freeKnown []int) {
 	freeResults, freeKnown = m.freeOf(results), m.untaken(known)
 	for _, r := range results {
@@ -249,9 +250,9 @@ func (m *matcher) withdraw(tally map[int]int, results, known []int) (freeResults
 	return freeResults, freeKnown
 }
 
-// bestFirst calls do with each shift and its votes, until do returns false: the shift with the most votes first, among
-// equals the smallest. left returns how many votes a shift has now; do may take some away. atMost holds upper bounds of
-// them.
+// bestFirst calls do with each shift and its votes, until do returns false. The shift with the most votes comes first,
+// among equals the smallest. left returns the current votes of a shift, since do may take some away. atMost holds their
+// upper bounds.
 func bestFirst(atMost map[int]int, left func(shift int) int, do func(shift, votes int) (more bool)) {
 	levels, most := map[int][]int{}, 0
 	for shift, n := range atMost {
@@ -270,8 +271,8 @@ func bestFirst(atMost map[int]int, left func(shift int) int, do func(shift, vote
 	}
 }
 
-// shifted pairs results and findings that are that many lines apart, by equal columns, else in order. A shift's votes
-// are the number of such pairs: one result and two findings on a line make one.
+// shifted pairs results and findings with that distance in lines, by equal columns, else in order. The votes of a shift
+// are the number of its pairs: one result and two findings on a line make one.
 func (m *matcher) shifted(results, known []int, shift int, pair func(aligned)) {
 	byLine := map[int][]int{}
 	for _, k := range known {

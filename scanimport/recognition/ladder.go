@@ -5,7 +5,7 @@ type Rung string
 
 // The rungs, strongest first.
 const (
-	// Unchanged: the result agrees in everything, the line included.
+	// Unchanged: everything agrees, including the line.
 	Unchanged Rung = "unchanged"
 	// Earlier: the finding's name, for findings of versions that stored no evidence.
 	Earlier Rung = "name"
@@ -17,7 +17,7 @@ const (
 	Resource Rung = "resource"
 	// Snippet of the rule, in the same file.
 	Snippet Rung = "code"
-	// File: all results of a file agree with all findings of another one.
+	// File: all results of a file agree with all findings of another file.
 	File Rung = "file moved"
 	// Moved: the same fingerprint, package, resource or code, once in another file.
 	Moved Rung = "moved"
@@ -25,17 +25,17 @@ const (
 	Shift Rung = "lines shifted"
 	// Message of the rule, in the same file, if no code distinguishes the results.
 	Message Rung = "message"
-	// Line of the rule, the nearest in the same file.
+	// Line of the rule, the nearest one in the same file.
 	Line Rung = "nearest line"
 )
 
-// Doubt explains why it is not certain that the result is the finding; empty: it is certain.
+// Doubt explains why it is uncertain that the result is the finding; empty if it is certain.
 type Doubt string
 
 // The doubts.
 const (
 	// DoubtCount: there are more or fewer similar results than before, and this one moved; or another finding has no
-	// result, and nothing but its decision tells it apart.
+	// result, and differs only in its decision.
 	DoubtCount Doubt = "several results alike, and not as many as before"
 	// DoubtLine: the line differs, and neither code nor another pair confirms it.
 	DoubtLine Doubt = "line moved, and no code to compare"
@@ -46,18 +46,19 @@ const (
 	// DoubtFingerprint: the finding was stored before whole fingerprints were known, there is no code to compare, and it
 	// was closed, or message and lines do not make the pair certain.
 	DoubtFingerprint Doubt = "long fingerprints begin alike, and no code to compare"
-	// DoubtVulnerability: neither vulnerability names the id of the other, or of two CVEs at most one does.
+	// DoubtVulnerability: neither vulnerability names the id of the other, or at most one does and both are CVEs.
 	DoubtVulnerability Doubt = "reported under another id"
 	// DoubtElsewhere: a similar result is in another file while the old file still has results.
 	DoubtElsewhere Doubt = "found in another file, and the old one is still there"
-	// DoubtIncomplete: another file, and nobody knows whether the old one is gone or the new one was there before.
+	// DoubtIncomplete: another file, and it is unknown whether the old one is gone, or whether the new one was there
+	// before.
 	DoubtIncomplete Doubt = "found in another file, and a scan was incomplete"
 	// DoubtFile: another file, and neither a fingerprint nor a second move confirms it, or the resource or the package
 	// differs.
 	DoubtFile Doubt = "found in another file, and nothing confirms the move"
 )
 
-// Match pairs a result with the finding that it is, by their indexes.
+// Match pairs a result with its finding, by their indexes.
 type Match struct {
 	Result, Known int
 	Rung          Rung
@@ -84,29 +85,28 @@ var ladder = []rung{
 	{Line, nearestLine},
 }
 
-// Scan is what a scan reported and what is known.
+// Scan holds what a scan reported and what is known.
 type Scan struct {
 	Results []Evidence
 	Known   []Known
 	// Named holds pairs by name, for findings without stored evidence.
 	Named []Match
-	// Incomplete reports that this scan, or one since the last complete one, has not looked at everything: a file without
-	// a result may still be there, and one without a finding may have been there before.
+	// Incomplete means that not everything was covered, by this scan or by one since the last complete one: a file without
+	// a result may still have problems, and one without a finding may have had some before.
 	Incomplete bool
-	// SameSubject: a result in another file about another resource or package is another problem. Else it may be the
-	// finding, in doubt.
+	// SameSubject means that a result in another file about another resource or package is another problem. Otherwise it
+	// may be the finding, in doubt.
 	SameSubject bool
-	// ResultFacts and KnownFacts return the facts of a result and of a finding that are not evidence, so that of several
-	// with equal evidence each keeps its own. ResultFacts may be nil: then nothing distinguishes these. KnownFacts may be
-	// nil too: then all findings agree in them.
+	// ResultFacts and KnownFacts return the facts of a result and of a finding that are not evidence, so that among
+	// several with equal evidence each keeps its own. ResultFacts may be nil if nothing distinguishes the results, and
+	// KnownFacts if all findings agree.
 	ResultFacts, KnownFacts func(index int) Facts
-	// Job returns a text that is the same for findings that were reported by the same job: if they agree in all facts too,
-	// they are different problems, and nothing but their decisions tells them apart. It is needed with KnownFacts.
+	// Job identifies the job that reported a finding. Two findings of one job that agree in all facts are different
+	// problems, and only their decisions distinguish them. It is required with KnownFacts.
 	Job func(known int) string
 }
 
-// Recognise returns the pairs, at most one for each result and each finding, in the order of
-// the results.
+// Recognise returns the pairs in the order of the results, at most one for each result and each finding.
 func Recognise(s Scan) []Match { return recognise(ladder, s) }
 
 func recognise(ladder []rung, s Scan) []Match {
@@ -133,24 +133,24 @@ func recognise(ladder []rung, s Scan) []Match {
 type matcher struct {
 	Scan
 	rung Rung
-	// resultsAt and knownAt hold, per result and finding, all at its place; alikeResults and alikeKnown all that look like
-	// it; copies and twins the lists of those that look like another one.
+	// resultsAt and knownAt hold, by result and by finding, all at the same place; alikeResults and alikeKnown all that
+	// look alike. copies and twins list the groups of several results, or findings, that look alike.
 	resultsAt, knownAt, alikeResults, alikeKnown, copies, twins [][]int
-	// ofResult holds the pair of each result; its rung is empty and its finding none if there is none yet.
+	// ofResult holds the pair of each result. Without one, its rung is empty and its finding none.
 	ofResult []Match
-	// taken holds, per finding, the result it is paired with, or none.
+	// taken holds, by finding, the result that it is paired with, or none.
 	taken []int
-	// resultCounts and knownCounts count the facts of those at a place, by the first one there, and moreLines compares the
-	// results and the findings at two places, by both first ones: once they are asked for.
+	// These are caches. resultCounts and knownCounts count the facts at a place, by the first index there. moreLines
+	// compares the results and the findings at two places, by the first index of each.
 	resultCounts, knownCounts map[int]counts
 	moreLines                 map[[2]int]int
 	// allResults and allKnown are the indexes of all results and findings.
 	allResults, allKnown []int
 	// left is the number of results without a pair.
 	left int
-	// reported are the paths that have a result.
+	// reported holds the paths that have a result.
 	reported map[string]bool
-	// unfinished reports that a scan that did not complete wrote some of the findings.
+	// unfinished means that a scan that did not complete wrote some of the findings.
 	unfinished bool
 }
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// unchanged pairs results and findings that agree in everything. Results that only their lines distinguish may match
-// each other's lines by chance: so lines only count if the smaller side is paired completely.
+// unchanged pairs results and findings that agree in everything. Among those that only their lines distinguish, lines
+// may agree by chance, so they count only if the smaller side is paired completely.
 func unchanged(m *matcher) {
 	for _, g := range m.groups(alike) {
 		if m.unfinished {
@@ -22,8 +22,8 @@ func unchanged(m *matcher) {
 	}
 }
 
-// asWritten pairs results with the identical findings that an import wrote before it was cut off, if there is a result
-// in the place of each of them: else the import is not repeated here, and results may match its lines by chance.
+// asWritten pairs results with the identical findings of an import that was cut off, if each of these findings has a
+// result in its place. Otherwise the import is not being repeated here, and lines may agree by chance.
 func (m *matcher) asWritten(g *group) {
 	written := map[int][]int{}
 	for _, k := range g.open {
@@ -78,7 +78,7 @@ func here(keys ...key) func(*matcher) {
 }
 
 // elsewhere pairs results and findings of different files that agree in strong evidence, if it is unique among all
-// results and unique among all open findings, or among the closed ones.
+// results and unique among all open findings, or else among the closed ones.
 func elsewhere(keys ...key) func(*matcher) {
 	return func(m *matcher) {
 		for _, k := range keys {
@@ -109,7 +109,7 @@ func elsewhere(keys ...key) func(*matcher) {
 	}
 }
 
-// movedDoubt returns the doubt about a move: a file that still has results has not moved; only its code may have.
+// movedDoubt returns the doubt about a move: a file that still has results has not moved, only its code may have.
 func (m *matcher) movedDoubt(known int) Doubt {
 	if m.reported[m.Known[known].Path] {
 		return DoubtElsewhere
@@ -134,8 +134,8 @@ func (t tally) add(k key, e *Evidence, index int) {
 	t[part] = single{index, !there}
 }
 
-// linesShifted pairs, per file, results and findings that agree in everything but the line, if two or more pairs are
-// the same number of lines apart: they confirm each other.
+// linesShifted pairs, by file, results and findings that agree in everything but the line, if at least two pairs have
+// the same distance: they confirm each other.
 func linesShifted(m *matcher) {
 	byFile := func(e *Evidence) (Evidence, bool) { return Evidence{Path: e.Path}, e.Path != "" }
 	for _, g := range m.groups(byFile) {
@@ -159,8 +159,8 @@ func linesShifted(m *matcher) {
 	}
 }
 
-// alikeApart returns the results and findings that agree in everything but the line, by how many lines they are apart,
-// if that is so for two or more.
+// alikeApart returns the results and findings that agree in everything but the line, by distance, if at least two have
+// it.
 func (m *matcher) alikeApart(results, known []int) map[int][][2]int {
 	m.sort(results, known)
 	alikes := map[Evidence][]int{}
@@ -179,7 +179,7 @@ func (m *matcher) alikeApart(results, known []int) map[int][][2]int {
 	return apart
 }
 
-// oneToOne returns the pairs that can still be made together, in their order.
+// oneToOne returns, in order, the pairs that can still be made together.
 func (m *matcher) oneToOne(pairs [][2]int) [][2]int {
 	var out [][2]int
 	results, known := map[int]bool{}, map[int]bool{}
@@ -211,11 +211,11 @@ func lineDoubt(p aligned) Doubt {
 	return DoubtLine
 }
 
-// window is the largest distance in lines between a result with changed code and its finding.
+// window is the maximum distance in lines between a result with changed code and its finding.
 const window = 20
 
-// nearestLine pairs, per rule and file, a result and a finding that are each other's unique nearest. Pairs with the
-// same message come first.
+// nearestLine pairs, by rule and file, results and findings that are each other's unique nearest. Pairs with the same
+// message come first.
 func nearestLine(m *matcher) {
 	sayTheSame := func(e *Evidence) (Evidence, bool) {
 		return Evidence{Rule: e.Rule, Path: e.Path, Package: e.Package, Message: e.Message}, true
@@ -260,7 +260,7 @@ func (m *matcher) nearest(results, known, rivals []int) {
 	}
 }
 
-// uniform reports whether there are as many results as findings, all the same number of lines apart.
+// uniform reports whether there are as many results as findings, all with the same distance in lines.
 func (m *matcher) uniform(results, known []int) bool {
 	if len(results) != len(known) || len(results) < 2 || !apart(results, m.result) {
 		return false
@@ -273,8 +273,8 @@ func (m *matcher) uniform(results, known []int) bool {
 	return abs(m.shift(results[0], known[0])) <= window
 }
 
-// apart reports whether no two of the sorted results, or findings, are at the same line and column, so that their order
-// is significant.
+// apart reports whether no two of the sorted results, or findings, have the same line and column, so that their order
+// is meaningful.
 func apart(sorted []int, of func(index int) *Evidence) bool {
 	for i := 1; i < len(sorted); i++ {
 		if placeOf(of(sorted[i-1])) == placeOf(of(sorted[i])) {
@@ -290,7 +290,7 @@ func (m *matcher) pairByLine(p aligned) { m.pair(p.result, p.known, "") }
 // tooFar is a distance beyond the window.
 const tooFar = 1 << 40
 
-// distance returns the distance in lines, or if the lines are equal in columns.
+// distance returns the distance in lines, or in columns if the lines are equal.
 func (m *matcher) distance(result, known int) int {
 	r, k := &m.Results[result], &m.Known[known]
 	lines := abs(int(r.Line) - int(k.Line))

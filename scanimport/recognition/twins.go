@@ -2,8 +2,8 @@ package recognition
 
 import "slices"
 
-// alikes returns, for each of n results or findings, those at its place and those of them that look like it, itself
-// included, and the lists of several that look alike.
+// alikes groups n results or findings. For each it returns those at its place, and those of them that look like it,
+// including itself; several holds the groups of more than one that look alike.
 func alikes(n int, of func(i int) Known) (samePlace, sameLook, several [][]int) {
 	spots, looks := map[Evidence][]int{}, map[Known][]int{}
 	samePlace, sameLook = make([][]int, n), make([][]int, n)
@@ -15,9 +15,9 @@ func alikes(n int, of func(i int) Known) (samePlace, sameLook, several [][]int) 
 	for _, here := range spots {
 		for _, i := range here {
 			samePlace[i], sameLook[i] = here, here
-			if len(here) > 1 { // a look is large, and most are alone at their places
+			if len(here) > 1 { // looks are large, and most are alone at their place
 				look := Known{Evidence: of(i).Evidence, Closed: of(i).Closed, Foreign: of(i).Foreign}
-				look.IDs = "" // they join nothing
+				look.IDs = "" // these pair nothing
 				looks[look] = append(looks[look], i)
 			}
 		}
@@ -33,8 +33,8 @@ func alikes(n int, of func(i int) Known) (samePlace, sameLook, several [][]int) 
 	return samePlace, sameLook, several
 }
 
-// keepOwn exchanges findings that look alike among their results, and results that look alike among their findings, so
-// that of several with equal evidence each keeps its own.
+// keepOwn swaps pairs of look-alikes, so that among several with equal evidence each result gets the finding with its
+// own facts.
 func (m *matcher) keepOwn() {
 	if m.ResultFacts == nil {
 		return
@@ -50,7 +50,7 @@ func (m *matcher) keepOwn() {
 		}
 	}
 	clear(away)
-	for _, p := range slices.Clone(m.ofResult) { // by results: the rungs give the first of equal ones the open findings
+	for _, p := range slices.Clone(m.ofResult) { // the rungs give open findings to the first of equal results
 		if k := p.Known; k != none && len(m.alikeResults[m.taken[k]]) > 1 && !m.atHome(k) {
 			r := m.taken[k]
 			own := away.next(m.alikeResults[r], m.text(r, k, m.KnownFacts(k)), m.ResultFacts, m.home)
@@ -63,10 +63,10 @@ func (m *matcher) keepOwn() {
 	}
 }
 
-// index holds those of a list that are not at home, by both texts, for each list by its first member.
+// index holds the members of lists that are away, by both texts, for each list by its first member.
 type index map[int]map[string][]int
 
-// next returns the first of a list that has a text and is not at home by now, or none.
+// next returns the first member of a list that has the text and is still away, or none.
 func (x index) next(list []int, text string, factsOf func(int) Facts, home func(int) bool) int {
 	away := x[list[0]]
 	if away == nil {
@@ -87,7 +87,7 @@ func (x index) next(list []int, text string, factsOf func(int) Facts, home func(
 	return none
 }
 
-// join makes a pair of a result and a finding, or leaves one of them without the other.
+// join pairs a result and a finding; either may be none, which leaves the other without a pair.
 func (m *matcher) join(result, known int) {
 	if result != none {
 		m.ofResult[result].Result, m.ofResult[result].Known = result, known
@@ -97,9 +97,9 @@ func (m *matcher) join(result, known int) {
 	}
 }
 
-// doubtTwins marks the pairs whose result could equally belong to another finding, which was decided differently or is
-// new: only its decision distinguishes it from a finding without a result, or what distinguished several findings has
-// changed for at least one. Those of Legacy findings have changed: their names tell them apart.
+// doubtTwins marks the pairs whose result may as well belong to another finding with another decision or none: a
+// finding without a result that only its decision distinguishes, or one of several for which what distinguished them
+// has changed. Legacy findings are not marked for a change, because their names distinguish them.
 func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
 		m.doubtAs(known, m.problem, m.untaken(known), m.problem, m.decided, DoubtCount)
@@ -131,8 +131,7 @@ func (m *matcher) doubtTwins() {
 	m.doubtAway()
 }
 
-// doubtAs marks a pair if the facts of the finding or of its result equal those of another finding with a different
-// decision.
+// doubtAs marks a pair if another finding with a different decision has the facts of the pair's finding or result.
 func (m *matcher) doubtAs(known []int, factsOf func(known int) Facts,
 	others []int, othersFacts func(int) Facts, decision func(int) string, d Doubt) {
 	all, same := map[string]int{}, map[[2]string]int{}
@@ -151,14 +150,14 @@ func (m *matcher) doubtAs(known []int, factsOf func(known int) Facts,
 	}
 }
 
-// problem returns the facts of a finding and its job: those of several jobs may be one problem.
+// problem returns the facts of a finding together with its job, because findings of several jobs may be one problem.
 func (m *matcher) problem(known int) Facts { return m.ofJob(known, m.KnownFacts(known)) }
 
 func (m *matcher) ofJob(known int, f Facts) Facts {
 	return Facts{f.Lines + m.Job(known), f.Distances + m.Job(known)}
 }
 
-// vary reports whether those in the list differ in something.
+// vary reports whether the members of the list differ.
 func vary[T comparable](list []int, of func(i int) T) bool {
 	return slices.ContainsFunc(list, func(i int) bool { return of(i) != of(list[0]) })
 }
@@ -173,9 +172,9 @@ func (m *matcher) decision(result int) string {
 	return m.decided(m.ofResult[result].Known)
 }
 
-// doubtAway marks the pairs of decided findings that are not at home, if a similar finding has the facts of the result,
-// or a similar result those of the finding, and another decision. Pairs that stay count only at the same place. Those
-// by name are not marked: an earlier version did not store all facts.
+// doubtAway marks the pairs of decided findings that are away, if a similar finding with another decision has the facts
+// of the result, or a similar result with another decision those of the finding. Pairs that did not move count only at
+// the same place. Pairs by name are not marked, because an earlier version did not store all facts.
 func (m *matcher) doubtAway() {
 	known, results, away := map[Evidence][]int{}, map[Evidence][]int{}, map[Evidence][]int{}
 	moves := m.moves()
@@ -203,12 +202,12 @@ func (m *matcher) doubtAway() {
 			continue
 		}
 		is, was := m.result(r), m.finding(p.Known)
-		from := placed(was) // where it would be among those that stay
+		from := placed(was) // where it would be if it had not moved
 		if stays(r) {
 			from.Line = is.Line
 		}
 		keys := map[Evidence]bool{unplaced(is): true, unplaced(was): true, placed(is): true, from: true}
-		similar := 0 // with the finding and its result
+		similar := 0 // including the finding and its result
 		for key := range keys {
 			similar += len(known[key]) + len(results[key])
 		}
@@ -226,7 +225,7 @@ func (m *matcher) doubtAway() {
 	}
 }
 
-// doubt marks the pair of the result, if it has one that is not marked yet.
+// doubt marks the pair of the result, if it has one without a doubt.
 func (m *matcher) doubt(result int, d Doubt) {
 	if result != none && m.ofResult[result].Doubt == "" {
 		m.ofResult[result].Doubt = d

@@ -1,9 +1,9 @@
-// Package reviewimport records what scanners found in a commit of a pull request: a Review
-// for the pull request, and a ReviewIssue for each problem.
+// Package reviewimport records what scanners found in a commit of a pull request: a Review for the pull request, and a
+// ReviewIssue for each problem.
 //
 // An issue is recognised in later commits by the rules of package fingerprints. An import adds its commit to the issues
-// that the scan shows and, with its last write, to the review. That last write resolves the issues that the commit does
-// not show. Until then the commit does not count, so an import that is running or was cut off resolves nothing.
+// that the scan shows and, with its last write, to the review. Only that write makes the commit count, and resolves the
+// issues that the commit does not show, so an import that is running or was cut off resolves nothing.
 //
 // Decisions are pure functions (plan, review). Only importer.go and write.go call the API server.
 package reviewimport

@@ -24,7 +24,7 @@ var Gates = []Gate{GateHigh, GateMedium, GateNew}
 type GateResult struct {
 	Gate   Gate `json:"gate"`
 	Passed bool `json:"passed"`
-	// Because is a sentence for people.
+	// Because is a sentence for users.
 	Because string `json:"because"`
 }
 
@@ -36,8 +36,7 @@ func ParseGate(name string) (Gate, error) {
 	return Gate(name), nil
 }
 
-// Judge returns the gate's verdict on the open issues. If the base was never scanned all results are new: a missing
-// comparison hides none of them.
+// Judge returns the gate's verdict on the open issues. If the base was never scanned, all results count as new.
 func (g Gate) Judge(s *Summary) *GateResult {
 	failing, what := s.Open, "that the base does not have"
 	switch g {
@@ -50,7 +49,7 @@ func (g Gate) Judge(s *Summary) *GateResult {
 	return &GateResult{Gate: g, Passed: failing == 0, Because: fmt.Sprintf("%s %s.", number(failing, "open issue"), what)}
 }
 
-// number formats a count of things.
+// number formats a number of things.
 func number(n int, thing string) string {
 	switch n {
 	case 0:

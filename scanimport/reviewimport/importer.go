@@ -19,18 +19,18 @@ import (
 
 // Options of an Importer.
 type Options struct {
-	// DryRun works out the difference and writes nothing.
+	// DryRun computes the difference and writes nothing.
 	DryRun bool
-	// Found is the result of importer.Provision; nil: it was not called. With DryRun, a repository that would be created
-	// is taken as existing.
+	// Found is the result of importer.Provision; nil if it was not called. With DryRun, a repository that would be created
+	// counts as existing.
 	Found *importer.Found
-	// Growing reports that imports create projects for folders of the repository; see routing.NewTable.
+	// Growing means that imports create projects for folders of the repository; see routing.NewTable.
 	Growing bool
 	// Concurrency is how many issues are written at the same time; 0: importer.DefaultConcurrency.
 	Concurrency int
-	// OnWaiting is called once if another import of the pull request holds the Lease.
+	// OnWaiting is called once if another import holds the pull request's Lease.
 	OnWaiting func(holder string)
-	// OnProgress is called with the number of issues that are written, from several goroutines but one at a time.
+	// OnProgress is called with the number of written issues, from several goroutines but one at a time.
 	OnProgress func(done, total int)
 	// Record creates Scans for the review; nil: none.
 	Record *Record
@@ -57,11 +57,11 @@ type Importer struct {
 	progress importer.Progress
 	// repositoryUID and projectUID are the UIDs of the repository and of project() when the import began.
 	repositoryUID, projectUID types.UID
-	// uid of the review, once it was read or created.
+	// uid is that of the review, once it was read or created.
 	uid types.UID
-	// sure returns an error if the Lease is not held any more.
+	// sure returns an error if the Lease is no longer held.
 	sure func(ctx context.Context) error
-	// ending reports that the last write has begun: the API server may carry it out although it seems to fail.
+	// ending means that the last write has begun: the API server may carry it out even if it seems to fail.
 	ending bool
 }
 
@@ -71,9 +71,9 @@ func New(c *importer.Client, pr PullRequest, options Options) *Importer {
 	return &Importer{client: c, pr: pr, options: options, sure: func(context.Context) error { return nil }}
 }
 
-// Import records the pull request and, with a commit, that it was reviewed and that the batches are all that was found
-// in it. With an error the summary reports what was done so far. Importing the same results again, wholly or in part,
-// is safe.
+// Import records the pull request and, given a commit, that it was reviewed and that the batches hold everything found
+// in it. With an error the summary holds what was done so far. The same results can safely be imported again, in whole
+// or in part.
 func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*importer.Batch) (*Summary, error) {
 	s := newSummary(im.pr, batches)
 	repository, err := im.parents(ctx)
@@ -87,7 +87,7 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 	return s, importer.WithLease(ctx, im.client, lease, im.options.OnWaiting,
 		func(ctx context.Context, held importer.Held) error {
 			im.sure = held.Sure
-			// They may have been deleted while this import waited for its Lease.
+			// The parents may have been deleted while this import waited for its Lease.
 			if err := im.checkParents(ctx); err != nil {
 				return err
 			}
@@ -106,8 +106,8 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 		})
 }
 
-// parents returns the repository, and remembers which repository and project they are. It checks that they exist and
-// belong together.
+// parents returns the repository, after checking that repository and project exist and belong together. It remembers
+// their UIDs.
 func (im *Importer) parents(ctx context.Context) (*v1alpha1.Repository, error) {
 	repository, err := im.repository(ctx)
 	if err != nil {
@@ -129,8 +129,8 @@ func (im *Importer) repository(ctx context.Context) (*v1alpha1.Repository, error
 	return repository, importer.Require(ctx, im.client, "repository", im.key(im.pr.Repository), repository)
 }
 
-// project returns the project that the pull request is compared with, or else that its Scans name; empty if there is
-// none.
+// project returns the project that the pull request is compared with, or else the one that its Scans name; empty if
+// neither.
 func (im *Importer) project() string {
 	if im.pr.Project == "" && im.options.Record != nil && !im.options.DryRun {
 		return im.options.Record.Project
@@ -139,8 +139,7 @@ func (im *Importer) project() string {
 }
 
 // checkParents returns a RefusedError if the repository or the project was deleted during the import, or is being
-// deleted. The controllers remove what belongs to it, and look no more once it is gone: nothing would remove what is
-// written later.
+// deleted. Once it is gone, the controllers remove nothing that is written later.
 func (im *Importer) checkParents(ctx context.Context) error {
 	project := im.project()
 	if err := im.checkRepository(ctx); err != nil || project == "" {
@@ -156,8 +155,7 @@ func (im *Importer) checkRepository(ctx context.Context) error {
 	return importer.RequireSame(ctx, im.client, "repository", im.key(im.pr.Repository), im.repositoryUID)
 }
 
-// complete refuses the results of a tool that did not finish, or of which one cannot be read: what is missing would
-// count as resolved.
+// complete refuses incomplete results of a tool, because what is missing would count as resolved.
 func complete(batches []*importer.Batch) error {
 	for _, b := range batches {
 		if len(b.Incomplete) > 0 {
@@ -208,8 +206,8 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 	})
 }
 
-// recordIssues writes the issues, and fails if the repository was deleted meanwhile, or the project before the
-// comparison with it has ended. It first creates the review, without the commit, if it does not exist.
+// recordIssues writes the issues. It fails if the repository was deleted meanwhile, or the project before the end of
+// the comparison with it. It first creates the review, without the commit, if it does not exist.
 func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repository, review *v1alpha1.Review,
 	next *v1alpha1.ReviewSpec, commit *Commit, batches []*importer.Batch, s *Summary) (*v1alpha1.Review, error) {
 	there, unreadable, err := im.issues(ctx)
@@ -237,7 +235,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	}
 	compared, err := base.Compare(ctx, im.client, repository, batches)
 	if err == nil {
-		err = im.checkParents(ctx) // a deleted project loses its findings first: all results would be new
+		err = im.checkParents(ctx) // a deleted project loses its findings first, which would make all results new
 	}
 	if err != nil {
 		return review, err
@@ -263,7 +261,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	if err := im.writeIssues(ctx, p, s); err != nil {
 		return review, err
 	}
-	return review, im.checkRepository(ctx) // the issues belong to it, and need the project no more
+	return review, im.checkRepository(ctx) // the issues belong to the repository, and no longer need the project
 }
 
 // renamed returns the tools by the former names that the user gave.
@@ -277,8 +275,8 @@ func renamed(batches []*importer.Batch) map[string]string {
 	return out
 }
 
-// describe identifies and describes the results of all batches, sorted by name. All get names, whether or not the base
-// has them, so that names do not depend on the current state of the base.
+// describe identifies and describes the results of all batches, sorted by name. All results get names, even if the base
+// has them, so that names do not depend on the state of the base.
 func (im *Importer) describe(repository *v1alpha1.Repository, commit string, batches []*importer.Batch,
 	s *Summary) ([]found, error) {
 	var out []found
@@ -301,14 +299,14 @@ func (im *Importer) describe(repository *v1alpha1.Repository, commit string, bat
 	}
 	for i := range out {
 		if keys[out[i].result.Key] > 1 {
-			out[i].result.Key = "" // ambiguous: the base branch may get any of them
+			out[i].result.Key = "" // ambiguous, because any of them may get into the base branch
 		}
 	}
 	slices.SortStableFunc(out, func(a, b found) int { return cmp.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
-// divide returns the results that the base does not have, and those that it has, which it counts.
+// divide returns the results that the base does not have, and those that it has, and counts the latter.
 func (s *Summary) divide(all []found, base *importer.Compared) (out, known []found) {
 	for _, f := range all {
 		if base.Known[f.at()] {
@@ -334,8 +332,8 @@ func resultOf(facts *v1alpha1.FindingSpec, project string) v1alpha1.ReviewIssueR
 	}
 }
 
-// review returns the existing review, or nil. If it is deleted during an import, its issues are removed too, and a new
-// one would lack them.
+// review returns the existing review, or nil. It fails if the review was deleted during the import: its issues are
+// removed with it, and a new review would lack them.
 func (im *Importer) review(ctx context.Context) (*v1alpha1.Review, error) {
 	key, review := im.key(Name(im.pr.Repository, im.pr.Number)), &v1alpha1.Review{}
 	err := importer.Retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, review) })

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// maxLines bounds the list in a comment: providers refuse comments of more than 65,536 characters.
+	// maxLines bounds the list in a comment, because providers refuse comments of more than 65,536 characters.
 	maxLines = 20
 	// maxTitleWidth, maxPlaceWidth and maxWarningWidth bound the parts of a line, in characters.
 	maxTitleWidth   = 160
@@ -59,7 +59,7 @@ func (s *Summary) Markdown() []byte {
 	return b.Bytes()
 }
 
-// warnings shows what the scanners may have missed: it counts as resolved, so the gate may have passed for it.
+// warnings shows what the scanners may have missed. That counts as resolved, so the gate may have passed because of it.
 func (s *Summary) warnings(b *bytes.Buffer) {
 	for _, warning := range s.fromScanners {
 		fmt.Fprintf(b, "Warning: %s\n\n", code(warning, maxWarningWidth))
@@ -88,7 +88,7 @@ func (s *Summary) base(b *bytes.Buffer) {
 	}
 }
 
-// skips lists the results that became no issues, by reason. These include results that the pull request suppresses in
+// skips lists the results that did not become issues, by reason, including those that the pull request suppresses in
 // its own source.
 func (s *Summary) skips() string {
 	var reasons []string
@@ -105,8 +105,8 @@ func in(place string) string {
 	return " in " + code(place, maxPlaceWidth)
 }
 
-// code formats text from a file as code: no links, no HTML, no mentions. Whoever opened the pull request may have
-// written it.
+// code formats text from a file as code, without links, HTML and mentions, because the author of the pull request may
+// have written it.
 func code(text string, limit int) string {
 	return "`" + strings.ReplaceAll(importer.OneLine(text, limit), "`", "'") + "`"
 }

@@ -41,9 +41,9 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
 }
 
-// own returns a function that returns the tool's results that are open issues, or may be. A similar finding of the base
-// must not hide such a result: nothing would show the issue, and it would count as resolved. known are results that the
-// base has: they are no issues.
+// own returns a function that returns the tool's results that are, or may be, open issues. A similar finding of the
+// base must not hide one of them: nothing would show the issue, and it would count as resolved. known holds the results
+// that the base has, which are not issues.
 func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
 	tool string) func(known importer.ResultSet) importer.Distances {
 	results, existing := p.ofTool(tool, results, there)
@@ -52,10 +52,10 @@ func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
 	return func(known importer.ResultSet) importer.Distances {
 		own, left := importer.Distances{}, maps.Clone(existing)
 		for i, name := range certain() {
-			// Elsewhere it may be another: two results as far from two issues count as certain though all have the same
-			// code.
+			// At another line it may be another result: two results equally far from two issues count as certain if all have the
+			// same code.
 			if known[all[i].at()] && name != "" && all[i].line() == existing[name].Spec.Line {
-				delete(left, name) // it is this result, and no other
+				delete(left, name) // only this result is the issue
 			}
 		}
 		distinct, again := merge(slices.DeleteFunc(slices.Clone(results), func(f found) bool {
@@ -100,9 +100,9 @@ func indexed(issues []v1alpha1.ReviewIssue) map[string]*v1alpha1.ReviewIssue {
 	return out
 }
 
-// markKnownInBase recognises the issues of the commit that the base has by now: it was scanned after the commit was
-// reviewed before. The results, sorted by name, are those that the base knows. The line must be the same if it is this
-// commit's: the same code elsewhere in the file is another issue.
+// markKnownInBase recognises the commit's issues that the base has by now, because it was scanned after the first
+// review of the commit. The results, sorted by name, are those that the base has. For an issue that shows this commit
+// the line must be the same: the same code elsewhere in the file is another issue.
 func (p *plan) markKnownInBase(results []found) {
 	left := map[string]*v1alpha1.ReviewIssue{}
 	p.inBase = map[string]bool{}
@@ -119,8 +119,8 @@ func (p *plan) markKnownInBase(results []found) {
 	}
 }
 
-// merge returns the results without repetitions, and for each of them its repetitions. Several analyses may report one
-// problem: the most severe result is shown.
+// merge returns the distinct results, and for each the repetitions of it. Several analyses may report one problem: the
+// most severe result is shown.
 func merge(results []found) (distinct []*found, again [][]*found) {
 	type named struct {
 		name string
@@ -143,10 +143,9 @@ func merge(results []found) (distinct []*found, again [][]*found) {
 	return distinct, again
 }
 
-// names returns the name of each result's issue. Results that are certainly a known issue come first. The others are
-// matched by their names alone, which may be those of another problem by now: if somebody has decided about the issue
-// of that name, or commented on it, the result gets the next free name. It gets none if its own issue is one that
-// cannot be read.
+// names returns the name of each result's issue. Results that certainly are a known issue come first. The others are
+// matched by their names alone, which may belong to another problem by now: if somebody has decided about that issue,
+// or commented on it, the result gets the next free name. It gets none if its own issue is unreadable.
 func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue, certain []string) []string {
 	names := slices.Clone(certain)
 	taken, unreadable := map[string]bool{}, sets.New(p.unreadable...)
@@ -177,10 +176,9 @@ func (p *plan) names(results []*found, existing map[string]*v1alpha1.ReviewIssue
 const maxRounds = 8
 
 // recognise returns for each result the name of the issue that it certainly is, or "". If a decision does not cover its
-// issue's result, or may be about another, that result alone is recognised again, among the issues that no result was
-// matched to. A decided issue at another line does not count as a match then: without its own issue, a result easily
-// resembles a similar problem elsewhere. The last round leaves out the issues whose decisions cover none of the
-// results.
+// issue's result, or may be about another one, that result alone is recognised again, among the issues without a
+// result. A decided issue at another line does not match then, because a result without its own issue easily resembles
+// a similar problem elsewhere. The last round leaves out the issues whose decisions cover none of the results.
 func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names, free := make([]string, len(results)), maps.Clone(existing)
 	own := make([][]*v1alpha1.ReviewIssue, len(results)) // the issues whose decisions do not cover a result
@@ -220,13 +218,13 @@ func (p *plan) recognise(results []*found, existing map[string]*v1alpha1.ReviewI
 }
 
 // certain returns for each result the name of the issue that it certainly is by its evidence, or "". Two jobs may have
-// reported one problem under two names of a tool: of equal issues it is the one that somebody has decided about.
+// reported one problem under two names of a tool: among equal issues, a decided one comes first.
 func (p *plan) certain(results []*found, existing map[string]*v1alpha1.ReviewIssue) []string {
 	names, _ := p.pair(results, existing)
 	return names
 }
 
-// pair also returns for each other result the name of the issue that it may be, or "".
+// pair is certain, but also returns for each other result the name of the issue that it may be, or "".
 func (p *plan) pair(results []*found, existing map[string]*v1alpha1.ReviewIssue) (names, doubtful []string) {
 	names, doubtful = make([]string, len(results)), make([]string, len(results))
 	known := map[string][]v1alpha1.Finding{}
@@ -259,26 +257,26 @@ func (p *plan) pair(results []*found, existing map[string]*v1alpha1.ReviewIssue)
 	return names, doubtful
 }
 
-// outgrown reports whether the result is no longer what a decision to mute its issue covers. A commit before the last
-// does not change what the issue shows.
+// outgrown reports whether a decision to mute the issue no longer covers the result. A commit before the last does not
+// change what the issue shows.
 func (p *plan) outgrown(issue *v1alpha1.ReviewIssue, f *found) bool {
 	return isMuted(issue) && p.last() == p.commit && findingstate.Outgrown(&reviewstate.Facts(issue, nil).Spec, &f.Facts)
 }
 
-// mayBeUnreadable reports whether the result may be an issue that cannot be read, and not the one at another line.
+// mayBeUnreadable reports whether the result may be an unreadable issue, rather than this one at another line.
 func (p *plan) mayBeUnreadable(issue *v1alpha1.ReviewIssue, f *found) bool {
 	return f.line() != issue.Spec.Line && slices.ContainsFunc(p.unreadable, func(name string) bool {
 		return f.Name == name || slices.Contains(f.Exact, name) || slices.Contains(f.Shared, name)
 	})
 }
 
-// toolOf returns the current name of a tool, the same for all its names.
+// toolOf returns the current name of a tool, which is the same for all its names.
 func (p *plan) toolOf(name string) string {
 	return fingerprints.CurrentName(cmp.Or(p.renamed[name], name))
 }
 
 // wasResolved reports whether the issue was resolved before the commit was reviewed. A commit that was reviewed before
-// shows the same issues again, and another file for it may show those of the commit before it.
+// shows the same issues again, and another file for it may also show those of the commit before it.
 func (p *plan) wasResolved(issue *v1alpha1.ReviewIssueSpec) bool {
 	at := slices.IndexFunc(p.before, func(c v1alpha1.ReviewedCommit) bool { return c.SHA == p.commit })
 	if at < 0 {
@@ -288,8 +286,8 @@ func (p *plan) wasResolved(issue *v1alpha1.ReviewIssueSpec) bool {
 		(at == 0 || !slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.before[at-1].SHA)))
 }
 
-// byName adds the issues without evidence, which earlier versions imported: the name must be confirmed by the key or by
-// the place.
+// byName adds the issues without evidence, which an earlier version imported: the key or the place must confirm the
+// name.
 func byName(results []*found, existing map[string]*v1alpha1.ReviewIssue, names []string) {
 	taken := map[string]bool{}
 	for i, f := range results {
@@ -311,7 +309,7 @@ func (f *found) isEarlier(issue *v1alpha1.ReviewIssueSpec) bool {
 }
 
 // isDecided reports whether somebody has decided about the issue, or commented on it; it may be nil. A decision that
-// has ended is still shown.
+// has ended counts, because it is still shown.
 func isDecided(issue *v1alpha1.ReviewIssue) bool {
 	if issue == nil {
 		return false

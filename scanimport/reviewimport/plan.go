@@ -16,11 +16,11 @@ type found struct {
 	batch int
 	// result is what the issue stores.
 	result v1alpha1.ReviewIssueResult
-	// certain reports that it is certainly its issue, and not only matched by its name.
+	// certain means that it is certainly its issue, and not only matched by name.
 	certain bool
 }
 
-// at returns the result's place in the batches.
+// at returns the result's index in the batches.
 func (f *found) at() importer.ResultIndex {
 	return importer.ResultIndex{Batch: f.batch, Result: f.Index}
 }
@@ -28,12 +28,12 @@ func (f *found) at() importer.ResultIndex {
 // line returns the result's line; 0 if it has none.
 func (f *found) line() int32 { return f.Facts.Details.Place().LineNumber }
 
-// change is the change of one issue.
+// change is the planned change of one issue.
 type change struct {
 	name string
 	// found is nil if the commit's scan does not report the issue.
 	found *found
-	// again are the repetitions of found, by other analyses.
+	// again holds the repetitions of found by other analyses.
 	again []*found
 	// before is nil if the issue does not exist.
 	before *v1alpha1.ReviewIssue
@@ -41,32 +41,32 @@ type change struct {
 
 // plan holds the changes that a review of one commit makes to the issues of its pull request.
 type plan struct {
-	// review that the issues belong to.
+	// review is the one that the issues belong to.
 	review string
-	// commit that was reviewed, and its page.
+	// commit is the reviewed one, page its page.
 	commit, page string
-	// reviewed: the review's commits after this import; before: those that it has now.
+	// reviewed holds the review's commits after this import, before those before it.
 	reviewed, before []v1alpha1.ReviewedCommit
-	// renamed are the tools by the former names that the user gave.
+	// renamed holds the tools by the former names that the user gave.
 	renamed map[string]string
-	// unreadable are the names of the issues that cannot be read. No result gets them.
+	// unreadable holds the names of unreadable issues. No result gets them.
 	unreadable []string
-	// unread are the results whose issue is one of them.
+	// unread holds the results whose issue is unreadable.
 	unread []change
-	// unseen are those without a result.
+	// unseen holds the unreadable issues without a result.
 	unseen []string
-	// inBase are the names of the commit's issues that the base has by now: they do not count, and the next commit
+	// inBase holds the names of the commit's issues that the base has by now. They do not count, and the next commit
 	// resolves them.
 	inBase map[string]bool
-	// changes are sorted by name and cover all issues that exist or were found; some change nothing.
+	// changes are sorted by name. There is one for each issue that exists or was found, even if it changes nothing.
 	changes []change
 }
 
-// last returns the commit that was reviewed last; it may be a later one than that of the plan.
+// last returns the last reviewed commit, which may be later than that of the plan.
 func (p *plan) last() string { return p.reviewed[len(p.reviewed)-1].SHA }
 
-// isOpen reports whether an issue is open as of the commit. A pull request may go back to a commit that was reviewed
-// before, and then the states are those of a later one.
+// isOpen reports whether an issue is open as of the commit. If a pull request went back to a commit that was reviewed
+// before, the stored states are those of a later commit.
 func (p *plan) isOpen(issue *v1alpha1.ReviewIssueSpec) bool {
 	if p.last() != p.commit {
 		return p.shows(issue)
@@ -91,7 +91,7 @@ func (p *plan) next(before *v1alpha1.ReviewIssue, f *found) v1alpha1.ReviewIssue
 	return p.seen(spec, before, f)
 }
 
-// replaces reports whether another file for a commit replaces what the issue shows of it: if the same analysis of the
+// replaces reports whether another file for a commit replaces what the issue shows for it: if the same analysis of the
 // same tool reports what is certainly the same problem, or if the result is more severe.
 func (f *found) replaces(issue *v1alpha1.ReviewIssueSpec) bool {
 	was := issue.Result
@@ -104,7 +104,8 @@ func (p *plan) shows(issue *v1alpha1.ReviewIssueSpec) bool {
 	return slices.Contains(issue.SeenInCommits, v1alpha1.CommitSHA(p.commit))
 }
 
-// seen adds the commit. An issue's text is as of the last reviewed commit, so an earlier commit does not change it.
+// seen adds the commit to the issue. An earlier commit does not change the issue's text, which is that of the last
+// reviewed commit.
 func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue, f *found) v1alpha1.ReviewIssueSpec {
 	if !p.shows(&spec) {
 		spec.SeenInCommits = append(spec.SeenInCommits, v1alpha1.CommitSHA(p.commit))
@@ -115,7 +116,7 @@ func (p *plan) seen(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue,
 	return f.shownBy(spec, before)
 }
 
-// judged returns an issue as the commit shows it: what is stored is as of the commit that was reviewed last.
+// judged returns an issue as of the plan's commit, while the stored one is as of the last reviewed commit.
 func (p *plan) judged(ch *change) v1alpha1.ReviewIssueSpec {
 	next := p.next(ch.before, ch.found)
 	if p.last() == p.commit || ch.found == nil || !ch.found.replaces(&next) {
@@ -125,7 +126,7 @@ func (p *plan) judged(ch *change) v1alpha1.ReviewIssueSpec {
 }
 
 // shownBy returns the issue with the text of the result. A muted issue keeps its severity if the result has a lower
-// one: the decision covers the result if it is rated up again.
+// one, so that the decision still covers the result if its severity rises again.
 func (f *found) shownBy(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIssue) v1alpha1.ReviewIssueSpec {
 	severity, result := f.Facts.Details.Severity, f.result
 	if isMuted(before) {
@@ -141,9 +142,8 @@ func (f *found) shownBy(spec v1alpha1.ReviewIssueSpec, before *v1alpha1.ReviewIs
 	return spec
 }
 
-// forget drops the commits that the review no longer holds: the oldest, and those of imports that were cut off. An
-// issue without any of its commits left counts as not shown. To express that, its commitSHA must name the first commit
-// that showed it.
+// forget drops commits that the review no longer holds: the oldest, and those of imports that were cut off. An issue
+// without commits counts as not shown; its commitSHA must then name the first commit that showed it.
 func (p *plan) forget(spec v1alpha1.ReviewIssueSpec) v1alpha1.ReviewIssueSpec {
 	if spec.CommitSHA == "" && len(spec.SeenInCommits) > 0 {
 		spec.CommitSHA = string(spec.SeenInCommits[0])
@@ -193,7 +193,7 @@ func (p *plan) action(ch *change, next *v1alpha1.ReviewIssueSpec) Action {
 	}
 }
 
-// looks returns what people see of an issue.
+// looks returns the fields of an issue that users see.
 func looks(issue *v1alpha1.ReviewIssueSpec) [5]any {
 	return [...]any{issue.Title, issue.Description, issue.Severity, issue.File, issue.Line}
 }

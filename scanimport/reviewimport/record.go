@@ -12,29 +12,29 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// Record makes a review create a Scan for each batch. An upload is identified by its Scans, and the Lease in a Scan
-// shows when the import of the review has died: then the Scan is reported as failed.
+// Record makes a review create a Scan for each batch. The Scans identify an upload, and their Lease shows whether the
+// import of the review has died: then they are reported as failed.
 type Record struct {
 	// Upload is the upload that the Scans came with, and ImportedBy the key that authenticated it.
 	Upload     v1alpha1.ScanUpload
 	ImportedBy string
-	// Project that the Scans name if the pull request is compared without one.
+	// Project is named by the Scans if the pull request is compared without one.
 	Project string
 	// Importer is the importing program.
 	Importer string
 	// Gate is the requested gate; empty: none.
 	Gate Gate
-	// OnRecorded is called once all Scans exist: from then on they show the progress and outcome of the review.
+	// OnRecorded is called once all Scans exist, which from then on show the progress and outcome of the review.
 	OnRecorded func()
 }
 
-// recorder writes the Scans of a review. A nil one writes none.
+// recorder writes the Scans of a review; if nil, none.
 type recorder struct {
 	im      *Importer
 	commit  string
 	batches []*importer.Batch
 	lease   v1alpha1.ScanLease
-	// scans and startedAt hold, per batch, the names and the starts of the recorded Scans.
+	// scans and startedAt hold, by batch, the names and the starts of the recorded Scans.
 	scans     []string
 	startedAt []v1alpha1.Time
 	// uids holds the UIDs of the Scans by name.
@@ -48,7 +48,7 @@ func (im *Importer) recorder(commit *Commit, batches []*importer.Batch, lease v1
 	return &recorder{im: im, commit: commit.SHA, batches: batches, lease: lease, uids: map[string]types.UID{}}
 }
 
-// during records that the scans run, calls do, and records how they ended. They only succeed after do has stored
+// during records that the scans run, calls do, and records how they ended. They succeed only after do has stored
 // everything. The end is recorded even if ctx has ended.
 func (r *recorder) during(ctx context.Context, s *Summary, do func() error) error {
 	if r == nil {
@@ -68,7 +68,7 @@ func (r *recorder) during(ctx context.Context, s *Summary, do func() error) erro
 		s.succeeded(i, spec)
 	})
 	if _, gone := errors.AsType[*importer.RefusedError](end); gone && err != nil {
-		return err // the Scans, which were deleted with their project, need no end
+		return err // Scans that were deleted with their project need no end
 	}
 	return errors.Join(err, end)
 }
@@ -83,7 +83,7 @@ func (s *Summary) succeeded(i int, spec *v1alpha1.ScanSpec) {
 	}
 }
 
-// begin records that the scans run. Each is recorded only while the repository and the project exist.
+// begin records that the scans run. Each is recorded only if the repository and the project still exist.
 func (r *recorder) begin(ctx context.Context) error {
 	for i, b := range r.batches {
 		if err := r.im.checkParents(ctx); err != nil {
@@ -111,8 +111,8 @@ func (r *recorder) update(ctx context.Context) error {
 	return nil
 }
 
-// end writes the outcome of each scan. A scan whose outcome cannot be written does not stop the others, except one that
-// was deleted with its project, as the others were: then the error contains a RefusedError.
+// end writes the outcome of each scan. A failure does not stop the others, unless the scan was deleted with its
+// project, and so the others: then the error contains a RefusedError.
 func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.ScanSpec)) error {
 	var errs []error
 	for i, name := range r.scans {
@@ -153,7 +153,7 @@ func (r *recorder) spec(i int) v1alpha1.ScanSpec {
 
 func count(n int) int32 { return int32(n) } //nolint:gosec // bounded by sarif.Limits
 
-// result returns what each Scan stores of the summary.
+// result returns the part of the summary that each Scan stores.
 func (s *Summary) result() *v1alpha1.ScanReviewResult {
 	r := &v1alpha1.ScanReviewResult{
 		Created: count(s.Created), Reopened: count(s.Reopened), Seen: count(s.Seen), Unchanged: count(s.Unchanged),
@@ -176,9 +176,9 @@ func (s *Summary) result() *v1alpha1.ScanReviewResult {
 	return r
 }
 
-// Recorded restores the Summary of a pull request's upload, with its gate's verdict, from its Scans. It has no
-// examples and notes, of the warnings only what the comment shows, and at most v1alpha1.MaxScanReviewIssues issues. An
-// unfinished review has neither a result nor a verdict. scans must not be empty, and all must belong to the upload.
+// Recorded restores the Summary of a pull request's upload, with its gate's verdict, from its Scans. It has no examples
+// and notes, only the warnings that the comment shows, and at most v1alpha1.MaxScanReviewIssues issues. An unfinished
+// review has neither a result nor a verdict. scans must not be empty, and all must belong to the upload.
 func Recorded(scans []*v1alpha1.Scan) *Summary {
 	spec := &scans[0].Spec
 	s := &Summary{
@@ -221,5 +221,5 @@ func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
 }
 
 // Share returns the part of the summary that belongs to the batch with that index: its issues that were created,
-// reopened, seen again (updated) and unchanged, findings of the base among the latter, and what was skipped.
+// reopened, seen again (as updated) and unchanged, which includes findings of the base, and what was skipped.
 func (s *Summary) Share(batch int) *importer.Summary { return s.shares[batch] }

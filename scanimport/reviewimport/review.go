@@ -30,30 +30,30 @@ type PullRequest struct {
 	// the status to open.
 	Title, Author, Provider string
 	Status                  v1alpha1.PullRequestStatus
-	// Project whose findings are the base for the comparison; empty: the projects that the results are about.
+	// Project whose findings are the base of the comparison; empty: the projects that the results belong to.
 	Project string
 	// OpenedAt is when the pull request began; zero: at its first review.
 	OpenedAt time.Time
 }
 
-// takeBack returns how to remove what was recorded of a pull request: a merged one stays merged.
+// takeBack returns how to remove the record of a pull request, since a merged one stays merged.
 func takeBack(pr PullRequest) string {
 	return fmt.Sprintf("have a cluster administrator delete the review: kubectl delete review %s -n %s",
 		Name(pr.Repository, pr.Number), pr.Namespace)
 }
 
-// losing follows takeBack if the review may have issues.
+// losing is added to takeBack if the review may have issues.
 const losing = "; that also deletes its issues and people's decisions about them"
 
 // Commit that was reviewed.
 type Commit struct {
 	SHA string
-	// ReviewedAt is zero if unknown: then it is the time at which the import gets the Lease.
+	// ReviewedAt is zero if unknown: then the time when the import gets the Lease is used.
 	ReviewedAt time.Time
 }
 
-// recordedAs returns the commit by the hash under which the review holds it: another job may have given its hash in
-// full or shortened. Of several recorded hashes of it, the last counts.
+// recordedAs returns the commit with the hash under which the review holds it: another job may have given its hash in
+// full or shortened. If several recorded hashes fit, the last counts.
 func (c *Commit) recordedAs(reviewed []v1alpha1.ReviewedCommit) (*Commit, error) {
 	recorded, longest := c.SHA, c.SHA
 	for _, other := range reviewed {
@@ -71,7 +71,7 @@ func (c *Commit) recordedAs(reviewed []v1alpha1.ReviewedCommit) (*Commit, error)
 	return &Commit{SHA: recorded, ReviewedAt: c.ReviewedAt}, nil
 }
 
-// sameCommit reports whether two hashes are those of one commit: if they differ, one of them is the other shortened.
+// sameCommit reports whether two hashes belong to one commit: one may be the other shortened.
 func sameCommit(a, b string) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -84,7 +84,7 @@ func Name(repository string, number int32) string {
 	return "r-" + fingerprints.Hash("review", repository, strconv.Itoa(int(number)))
 }
 
-// began returns when the pull request began, as far as that is known. next is the review's new spec, with a commit.
+// began returns when the pull request began, as far as known. next is the review's new spec, with a commit.
 func (pr *PullRequest) began(review *v1alpha1.Review, next *v1alpha1.ReviewSpec) time.Time {
 	if !pr.OpenedAt.IsZero() {
 		return pr.OpenedAt
@@ -96,8 +96,8 @@ func (pr *PullRequest) began(review *v1alpha1.Review, next *v1alpha1.ReviewSpec)
 	return at
 }
 
-// nextReview returns the review's new spec; current is nil if there is none yet. A commit that was reviewed before
-// keeps its position. A new one is appended, and the oldest are dropped if there are too many.
+// nextReview returns the review's new spec; current is nil if the review does not exist. A commit that was reviewed
+// before keeps its position. A new one is appended, and the oldest are dropped beyond the limit.
 func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alpha1.Repository, commit *Commit,
 	now time.Time) (v1alpha1.ReviewSpec, error) {
 	next := v1alpha1.ReviewSpec{
@@ -109,7 +109,7 @@ func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alph
 	if current != nil {
 		next = *current.DeepCopy()
 	}
-	if at := pr.OpenedAt; at.After(now.Add(importer.ClockSkew)) { // every finding of the base could count as fixed
+	if at := pr.OpenedAt; at.After(now.Add(importer.ClockSkew)) { // or every finding of the base could count as fixed
 		return next, &importer.RefusedError{Reason: fmt.Sprintf("the pull request cannot have been opened at %s, which is in the future", at.UTC().Format(time.RFC3339))}
 	}
 	next.PRTitle = cmp.Or(importer.OneLine(pr.Title, maxTitle), next.PRTitle)
@@ -133,8 +133,8 @@ func nextReview(current *v1alpha1.ReviewSpec, pr PullRequest, repository *v1alph
 	return next, nil
 }
 
-// reviewedAt returns when the commit was reviewed. The list of reviewed commits is ordered by time, so a time before
-// the last one is refused: states computed from a wrong order would be wrong.
+// reviewedAt returns when the commit was reviewed. It refuses a time before the last reviewed commit, because states
+// are computed from the order of the commits.
 func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time) (v1alpha1.Time, error) {
 	var last v1alpha1.ReviewedCommit
 	if len(before) > 0 {
@@ -145,7 +145,7 @@ func reviewedAt(commit *Commit, before []v1alpha1.ReviewedCommit, now time.Time)
 	case at.IsZero():
 		at = now
 		if at.Before(last.ReviewedAt.Time) {
-			at = last.ReviewedAt.Time // recorded by a clock ahead of ours
+			at = last.ReviewedAt.Time // recorded by a clock that is ahead of ours
 		}
 	case at.After(now.Add(importer.ClockSkew)):
 		return v1alpha1.Time{}, &importer.RefusedError{Reason: fmt.Sprintf("the commit cannot have been reviewed at %s, which is in the future", at.UTC().Format(time.RFC3339))}

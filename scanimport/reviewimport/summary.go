@@ -14,13 +14,13 @@ import (
 // Summary reports what an import did, or with DryRun would do: Results = Created + Reopened + Seen + Unchanged +
 // Skipped + Base.Known.
 type Summary struct {
-	// Review that holds the record.
+	// Review is the name of the review.
 	Review     string                     `json:"review"`
 	Repository string                     `json:"repository"`
 	PRNumber   int32                      `json:"prNumber"`
 	PRStatus   v1alpha1.PullRequestStatus `json:"prStatus"`
 	Commit     string                     `json:"commit,omitempty"`
-	// NewReview reports that the pull request had no review before.
+	// NewReview means that the pull request had no review before.
 	NewReview bool `json:"newReview,omitempty"`
 	// Results that were read.
 	Results   int `json:"results"`
@@ -36,9 +36,9 @@ type Summary struct {
 	OpenHigh   int `json:"openHigh"`
 	OpenMedium int `json:"openMedium"`
 	OpenLow    int `json:"openLow"`
-	// Issues lists the open ones, the most severe first; at most MaxIssues.
+	// Issues lists the open issues, the most severe first; at most MaxIssues.
 	Issues []Issue `json:"issues,omitempty"`
-	// Base reports how the results compare with the base branch; nil without results.
+	// Base compares the results with the base branch; nil without results.
 	Base *BaseSummary `json:"base,omitempty"`
 	// Gate is the verdict of the gate, if one was requested.
 	Gate *GateResult `json:"gate,omitempty"`
@@ -46,20 +46,19 @@ type Summary struct {
 	SkippedBecause map[string]int `json:"skippedBecause,omitempty"`
 	// SkippedExamples describes some of them.
 	SkippedExamples []string `json:"skippedExamples,omitempty"`
-	// Notes counts the corrections that were made while reading.
+	// Notes counts the corrections made while reading.
 	Notes map[string]int `json:"notes,omitempty"`
 	// Warnings are problems that need a person's attention.
 	Warnings []string `json:"warnings,omitempty"`
 	// Changes in a dry run, at most importer.MaxChanges of each action.
 	Changes []importer.Change `json:"changes,omitempty"`
 
-	// fromScanners are the first of the warnings that came with the batches, and moreFromScanners counts the others.
+	// fromScanners holds the first of the scanners' warnings, and moreFromScanners counts the others.
 	fromScanners     []string
 	moreFromScanners int
 	// known counts the results that the base has.
 	known int
-	// shares holds each batch's part of the counts, as a Scan counts them: an issue that is seen again counts as
-	// updated.
+	// shares holds each batch's part of the counts, in the terms of a Scan: an issue seen again counts as updated.
 	shares []*importer.Summary
 }
 
@@ -73,11 +72,11 @@ type Issue struct {
 	Title    string         `json:"title"`
 	// Place is the file and the line.
 	Place string `json:"place,omitempty"`
-	// New reports that the commit before this one did not show it.
+	// New means that the previous commit did not show it.
 	New bool `json:"new,omitempty"`
 }
 
-// BaseSummary reports how the results of a commit compare with the findings of the base branch.
+// BaseSummary compares the results of a commit with the findings of the base branch.
 type BaseSummary struct {
 	// Known counts the results that are findings of the base; InDoubt counts those that may be another problem of the
 	// same kind.
@@ -87,7 +86,7 @@ type BaseSummary struct {
 	// of them.
 	Fixed         int               `json:"fixed"`
 	FixedExamples []importer.Change `json:"fixedExamples,omitempty"`
-	// Unscanned names the scans that the base never had: all their results count as new.
+	// Unscanned names the tools that never scanned the base, so that all their results count as new.
 	Unscanned []string `json:"unscanned,omitempty"`
 }
 
@@ -97,7 +96,7 @@ const (
 	skipDecided = "somebody decided about its issue, or commented on it, meanwhile; review the commit again"
 )
 
-// passOver warns of each issue that cannot be read, and counts the results that are such issues.
+// passOver warns about each unreadable issue, and counts the results that are such issues.
 func (s *Summary) passOver(p *plan) {
 	for _, name := range p.unreadable {
 		s.Warnings = append(s.Warnings, importer.PassedOver("issue", name))
@@ -108,8 +107,8 @@ func (s *Summary) passOver(p *plan) {
 	}
 }
 
-// warnOfNumber warns that a pull request which has ended was not recorded before: its number may be mistyped.
-// reviewed means that the import reviews a commit too.
+// warnOfNumber warns if a pull request that has ended was not recorded before: its number may be mistyped. reviewed
+// means that the import also reviews a commit.
 func (s *Summary) warnOfNumber(pr PullRequest, reviewed, dryRun bool) {
 	warning := fmt.Sprintf("pull request %d was not recorded before: check its number", pr.Number)
 	if !dryRun {
@@ -121,7 +120,7 @@ func (s *Summary) warnOfNumber(pr PullRequest, reviewed, dryRun bool) {
 	s.Warnings = append(s.Warnings, warning)
 }
 
-// read counts what a batch holds besides findings, in the summary and in the batch's share.
+// read counts everything in a batch except findings, in the summary and in the batch's share.
 func (s *Summary) read(b *importer.Batch) {
 	share := &importer.Summary{SkippedBecause: map[string]int{}}
 	maps.Copy(share.SkippedBecause, b.Skipped)
@@ -169,7 +168,7 @@ func (s *Summary) refused(ch *change, err error) {
 	s.example(example)
 }
 
-// leave counts the result of a change that was not made, and its repetitions.
+// leave counts the result, and its repetitions, of a change that was not made.
 func (s *Summary) leave(ch *change, reason, example string) {
 	for _, f := range append([]*found{ch.found}, ch.again...) {
 		s.skip(f.batch, reason, example)
@@ -188,9 +187,9 @@ func (s *Summary) example(example string) {
 	}
 }
 
-// add counts the action on an issue. Repetitions of the result that shows it change nothing.
+// add counts the action on an issue. Repetitions of its result count as unchanged.
 func (s *Summary) add(action Action, ch *change) {
-	share := &importer.Summary{} // of no batch
+	share := &importer.Summary{} // belongs to no batch
 	if ch.found != nil {
 		share = s.shares[ch.found.batch]
 	}
@@ -240,7 +239,7 @@ func placeOf(issue *v1alpha1.ReviewIssueSpec) string {
 }
 
 // count counts the issues that are open as of the commit after the plan and that the base does not have, and lists the
-// most severe. What cannot be read counts as open: nothing shows that it is not.
+// most severe. Unreadable ones count as open, because nothing shows that they are not.
 func (s *Summary) count(p *plan) {
 	if last := p.last(); last != p.commit {
 		s.Warnings = append(s.Warnings, fmt.Sprintf("commit %s was reviewed before %s. This counts and judges what %s shows; the states of the stored issues stay those of %s, until a new commit is reviewed",
@@ -271,7 +270,7 @@ func (s *Summary) count(p *plan) {
 			Name: ch.name, Severity: issue.Severity, Title: issue.Title, Place: placeOf(&issue),
 		})
 	}
-	if contains(p.before, p.commit) { // another file of the commit may have shown them
+	if contains(p.before, p.commit) { // another file for the commit may have shown them
 		for _, name := range p.unseen {
 			counts.AddOpen(&v1alpha1.ReviewIssueSpec{Severity: v1alpha1.LevelHigh})
 			s.Issues = append(s.Issues, Issue{Name: name, Severity: v1alpha1.LevelHigh, Title: "An issue that cannot be read"})
@@ -286,7 +285,7 @@ func (s *Summary) count(p *plan) {
 	s.Issues = s.Issues[:min(len(s.Issues), MaxIssues)]
 }
 
-// warnOfOthers warns if the plan resolves issues of other projects than the one that the review names.
+// warnOfOthers warns if the plan resolves issues of projects other than the one that the review names.
 func (s *Summary) warnOfOthers(p *plan, project string) {
 	resolved := map[string]int{}
 	for i := range p.changes {
@@ -313,7 +312,7 @@ func rank(l v1alpha1.Level) int {
 func (s *Summary) compare(base *importer.Compared, batches []*importer.Batch) {
 	s.Warnings = append(s.Warnings, base.Warnings...)
 	if len(batches) == 0 {
-		return // nothing was scanned, so there is nothing to compare
+		return // nothing was scanned
 	}
 	s.Base = &BaseSummary{
 		Known: s.known, InDoubt: base.InDoubt, Fixed: base.Fixed, FixedExamples: base.Examples, Unscanned: base.Unscanned,
@@ -332,8 +331,8 @@ func newSummary(pr PullRequest, batches []*importer.Batch) *Summary {
 	return s
 }
 
-// keepScannerWarnings keeps at most maxShownWarnings of the scanners' n warnings for the comment, and counts the
-// others. The given warnings begin with those, of which some may not have been recorded.
+// keepScannerWarnings keeps the first maxShownWarnings of the scanners' n warnings for the comment, and counts the
+// others. The scanners' warnings come first in the list, which may lack some that were not recorded.
 func (s *Summary) keepScannerWarnings(warnings []string, n int) {
 	s.fromScanners = slices.Clone(warnings[:min(n, len(warnings), maxShownWarnings)])
 	s.moreFromScanners = n - len(s.fromScanners)

@@ -17,15 +17,14 @@ import (
 )
 
 const (
-	// fieldManager writes all objects. It is not a tool's manager, because the tools of a review change while its
-	// record stays.
+	// fieldManager writes all objects of a review. It is not that of a tool, because the tools of a review may change.
 	fieldManager = v1alpha1.ScannerFieldManagerPrefix + "review"
 	// maxConflicts is how often a write is decided again after a conflict.
 	maxConflicts = 5
 )
 
-// issues returns the issues of the review, and the names of those that cannot be read. Issues may briefly outlive their
-// review, so they are listed even if it does not exist.
+// issues returns the issues of the review, and the names of unreadable ones. It lists them even if the review does not
+// exist, because issues may briefly outlive their review.
 func (im *Importer) issues(ctx context.Context) (there []v1alpha1.ReviewIssue, unreadable []string, err error) {
 	name := Name(im.pr.Repository, im.pr.Number)
 	there, unreadable, err = importer.List[v1alpha1.ReviewIssue](ctx, im.client, im.pr.Namespace,
@@ -36,8 +35,8 @@ func (im *Importer) issues(ctx context.Context) (there []v1alpha1.ReviewIssue, u
 	return there, unreadable, nil
 }
 
-// patchSpec updates object's spec from before to after by a merge patch with the resource version of object, or does
-// nothing if they are equal. An apply would not remove list entries of other managers.
+// patchSpec updates object's spec from before to after, if they differ, by a merge patch with the object's resource
+// version. An apply would not remove list entries of other managers.
 func (im *Importer) patchSpec(ctx context.Context, object client.Object, before, after any) error {
 	spec, err := kube.Difference(before, after)
 	if err != nil || spec == nil {
@@ -66,8 +65,8 @@ func (im *Importer) create(ctx context.Context, object client.Object) error {
 	return importer.ExplainQuota(err, kind.Name)
 }
 
-// crossed reports that the object has changed since it was read: read it again and decide again. The change may also be
-// our own write whose response was lost.
+// crossed reports whether the object has changed since it was read, so that it must be read and decided about again.
+// The change may also be our own write whose response was lost.
 func crossed(err error) bool {
 	return kube.IsConflict(err) || kube.IsAlreadyExists(err) || kube.IsNoSuchObject(err)
 }
@@ -126,8 +125,8 @@ func (im *Importer) writeReview(ctx context.Context, review *v1alpha1.Review,
 	}
 }
 
-// writeIssues carries out a plan. It returns at the first error that affects more than one issue; the summary counts
-// what was done so far.
+// writeIssues carries out a plan. It stops at the first error that affects more than one issue; the summary counts what
+// was done so far.
 func (im *Importer) writeIssues(ctx context.Context, p *plan, s *Summary) error {
 	w := &writer{im: im, plan: p, summary: s}
 	im.progress.Begin(len(p.changes))
@@ -143,9 +142,9 @@ type writer struct {
 	summary *Summary
 }
 
-// one applies the planned change to one issue. If the API server refuses the object, others may be accepted; but the
-// import ends if that leaves a known issue in another state: not seen, it would count as resolved by the commit, and
-// without any of its commits, it would be open again if they are not dropped.
+// one applies the planned change to one issue. If the API server refuses it, the import goes on with other issues,
+// unless a known issue would be left in a wrong state: one that does not get this commit would count as resolved, and
+// one that keeps dropped commits would be open again.
 func (w *writer) one(ctx context.Context, ch *change) error {
 	current := ch.before
 	for conflicts := 0; ; conflicts++ {
@@ -153,8 +152,8 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 			return nil // deleted meanwhile, and not reported
 		}
 		if ch.found != nil && (isDecided(current) && !ch.found.certain || w.plan.outgrown(current, ch.found)) {
-			// The decision may be about another problem than the result, or about other facts. The next review gives the
-			// result a name of its own.
+			// The decision may be about another problem than the result, or about other facts. The next review gives the result
+			// a name of its own.
 			w.count(func(s *Summary) { s.leave(ch, skipDecided, fmt.Sprintf("issue %s: %s", ch.name, skipDecided)) })
 			return nil
 		}
@@ -183,7 +182,7 @@ func (w *writer) write(ctx context.Context, ch *change,
 	current *v1alpha1.ReviewIssue) (v1alpha1.ReviewIssueSpec, error) {
 	spec := w.plan.next(current, ch.found)
 	if current == nil {
-		// The controllers release a deleted review once it has no issues: nothing would remove a later one.
+		// The controllers release a deleted review once it has no issues, and remove none that is written later.
 		if _, err := w.im.review(ctx); err != nil {
 			return spec, err
 		}

@@ -15,21 +15,21 @@ import (
 type Project struct {
 	// Name is the project's id.
 	Name string
-	// Path is the folder from the root of the repository, as written in the Project; empty for the whole repository.
+	// Path is the folder, from the root of the repository, as written in the Project; empty for the whole repository.
 	Path string
-	// Grown reports that an import created the project when imports created projects for folders.
+	// Grown means that an import created the project while imports created projects for folders.
 	Grown bool
 }
 
 // Table holds the projects of one repository.
 type Table struct {
-	// projects are in lookup order: the longest path first.
+	// projects are in the order of lookup: the longest path first.
 	projects []Project
 	// growing is NewTable's argument.
 	growing bool
 }
 
-// NewTable returns the table of a repository's projects. growing reports that imports create projects for folders, so
+// NewTable returns the table of a repository's projects. growing means that imports create projects for folders, so
 // that some folders may not be projects yet.
 func NewTable(projects []Project, growing bool) *Table {
 	t := &Table{growing: growing}
@@ -56,9 +56,8 @@ func (t *Table) only(growing bool) (project string, is bool) {
 	return t.projects[0].Name, true
 }
 
-// Holding returns the names of the projects with the longest folder that contains the file. There are none if no
-// project's folder contains it, and several if projects share a folder. A result without a file only belongs to a
-// project that is the whole repository.
+// Holding returns the names of the projects with the longest folder that contains the file: none if no folder does,
+// several if projects share a folder. A result without a file belongs only to a project that is the whole repository.
 func (t *Table) Holding(file string) []string {
 	file = provision.Clean(file)
 	for i, p := range t.projects {
@@ -88,9 +87,9 @@ func (t *Table) Of(file string) (project string, ok bool) {
 	return "", false
 }
 
-// Scanned returns the projects that hold a result of the batches of one tool, or a folder that it scanned, or the only
-// project. all reports whether any project may have been scanned: a result belongs to none, or nothing names a folder.
-// A Grown project shows that the repository may be growing: not every caller may read the Organization.
+// Scanned returns the projects that hold a result of a tool's batches, or a folder that it scanned, or else the only
+// project. all means that any project may have been scanned, because a result belongs to none, or no folder is named. A
+// Grown project shows that the repository may be growing, for callers that may not read the Organization.
 func (t *Table) Scanned(batches []*importer.Batch) (scanned map[string]bool, all bool) {
 	scanned = map[string]bool{}
 	grown := slices.ContainsFunc(t.projects, func(p Project) bool { return p.Grown })

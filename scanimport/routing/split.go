@@ -13,12 +13,12 @@ import (
 )
 
 // Split assigns each result to its project: a batch becomes one batch for each project in which it has results, or in
-// which the tool reports to have scanned files. Only these projects count as scanned. Open findings of other projects
-// stay open, because nothing shows that the tool scanned them.
+// which the tool reports that it scanned files. Only these projects count as scanned. Findings of other projects stay
+// open, because nothing shows that the tool scanned them.
 //
-// In a repository with one project everything belongs to it, and the batches stay as they are. Otherwise a batch
-// without any location is left out, unless it is incomplete or nothing else is left. The error explains, for people,
-// why the batches cannot be assigned to projects.
+// In a repository with one project everything belongs to it, and the batches are unchanged. Otherwise a batch without
+// any location is left out, unless it is incomplete or nothing else is left. If the batches cannot be assigned to
+// projects, it returns an error for users.
 func (t *Table) Split(batches []*importer.Batch) ([]*importer.Batch, error) {
 	if _, is := t.Only(); is {
 		return batches, nil
@@ -58,7 +58,7 @@ func namesOf(batches []*importer.Batch) string {
 	return strings.Join(names, ", ")
 }
 
-// warnOfLeftOut adds warnings to a batch about those that were left out, and counts what was skipped in them.
+// warnOfLeftOut adds warnings to a batch about those that were left out, and counts what they skipped.
 func warnOfLeftOut(b *importer.Batch, left []*importer.Batch) {
 	b.Skipped, b.Warnings = maps.Clone(b.Skipped), slices.Clone(b.Warnings)
 	for _, other := range left {
@@ -107,7 +107,7 @@ func (t *Table) split(b *importer.Batch, lost *lost) []*importer.Batch {
 	for _, project := range slices.Sorted(maps.Keys(parts)) {
 		out = append(out, parts[project])
 	}
-	if len(out) > 0 { // Count what has no location once.
+	if len(out) > 0 { // count results without a location once
 		out[0].Skipped, out[0].Examples, out[0].Notes = b.Skipped, b.Examples, b.Notes
 	}
 	return out
@@ -116,12 +116,12 @@ func (t *Table) split(b *importer.Batch, lost *lost) []*importer.Batch {
 // lost holds the results that do not belong to any project.
 type lost struct {
 	table *Table
-	// count of them, and some of their files.
+	// count is their number; some of their files follow.
 	count int
 	files []string
-	// several are projects that share the folder of a file.
+	// several holds the projects that share the folder of a file.
 	several []string
-	// incomplete are batches of tools that failed without a result.
+	// incomplete holds the batches of tools that failed without a result.
 	incomplete []string
 }
 

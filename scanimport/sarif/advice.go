@@ -15,7 +15,7 @@ func (r *Rule) Advice() string {
 		}
 	}
 	if headings.MatchString(help) {
-		return "" // a help with headings has no heading for advice
+		return "" // a help text that has headings, but none for advice
 	}
 	rest := strings.Trim(withoutLabels(help), " \t\r\n\"")
 	for _, known := range []string{r.FullDescription, r.ShortDescription, r.Name} {
@@ -37,7 +37,7 @@ var (
 	heading = regexp.MustCompile(`^(#{1,6}|\*\*) *([^#*]{1,80}?) *(?:\*\*:?|#*:?)\s*$`)
 	// boldLabel matches a bold label followed by its value, which ends a section under a bold heading.
 	boldLabel = regexp.MustCompile(`^\*\*[^*]{1,80}\*\*:`)
-	// advises matches the headings of advice.
+	// advises matches headings of advice.
 	advises = regexp.MustCompile(`(?i)^(?:how (?:to|do i|can i) (?:fix|remediate|resolve|solve)\b.*|(?:remediations?|recommendations?|solutions?` +
 		`|recommended (?:fix|action|actions|solution)|mitigations?|resolution|fix|advice)(?: \(.*\))?)[:?]?$`)
 )
@@ -85,7 +85,7 @@ func withoutAdvert(help string) string {
 	return rest.String()
 }
 
-// facts are labels whose value is stored elsewhere or gives no advice.
+// facts holds labels whose value is stored elsewhere or gives no advice.
 var facts = map[string]bool{
 	"severity": true, "confidence": true, "package": true, "installed version": true, "version": true, "fixed version": true,
 	"fix version": true, "type": true, "location": true, "data namespace": true, "link": true, "check": true, "message": true,
@@ -93,10 +93,10 @@ var facts = map[string]bool{
 	"introduced through": true, "artifact": true, "match": true, "secret": true, "category": true, "cvss": true, "license": true,
 }
 
-// subject matches the first line that Trivy and grype write: "Vulnerability CVE-2019-1549".
+// subject matches the first line of Trivy's and grype's help: "Vulnerability CVE-2019-1549".
 var subject = regexp.MustCompile(`^(?:Vulnerability|Misconfiguration|Secret|License) \S+$`)
 
-// withoutLabels drops the lines that state a fact.
+// withoutLabels drops the lines that state one of the facts.
 func withoutLabels(help string) string {
 	var rest strings.Builder
 	for line := range strings.Lines(help) {

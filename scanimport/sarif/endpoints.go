@@ -8,15 +8,15 @@ import (
 
 // Endpoint is an HTTP endpoint that a dynamic scanner tried.
 type Endpoint struct {
-	// Method of HTTP in capitals; empty if unknown.
+	// Method is the HTTP method in capitals; empty if unknown.
 	Method string
-	// Path of the URL; never empty. Host and query are left out: they differ between deployments and attempts, and a
-	// query may contain a credential.
+	// Path of the URL; never empty. Host and query are left out, because they differ between deployments and attempts, and
+	// a query may contain a credential.
 	Path string
 }
 
-// endpoints returns the endpoints of a result: its request, the locations that are URLs, or else the URL labelled in
-// its message, as in OWASP ZAP reports that another tool converted.
+// endpoints returns the endpoints of a result: its request, the locations that are URLs, or else the URL that its
+// message labels, as in OWASP ZAP reports converted by another tool.
 func (n *normaliser) endpoints(wire *wireResult, message string) []Endpoint {
 	var out []Endpoint
 	add := func(method, target string) {

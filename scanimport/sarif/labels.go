@@ -7,11 +7,11 @@ const (
 	// maxLabel and maxValue bound what counts as a label and its value, in bytes.
 	maxLabel = 24
 	maxValue = 512
-	// maxLines bounds how many lines of a text are read: labels come first.
+	// maxLines bounds how many lines of a text are read, since labels come first.
 	maxLines = 64
 )
 
-// labelled returns the labels of the rule's help, read once: a rule may have many results.
+// labelled returns the labels of the rule's help. They are read once, because a rule may have many results.
 func (r *Rule) labelled() map[string]string {
 	if r.labels == nil {
 		r.labels = labelsOf(r.Help)
@@ -32,7 +32,7 @@ const fixedVersionsTable = "| Vulnerability ID | Package Name | Fixed Version |"
 // labels end at the first colon.
 func fixedLabel(name string) string { return "fixed:" + name }
 
-// addFixedVersions reads osv-scanner's table: a package may have a fixed version for each range.
+// addFixedVersions reads osv-scanner's table. A package may have a fixed version per range.
 func addFixedVersions(labels map[string]string, help string) {
 	_, table, found := strings.Cut(help, fixedVersionsTable)
 	if !found {
@@ -60,7 +60,8 @@ func addFixedVersions(labels map[string]string, help string) {
 	}
 }
 
-// labelsOf returns the values by lower-case label; the first value of a label counts. Other lines are left out.
+// labelsOf returns the values by lower-case label. The first value of a label counts, and lines without a label are
+// ignored.
 func labelsOf(text string) map[string]string {
 	out := map[string]string{}
 	lines := 0
@@ -81,14 +82,14 @@ func labelsOf(text string) map[string]string {
 	return out
 }
 
-// firstLabels are the labels with which the messages of package scanners begin.
+// firstLabels holds the labels with which the messages of package scanners begin.
 var firstLabels = map[string]bool{
 	"artifact": true, "component": true, "package": true, "package name": true, "severity": true, "vulnerability": true,
 	"vulnerable module": true,
 }
 
 // factsOf returns the labels of a message that begins with one of firstLabels; otherwise none. Other messages quote
-// code, whose author could otherwise choose the severity and the package.
+// code, whose author could choose the severity and the package by labels.
 func factsOf(message string) map[string]string {
 	first, _, _ := strings.Cut(strings.TrimSpace(message), "\n")
 	for label := range labelsOf(first) {

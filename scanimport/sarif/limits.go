@@ -11,23 +11,24 @@ import (
 
 // Limits bounds the input of Parse.
 type Limits struct {
-	// Bytes of the file.
+	// Bytes is the size of the file.
 	Bytes int64
-	// Depth of nested arrays and objects.
+	// Depth is how deep arrays and objects are nested.
 	Depth int
-	// Results in all runs together.
+	// Results counts those of all runs.
 	Results int
-	// Runs of the file.
+	// Runs counts the runs of the file.
 	Runs int
 }
 
 // DefaultLimits allows any file whose findings a cluster could hold.
 var DefaultLimits = Limits{Bytes: 256 << 20, Depth: 256, Results: 100_000, Runs: 1_000}
 
-// What is read is bounded too, because a small file can expand to much more: a list of empty objects takes thirty times
-// its size in memory, and a message with a thousand placeholders, or a path on a long base, expands once per result. No
-// scanner writes what these bounds refuse or cut. Together they keep what Parse holds within a small multiple of the
-// file's size, beside the results and rules themselves, which Limits.Results and maxRules bound.
+// These bound what is kept of a file, because a small file can expand to much more: a list of empty objects takes
+// thirty times its size in memory, and a message with a thousand placeholders, or a path with a long base, expands once
+// per result. No scanner writes what these bounds refuse or cut. Together they keep the memory that Parse uses to a
+// small multiple of the file's size, apart from the results and rules themselves, which Limits.Results and maxRules
+// bound.
 const (
 	// maxElement bounds a value that is read as a whole, in bytes.
 	maxElement = 4 << 20
@@ -46,16 +47,16 @@ const (
 	maxValues = 256
 	// maxLogical bounds the logical locations of one location.
 	maxLogical = 16
-	// spareLists is how many bytes of memory the entries of a file's lists may take, and listsPerByte how many more for
-	// each byte of the file. Those of real results take less than one.
+	// spareLists is how many bytes of memory the entries of a file's lists may take, and listsPerByte how many more per
+	// byte of the file. Those of real results take less than one.
 	spareLists   = 32 << 20
 	listsPerByte = 2
-	// maxLevels bounds the levels of a hierarchical rule id that are looked up.
+	// maxLevels bounds how many levels of a hierarchical rule id are looked up.
 	maxLevels = 16
 )
 
-// budget is how much text may be generated from the file's own; a file that needs more is refused. It bounds the time
-// too: whatever is generated from a file anew for each reference to it is spent, even if little of it remains.
+// budget is how much text may be generated from the file's own. A file that needs more is refused. This also bounds the
+// time: text that is generated again for each reference is counted each time, even if little of it remains.
 type budget struct{ left int64 }
 
 // spend takes n bytes and reports whether the budget allows them.
@@ -72,7 +73,7 @@ func listed(v reflect.Value) int64 {
 		for i := range v.NumField() {
 			n += listed(v.Field(i))
 		}
-	case reflect.Map: // no value of a map holds a list
+	case reflect.Map: // map values hold no lists
 		n = int64(v.Len()) * (sizeOf(v.Type().Key()) + sizeOf(v.Type().Elem()))
 	case reflect.Slice:
 		n = int64(v.Cap()) * sizeOf(v.Type().Elem())
@@ -83,9 +84,9 @@ func listed(v reflect.Value) int64 {
 	return n
 }
 
-func sizeOf(t reflect.Type) int64 { return int64(t.Size()) } //nolint:gosec // of a type of this package
+func sizeOf(t reflect.Type) int64 { return int64(t.Size()) } //nolint:gosec // the size of a type of this package
 
-// keep drops all but the first entries.
+// keep drops all entries after the first ones.
 func keep[T any](list []T, most int) []T {
 	if len(list) <= most {
 		return list
@@ -93,7 +94,7 @@ func keep[T any](list []T, most int) []T {
 	return slices.Clone(list[:most])
 }
 
-// keepOf is keep for a map, in order of its names.
+// keepOf is keep for a map, in the order of its keys.
 func keepOf[T any](from map[string]T, most int) map[string]T {
 	if len(from) <= most {
 		return from
@@ -120,12 +121,12 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("larger than %d MiB: split the file, or have the scanner report less", e.Bytes>>20)
 }
 
-// maxBlanks bounds the blanks between two tokens that are passed on. The decoder scans all of them again with each
-// piece that it reads: the time would grow quadratically.
+// maxBlanks bounds the blanks between two tokens that are passed on. The decoder scans all of them again for each piece
+// that it reads, which would take quadratic time.
 const maxBlanks = 64 << 10
 
-// boundedReader fails if its source is longer, or nested deeper, than the limits, and drops blanks beyond maxBlanks.
-// It counts the depth while reading, so that no deep value is ever held in memory.
+// boundedReader fails if its source is longer, or nested deeper, than the limits, and drops blanks beyond maxBlanks. It
+// counts the depth while reading, so that a deeply nested value is never held in memory.
 type boundedReader struct {
 	source    io.Reader
 	limits    Limits
@@ -146,7 +147,7 @@ func (r *boundedReader) Read(p []byte) (int, error) {
 	}
 }
 
-// pass counts what was read, and returns how much of it to pass on.
+// pass checks what was read against the limits, and returns how much of it to pass on.
 func (r *boundedReader) pass(read []byte, err error) (int, error) {
 	if r.violation != nil {
 		return 0, r.violation

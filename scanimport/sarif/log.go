@@ -9,7 +9,7 @@ import (
 // Log is the content of a file.
 type Log struct {
 	Runs []Run
-	// Bytes of the file, decompressed.
+	// Bytes is the decompressed size of the file.
 	Bytes int64
 }
 
@@ -19,8 +19,7 @@ type Run struct {
 	Tool string
 	// ToolVersion is the driver's version; empty if missing.
 	ToolVersion string
-	// AutomationID is the run's automationDetails.id: the analysis and, after the last slash, the run; empty if
-	// missing.
+	// AutomationID is the run's automationDetails.id: the analysis and, after the last slash, the run; empty if missing.
 	AutomationID string
 	// Commit that was scanned; empty if missing.
 	Commit string
@@ -28,14 +27,14 @@ type Run struct {
 	Repository, Branch string
 	// StartedAt is the earliest start among the invocations; zero if missing.
 	StartedAt time.Time
-	// Incomplete explains why the run's results are incomplete, so that missing ones must not be taken for fixed.
-	// Empty: they are complete.
+	// Incomplete explains why the run's results are incomplete, so that missing ones must not count as fixed; empty if
+	// they are complete.
 	Incomplete string
-	// Warnings are errors that the tool reports and that do not make the run incomplete: about single files, or about its
+	// Warnings are errors reported by the tool that do not make the run incomplete: about single files, or about its
 	// configuration.
 	Warnings []string
-	// Scanned are the folders of the files that the tool reports to have scanned: artifacts with the role
-	// analysisTarget, and places of results that passed or are gone. Sorted; at most 10,000.
+	// Scanned holds the folders of the files that the tool reports as scanned: artifacts with the role analysisTarget, and
+	// places of results that passed or are gone. It is sorted, and holds at most 10,000.
 	Scanned []string
 	// Total is the number of entries of `results`: len(Results) + len(Skipped).
 	Total int
@@ -43,7 +42,7 @@ type Run struct {
 	Results []Result
 	// Skipped entries, in the order of the file.
 	Skipped []Skip
-	// Notes counts the corrections that were made while reading, by sentence.
+	// Notes counts the corrections made while reading, by sentence.
 	Notes map[string]int
 }
 
@@ -61,7 +60,7 @@ const (
 	SkipAbsentInBaseline SkipReason = "baselineState is absent: the tool says that it is gone"
 )
 
-// unread reports whether it is unknown what the entry is about.
+// unread reports whether the content of the entry is unknown.
 func (r SkipReason) unread() bool {
 	return r == SkipNotAnObject || r == SkipRuleIndex || r == SkipTooLarge
 }
@@ -89,9 +88,9 @@ type Result struct {
 	Severity v1alpha1.Level
 	// Message with its arguments filled in.
 	Message string
-	// Location is the first with a path; its zero value if there is none.
+	// Location is the first one with a path; the zero value if there is none.
 	Location Location
-	// Related places: further locations, related locations, steps of code flows, each once.
+	// Related holds further locations, related locations, and steps of code flows, each once.
 	Related []Location
 	// Fingerprints by name, `fingerprints` before `partialFingerprints` of the same name.
 	Fingerprints map[string]string
@@ -99,13 +98,12 @@ type Result struct {
 	Fixes []Fix
 	// CWEs of the result and its rule, as "CWE-79", each once.
 	CWEs []string
-	// The fields below are not part of the JSON. Endpoints and Logical tell results apart; the others do not, and most of
+	// The fields below are not part of the JSON. Endpoints and Logical distinguish results; the others do not, and most of
 	// them follow from the fields above and from the rule.
 
 	// Score from "0.1" to "10.0"; empty if the file gives none.
 	Score string `json:"-"`
-	// ToolSeverity is the tool's own word for the severity, as it writes it, or else the level in the file; empty if it
-	// gives neither.
+	// ToolSeverity is the severity in the tool's own word, or else the level in the file; empty if it gives neither.
 	ToolSeverity string `json:"-"`
 	// Vulnerability that the result is about; nil if the file names none.
 	Vulnerability *Vulnerability `json:"-"`
@@ -115,7 +113,7 @@ type Result struct {
 	Endpoints []Endpoint `json:"-"`
 	// Logical locations of the first location, in the order of the file.
 	Logical []Logical `json:"-"`
-	// TaggedSecret reports that one of the result's own tags is for secrets.
+	// TaggedSecret means that one of the result's own tags is for secrets.
 	TaggedSecret bool `json:"-"`
 	// Suppression of the result in its source; nil if it is not suppressed.
 	Suppression *Suppression `json:"-"`
@@ -123,9 +121,9 @@ type Result struct {
 
 // Suppression records that the source suppresses a result that the tool reports anyway.
 type Suppression struct {
-	// InSource: suppressed by a comment or similar in the code; otherwise by a baseline or a separate list.
+	// InSource means suppressed in the code, as by a comment; otherwise by a baseline or a separate list.
 	InSource bool
-	// Justification as the source gives it; may be empty.
+	// Justification is that of the source; may be empty.
 	Justification string
 }
 
@@ -163,7 +161,7 @@ type Rule struct {
 
 // Location is a place in a file.
 type Location struct {
-	// Path from the root of the source if that is known, with forward slashes; a URI that is not a file's is left
+	// Path from the root of the source if that is known, with forward slashes. A URI that is not that of a file is left
 	// unchanged. Empty: unknown.
 	Path string
 	// Line and Column from 1; 0 if unknown.

@@ -99,9 +99,9 @@ type normaliser struct {
 	rules *ruleBook
 	paths *pathBook
 	notes map[string]int
-	// ratings define how the tool's levels are read.
+	// ratings define how to read the tool's levels.
 	ratings ratings
-	// expanded bounds the expanded size of paths and messages.
+	// expanded bounds the total size of expanded paths and messages.
 	expanded *budget
 }
 
@@ -169,7 +169,7 @@ func (n *normaliser) addToolFacts(out *Result, wire *wireResult) {
 	}
 }
 
-// notAFinding decides by the result's kind and baseline state.
+// notAFinding returns why the result's kind or baseline state makes it no finding.
 func notAFinding(wire *wireResult) SkipReason {
 	switch {
 	case wire.Kind == "pass":
@@ -183,8 +183,7 @@ func notAFinding(wire *wireResult) SkipReason {
 }
 
 // suppression returns nil unless the result is suppressed and all suppressions are accepted; no status means accepted.
-// An empty list means that the tool looked for suppressions and found none. Of several, the first with a justification
-// counts.
+// An empty list means that the tool looked for suppressions and found none. The first one with a justification counts.
 func (n *normaliser) suppression(list []wireSuppression) *Suppression {
 	var out *Suppression
 	for _, s := range list {
@@ -204,7 +203,7 @@ func (n *normaliser) suppression(list []wireSuppression) *Suppression {
 	return out
 }
 
-// maxPlaces bounds how many locations of one result are read: a code flow can have thousands of steps.
+// maxPlaces bounds how many locations of one result are read, since a code flow can have thousands of steps.
 const maxPlaces = 64
 
 func (n *normaliser) places(wire *wireResult) (Location, []Location) {
@@ -246,7 +245,7 @@ func (n *normaliser) places(wire *wireResult) (Location, []Location) {
 		}
 	}
 	if first.Path == "" && len(wire.Locations) > 0 {
-		// A region without a file still shows where to look.
+		// A region without a file still has the line.
 		first = n.location(wire.Locations[0].PhysicalLocation)
 	}
 	return first, related
@@ -290,8 +289,8 @@ func fixes(list []wireFix) []Fix {
 	return out
 }
 
-// message fills in the arguments. Tools that give no arguments write plain braces, contrary to the standard, so then
-// they are left alone.
+// message fills in the arguments. A message without arguments is left alone, because tools then write plain braces,
+// contrary to the standard.
 func (n *normaliser) message(m wireMessage, strs map[string]string) string {
 	out := FirstOf(string(m.Text), string(m.Markdown))
 	if out == "" && m.ID != "" {
@@ -306,7 +305,7 @@ func (n *normaliser) message(m wireMessage, strs map[string]string) string {
 		pairs = append(pairs, fmt.Sprintf("{%d}", i), string(argument))
 	}
 	filled := &filledText{}
-	// It fails when the text is full; what was written so far is kept.
+	// The error means that the text is full; what fits is kept.
 	_, _ = strings.NewReplacer(pairs...).WriteString(filled, out)
 	n.expanded.spend(filled.Len())
 	return strings.ToValidUTF8(filled.String(), "")

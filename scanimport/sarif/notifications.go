@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// wireNotifications is what is kept of a list of notifications: those of level error. SARIF 2.1.0, 3.58.6: with an
-// error the run stopped, or its results are incorrect or incomplete.
+// wireNotifications summarizes the notifications of level error. According to SARIF 2.1.0, 3.58.6, an error means that
+// the run stopped, or that its results are incorrect or incomplete.
 type wireNotifications struct {
-	// general counts errors that name no file; cause is the first's message.
+	// general counts errors that name no file; cause is the message of the first.
 	general int
 	cause   text
-	// ofFiles counts errors about a file; file is the first's.
+	// ofFiles counts errors about a file; file is that of the first.
 	ofFiles int
 	file    wireArtifactLocation
 }
@@ -45,7 +45,7 @@ func (n *wireNotifications) add(one *wireNotification) {
 // maxCause bounds how much of a notification's message is repeated, in bytes.
 const maxCause = 512
 
-// because returns what a sentence about the errors ends with: the first one's message.
+// because returns the end of a sentence about the errors: the message of the first one.
 func (n *wireNotifications) because() string {
 	if n.cause == "" {
 		return ""
@@ -54,7 +54,7 @@ func (n *wireNotifications) because() string {
 }
 
 // warnings explain the errors that do not make the run incomplete: those about one file, and those about the tool's
-// configuration, which some tools also write when they have found everything.
+// configuration, which some tools write even if they found everything.
 func (n *normaliser) warnings() (out []string) {
 	for i := range n.wire.invocations {
 		invocation := &n.wire.invocations[i]

@@ -9,8 +9,8 @@ import (
 
 // Package describes the package that a result is about.
 type Package struct {
-	// PURL is the package URL with its version. Empty: the file does not give it, and it cannot be derived from name
-	// and version alone in this ecosystem.
+	// PURL is the package URL with its version. Empty: the file does not give it, and in this ecosystem it does not follow
+	// from name and version.
 	PURL string
 	// Ecosystem is the package URL's type, for example "npm", or the tool's own word for it in lower case, for example
 	// "go-module". Empty: unknown.
@@ -19,14 +19,14 @@ type Package struct {
 	Name string
 	// Version that is installed or declared; empty if unknown.
 	Version string
-	// FixedVersion as the tool writes it; empty if there is none, or it is unknown.
+	// FixedVersion as the tool writes it; empty if none is known.
 	FixedVersion string
 }
 
 // Logical is a logical location: a function, a resource, a package.
 type Logical struct {
 	Name, FullyQualifiedName, Kind string
-	// Reference is one more than the index in the run's logicalLocations, for a location that gives no name itself; else
+	// Reference is one more than the index in the run's logicalLocations, for a location without a name of its own; else
 	// 0. It differs from run to run.
 	Reference int
 }
@@ -40,8 +40,8 @@ var (
 	upgradeTo     = regexp.MustCompile(`^Upgrade to (@?[^@\s]{1,256})@(\S{1,256})$`)
 )
 
-// packageOf returns the package that a result is about, or nil. The result's own facts take precedence over its rule's:
-// tools often describe a rule by the first of its results.
+// packageOf returns the package that a result is about, or nil. The result's own facts take precedence over its rule's,
+// because tools often describe a rule by its first result.
 func packageOf(wire *wireResult, rule *Rule, ruleID, message string) *Package {
 	help := rule.labelled()
 	for _, read := range []func() *Package{
@@ -117,12 +117,12 @@ func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[str
 // versioned matches the name and the version of a package in a rule's id.
 var versioned = regexp.MustCompile(`^(\S{1,256})_(v?[0-9][^\s_]{0,255})$`)
 
-// maxPackageRule bounds an id that names a package, in bytes: each result looks at its rule's id.
+// maxPackageRule bounds an id that names a package, in bytes, since the id is read for each result.
 const maxPackageRule = 1 << 10
 
-// PackageOfRule returns the vulnerability and the package that JFrog Xray puts into a rule's id, or nil:
-// "CVE-2020-28500_lodash_4.17.15". Of several vulnerabilities before the package it returns the first. Versions differ:
-// "CVE-2020-28500_CVE-2021-23337_" or "CVE-2020-28500, CVE-2021-23337_".
+// PackageOfRule returns the vulnerability and the package in a rule's id of JFrog Xray, or nil:
+// "CVE-2020-28500_lodash_4.17.15". Of several vulnerabilities before the package it returns the first. Versions of Xray
+// differ: "CVE-2020-28500_CVE-2021-23337_" or "CVE-2020-28500, CVE-2021-23337_".
 func PackageOfRule(id string) (vulnerability string, found *Package) {
 	if len(id) > maxPackageRule {
 		return "", nil
@@ -149,7 +149,7 @@ func isAboutPackage(rule *Rule, ruleID string, help map[string]string) bool {
 	return help["vulnerable module"] != "" || help["package manager"] != "" || len(rule.idsOf(ruleID)) > 0
 }
 
-// fixedByUpgrade returns the version from a fix that upgrades the package itself, by its name or by the name in the
+// fixedByUpgrade returns the version from a fix that upgrades the package itself, under its name or its name in the
 // rule's description. An upgrade of a dependent package does not count.
 func fixedByUpgrade(wire *wireResult, rule *Rule, name string) string {
 	for _, fix := range wire.Fixes {
@@ -199,8 +199,8 @@ func (p *Package) among(packages []*Package) string {
 	return ""
 }
 
-// purlTypes are the ecosystems, by the tools' words, whose package URLs follow from name and version. Those of
-// operating systems do not: they also name the distribution.
+// purlTypes holds the ecosystems, in the tools' words, whose package URLs follow from name and version. Those of
+// operating systems do not, because they also name the distribution.
 var purlTypes = map[string]string{
 	"npm": "npm", "yarn": "npm", "pnpm": "npm", "pip": "pypi", "pypi": "pypi", "poetry": "pypi", "nuget": "nuget",
 	"maven": "maven", "gradle": "maven", "rubygems": "gem", "gem": "gem", "composer": "composer", "cargo": "cargo",
@@ -226,7 +226,7 @@ func (p *Package) derived() string {
 // purlEscape escapes a part of a package URL, including "@", which begins the version.
 func purlEscape(s string) string { return strings.ReplaceAll(url.PathEscape(s), "@", "%40") }
 
-// distributions are the types of package URL whose namespace is the vendor and not part of the name.
+// distributions holds the types of package URL whose namespace is the vendor, not part of the name.
 var distributions = []string{"alpm", "apk", "deb", "rpm"}
 
 // parsePURL parses a package URL; it returns nil if s is not one.

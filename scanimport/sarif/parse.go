@@ -12,21 +12,20 @@ import (
 	"golang.org/x/text/transform"
 )
 
-// version is the only version of SARIF that is supported.
+// version is the only supported version of SARIF.
 const version = "2.1.0"
 
 // Options of Parse.
 type Options struct {
-	// Limits; zero: DefaultLimits.
+	// Limits of the input; zero: DefaultLimits.
 	Limits Limits
-	// SourceRoot is the folder, on the machine that scanned, that paths are relative to. Empty: use the roots in the
-	// file.
+	// SourceRoot is the folder, on the scanning machine, that paths are relative to. Empty: use the roots in the file.
 	SourceRoot string
-	// LateSourceRoot is called for the SourceRoot after the file has been read completely; nil: use SourceRoot.
+	// LateSourceRoot returns the SourceRoot after the whole file was read; nil: use SourceRoot.
 	LateSourceRoot func() (string, error)
 }
 
-// Parse reads one file. The error explains, for people, why the file is refused; it does not name the file.
+// Parse reads one file. The error explains to users why the file is refused, without naming the file.
 func Parse(r io.Reader, options Options) (*Log, error) {
 	if options.Limits == (Limits{}) {
 		options.Limits = DefaultLimits
@@ -85,19 +84,19 @@ type wireRun struct {
 	artifacts   []wireArtifact
 	provenance  []wireProvenance
 	automation  wireAutomation
-	// results are pointers: while a list of structs grows, memory holds two copies of it.
+	// pointers, because a growing list of structs takes twice its memory
 	results      []*wireResult
 	resultsGiven bool
 }
 
-// parser reads a file member by member, so that of a large file it only holds what is used.
+// parser reads a file member by member, and keeps only what is used.
 type parser struct {
 	decoder *json.Decoder
 	source  *boundedReader
 	limits  Limits
 	runs    []wireRun
 	results int
-	// held is how many bytes of memory the entries of the lists take that were read so far.
+	// held is how many bytes of memory the entries of the lists read so far take.
 	held int64
 	// rules is how many more rules are allowed.
 	rules int
@@ -137,7 +136,7 @@ func (p *parser) file() error {
 	return p.end()
 }
 
-// end reads to the end of the file: a damaged download may only show here.
+// end reads to the end of the file, where a damaged download may first show.
 func (p *parser) end() error {
 	var syntax *json.SyntaxError
 	switch _, err := p.decoder.Token(); {
@@ -219,8 +218,8 @@ func (p *parser) result(run *wireRun) error {
 	return nil
 }
 
-// members calls visit for each member of the object that was opened; visit reads its value. Duplicate members are
-// refused, because different readers would see different files.
+// members calls visit, which reads the value, for each member of the opened object. Duplicate members are refused,
+// because different readers would see different files.
 func (p *parser) members(visit func(name string) error) error {
 	seen := map[string]bool{}
 	for p.decoder.More() {
@@ -244,7 +243,8 @@ func (p *parser) members(visit func(name string) error) error {
 	return err
 }
 
-// array calls element for each element, which reads it. It reports whether there was an array; null is not one.
+// array calls element, which reads the element, for each element. It reports whether there was an array; null is not
+// one.
 func (p *parser) array(what string, most int, element func() error) (bool, error) {
 	token, err := p.decoder.Token()
 	if err != nil {
@@ -291,7 +291,7 @@ func (p *parser) decode(what string, into any) error {
 	return lenient(json.Unmarshal(raw, into))
 }
 
-// hold counts bytes of memory that entries of lists take, and refuses a file in which all of them take too many.
+// hold counts the memory of list entries, in bytes, and refuses a file whose entries take too much.
 func (p *parser) hold(bytes int64) error {
 	p.held += bytes
 	if most := spareLists + listsPerByte*p.source.read; p.held > most {
@@ -301,7 +301,7 @@ func (p *parser) hold(bytes int64) error {
 	return nil
 }
 
-// each reads a list entry by entry; read holds what the lists in an entry take. Anything else counts as missing.
+// each reads a list entry by entry; read also counts the lists within an entry. Any other value counts as missing.
 func each[T any](p *parser, what string, most int, into *[]T, read func(into *T) error) error {
 	return p.list(func() error { return next(p, what, most, into, read) })
 }
@@ -324,8 +324,8 @@ func reader[T any](p *parser, what string) func(into *T) error {
 	return func(into *T) error { return p.decode(what, into) }
 }
 
-// invocations reads a list of them, or a single one that is in no list. Any other value may report a failure, so it
-// counts as an invocation that cannot be read; null counts as missing.
+// invocations reads a list of invocations, or a single one without a list. Any other value may report a failure, so it
+// counts as an unreadable invocation; null counts as missing.
 func (p *parser) invocations(into *[]wireInvocation) error {
 	const what = "invocations"
 	read, err := p.listOrObject(func() error { return next(p, what, maxParts, into, p.invocation) },
@@ -344,15 +344,15 @@ func (p *parser) invocation(into *wireInvocation) error {
 	return p.invocationMembers(into)
 }
 
-// onlyInvocation reads an object that is in no list. Converters from XML wrap the list in one, so it is an invocation
-// only with executionSuccessful, which SARIF 2.1.0, 3.20.14, requires.
+// onlyInvocation reads an object without a list. Converters from XML wrap the list in one, so it is an invocation only
+// if it has executionSuccessful, which SARIF 2.1.0, 3.20.14, requires.
 func (p *parser) onlyInvocation(into *wireInvocation) error {
 	err := p.invocationMembers(into)
 	into.unread = into.ExecutionSuccessful == truthAbsent
 	return err
 }
 
-// invocationMembers reads the overrides one by one: a few bytes become a large entry.
+// invocationMembers reads the overrides one by one, because a few bytes become a large entry.
 func (p *parser) invocationMembers(into *wireInvocation) error {
 	fields := map[string]any{"executionSuccessful": &into.ExecutionSuccessful, "startTimeUtc": &into.StartTimeUTC,
 		"workingDirectory": &into.WorkingDirectory}
@@ -372,8 +372,8 @@ func (p *parser) invocationMembers(into *wireInvocation) error {
 	})
 }
 
-// notifications reads a list of them, or a single one that is in no list. It reads them one by one: some tools write
-// one per file. Anything else has no level, so it is no error.
+// notifications reads a list of notifications, or a single one without a list. It reads them one by one, because some
+// tools write one per file. Any other value has no level, so it is no error.
 func (p *parser) notifications(what string, into *wireNotifications) error {
 	add := func(read func(one *wireNotification) error) error {
 		var one wireNotification
@@ -400,7 +400,7 @@ func (p *parser) notificationMembers(into *wireNotification) error {
 	})
 }
 
-// tool reads rules one by one: there may be thousands with long texts.
+// tool reads rules one by one, because there may be thousands with long texts.
 func (p *parser) tool(into *wireTool) error {
 	return p.object(func(name string) error {
 		switch name {
@@ -438,7 +438,7 @@ func (p *parser) component(into *wireComponent) error {
 	})
 }
 
-// object is members for a value that may not be an object: then it counts as an empty one.
+// object is members for a value that may not be an object: any other counts as an empty one.
 func (p *parser) object(visit func(name string) error) error {
 	opened, err := p.opens('{')
 	if err != nil || !opened {
@@ -447,7 +447,7 @@ func (p *parser) object(visit func(name string) error) error {
 	return p.members(visit)
 }
 
-// list calls element for each entry, which reads it. Anything else counts as an empty list.
+// list calls element, which reads the entry, for each entry. Any other value counts as an empty list.
 func (p *parser) list(element func() error) error {
 	opened, err := p.opens('[')
 	if err != nil || !opened {
@@ -456,8 +456,8 @@ func (p *parser) list(element func() error) error {
 	return p.entries(element)
 }
 
-// listOrObject calls element for each entry of a list, or object once, for a value that is in no list: it reads the
-// members of the object that was opened. It reports whether the value was either of them, or null.
+// listOrObject calls element for each entry of a list, or object once for a single value without a list, to read the
+// members of the opened object. It reports whether the value was either of them, or null.
 func (p *parser) listOrObject(element, object func() error) (read bool, err error) {
 	token, err := p.decoder.Token()
 	switch {
@@ -482,7 +482,7 @@ func (p *parser) entries(element func() error) error {
 	return err
 }
 
-// opens reads the opening delimiter of the wanted value; it skips any other value.
+// opens reads the opening delimiter of the expected value; it skips any other value.
 func (p *parser) opens(delimiter json.Delim) (bool, error) {
 	token, err := p.decoder.Token()
 	if err != nil || token == delimiter {

@@ -13,22 +13,22 @@ import (
 //
 // A scanner that writes file:// URIs uses paths of the machine that it ran on. Known roots are removed: the folder that
 // the user names, a base of originalUriBaseIds with the name of a root, the working directory of the invocation. The
-// common folder of all paths is not removed: it changes when findings come and go, and every finding's identity would
-// change with it.
+// common folder of all paths is not removed, because it changes when findings come and go, and with it the identity of
+// every finding.
 type pathBook struct {
 	artifacts []wireArtifact
 	bases     map[string]wireArtifactLocation
-	// roots are absolute folders on the machine that scanned, ending in "/", the most trusted first.
+	// roots holds absolute folders on the scanning machine, ending in "/", the most trusted first.
 	roots []string
 	// folders caches the folders of bases.
 	folders map[text]baseFolder
-	// known caches the paths of earlier locations: most occur many times.
+	// known caches the paths of locations, since most occur many times.
 	known map[place]string
 	// expanded bounds the total size of all paths, before roots are removed from them.
 	expanded *budget
 }
 
-// place is the part of a location that its path is made of.
+// place is the part of a location that determines its path.
 type place struct {
 	uri, base text
 	index     int
@@ -61,13 +61,13 @@ func newPathBook(run *wireRun, sourceRoot string, expanded *budget) *pathBook {
 	return book
 }
 
-// IsRoot reports whether a root is an absolute path or a file:// URI: no other is removed from paths.
+// IsRoot reports whether a root is an absolute path or a file:// URI. No other root is removed from paths.
 func IsRoot(uri string) bool {
 	_, kind := decode(uri)
 	return kind == absolutePath
 }
 
-// maxRoots bounds the folders that each path is compared with.
+// maxRoots bounds how many folders each path is compared with.
 const maxRoots = 32
 
 func (b *pathBook) addRoot(uri string) {
@@ -94,13 +94,13 @@ func (b *pathBook) path(location wireArtifactLocation) string {
 	return path
 }
 
-// maxScanned bounds the number of folders of scanned files that are kept, and maxScannedText their total length.
+// maxScanned bounds how many folders of scanned files are kept, and maxScannedText their total length.
 const (
 	maxScanned     = 10_000
 	maxScannedText = 1 << 20
 )
 
-// folders are those of scanned files.
+// folders holds the folders of scanned files.
 type folders struct {
 	names  map[string]bool
 	length int
@@ -160,13 +160,13 @@ const maxBases = 8
 
 // baseFolder is the folder that a base of originalUriBaseIds stands for.
 type baseFolder struct {
-	// absolute is the folder on the machine that scanned; "" if the chain of bases does not begin with one.
+	// absolute is the folder on the scanning machine; "" if the chain of bases does not begin with one.
 	absolute string
 	// relative is the folder without the absolute base that the chain begins with, as a clean path from "/".
 	relative string
 }
 
-// base returns the folder of a base. It is worked out once: a file can refer a million times to one that is costly.
+// base returns the folder of a base. It is cached, because a file can refer a million times to a costly one.
 func (b *pathBook) base(id text) baseFolder {
 	folder, known := b.folders[id]
 	next, there := b.bases[string(id)]
@@ -191,7 +191,7 @@ func (b *pathBook) base(id text) baseFolder {
 	return folder
 }
 
-// resolve spends what it reads and joins, and not only what remains: that may be short.
+// resolve charges the budget for what it reads and joins, even if little of it remains.
 func (b *pathBook) resolve(location wireArtifactLocation) string {
 	uri := shorten(string(location.URI), maxURI)
 	b.expanded.spend(len(uri))
@@ -208,7 +208,7 @@ func (b *pathBook) resolve(location wireArtifactLocation) string {
 	base := b.base(location.URIBaseID)
 	b.expanded.spend(len(base.absolute) + len(base.relative))
 	if base.absolute != "" {
-		// Under a known root the base is kept in the path; otherwise the base is taken to be the root.
+		// Below a known root the base stays in the path; otherwise the base counts as the root.
 		if below, is := b.belowRoot(path.Join(base.absolute, decoded)); is {
 			return below
 		}
@@ -216,7 +216,7 @@ func (b *pathBook) resolve(location wireArtifactLocation) string {
 	return shorten(clean(base.relative+"/"+decoded), maxURI)
 }
 
-// belowRoot returns the path below the first of the roots that has it.
+// belowRoot returns the path below the first root that contains it.
 func (b *pathBook) belowRoot(absolute string) (below string, is bool) {
 	for _, root := range b.roots {
 		if rest, under := cutRoot(absolute, root); under {
@@ -226,7 +226,7 @@ func (b *pathBook) belowRoot(absolute string) (below string, is bool) {
 	return "", false
 }
 
-// cutRoot returns the path below a root. The case of a drive's letter has no meaning.
+// cutRoot returns the path below a root. The letter of a drive may be in either case.
 func cutRoot(absolute, root string) (rest string, under bool) {
 	if drive.MatchString(absolute[1:]) && drive.MatchString(root[1:]) && strings.EqualFold(absolute[:2], root[:2]) {
 		absolute, root = absolute[2:], root[2:]
@@ -275,7 +275,7 @@ func unescape(s string) string {
 
 func slashes(s string) string { return strings.ReplaceAll(s, `\`, "/") }
 
-// clean never leaves the root: "../../etc" is "etc".
+// clean never leaves the root: "../../etc" becomes "etc".
 func clean(p string) string { return strings.TrimPrefix(path.Clean("/"+p), "/") }
 
 var (

@@ -42,7 +42,7 @@ func (b *ruleBook) add(wire *wireComponent) {
 	for i := range wire.Rules {
 		rule := newRule(&wire.Rules[i])
 		c.rules = append(c.rules, rule)
-		// The first of several rules with one id is used; an index reaches the others.
+		// An id finds the first of several rules with that id; an index finds the others.
 		if _, there := b.byID[rule.ID]; !there && rule.ID != "" {
 			b.byID[rule.ID] = rule
 		}
@@ -159,7 +159,7 @@ func matches(id, ruleID string) bool {
 	return id == ruleID || ruleID == "" || strings.HasPrefix(id, ruleID+"/")
 }
 
-// level returns the result's own level, or else the one that SARIF 2.1.0, 3.27.10, derives.
+// level returns the result's own level, or else the one derived as in SARIF 2.1.0, 3.27.10.
 func (b *ruleBook) level(wire *wireResult, rule *Rule, id string) string {
 	if !known(string(wire.Level)) && wire.Kind != "" && wire.Kind != "fail" {
 		return "none"

@@ -8,8 +8,8 @@ import (
 // sensitive matches words for credentials.
 const sensitive = `(?:secrets?|credentials?|passwords?|passwd|passphrases?|keys?|tokens?)`
 
-// secretRule matches, in words, what rules about credentials in code are called. The word alone is not enough: no code
-// is stored for these rules, and people need to see the code of a missing CSRF token.
+// secretRule matches, in words, the names of rules about credentials in code. A word for credentials alone is not
+// enough: the code of such a rule is not stored, and users need to see the code of a missing CSRF token.
 var secretRule = regexp.MustCompile(`\bhard ?coded?(?: \w+){0,3} ` + sensitive + `\b` +
 	`|\b` + sensitive + `(?: \w+){0,3} hard ?coded?\b` +
 	`|\bpasswords and secrets\b` +
@@ -24,7 +24,7 @@ var (
 	noWord       = regexp.MustCompile(`[^a-z0-9]+`)
 )
 
-// maxName bounds how much of a rule's texts is searched, in bytes.
+// maxName bounds how many bytes of a rule's texts are searched.
 const maxName = 512
 
 // wordsOf returns the words of a sentence or a name, in lower case: "DoNotStoreAPIKeys" has five.

@@ -12,22 +12,22 @@ import (
 
 // ratings describe a tool that does not rate by SARIF's levels.
 type ratings struct {
-	// sameForAll is the level that the tool writes for every result, so that it means nothing.
+	// sameForAll is the level that the tool writes for every result, which makes it meaningless.
 	sameForAll string
 	// unrated is the severity of a result that the tool does not rate; empty: medium.
 	unrated v1alpha1.Level
 }
 
-// toolRatings are the tools whose levels mislead, by lower-case prefix of their names. A score or a word of the tool
-// takes precedence.
+// toolRatings holds the tools with misleading levels, by lower-case prefix of their names. A score or a word of the
+// tool takes precedence.
 var toolRatings = []struct {
 	tool string
 	ratings
 }{
-	// Without its platform Checkov does not rate, and always writes error; so does Polyspace.
+	// Without its platform Checkov does not rate, and always writes error, like Polyspace.
 	{"checkov", ratings{sameForAll: "error"}},
 	{"polyspace", ratings{sameForAll: "error"}},
-	// Secret scanners do not rate: every secret may grant access until somebody has checked it.
+	// Secret scanners do not rate: any secret may grant access until somebody has checked it.
 	{"gitleaks", ratings{unrated: v1alpha1.LevelHigh}},
 	{"trufflehog", ratings{unrated: v1alpha1.LevelHigh}},
 	{"detect-secrets", ratings{unrated: v1alpha1.LevelHigh}},
@@ -46,7 +46,7 @@ func ratingsOf(tool string) ratings {
 	return ratings{}
 }
 
-// rated holds everything in a file about the severity of a result.
+// rated holds everything that a file contains about the severity of a result.
 type rated struct {
 	// securitySeverities of the result and its rule: a score from 0 to 10, or a word.
 	securitySeverities []string
@@ -77,7 +77,7 @@ func (t ratings) severity(r rated) v1alpha1.Level {
 	}
 }
 
-// Rates reports whether a security severity, as a score or a word, is read as that severity.
+// Rates reports whether a security severity, as a score or a word, stands for that severity.
 func Rates(given string, severity v1alpha1.Level) bool {
 	read, ok := securitySeverity(given)
 	return ok && read == severity
@@ -130,8 +130,9 @@ var (
 // maxWord bounds the tool's own word for a severity, in bytes.
 const maxWord = 64
 
-// toolSeverity returns the tool's own word for the severity of a result: from a property, the message, the rule's help
-// or a tag; empty if there is none. A number is no word: Salesforce Code Analyzer counts from 1, critical, to 5, info.
+// toolSeverity returns the tool's own word for the severity of a result, from a property, the message, the rule's help
+// or a tag; empty if there is none. A number is not a word: Salesforce Code Analyzer counts from 1 (critical) to 5
+// (info).
 func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 	words := []string{
 		string(wire.Properties.Severity), string(wire.Properties.IssueSeverity),

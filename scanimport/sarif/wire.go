@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The wire types hold only the members that are used. A member of the wrong type is left at its zero value and the rest
-// is still read: see lenient.
+// The wire types hold only the members that are used. A member of the wrong type keeps its zero value, and the rest is
+// still read: see lenient.
 
 type wireTool struct {
 	Driver     wireComponent   `json:"driver"`
@@ -151,7 +151,7 @@ type wireResult struct {
 	notAnObject, tooLarge bool
 }
 
-// trim drops unused parts of a result, so that a long list in it costs no memory after reading.
+// trim drops unused parts of a result, so that long lists in it do not stay in memory.
 func (r *wireResult) trim() {
 	r.Message.Arguments = keep(r.Message.Arguments, maxValues)
 	r.Locations, r.RelatedLocations = keep(r.Locations, maxPlaces), keep(r.RelatedLocations, maxPlaces)
@@ -229,7 +229,7 @@ type wireSuppression struct {
 	Justification text              `json:"justification"`
 }
 
-// UnmarshalJSON gives an entry that is not an object an unknown status: nothing shows that it was accepted.
+// UnmarshalJSON gives an entry that is not an object an unknown status, because nothing shows that it was accepted.
 func (s *wireSuppression) UnmarshalJSON(data []byte) error {
 	if data[0] != '{' {
 		*s = wireSuppression{Status: statusUnknown}
@@ -269,7 +269,7 @@ func (t *text) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// word is one of the words that SARIF defines, in lower case and without blanks around it: some tools write them in
+// word is one of the words that SARIF defines, in lower case and without surrounding blanks: some tools write them in
 // another case.
 type word string
 
@@ -304,7 +304,7 @@ func (t *anyText) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// analysisTarget reports that a list of roles contains analysisTarget: the tool scanned this file.
+// analysisTarget means that a list of roles contains analysisTarget: the tool scanned this file.
 type analysisTarget bool
 
 // UnmarshalJSON never fails.
@@ -315,8 +315,7 @@ func (t *analysisTarget) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// integer is a number in the range of int32 that some tools write as a string. Any other value counts as -1, which
-// SARIF uses for "absent".
+// integer is an int32 that some tools write as a string. Any other value counts as -1, which SARIF uses for "absent".
 type integer int32
 
 // UnmarshalJSON never fails.
