@@ -14,8 +14,8 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
 )
 
-// Changes are reported in the order of their kind's watch, which is the same in all replicas. The model may
-// learn of states in another order: the result of a patch may arrive before another object's earlier write.
+// Changes are reported in the order of their kind's watch, which is the same in all replicas. The model may learn of
+// states in another order: the result of a patch may arrive before an earlier write of another object.
 
 // reportedAs maps the watched kinds to the kinds of changes that are reported. Changes of other kinds are not
 // reported.
@@ -32,7 +32,7 @@ type noticed struct {
 	change *changes.Change
 	// restart is set for a complete list at the version.
 	restart bool
-	// joined marks what must be joined before readers see the change; only of reviews.
+	// joined marks what must be joined before readers see the change; only for reviews.
 	joined mark
 }
 
@@ -85,17 +85,17 @@ type applied struct {
 	key  types.NamespacedName
 }
 
-// unreported is the state that a write or a read has put into the model before any event.
+// unreported is a state that the model got from a write or a read, and not from an event.
 type unreported struct {
 	version uint64
-	// unseen is set if no event has reported any state of the object.
+	// unseen means that no event has reported any state of the object.
 	unseen bool
 }
 
-// clearApplied reports whether the model shows a state of the object that came from the result of a write or a read
-// and that no event has reported yet, and whether no event has reported the object before. It forgets the state if the
-// event has its version or a later one. An earlier event keeps the state and clears unseen: it has reported the object
-// as new, so the event of the state reports a change.
+// clearApplied reports whether the model shows a state of the object that no event has reported yet (owed), and whether
+// no event has reported the object at all (unseen). It forgets the state if the event has its version or a later one.
+// An earlier event keeps the state and clears unseen: it has reported the object as new, so the event of the state
+// reports a change.
 func (m *Model) clearApplied(k kind, key types.NamespacedName, version uint64) (owed, unseen bool) {
 	of := applied{k, key}
 	noted, ok := m.applied[of]
@@ -108,8 +108,8 @@ func (m *Model) clearApplied(k kind, key types.NamespacedName, version uint64) (
 	return ok, noted.unseen
 }
 
-// noteApplied remembers that the model shows a state of an object that no event has reported yet: the event
-// will change nothing in the model, but must be reported. before is what the model held of the object.
+// noteApplied remembers that the model shows a state of an object that no event has reported yet: the event will change
+// nothing in the model, but must be reported. before is the state that the model held.
 func (m *Model) noteApplied(k kind, object metav1.Object, before reportable) {
 	of := applied{k, newest.Key(object)}
 	if version, err := strconv.ParseUint(object.GetResourceVersion(), 10, 64); err == nil {
@@ -117,8 +117,8 @@ func (m *Model) noteApplied(k kind, object metav1.Object, before reportable) {
 	}
 }
 
-// noticeList restarts a kind with a list. What the model shows from an answer newer than the list is reported when the
-// watch delivers it.
+// noticeList restarts a kind with a list. States newer than the list, from results of writes and reads, are reported
+// when the watch delivers them.
 func (m *Model) noticeList(k kind, listVersion string) {
 	as, reported := reportedAs[k]
 	version, err := strconv.ParseUint(listVersion, 10, 64)
@@ -186,7 +186,7 @@ func (m *Model) seen(k changes.Kind) int {
 	}
 	seen, all := max(0, len(waiting)-maxNoticed+1), true
 	for i := range waiting {
-		// Called for each change, even behind one that waits, because it moves the marks.
+		// Call it even for changes behind one that waits, because it moves the marks.
 		if all = m.queue.hasJoined(&waiting[i].joined) && all; all {
 			seen = max(seen, i+1)
 		}
@@ -248,7 +248,7 @@ func (i *Item) sameAs(other reportable) bool {
 	if i.uid != o.uid || i.Status != o.Status || i.UserStatus != o.UserStatus || i.UpdatedAt != o.UpdatedAt {
 		return false
 	}
-	// With the same joined data: a change of that is another resource's change.
+	// Compare with the same joined data, whose changes are those of another resource.
 	was := Item{stored: i.stored, Shown: o.Shown}
 	before, after := was.Full(), o.Full()
 	return before.Len() == after.Len() && bytes.Equal(before.AppendTo(nil), after.AppendTo(nil))
@@ -275,6 +275,5 @@ func (h *heldReview) report(c *changes.Change) {
 	c.RepoID, c.Status = string(h.object.Spec.RepositoryRef.Name), string(h.object.Spec.PRStatus)
 }
 
-// sameAs always returns false: what clients see of a review depends on its issues too, which are rendered
-// later.
+// sameAs always returns false, because clients also see the review's issues, which are rendered later.
 func (*heldReview) sameAs(reportable) bool { return false }

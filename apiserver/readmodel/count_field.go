@@ -9,8 +9,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// countField is a list parameter by whose values findings are counted. Each value that is returned can be used
-// in a filter.
+// countField is a list parameter that findings are counted by. Each returned value can be used in a filter.
 type countField struct {
 	name string
 	// take removes the conditions on the field from a filter and returns them.
@@ -24,7 +23,7 @@ type countField struct {
 // The bounds of the ranges that findings are counted by.
 var (
 	ageDays = []int{1, 7, 30, 90, 365}
-	// scores are the bounds of CVSS's ratings, in tenths and as clients see them.
+	// scores holds the bounds of the CVSS ratings, in tenths and as clients see them.
 	scores = []struct {
 		tenths int16
 		shown  string

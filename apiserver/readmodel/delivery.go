@@ -63,7 +63,7 @@ func (m *Model) setDelivery(p *partition, object *v1alpha1.WebhookDelivery, name
 	setDirect(m, p, p.deliveries, p.indexes.deliveries, name, m.newDelivery(object))
 }
 
-// newDelivery returns nil for a delivery that does not exist, and for one that cannot be shown.
+// newDelivery returns nil for a delivery that does not exist or cannot be shown.
 func (m *Model) newDelivery(object *v1alpha1.WebhookDelivery) *deliveryItem {
 	if object == nil {
 		return nil

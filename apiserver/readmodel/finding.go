@@ -29,9 +29,9 @@ func (m *Model) FindingIn(organization, repoID, projectID, id string) (*Item, bo
 	return item, true
 }
 
-// Apply adds an object that the Kubernetes API has returned, so that the next read of this model shows it, and
-// returns it as shown. If the model already holds a newer state, that state stays, but the item returned is still the
-// one of the given object. The error is ErrNoOrganization if no organization owns the object's namespace.
+// Apply adds an object returned by the Kubernetes API, so that the next read of this model shows it, and returns it as
+// shown. A newer state in the model stays, but the returned item is still that of the given object. The error is
+// ErrNoOrganization if no organization owns the object's namespace.
 func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	prepared := m.renderFinding(object)
 	if prepared.err != nil {
@@ -57,7 +57,7 @@ func (m *Model) Apply(object *v1alpha1.Finding) (*Item, error) {
 	return item, nil
 }
 
-// applied returns the item of a written state. If a newer state is held already, its shown time is raised to at
+// applied returns the item of a written state. If the model already holds a newer state, its shown time is raised to at
 // least that of the returned item.
 func (p *partition) applied(object *preparedFinding) *Item {
 	held := p.findings[object.Name]
@@ -77,7 +77,7 @@ func (m *Model) setFinding(p *partition, object *preparedFinding, name string) {
 		m.signal()
 		return
 	}
-	if object.raw != nil { // it may be newer than what is held by now
+	if object.raw != nil { // it may be newer than the held state by now
 		object = m.renderFinding(object.raw)
 	}
 	if object.err != nil {
@@ -86,7 +86,7 @@ func (m *Model) setFinding(p *partition, object *preparedFinding, name string) {
 		return
 	}
 	updatedAt := render.Timestamp(object.updatedAt.at)
-	// While the object is the same, the shown time does not go back, except to the recorded one.
+	// For the same object, the shown time does not go back, except to the recorded one.
 	if before := p.findings[name]; before != nil && before.uid == object.stored.uid && !object.updatedAt.recorded {
 		updatedAt = max(updatedAt, before.UpdatedAt)
 	}
@@ -94,7 +94,7 @@ func (m *Model) setFinding(p *partition, object *preparedFinding, name string) {
 	m.signal()
 }
 
-// joined returns an item with the data to join as of now.
+// joined returns an item with the current data to join.
 func (p *partition) joined(finding *stored, updatedAt string) *Item {
 	return &Item{stored: finding, Shown: p.shown(finding, updatedAt)}
 }
@@ -108,8 +108,8 @@ func (p *partition) shown(finding *stored, updatedAt string) render.Shown {
 	return shown
 }
 
-// current reports whether an item shows the data to join as of now. Joined data is replaced only if findings
-// show the difference, so comparing pointers is enough.
+// current reports whether an item shows the current data to join. Joined data is replaced only if findings show the
+// difference, so comparing pointers is enough.
 func (p *partition) current(item *Item) bool {
 	return item.Shown == p.shown(item.stored, item.UpdatedAt)
 }

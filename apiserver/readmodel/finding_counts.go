@@ -26,7 +26,7 @@ type FindingCounts struct {
 	Fields []FieldCounts
 }
 
-// FieldCounts are the counts of a field's values, the greatest first.
+// FieldCounts holds the counts of a field's values, the greatest first.
 type FieldCounts struct {
 	Name   string
 	Values []ValueCount
@@ -166,7 +166,7 @@ func newCounting(table *findingTable, x *index.Index[*Item], f FindingFilter, no
 	return c
 }
 
-// onTheHour reports whether at separates no findings that were created in the same hour.
+// onTheHour reports whether all findings created in the same hour are on the same side of at.
 func onTheHour(at *time.Time) bool { return at == nil || at.Equal(at.Truncate(time.Hour)) }
 
 // count evaluates each finding once.

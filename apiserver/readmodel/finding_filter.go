@@ -123,7 +123,7 @@ func (f FindingFilter) withinAlone(x *index.Index[*Item], by int) (s index.Selec
 	return s, true
 }
 
-// spanOf returns the bounds of the time that a sort is by.
+// spanOf returns the bounds of the time that a sort uses.
 func (f FindingFilter) spanOf(sort int) index.Span {
 	if sort == findingUpdatedAt {
 		return f.Updated.span()

@@ -124,7 +124,7 @@ func (f FindingFilter) matchesFacet(has index.Facet) bool {
 	return matches(f.Status, has[0]) && matches(f.UserStatus, has[1]) && matches(f.Severity, has[2])
 }
 
-// pick returns buckets that exist in all trees but that of the sort by severity.
+// pick returns buckets that exist in all trees except that of the sort by severity.
 func pick(
 	x *index.Index[*Item], field index.Field, value string, matches func(index.Facet) bool,
 ) index.Selection[*Item] {

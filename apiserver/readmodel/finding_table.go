@@ -307,7 +307,7 @@ func (t *findingTable) column(f *countField) *column {
 	return c
 }
 
-func asNumber(n int) uint32 { return uint32(n) } //nolint:gosec // of findings, of which there are millions at most
+func asNumber(n int) uint32 { return uint32(n) } //nolint:gosec // there are millions of findings at most
 
 // batchSize is how many findings are fetched from memory at the same time: waiting for memory one by one would
 // take two to five times as long.

@@ -109,7 +109,7 @@ func (m *Model) issueWork(p *partition, name string) (work, bool) {
 	return work{
 		render: draw,
 		show: func() {
-			if p.issues[name] == held { // else a newer one is shown, or will be
+			if p.issues[name] == held { // otherwise a newer one is shown, or will be
 				m.showIssue(p, name, item)
 			}
 		},
@@ -169,7 +169,7 @@ func (m *Model) hideIssue(p *partition, name string) {
 	}
 }
 
-// recount adds an issue's counts to its review's, or subtracts them with a sign of -1.
+// recount adds an issue's counts to those of its review, or subtracts them with a sign of -1.
 func (m *Model) recount(p *partition, review string, of reviewstate.Counts, sign int32) {
 	if of == (reviewstate.Counts{}) {
 		return

@@ -34,15 +34,15 @@ type rejoin struct {
 	name      string
 }
 
-// queue holds what is to be rendered, without duplicates. Single rows come first, and between the batches of a group:
+// queue holds what is to be rendered, without duplicates. Single rows come first, also between the batches of a group:
 // an object that was just changed must not wait for all rows that a renamed repository affects. Batches of rows and
-// groups alternate; otherwise an organization that keeps changing an object would starve the groups.
+// groups alternate, or else an organization that keeps changing an object would starve the groups.
 type queue struct {
 	rows, groups []rejoin
 	queued       map[rejoin]struct{}
-	// popped is how many entries were ever popped, and joined is how many of them are joined.
+	// popped counts the entries ever popped, and joined those of them that are joined.
 	popped, joined progress
-	// groupNext is set once rows had their turn since the last group.
+	// groupNext means that rows had their turn since the last group.
 	groupNext bool
 }
 
@@ -52,7 +52,7 @@ type progress struct{ groups, rows int }
 // mark is a place in the queue.
 type mark struct {
 	progress
-	// moved is set once the mark has moved behind the rows that were queued by the entries before it.
+	// moved means that the mark has moved behind the rows that were queued by the entries before it.
 	moved bool
 }
 
@@ -110,7 +110,7 @@ func (q *queue) endOfReviews(namespace string) mark {
 	return end
 }
 
-// hasJoined reports whether the entries before the mark are joined, and the rows that they have queued: issues queue
+// hasJoined reports whether the entries before the mark are joined, and the rows that these have queued: issues queue
 // their review if its counts change. Once the entries are joined, it moves the mark behind those rows.
 func (q *queue) hasJoined(at *mark) bool {
 	if q.joined.groups < at.groups || q.joined.rows < at.rows {
@@ -161,7 +161,7 @@ func (m *Model) joinNext(ctx context.Context) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.joining, m.queue.joined = false, m.queue.popped
-	m.signal() // the last rows may have been published before the queue was known to be empty
+	m.signal() // the last rows may have been published before the queue was empty
 	if ctx.Err() != nil {
 		return false
 	}
@@ -340,7 +340,7 @@ func (m *Model) workFor(p *partition, r rejoin) (work, bool) {
 	}
 }
 
-// finish shows the rendered rows, unless the namespace has changed its owner meanwhile.
+// finish shows the rendered rows, unless the namespace has got another owner meanwhile.
 func (m *Model) finish(batch []work) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

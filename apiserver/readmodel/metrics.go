@@ -8,15 +8,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// metrics show how much the model holds and how far it is behind. Reading them does not need the mutex, so that
-// they also show a model that is busy for long.
+// metrics show how much the model holds and how far it is behind. Reading them does not need the mutex, so they also
+// work while the model is busy.
 type metrics struct {
 	// held is the number of objects held, by kind.
 	held [kinds]atomic.Int64
 	// behind is when the oldest change arrived that readers may not see yet; nil if they see all.
 	behind atomic.Pointer[time.Time]
-	// If marked, readers see all changes that were in the queue then once end is joined, and later is when the oldest
-	// change since then arrived. The mutex guards marked and end.
+	// If marked is set, readers see all changes that were in the queue at that time once end is joined, and later is when
+	// the oldest change since then arrived. The mutex guards marked and end.
 	marked bool
 	end    mark
 	later  atomic.Pointer[time.Time]
@@ -68,17 +68,16 @@ func (m *Model) lag() time.Duration {
 	return max(0, m.clock.Since(*since))
 }
 
-// fallBehind records that readers do not see the change that arrived then. It is called twice per change:
-// before taking the mutex, so that a wait for the mutex is measured, and with the mutex, because updateLag may
-// have run in between.
+// fallBehind records that readers do not yet see a change received at that time. It is called twice per change: before
+// taking the mutex, so that a wait for the mutex counts, and with the mutex, because updateLag may have run in between.
 func (m *Model) fallBehind(received time.Time) {
 	if !m.metrics.behind.CompareAndSwap(nil, &received) {
 		m.metrics.later.CompareAndSwap(nil, &received)
 	}
 }
 
-// updateLag records that readers see all changes, or all until some time: an organization that keeps changing a
-// repository keeps the queue from becoming empty. The caller holds the mutex and has just published.
+// updateLag records that readers see all changes, or all until some time, because the queue never becomes empty while
+// an organization keeps changing a repository. The caller holds the mutex and has just published.
 func (m *Model) updateLag() {
 	its, all := &m.metrics, !m.joining && m.queue.empty()
 	if !all && its.marked && !m.queue.hasJoined(&its.end) {

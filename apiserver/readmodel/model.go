@@ -175,7 +175,7 @@ func (m *Model) snapshot(organization string) (*indexes, error) {
 	return view.snapshot.Load(), nil
 }
 
-// nothing is what an organization shows that does not exist.
+// nothing is what readers see of an organization that does not exist.
 var nothing = newIndexes()
 
 // shown is snapshot for readers of single objects: an organization that does not exist shows nothing.
@@ -256,8 +256,8 @@ func (m *Model) partition(namespace string) *partition {
 	return p
 }
 
-// assignOwner assigns a namespace to the one organization whose status names it. If several name it, it is
-// assigned to none: showing one organization's findings to another is worse than showing none.
+// assignOwner assigns a namespace to the one organization whose status names it. If several name it, none gets it:
+// showing findings to the wrong organization is worse than showing none.
 func (m *Model) assignOwner(namespace string) {
 	var owner string
 	for organization, its := range m.namespaces {
@@ -301,8 +301,8 @@ func (m *Model) publishOrganizations() {
 	m.visible.Store(&visible)
 }
 
-// updateReady makes the model ready once every kind is listed and all that was queued by then is joined. What comes
-// later does not count: an organization that keeps changing a repository would keep the model from becoming ready.
+// updateReady makes the model ready once every kind is listed and everything queued by then is joined. Later entries do
+// not count, because an organization that keeps changing a repository would keep the model from becoming ready.
 func (m *Model) updateReady() {
 	switch {
 	case m.ready.Load() || m.starting != nil || slices.Contains(m.synced[:], false):

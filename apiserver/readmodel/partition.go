@@ -65,7 +65,7 @@ func (t table[T]) held(name string) reportable {
 	return nil
 }
 
-// tables returns the table of each kind but organizations, which have no namespace.
+// tables returns the table of each kind except organizations, which have no namespace.
 func (p *partition) tables() [kinds]anyTable {
 	return [kinds]anyTable{
 		repositories: p.repositories, projects: p.projects, reviews: p.reviews, reviewIssues: p.issues,
@@ -78,7 +78,7 @@ func (p *partition) tables() [kinds]anyTable {
 type heldRepository struct {
 	object    *v1alpha1.Repository
 	updatedAt stamp
-	// joined is what other objects show of it: the pointer changes only if that changes.
+	// joined is the part that other objects show. The pointer changes only if that part changes.
 	joined *render.Repository
 }
 
@@ -86,7 +86,7 @@ type heldRepository struct {
 type heldProject struct {
 	object    *v1alpha1.Project
 	updatedAt stamp
-	// joined is what findings show of it: the pointer changes only if that changes.
+	// joined is the part that findings show. The pointer changes only if that part changes.
 	joined *render.Project
 }
 
@@ -119,7 +119,7 @@ func (s stamp) after(before stamp) stamp {
 	return s
 }
 
-// children are the names of objects by the name of the object that they refer to.
+// children holds the names of objects by the name of the object that they refer to.
 type children map[string]sets.Set[string]
 
 func (c children) add(parent v1alpha1.ResourceName, child string) {
@@ -136,8 +136,8 @@ func (c children) remove(parent v1alpha1.ResourceName, child string) {
 	}
 }
 
-// view belongs to one organization for good. When its namespace changes its owner, the next owner gets a new
-// view, so that a reader who looked up one organization can never see data rendered for another.
+// view belongs to one organization forever. When its namespace gets another owner, that owner gets a new view, so that
+// a reader who looked up one organization never sees data of another.
 type view struct {
 	organization string
 	namespace    string
@@ -147,14 +147,14 @@ type view struct {
 	// counting lets one caller at a time count the findings, and guards table.
 	counting *semaphore.Weighted
 	table    findingTable
-	// trending lets one caller at a time compute the trends: that may take longer than counts should wait.
+	// trending lets one caller at a time compute the trends, separately from counts, which should not wait that long.
 	trending *semaphore.Weighted
 	// publishing guards the replacement of the snapshot together with uncounted, the changes in it that the
 	// table does not have yet.
 	publishing sync.Mutex
 	uncounted  []tableChange
-	// unjoined is how many kinds have rows that have yet to be joined since the claim. Readers do not see the
-	// view before: an incomplete list would look like a complete one.
+	// unjoined is how many kinds have rows that are not joined yet since the claim. Readers do not see the view until
+	// then: an incomplete list would look like a complete one.
 	unjoined int
 }
 

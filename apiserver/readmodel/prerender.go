@@ -13,8 +13,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// preparedFinding is a finding that was rendered before taking the mutex, which is most of the work of a write.
-// Of the object it has only the metadata that decide whether it is newer.
+// preparedFinding is a finding that was rendered before taking the mutex, which is most of the work of a write. It
+// keeps only the object's metadata that decide whether it is newer.
 type preparedFinding struct {
 	metav1.ObjectMeta
 
@@ -22,7 +22,7 @@ type preparedFinding struct {
 	updatedAt stamp
 	// err is why it cannot be rendered.
 	err error
-	// raw is the object itself if it was not newer, and so not worth rendering.
+	// raw is the object itself if it was not newer, and so was not rendered.
 	raw *v1alpha1.Finding
 }
 
@@ -92,7 +92,7 @@ func (m *Model) renderFinding(object *v1alpha1.Finding) *preparedFinding {
 		history:         render.NewHistory(findingstate.Recorded(object).Status.Transitions),
 	}
 	if s := prepared.stored; s.declared == s.Basis {
-		s.declared = s.Basis // usually they are equal, and then share memory
+		s.declared = s.Basis // usually they are equal, and share memory then
 	}
 	return prepared
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// The delay before the Kubernetes API is called again: after the first failure, and at most.
+// The delays before the Kubernetes API is called again: after the first failure, and the maximum.
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 10 * time.Second

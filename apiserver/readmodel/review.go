@@ -29,7 +29,7 @@ func (m *Model) setReview(p *partition, object *v1alpha1.Review, name string) {
 		p.reviewsOf.add(object.Spec.RepositoryRef.Name, name)
 		m.enqueue(rejoin{namespace: p.namespace, rows: reviews, by: byName, name: name})
 	}
-	// Issues show nothing of the review's status, which the controllers write often.
+	// Issues show nothing from the review's status, which the controllers write often.
 	if held == nil || object == nil || held.object.UID != object.UID || held.object.Generation != object.Generation {
 		m.enqueue(rejoin{namespace: p.namespace, rows: reviewIssues, by: byReview, name: name})
 	}
@@ -61,7 +61,7 @@ func (p *partition) reviewWork(name string) (work, bool) {
 			return err
 		},
 		show: func() {
-			if p.reviews[name] == held && p.counts[name] == counts { // else a newer one is shown, or will be
+			if p.reviews[name] == held && p.counts[name] == counts { // otherwise a newer one is shown, or will be
 				x.Put(name, item)
 			}
 		},

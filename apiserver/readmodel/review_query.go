@@ -19,7 +19,7 @@ type Review struct {
 	reviewed                    bool
 }
 
-// The second and third value of a review's facet, if not "".
+// The second and third value of a review's facet, or "".
 const (
 	withIssues = "open issues"
 	reviewed   = "reviewed"

@@ -57,7 +57,7 @@ type change struct {
 	kind    kind
 	object  metav1.Object
 	deleted bool
-	// listed is the version of the list that holds the object; "" for what comes alone.
+	// listed is the version of the list that holds the object; "" for a single object.
 	listed string
 }
 

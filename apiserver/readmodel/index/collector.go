@@ -2,7 +2,7 @@ package index
 
 import "slices"
 
-// Collector makes a page of items that come in any order and are in no index. It keeps only those that can be on the
+// Collector makes a page of items that come in any order and are not indexed. It keeps only those that can be on the
 // page.
 type Collector[T any] struct {
 	query  Query

@@ -187,7 +187,7 @@ func (x *Index[T]) Put(id string, item T) (before T, replaced bool) {
 	return old.item, true
 }
 
-// holds reports whether buckets contains bucket, which is most likely still at its former place.
+// holds reports whether buckets contains bucket, most likely at its former place.
 func holds(buckets []uint64, bucket uint64, place int) bool {
 	return place < len(buckets) && buckets[place] == bucket || slices.Contains(buckets, bucket)
 }

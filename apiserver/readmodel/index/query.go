@@ -164,8 +164,8 @@ func within[T any](rows iter.Seq[*row[T]], s Selection[T]) iter.Seq[*row[T]] {
 	}
 }
 
-// pageOf returns a page of the rows; count is how many match. Each loop reads one thing of every row, because the
-// processor then fetches the things of many rows at a time: with many findings, memory is what a page waits for.
+// pageOf returns a page of the rows; count is how many match. Each loop reads one part of every row, so that the
+// processor fetches many rows at a time: with many findings, a page mostly waits for memory.
 func pageOf[T any](q Query, rows iter.Seq[*row[T]], count int, length func(T) int) Page[T] {
 	page := Page[T]{Total: count, Items: []T{}}
 	if count == 0 {
@@ -215,7 +215,7 @@ func (x *Index[T]) collect(q Query, s Selection[T]) (first []*row[T], count int)
 	if q.after != nil {
 		after = x.pivot(q.Sort, *q.after)
 	}
-	walk := Query{Sort: q.Sort, descending: q.descending} // so that the first matches stay the first
+	walk := Query{Sort: q.Sort, descending: q.descending} // the same order, so that the first matches stay the first
 	if q.Sort > s.last || !s.span.Unbounded() && s.spanSort != q.Sort {
 		walk = Query{Sort: s.spanSort}
 	}
@@ -242,8 +242,8 @@ func (x *Index[T]) collect(q Query, s Selection[T]) (first []*row[T], count int)
 	return first, count
 }
 
-// lookahead gathers rows, has all of them fetched from memory at the same time, and then visits each. One by
-// one, a search would wait for two fetches per row, which is most of its time: this takes a quarter of it.
+// lookahead gathers rows, has all of them fetched from memory at the same time, and then visits each. This takes a
+// quarter of the time of a search that waits for two fetches per row, one by one.
 type lookahead[T any] struct {
 	visit func(*row[T])
 	// text reports whether the rows' texts are needed.
