@@ -28,8 +28,8 @@ const defaultConcurrency = 16
 // has already waited for the API server's Retry-After.
 var backoff = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
-// retryLimit is how long after the first attempt another may begin, if attempts are slow to fail: one whose packets are
-// dropped takes half a minute. A request that times out is tried again.
+// retryLimit is how long after the first attempt another may begin if attempts are slow to fail: with dropped packets,
+// one takes half a minute. A request that times out is tried again.
 const retryLimit = callTimeout + 10*time.Second
 
 // withRetries retries an operation that may fail temporarily, because other clients write the object at the same time
@@ -43,8 +43,8 @@ func withRetries(ctx context.Context, try func() error) error {
 
 func isTemporary(err error) bool { return kube.IsConflict(err) || kube.IsTemporary(err) }
 
-// wroteNothing reports whether an error of a write says that the API server has not written anything. After any other
-// error it may have, also after the 408 of a proxy that has not waited for its answer.
+// wroteNothing reports whether a write's error proves that the API server wrote nothing. After any other error it may
+// have written, even after the 408 of a proxy that did not wait for its response.
 func wroteNothing(err error) bool {
 	var status apierrors.APIStatus
 	return kube.IsDeniedByWebhook(err) || errors.As(err, &status) &&
@@ -53,15 +53,15 @@ func wroteNothing(err error) bool {
 
 // outcome of a command for one of many objects.
 type outcome struct {
-	// tried is false if the command was stopped before.
+	// tried is false if the command was stopped before it.
 	tried bool
-	// changed is false if the object was already as it should be.
+	// changed is false if there was nothing to change.
 	changed bool
 	err     error
 }
 
-// forEach calls work for each of n objects, several at a time. When ctx ends it begins no more; those begun are
-// completed.
+// forEach calls work for each of n objects, several at a time. When ctx ends it starts no more, and completes those
+// started.
 func forEach(ctx context.Context, n, concurrency int, progress func(done, total int),
 	work func(i int) (changed bool, err error)) []outcome {
 	outcomes := make([]outcome, n)
@@ -80,7 +80,7 @@ func forEach(ctx context.Context, n, concurrency int, progress func(done, total 
 			}
 			changed, err := work(i)
 			if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-				return nil // it was only read: writes are completed
+				return nil // an interrupted read; writes are completed
 			}
 			outcomes[i] = outcome{tried: true, changed: changed, err: err}
 			progress(int(done.Add(1)), n)
@@ -107,10 +107,10 @@ type bulkSummary struct {
 	Operation string   `json:"operation,omitempty"`
 	Done      []string `json:"done"`
 	Unchanged []string `json:"unchanged"`
-	// Conflicted are the objects that an operation left as they are because they were changed in the meantime.
+	// Conflicted holds the objects that an operation left alone because they were changed in the meantime.
 	Conflicted []failure `json:"conflicted"`
 	Failed     []failure `json:"failed"`
-	// NotTried are the objects that were left when the command was interrupted.
+	// NotTried holds the objects that were left when the command was interrupted.
 	NotTried []string `json:"notTried"`
 
 	// what names the objects, in the plural; resource is their name in `kubectl -o name`.
@@ -136,7 +136,7 @@ func (s *bulkSummary) count(names []string, outcomes []outcome) {
 	}
 }
 
-// total returns how many objects the command is about.
+// total returns how many objects the command covers.
 func (s *bulkSummary) total() int {
 	return len(s.Done) + len(s.Unchanged) + len(s.Conflicted) + len(s.Failed) + len(s.NotTried)
 }
@@ -158,7 +158,7 @@ func (s *bulkSummary) err() error {
 	return nil
 }
 
-// conclude prints the summary. It returns the error of the whole command, with what to do about the first object that
+// conclude prints the summary. It returns the error of the whole command, with advice about the first object that
 // failed.
 func (s *bulkSummary) conclude(ctx context.Context, in *session, to io.Writer, format string, n need) error {
 	err := s.print(to, format)
@@ -194,7 +194,7 @@ func (s *bulkSummary) print(to io.Writer, format string) error {
 	return nil
 }
 
-// maxNamed bounds how many objects per outcome a summary for people names.
+// maxNamed bounds how many objects per outcome a text summary names.
 const maxNamed = 20
 
 func (s *bulkSummary) text() []byte {
@@ -227,7 +227,7 @@ func (s *bulkSummary) text() []byte {
 	return b.Bytes()
 }
 
-// nameFailures writes a line for each of the first objects, with the outcome that they have in common.
+// nameFailures writes a line for each of the first objects with the outcome.
 func nameFailures(b *bytes.Buffer, outcome string, list []failure) {
 	for i, f := range list {
 		if i == maxNamed {

@@ -112,8 +112,8 @@ func completeOneName(c cli, kind string, describe describe) cobra.CompletionFunc
 
 var errEnough = errors.New("enough")
 
-// offer lists the names with that prefix that are not given yet. An error only makes it offer fewer names: there is
-// nowhere to report it.
+// offer lists the names with that prefix that are not given yet. After an error it offers fewer names, because it
+// cannot be reported.
 func offer(ctx context.Context, c cli, kind, begun string, given []string,
 	describe describe) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completionTimeout)

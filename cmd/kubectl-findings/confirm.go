@@ -25,7 +25,7 @@ func confirm(ctx context.Context, streams genericiooptions.IOStreams, yes bool, 
 	}
 	fmt.Fprintf(streams.ErrOut, "%s%s? [y/N] ", strings.ToUpper(what[:1]), what[1:])
 	answered := make(chan string, 1)
-	go func() { // a read of a terminal cannot be ended; it ends with the process
+	go func() { // a read of a terminal cannot be canceled; it ends with the process
 		line, _ := bufio.NewReader(streams.In).ReadString('\n')
 		answered <- line
 	}()

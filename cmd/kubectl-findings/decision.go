@@ -11,11 +11,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// decision is the triage to write to findings. A nil field leaves the old value. The author is not part of it: the API
-// server records the name of the user who sends the request.
+// decision is the triage to write to findings. A nil field keeps the old value. The author is not part of it, because
+// the API server records the user who sends the request.
 type decision struct{ findingstate.Decision }
 
-// decisionWords names each decision in the words of the flags; the empty status is a comment alone.
+// decisionWords names each decision in the words of the flags; the empty status means only a comment.
 var decisionWords = map[v1alpha1.UserStatus]struct{ verb, imperative, past string }{
 	v1alpha1.UserStatusMuted:  {"mute", "mute", "muted"},
 	v1alpha1.UserStatusActive: {"confirm", "confirm", "confirmed"},
@@ -23,7 +23,7 @@ var decisionWords = map[v1alpha1.UserStatus]struct{ verb, imperative, past strin
 	"":                        {"comment", "comment on", "commented"},
 }
 
-// verb is one word, imperative goes before a number of findings, and past says what happened to them.
+// verb is one word, imperative goes before a number of findings, and past describes what happened to them.
 func (d decision) verb() string       { return decisionWords[ptr.Deref(d.UserStatus, "")].verb }
 func (d decision) imperative() string { return decisionWords[ptr.Deref(d.UserStatus, "")].imperative }
 func (d decision) past() string       { return decisionWords[ptr.Deref(d.UserStatus, "")].past }
@@ -44,7 +44,7 @@ func verdictOf(f *v1alpha1.Finding) verdict { return verdict{findingstate.Standi
 // openEnded is the verdict of a finding whose decision has ended.
 const openEnded = "open, ended"
 
-// String returns the verdict in words for people.
+// String returns the verdict in words for users.
 func (v verdict) String() string {
 	switch {
 	case v.Stale:

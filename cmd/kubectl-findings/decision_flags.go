@@ -40,7 +40,7 @@ func (f *decisionFlags) add(flags *pflag.FlagSet, objects string) {
 // commented distinguishes an empty comment, which removes the previous one, from none.
 func (f *decisionFlags) commented() bool { return f.flags.Changed("comment") }
 
-// lasts reports whether a duration is given, which may be zero by mistake.
+// lasts reports whether a duration is given, even if it is zero by mistake.
 func (f *decisionFlags) lasts() bool { return f.flags.Changed("expires-in") }
 
 // given reports whether any of the flags is set.
@@ -61,7 +61,7 @@ func (f *decisionFlags) read(now time.Time) (d decision, err error) {
 }
 
 // readStatus returns the status that the flags choose, or nil. It returns an error if the rest of the decision does not
-// go with it.
+// fit it.
 func (f *decisionFlags) readStatus(d decision) (*v1alpha1.UserStatus, error) {
 	var chosen []v1alpha1.UserStatus
 	for _, c := range []struct {

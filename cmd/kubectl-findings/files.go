@@ -19,14 +19,14 @@ type sarifOptions struct {
 	cli
 
 	repository, project, tool string
-	// sourceRoot is the folder, on the machine that scanned, that paths are relative to.
+	// sourceRoot is the folder, on the scanning machine, that paths are relative to.
 	sourceRoot    string
 	dryRun, quiet bool
 	concurrency   int
 	output        string
 }
 
-// addFlags adds the flags. repository and project are the help of the flags of that name, and things is what the
+// addFlags adds the flags. repository and project are the help texts of the flags of that name, and things is what the
 // command writes, such as "findings".
 func (o *sarifOptions) addFlags(cmd *cobra.Command, repository, project, things string) {
 	flags := cmd.Flags()
@@ -50,8 +50,8 @@ func (o *sarifOptions) check() error {
 		checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats), checkSourceRoot(o.sourceRoot))
 }
 
-// files reads every file before anything is written, and reports for each refused file why. It returns once ctx ends,
-// even if a scanner that hangs keeps standard input open.
+// files reads every file before anything is written, and explains why each refused file was refused. It returns once
+// ctx ends, even if a scanner that hangs keeps standard input open.
 func (o *sarifOptions) files(ctx context.Context, names []string) ([]importer.File, error) {
 	files, err := untilDone(ctx, func() ([]importer.File, error) { return o.parseAll(names) })
 	if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
@@ -60,7 +60,7 @@ func (o *sarifOptions) files(ctx context.Context, names []string) ([]importer.Fi
 	return files, err
 }
 
-// untilDone returns what read returns, or the cause once ctx ends: read knows no context, and is left running.
+// untilDone returns the result of read, or the cause once ctx ends: read does not know a context, and is left running.
 func untilDone[T any](ctx context.Context, read func() (T, error)) (T, error) {
 	var result T
 	done := make(chan error, 1)

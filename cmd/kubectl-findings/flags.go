@@ -35,7 +35,7 @@ type connectionFlags struct {
 	organization string
 }
 
-// cli is what each command has: the streams of its process, and the flags that select the API server.
+// cli holds what each command needs: the streams of its process, and the flags that select the API server.
 type cli struct {
 	streams    genericiooptions.IOStreams
 	kubeconfig *connectionFlags
@@ -78,8 +78,8 @@ func (f *connectionFlags) namespace() (string, error) {
 // defaultServer is where the client library connects to if nothing names an API server.
 const defaultServer = "http://localhost:8080"
 
-// ToRESTConfig returns how to connect to the API server that a kubeconfig, a flag or KUBERNETES_MASTER names; in a pod
-// without any of them, to the pod's own.
+// ToRESTConfig returns how to connect to the API server that a kubeconfig, a flag or KUBERNETES_MASTER names. In a pod
+// without any of them, it is the pod's own.
 func (f *connectionFlags) ToRESTConfig() (*rest.Config, error) {
 	config, err := f.ConfigFlags.ToRESTConfig()
 	if err != nil {
@@ -88,9 +88,9 @@ func (f *connectionFlags) ToRESTConfig() (*rest.Config, error) {
 	return f.choose(config, f.ofPod)
 }
 
-// choose returns config, or that of the pod, or an error if nobody has chosen an API server. Something else may answer
-// at the library's default, such as the REST API of `make run`, and in a pod the library takes the pod's own API server
-// if a kubeconfig names none: the findings would be imported into another cluster.
+// choose returns config, or that of the pod, or an error if no API server was chosen. The library's default would be
+// dangerous: at its default address something else may answer, such as the REST API of `make run`, and in a pod it uses
+// the pod's own API server if a kubeconfig names none, which would import the findings into another cluster.
 func (f *connectionFlags) choose(config *rest.Config, ofPod func() (*rest.Config, error)) (*rest.Config, error) {
 	loader := f.ToRawKubeConfigLoader()
 	raw, err := loader.RawConfig()
@@ -117,7 +117,7 @@ func (f *connectionFlags) choose(config *rest.Config, ofPod func() (*rest.Config
 		strings.Join(loader.ConfigAccess().GetLoadingPrecedence(), ", "))
 }
 
-// leavesAllToPod reports whether there is no kubeconfig, nor a certificate in place of the pod's service account.
+// leavesAllToPod reports whether there is neither a kubeconfig nor a certificate to replace the pod's service account.
 func (f *connectionFlags) leavesAllToPod(raw clientcmdapi.Config) bool {
 	return *f.KubeConfig == "" && os.Getenv(clientcmd.RecommendedConfigPathEnvVar) == "" &&
 		clientcmdapi.IsConfigEmpty(&raw) && *f.CertFile == "" && *f.KeyFile == ""
@@ -152,8 +152,8 @@ func require(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// connect returns a session, which explains errors, and a client for imports. It refuses a namespace that, by its name,
-// belongs to no organization.
+// connect returns a session, which explains errors, and a client for imports. It refuses a namespace whose name cannot
+// belong to an organization.
 func (c cli) connect(ctx context.Context) (*session, *importer.Client, error) {
 	session, err := c.open()
 	if err != nil {
@@ -166,7 +166,7 @@ func (c cli) connect(ctx context.Context) (*session, *importer.Client, error) {
 	return session, imports, err
 }
 
-// explainImport adds to an import's error what to do next: which role allows it, or that the namespace does not exist.
+// explainImport adds advice to an import's error: which role allows it, or that the namespace does not exist.
 func (s *session) explainImport(ctx context.Context, err error, what string) error {
 	if _, refused := errors.AsType[*importer.RefusedError](err); refused || kube.IsNoSuchObject(err) {
 		if missing := s.checkPlace(context.WithoutCancel(ctx)); missing != nil {
@@ -174,7 +174,7 @@ func (s *session) explainImport(ctx context.Context, err error, what string) err
 		}
 	}
 	if kube.IsQuotaExceeded(err) {
-		return err // the import says what to do about its quota
+		return err // the import's error already explains its quota
 	}
 	return s.explain(err, need{what: what, role: roleScanner})
 }
@@ -201,7 +201,7 @@ func checkSourceRoot(root string) error {
 	return nil
 }
 
-// checkProject refuses what can be the name of no object, such as the full name that --repository takes.
+// checkProject refuses what cannot be the name of an object, such as a full name as for --repository.
 func checkProject(name string) error {
 	if len(content.IsPathSegmentName(name)) > 0 {
 		return fmt.Errorf("--project is %q and must be the name of a Project, for example api: "+
@@ -210,7 +210,7 @@ func checkProject(name string) error {
 	return nil
 }
 
-// checkFolder refuses a folder that is outside the repository: without its first part it would be another one.
+// checkFolder refuses a folder outside of the repository: without its first part it would be another folder.
 func checkFolder(folder string) error {
 	if provision.Leaves(folder) {
 		return fmt.Errorf("--project-path is %q and must be a folder in the repository, for example services/api", folder)

@@ -31,13 +31,13 @@ type need struct {
 	what string
 	// role that allows it.
 	role string
-	// everywhere reports that the request is for all namespaces.
+	// everywhere means that the request is for all namespaces.
 	everywhere bool
 	// kind and name of the object, if the request is for a single one.
 	kind, name string
 }
 
-// explain adds to an API server's error what to do next.
+// explain adds advice to an API server's error.
 func (s *session) explain(err error, n need) error {
 	next := s.next(err, n)
 	if next == "" {
@@ -62,7 +62,7 @@ func (s *session) next(err error, n need) string {
 		return "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
 	case kube.IsQuotaExceeded(err):
 		return "Delete what is no longer needed, or have spec.quotas of the Organization raised."
-	case apierrors.IsForbidden(err) && !importer.RefusesObject(err): // no role helps there
+	case apierrors.IsForbidden(err) && !importer.RefusesObject(err): // no role helps against these
 		return s.nextWhenForbidden(n)
 	}
 	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); odd && n.name != "" {
@@ -75,7 +75,7 @@ func (s *session) nextWhenForbidden(n need) string {
 	if n.everywhere {
 		return fmt.Sprintf("To %s of all organizations takes the ClusterRole %s bound by a ClusterRoleBinding; for one organization give --organization.", n.what, n.role)
 	}
-	if outside := s.outsideOrganizations(); outside != nil { // a role there would show nothing
+	if outside := s.outsideOrganizations(); outside != nil { // a role would not help there
 		return outside.Error()
 	}
 	return fmt.Sprintf("To %s takes the ClusterRole %s in namespace %s. An administrator grants it:\n  kubectl create rolebinding NAME -n %s --clusterrole=%s --user=YOU",
@@ -85,7 +85,7 @@ func (s *session) nextWhenForbidden(n need) string {
 // maxCompared bounds how many names are compared with one that does not exist.
 const maxCompared = 5000
 
-// notFound adds to a not-found error which objects have a similar name.
+// notFound adds objects with a similar name to a not-found error.
 func (s *session) notFound(ctx context.Context, err error, n need) error {
 	if !kube.IsNoSuchObject(err) {
 		return s.explain(err, n)
@@ -115,8 +115,8 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 		s.namespace)
 }
 
-// ofOtherKind returns which command works on an object whose name looks like that of an issue in place of a finding, or
-// the other way round; "" for other names. Imports name both, but people may create findings with other names.
+// ofOtherKind returns which command to use instead if a finding's name looks like that of an issue, or the other way
+// round; "" for other names. Imports make such names, but users may create findings with any name.
 func (s *session) ofOtherKind(n need) string {
 	switch {
 	case n.kind == "Finding" && strings.HasPrefix(n.name, "i-") && n.role == roleViewer: // triage-issue shows nothing

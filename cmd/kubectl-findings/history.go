@@ -145,7 +145,7 @@ func historyTable(shown []change, all bool) ([]column, []row) {
 	return columns, rows
 }
 
-// who returns who made the change: for a policy also its author, for a review issue who decided about it.
+// who returns the author of the change: for a policy also the policy's author, for a review issue who decided about it.
 func who(t *v1alpha1.Transition) string {
 	if t.Author == "" {
 		return t.By
@@ -162,7 +162,7 @@ func detail(t *v1alpha1.Transition) string {
 	return strings.TrimSuffix(strings.TrimPrefix(grounds+": "+t.Comment, ": "), ": ")
 }
 
-// historyNotes describe what the table does not show.
+// historyNotes describe what is missing from the table.
 func historyNotes(f *v1alpha1.Finding, shown int) []string {
 	var notes []string
 	transitions := f.Status.Transitions

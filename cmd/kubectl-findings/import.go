@@ -126,7 +126,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 		Claims: provision.Claims{Branch: o.branch}, Check: o.checkBranch, DryRun: o.dryRun,
 	}, batches)
 	if err != nil {
-		provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun) // what was created until then stays
+		provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun) // objects created before the error stay
 		return session.explainImport(ctx, err, "import scans")
 	}
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
@@ -158,8 +158,8 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 	return err
 }
 
-// checkBranch refuses results of another branch than the repository's, if --branch names one. repository is nil if it
-// is yet to be created.
+// checkBranch refuses results of a branch other than the repository's, if --branch names one. repository is nil if it
+// does not exist yet.
 func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 	const review = "record the results of a pull request with `kubectl findings review`"
 	if o.branch == "" || provision.TakesRef(repository, o.branch) {
@@ -180,8 +180,8 @@ func (o *importOptions) checkBranch(repository *v1alpha1.Repository) error {
 		"branch is another", o.branch, repository.Name, provision.BranchOf(repository), o.branch, review)}
 }
 
-// incomplete returns an error if scanners have not reported everything: their Scans are Failed although the imports did
-// their part, and a job must not pass.
+// incomplete returns an error if scanners did not report everything, so that a CI job fails: their Scans are Failed
+// although the imports succeeded.
 func (o *importOptions) incomplete(summaries []*importer.Summary) error {
 	is := "is"
 	if o.dryRun {
@@ -193,7 +193,7 @@ func (o *importOptions) incomplete(summaries []*importer.Summary) error {
 			continue
 		}
 		because := ""
-		if o.quiet || o.output != "" { // else the summary says it
+		if o.quiet || o.output != "" { // otherwise the summary contains it
 			because = ", and closes nothing: " + strings.Join(s.Incomplete, "; ")
 		}
 		errs = append(errs, fmt.Errorf("the scan of %s %s recorded as Failed%s. "+

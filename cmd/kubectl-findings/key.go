@@ -38,7 +38,8 @@ func newKeyCommand(c cli) *cobra.Command {
 	return cmd
 }
 
-// issuance is what key create and rotate-key have in common: the end of a key, waiting for a token and showing it.
+// issuance is what key create and rotate-key have in common: setting the key's expiry, waiting for a token and showing
+// it.
 type issuance struct {
 	cli
 	expiresIn time.Duration
@@ -65,9 +66,9 @@ func (i *issuance) check(given func(flag string) bool) error {
 	return errors.Join(err, checkTimeout(i.timeout))
 }
 
-// expiresAt returns the end that --expires-in gives the key from now on; nil without the flag. Now is by the API
-// server's clock once a response has told it, as for rotate-key, which reads the key first: the controllers' clocks
-// decide when the key ends. A new key's end is by the local clock, because it is computed before any request.
+// expiresAt returns the expiry that --expires-in gives the key; nil without the flag. It counts from the API server's
+// clock once a response has told that, as for rotate-key, which reads the key first: the controllers' clocks decide
+// when the key expires. The expiry of a new key is computed before any request, so it counts from the local clock.
 func (i *issuance) expiresAt() *v1alpha1.Time {
 	if i.expiresIn == 0 {
 		return nil
@@ -76,7 +77,7 @@ func (i *issuance) expiresAt() *v1alpha1.Time {
 	return &at
 }
 
-// untilIssued waits until the token that the key's spec asks for has been issued.
+// untilIssued waits until the token that the key's spec requests is issued.
 func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.APIKey) error {
 	name, generation, serial := key.Name, key.Generation, key.Spec.Rotation.WantedSerial()
 	ctx, cancel := context.WithTimeout(ctx, i.timeout)
@@ -103,7 +104,8 @@ func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.AP
 		s.explain(err, need{what: "read API keys", role: roleViewer}), next)
 }
 
-// isIssued reports whether the controllers have processed that generation of the key, and fails if they never will.
+// isIssued reports whether the controllers have processed that generation of the key. It returns an error if they never
+// will.
 func isIssued(key *v1alpha1.APIKey, generation, serial int64) (bool, error) {
 	if key.Status.ObservedGeneration < generation {
 		return false, nil

@@ -81,14 +81,14 @@ func (o *keyCreateOptions) run(ctx context.Context, name string, given func(flag
 	return o.reportToken(ctx, session, key, created(key))
 }
 
-// created reports the new key, whether the organization's maximum lifetime ends it before the requested time, and
-// whether it lacks a scope that another one needs.
+// created describes the new key: also whether the organization's maximum lifetime makes it expire before the requested
+// time, and whether it lacks a scope that another one requires.
 func created(key *v1alpha1.APIKey) string {
 	return fmt.Sprintf("API key %s was created, valid until %s", key.Name, instant(key.Status.ExpiresAt)) +
 		endsEarlier(key) + lacksTriage(key)
 }
 
-// endsEarlier returns a line about a key whose token ends before the time in its spec; empty for others.
+// endsEarlier returns a line about a key whose token expires before the time in its spec; empty for others.
 func endsEarlier(key *v1alpha1.APIKey) string {
 	asked := key.Spec.ExpiresAt
 	if asked == nil || !key.Status.ExpiresAt.Before(asked) {
@@ -98,7 +98,8 @@ func endsEarlier(key *v1alpha1.APIKey) string {
 		"ends it earlier", instant(asked))
 }
 
-// lacksTriage returns a line about a key that lists policies:write and may write no policy; empty for others.
+// lacksTriage returns a line about a key that has the scope policies:write but may not write policies; empty for
+// others.
 func lacksTriage(key *v1alpha1.APIKey) string {
 	if !slices.Contains(key.Spec.Scopes, v1alpha1.ScopePoliciesWrite) ||
 		slices.Contains(key.Spec.Scopes, v1alpha1.ScopeFindingsTriage) {

@@ -87,13 +87,13 @@ func (o *rotateOptions) run(ctx context.Context, name string) error {
 	return o.reportToken(ctx, session, key, rotated(key))
 }
 
-// request requests a new token. It does so once, even if the response is lost: a second rotation would replace a token
-// that nobody has received yet, and end the current one without its overlap.
+// request requests a new token, once, even if the response is lost: a second rotation would replace a token that nobody
+// has received yet, and end the current one without its overlap.
 func (o *rotateOptions) request(ctx context.Context, s *session, name string, key *v1alpha1.APIKey) error {
 	var unanswered *v1alpha1.APIKeyRotation
 	var expiresAt *v1alpha1.Time
 	err := withRetries(ctx, func() error {
-		*key = v1alpha1.APIKey{} // decoding would keep an overlap that the answer does not contain
+		*key = v1alpha1.APIKey{} // or decoding would keep an overlap that is not in the response
 		if err := s.get(ctx, name, key); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 	return err
 }
 
-// nextRotation returns the rotation to one more token than the spec asks for, so that two concurrent rotations make two
+// nextRotation returns a rotation to the serial after that in the spec, so that two concurrent rotations make two
 // tokens.
 func nextRotation(key *v1alpha1.APIKey, overlap time.Duration) *v1alpha1.APIKeyRotation {
 	next := &v1alpha1.APIKeyRotation{Serial: max(key.Spec.Rotation.WantedSerial(), key.Status.RotationSerial) + 1}
@@ -135,7 +135,7 @@ func nextRotation(key *v1alpha1.APIKey, overlap time.Duration) *v1alpha1.APIKeyR
 	return next
 }
 
-// rotation is the patch that requests it, and sets the end of the key unless it is nil.
+// rotation returns the patch that requests the rotation, and sets the key's expiry unless it is nil.
 func rotation(key *v1alpha1.APIKey, next *v1alpha1.APIKeyRotation, expiresAt *v1alpha1.Time) (client.Patch, error) {
 	// An overlap of null is the default, none.
 	spec := map[string]any{"rotation": map[string]any{"serial": next.Serial, "overlap": next.Overlap}}

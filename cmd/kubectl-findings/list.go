@@ -114,12 +114,12 @@ func (o *listOptions) run(ctx context.Context) error {
 	}
 	listing := &listing{asTable: o.output.tables(), wide: o.output.wide(), asNames: o.output.names(),
 		namespaces: o.allOrganizations, order: sortings[o.sortBy], now: time.Now()}
-	var limit int64 // sorting and filtering must see all findings first
+	var limit int64 // unlimited, because sorting and filtering must see all findings first
 	switch {
 	case o.filter.filtersLocally():
 		listing.matches = o.filter.match
 	case o.limit > 0 && o.sortBy == "":
-		limit = o.limit + 1 // whether there are more: a page can have a continuation without a match
+		limit = o.limit + 1 // one more than shown, because a page can have a continuation without a match
 	}
 	if o.sortBy == "" {
 		listing.enough = o.limit
@@ -210,7 +210,7 @@ func worstFirst(score string) string {
 
 func sortNames() []string { return slices.Sorted(maps.Keys(sortings)) }
 
-// madeAt returns when the resource was created: its age counts from then, as in every kubectl table.
+// madeAt returns when the resource was created, which its age refers to, as in every kubectl table.
 func madeAt(f *v1alpha1.Finding) *v1alpha1.Time {
 	return &v1alpha1.Time{Time: f.CreationTimestamp.Time}
 }
@@ -232,15 +232,15 @@ type entry struct {
 type listing struct {
 	asTable, wide, asNames, namespaces bool
 	order                              sorting
-	// matches filters by criteria that the API server does not support; nil: there are none.
+	// matches filters by criteria that the API server does not support; may be nil.
 	matches func(*v1alpha1.Finding) bool
-	// enough is how many entries to show; collecting stops once one more is known. 0: all.
+	// enough is how many entries to show; collecting stops once there is one more. 0: all.
 	enough  int64
 	now     time.Time
 	entries []entry
 }
 
-// add processes a page and keeps of each finding only what will be printed.
+// add processes a page, and keeps only the parts of each finding that will be printed.
 func (l *listing) add(s *session, items []unstructured.Unstructured) error {
 	if !l.asTable && l.order.key == nil && l.matches == nil { // it need not be read
 		for _, item := range items {
@@ -280,10 +280,10 @@ func (l *listing) kept(item unstructured.Unstructured) unstructured.Unstructured
 	return named
 }
 
-// settle sorts the entries and keeps the first ones; it reports whether any were left out.
+// settle sorts the entries and keeps the first ones. It reports whether any were left out.
 func (l *listing) settle(limit int64) bool {
 	if l.order.key != nil {
-		// The API server returns findings in the order of names already.
+		// The API server already returns findings sorted by name.
 		slices.SortStableFunc(l.entries, func(a, b entry) int {
 			if l.order.descending {
 				a, b = b, a

@@ -20,16 +20,16 @@ import (
 
 func main() {
 	// Without a logger the client libraries print a stack trace after half a minute, and log errors that this program
-	// reports itself, or that do not matter, such as those of a look-up.
+	// reports itself or that do not matter, such as those of a look-up.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as under nohup
+	if !signal.Ignored(syscall.SIGHUP) { // it is ignored under nohup
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	// The first signal stops the command gracefully; a second one stops it immediately, except that of a terminal that
-	// has closed: the kernel and the shell each send one.
+	// The first signal stops the command gracefully, a second one at once. A closed terminal is an exception: the kernel
+	// and the shell each send a SIGHUP.
 	context.AfterFunc(ctx, func() {
 		signal.Ignore(syscall.SIGHUP)
 		stop()

@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// decideNamed decides about the named findings, each with a request in the user's own name.
+// decideNamed decides about the named findings, each with a separate request by the user.
 func (o *triageOptions) decideNamed(ctx context.Context, t *triager, names []string, summary *bulkSummary) error {
 	names = distinct(bare("Finding", names...))
 	progress := newProgress(o.streams.ErrOut, o.quiet, "findings")
@@ -42,13 +42,13 @@ func (t *triager) decideAboutFinding(ctx context.Context, name string) (changed 
 	return t.decideAbout(ctx, name, f, func() verdict { return verdictOf(f) })
 }
 
-// decideAbout writes the decision to one object, if it changes anything there; current returns the object's verdict.
-// If the answer is lost, it does not decide again over what somebody has decided since.
+// decideAbout writes the decision to one object, unless it changes nothing; current returns the object's verdict. If
+// the response is lost, it does not overwrite a decision that somebody has made since.
 func (t *triager) decideAbout(ctx context.Context, name string, object client.Object,
 	current func() verdict) (changed bool, err error) {
-	var unanswered *verdict // before a write without an answer
+	var unanswered *verdict // the verdict before a write without a response
 	err = withRetries(ctx, func() error {
-		// Decoding would keep what the answer does not contain.
+		// Decoding would keep what is not in the response.
 		if err := runtime.SetZeroValue(object); err != nil {
 			return err
 		}
@@ -74,9 +74,9 @@ func (t *triager) decideAbout(ctx context.Context, name string, object client.Ob
 	return changed, err
 }
 
-// errUnlessStored returns an error unless the decision, which may have been written, is the one that is stored.
+// errUnlessStored returns an error unless the stored decision is the one that may have been written.
 func (t *triager) errUnlessStored(is verdict) error {
-	is.Stale = false // a scan may have changed the facts since
+	is.Stale = false // a scan may have changed the facts meanwhile
 	if !t.decision.changes(is) {
 		return nil
 	}
@@ -99,13 +99,13 @@ func (t *triager) write(ctx context.Context, object client.Object, is verdict) e
 	return t.session.patch(ctx, object, patch, options...)
 }
 
-// shortNames holds the short names of the kinds whose objects the commands name: a mapper knows none.
+// shortNames maps the short names of the kinds that commands name objects of, which a REST mapper does not know.
 var shortNames = map[string]string{
 	"APIKey": "akey", "Finding": "fnd", "ReviewIssue": "rvi", kindOperation: "top", "WebhookDelivery": "whd",
 }
 
-// bare returns the names of objects without the kind that -o name prints before them, as in finding.appsec.dev/f-1, or
-// its short name. A name after another word is kept: the API server refuses its slash.
+// bare returns the names of objects without a kind in front, as printed by -o name (finding.appsec.dev/f-1), or its
+// short name. A name after another word is kept: the API server refuses its slash.
 func bare(kind string, names ...string) []string {
 	kinds := kube.NewMapper()
 	out := slices.Clone(names)

@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
-// once refuses a flag that is given twice: one of the values would be lost silently.
+// once refuses a flag that is given twice, because one of the values would be lost silently.
 type once struct {
 	pflag.Value
 	given bool
@@ -30,15 +30,15 @@ func (o *once) Set(value string) error {
 // flagToken is kubectl's flag for a bearer token.
 const flagToken = "token"
 
-// explainFlag explains an error of a flag, but never repeats a token: errors end up in the logs of CI jobs.
+// explainFlag explains an error of a flag, but never repeats a token, because errors end up in the logs of CI jobs.
 func explainFlag(cmd *cobra.Command, err error) error {
 	if invalid, is := errors.AsType[*pflag.InvalidValueError](err); is && invalid.GetFlag().Name == flagToken {
-		return fmt.Errorf("--%s is given twice: use it once", flagToken) // no value of it is invalid
+		return fmt.Errorf("--%s is given twice: use it once", flagToken) // it accepts any value
 	}
 	return flagerror.Explain(cmd, err)
 }
 
-// several is a flag that collects values, which remembers whether one was blank: pflag drops it.
+// several is a flag that collects values. It remembers whether one was blank, because pflag drops it.
 type several struct {
 	pflag.Value
 	pflag.SliceValue
@@ -69,7 +69,7 @@ func refuseTwice(cmd *cobra.Command) {
 	eachFlag(cmd, wrap)
 }
 
-// allowTwice lets flags of one value be given again: cobra parses the arguments twice to complete them.
+// allowTwice lets single-value flags be given again, because cobra parses the arguments twice to complete them.
 func allowTwice(cmd *cobra.Command) {
 	eachFlag(cmd, func(flag *pflag.Flag) {
 		if value, is := flag.Value.(*once); is {
@@ -90,8 +90,8 @@ func eachFlag(cmd *cobra.Command, visit func(*pflag.Flag)) {
 // blankFlags are the flags for which an empty value has a meaning: no analysis, no comment.
 var blankFlags = []string{"analysis", "comment"}
 
-// refuseBlank refuses flags with a blank value: a filter, a scope or a gate would be missing silently. The flags that
-// commands inherit are kubectl's and mean what they mean there, except --organization.
+// refuseBlank refuses flags with a blank value: a filter, a scope or a gate would be missing silently. Inherited flags
+// are kubectl's and keep their meaning, except --organization.
 func refuseBlank(cmd *cobra.Command, _ []string) error {
 	inherited := cmd.InheritedFlags()
 	return flagerror.RefuseBlank(cmd, func(flag *pflag.Flag) bool {

@@ -33,20 +33,20 @@ var errNotNoticed = fmt.Errorf("no controller has taken it up in %s: check wheth
 
 var errTakesLonger = errors.New("it takes longer")
 
-// operating carries a TriageOperation from the preview to its end.
+// operating takes a TriageOperation from the preview to its end.
 type operating struct {
 	*triageOptions
 	session  *session
 	decision decision
-	// name is that of operation, which is empty after an answer that cannot be read.
+	// name is that of operation, which is empty after an unreadable response.
 	name      string
 	operation *v1alpha1.TriageOperation
-	// unanswered reports that the API server did not answer a request to create it: it may exist.
+	// unanswered means that a request to create it got no response: it may exist.
 	unanswered bool
 	summary    *bulkSummary
 	// progress is shown once the operation is committed.
 	progress *progress
-	// lastReason is the last reason for the wait that was printed.
+	// lastReason is the last printed reason for waiting.
 	lastReason string
 }
 
@@ -190,7 +190,7 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 	return nil
 }
 
-// reportWait prints why the operation is not ready yet and how far it is, whenever the reason changes.
+// reportWait prints why the operation is not ready yet and how far it is, when the reason changes.
 func (w *operating) reportWait() {
 	ready := v1alpha1.FindCondition(w.operation.Status.Conditions, v1alpha1.ConditionReady)
 	if w.quiet || ready == nil || ready.Status != metav1.ConditionFalse || ready.Message == w.lastReason {
@@ -198,7 +198,7 @@ func (w *operating) reportWait() {
 	}
 	w.lastReason = ready.Message
 	if w.progress != nil {
-		w.progress.finish() // a bar is drawn anew with the next change
+		w.progress.finish() // a bar is drawn again with the next change
 	}
 	soFar := ""
 	if w.operation.Status.Phase == v1alpha1.OperationRunning {
@@ -257,15 +257,15 @@ func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 	return agreed, err
 }
 
-// noteUndone prints which operation has undone the one to be undone.
+// noteUndone prints which operation has already undone the one to be undone.
 func (w *operating) noteUndone(ctx context.Context) {
 	if by := w.undoneBy(ctx); by != "" {
 		fmt.Fprintf(w.streams.ErrOut, "%s was undone already by %s\n", w.undo, by)
 	}
 }
 
-// undoneBy returns the name of an operation that has undone the one to be undone, and was not undone itself; "" if
-// there is none, or if that is not known.
+// undoneBy returns the name of an operation that has undone the one to be undone, and was not undone itself; "" if none
+// is known.
 func (w *operating) undoneBy(ctx context.Context) string {
 	if w.undo == "" {
 		return ""
@@ -301,7 +301,7 @@ func (w *operating) imperative() string {
 
 // finish waits until the operation has processed all its findings.
 func (w *operating) finish(ctx context.Context) error {
-	w.lastReason = "" // it may wait for the same reason again
+	w.lastReason = "" // the next phase may wait for the same reason
 	w.progress = newProgress(w.streams.ErrOut, w.quiet, "findings")
 	err := w.await(ctx, func() {
 		w.progress.at(w.done(), int(w.operation.Status.Matched))
@@ -320,13 +320,13 @@ func (w *operating) finish(ctx context.Context) error {
 	return fmt.Errorf("%w\nThe operation goes on in the cluster.\n%s", err, w.whatNext())
 }
 
-// whatNext says how to follow and to undo an operation that may be committed.
+// whatNext describes how to follow and to undo an operation that may be committed.
 func (w *operating) whatNext() string {
 	return fmt.Sprintf("See how far it is with: kubectl get triageoperation %s -n %s\n%s", w.name, w.session.namespace,
 		w.undoIt())
 }
 
-// undoIt returns the line that says how to undo the operation.
+// undoIt returns the line that describes how to undo the operation.
 func (w *operating) undoIt() string {
 	return fmt.Sprintf("Undo it with: kubectl findings triage --undo %s -n %s", w.name, w.session.namespace)
 }
@@ -378,7 +378,7 @@ func (w *operating) eachEntry(ctx context.Context, visit func(*rules.Entry, rule
 	return nil
 }
 
-// Reasons for findings that do not fit into the operation's status.
+// Reasons for findings without room in the operation's status.
 const (
 	whyConflicted = "it was changed in the meantime"
 	whyLeft       = "it could not be changed"

@@ -41,7 +41,7 @@ func (s *session) checkPlace(ctx context.Context) error {
 	}
 	asked := strings.TrimPrefix(s.namespace, v1alpha1.NamespacePrefix)
 	near := similar(asked, organizations)
-	if len(near) == 0 { // --organization with the name of a namespace
+	if len(near) == 0 { // --organization was given the name of a namespace
 		near = similar(strings.TrimPrefix(asked, v1alpha1.NamespacePrefix), organizations)
 	}
 	if len(near) > 0 {
@@ -50,9 +50,9 @@ func (s *session) checkPlace(ctx context.Context) error {
 	return missing
 }
 
-// checkOrganization returns an error before something is created in a namespace that, by its name, belongs to no
-// organization: REST, the console and the counts would not show it, and the controllers may write no findings there. If
-// the API server knows no findings, the error says so: no other namespace would help.
+// checkOrganization returns an error before something is created in a namespace whose name cannot belong to an
+// organization: REST, the console and the counts would not show it, and the controllers may not write findings there.
+// If the API server does not know findings, that is the error, because no other namespace would help.
 func (s *session) checkOrganization(ctx context.Context) error {
 	outside := s.outsideOrganizations()
 	if outside == nil {
@@ -67,7 +67,7 @@ func (s *session) checkOrganization(ctx context.Context) error {
 	return outside
 }
 
-// outsideOrganizations returns an error if the session's namespace, by its name, belongs to no organization.
+// outsideOrganizations returns an error if the name of the session's namespace cannot belong to an organization.
 func (s *session) outsideOrganizations() error {
 	if strings.HasPrefix(s.namespace, v1alpha1.NamespacePrefix) {
 		return nil
@@ -107,8 +107,8 @@ func (s *session) checkNamed(ctx context.Context, n need) error {
 	return s.notFound(ctx, err, n)
 }
 
-// noteUnused names the scanner and the class that a filter asks for and no finding has, whatever its state: they may be
-// misspelt. It is no error, as a selection may match nothing.
+// noteUnused names the scanner and the class of a filter if no finding in any state has them: they may be misspelt.
+// That is no error, because a selection may match nothing.
 func (s *session) noteUnused(ctx context.Context, filter fields.Selector) {
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()

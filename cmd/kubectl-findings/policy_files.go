@@ -30,8 +30,8 @@ type filedPolicy struct {
 	program  *rules.Program
 }
 
-// readWithin reads the files until ctx ends. Those that are URLs must answer within callTimeout: the library that reads
-// them knows neither of them.
+// readWithin reads the files until ctx ends. URLs must respond within callTimeout. The library that reads them supports
+// neither limit.
 func (o *policyTestOptions) readWithin(ctx context.Context) ([]*filedPolicy, error) {
 	if slices.ContainsFunc(*o.files.Filenames, isURL) {
 		var cancel context.CancelFunc
@@ -74,7 +74,7 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 			errs = append(errs, fmt.Errorf("%s: policy %s has the apiVersion %q: did you mean %s?",
 				info.Source, object.GetName(), object.GetAPIVersion(), policyKind.GroupVersion()))
 		default:
-			passed++ // A folder in Git may hold other kinds too, even some that are newer than this plugin.
+			passed++ // a folder in Git may hold other kinds, even ones that this plugin does not know
 		}
 	}
 	if passed > 0 {
@@ -89,7 +89,7 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 	return policies, checkNamedOnce(policies)
 }
 
-// withoutContents shortens the errors of objects without a kind or with a malformed apiVersion, which quote the whole
+// withoutContents shortens errors about objects without a kind or with a malformed apiVersion, which quote the whole
 // file. They are recognized by their text, because the library that reads the files does not wrap them.
 func withoutContents(err error) error {
 	errs := []error{err}
@@ -107,7 +107,7 @@ func withoutContents(err error) error {
 
 var policyKind = v1alpha1.GroupVersion.WithKind("TriagePolicy")
 
-// policyKinds are the names that people may mean by a similar one. The plural is the word of roles and kubectl get.
+// policyKinds are the names that users may have meant by a similar one. The plural is used in roles and kubectl get.
 var policyKinds = []string{policyKind.Kind, "TriagePolicies"}
 
 // file refuses fields that the kind does not have: a misspelt field would have no effect.
@@ -115,7 +115,7 @@ func (o *policyTestOptions) file(object *unstructured.Unstructured, source strin
 	policy := &filedPolicy{TriagePolicy: &v1alpha1.TriagePolicy{}, source: source, declared: object.Object["spec"]}
 	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, policy.TriagePolicy, true)
 	if !runtime.IsStrictDecodingError(err) {
-		err = cmp.Or(mistyped(object), err) // The converter cuts a number that is too large.
+		err = cmp.Or(mistyped(object), err) // the converter cuts a number that is too large
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: policy %s: %w", source, object.GetName(), err)
@@ -136,8 +136,8 @@ func (o *policyTestOptions) file(object *unstructured.Unstructured, source strin
 	return policy, nil
 }
 
-// mistyped returns an error that names the field with a value of another type, as the converter's errors do not; nil if
-// there is none.
+// mistyped returns an error that names a field with a value of the wrong type, which the converter's errors do not; nil
+// if there is none.
 func mistyped(object *unstructured.Unstructured) error {
 	data, err := object.MarshalJSON()
 	if err != nil {
@@ -155,7 +155,7 @@ func mistyped(object *unstructured.Unstructured) error {
 	return fmt.Errorf("%s must be %s, not %s", wrong.Field, want, given)
 }
 
-// inWords describes JSON types as encoding/json names them, and expected those of fields.
+// inWords describes JSON types by their names in encoding/json, and expected those of fields.
 var (
 	inWords = map[string]string{
 		"object": "an object", "array": "a list", "string": "a text", "bool": "true or false", "number": "a number",

@@ -13,7 +13,7 @@ import (
 // policyCheck is a reason for a policy to fail its gate.
 type policyCheck struct {
 	word string
-	// bounded reports that measure is a count, for which a bound may be given.
+	// bounded means that measure is a count, for which a bound may be given.
 	bounded bool
 	measure func(*policyReport) int
 	// says describes the failure, with a format verb for the count if it is bounded.

@@ -19,7 +19,7 @@ type policyTestResult struct {
 	Gate *policyGateResult `json:"gate,omitempty"`
 }
 
-// policyReport compares one policy with the cluster. The counts are of findings that are not closed.
+// policyReport compares one policy with the cluster. Only findings that are not closed are counted.
 type policyReport struct {
 	Namespace string `json:"namespace"`
 	Policy    string `json:"policy"`
@@ -42,7 +42,7 @@ type policyReport struct {
 	// Failure is an example of the failures.
 	Failure     *v1alpha1.PolicyFailure `json:"failure,omitempty"`
 	MaxFindings int32                   `json:"maxFindings"`
-	// Limit is how many findings it may match in its present state: fewer than MaxFindings once it was stopped.
+	// Limit is how many findings it may match in its current state: fewer than MaxFindings once it was stopped.
 	Limit int32 `json:"limit"`
 	// Stopped is the reason why the policy could not come into force.
 	Stopped string   `json:"stopped,omitempty"`
@@ -52,7 +52,8 @@ type policyReport struct {
 	Lost    []verdictChange `json:"lost"`
 	Changed []verdictChange `json:"changed"`
 
-	// costly reports that the policy in the cluster has this expression and is TooCostly, and this spec is not in force.
+	// costly means that the policy in the cluster has this expression and is TooCostly, and that this spec is not in
+	// force.
 	costly bool
 }
 
@@ -67,7 +68,7 @@ type policyInCluster struct {
 	Applied int `json:"applied"`
 }
 
-// verdictChange is a finding whose verdict changes: another policy decides, or the same one decides differently.
+// verdictChange is a finding whose verdict changes: by another policy, or to another decision of the same policy.
 type verdictChange struct {
 	Finding  string         `json:"finding"`
 	Severity v1alpha1.Level `json:"severity"`
@@ -137,7 +138,7 @@ func isCostly(policy *v1alpha1.TriagePolicy) bool {
 	return c != nil && c.Reason == v1alpha1.ReasonTooCostly && c.ObservedGeneration == policy.Generation
 }
 
-// sameSpec reports whether both are stored alike. An equality of Kubernetes panics on times of v1alpha1.
+// sameSpec reports whether both would be stored the same. Equality of apimachinery panics on times of v1alpha1.
 func sameSpec(a, b *v1alpha1.TriagePolicySpec) bool {
 	one, _ := json.Marshal(a)
 	other, _ := json.Marshal(b)

@@ -14,7 +14,7 @@ import (
 type trials struct {
 	world *world
 	now   time.Time
-	// before are the policies in force, after those that would be, both in order of precedence.
+	// before holds the policies in force, after those that would be, both in order of precedence.
 	before, after []rules.Policy
 	all           []*trial
 }
@@ -23,9 +23,9 @@ type trials struct {
 type trial struct {
 	filed  *filedPolicy
 	policy rules.Policy
-	// others are the policies that would be in force beside it.
+	// others holds the policies that would be in force beside it.
 	others []rules.Policy
-	// ends reports that applying the file would end the decisions of the version in force.
+	// ends means that applying the file would end the decisions of the version in force.
 	ends   bool
 	report *policyReport
 }
@@ -61,12 +61,12 @@ func without(policies []rules.Policy, name string) []rules.Policy {
 	return slices.DeleteFunc(slices.Clone(policies), func(p rules.Policy) bool { return string(p.Name) == name })
 }
 
-// decidesNothingYet reports whether the policy's author wants it to decide later, or after a preview.
+// decidesNothingYet reports whether the author wants the policy to decide later, or only after a preview.
 func decidesNothingYet(spec *v1alpha1.TriagePolicySpec, now time.Time) bool {
 	return spec.Mode != v1alpha1.PolicyApply || rules.WindowOf(spec, now) == rules.NotYetValid
 }
 
-// asInForce returns the policy as if it already applied: people want to know its effect in advance.
+// asInForce returns the policy as if it already applied, because users want to know its effect in advance.
 func asInForce(filed *filedPolicy, now time.Time) rules.Policy {
 	spec := filed.Spec
 	spec.Mode = v1alpha1.PolicyApply

@@ -15,7 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// world holds everything in a namespace, except findings, that policies depend on.
+// world holds everything in a namespace that policies depend on, except findings.
 type world struct {
 	policies     map[string]*v1alpha1.TriagePolicy
 	projects     map[string]*v1alpha1.Project
@@ -53,9 +53,9 @@ func inNamespace(namespace string) client.ListOptions {
 	return client.ListOptions{Namespace: namespace}
 }
 
-// accepted checks with the API server, by a dry run, that it accepts the policies. A user who may not write policies
-// may still test them: the report then notes that this was not checked. A policy that a quota or a rule of the cluster
-// forbids is refused, as it would be when it is applied.
+// accepted checks by a dry run that the API server accepts the policies. Users who may not write policies may still
+// test them: the report then notes that this was not checked. A policy that a quota or a rule of the cluster forbids is
+// refused, as it would be when applied.
 func (t *trials) accepted(ctx context.Context, s *session) (errs []error) {
 	for _, trial := range t.all {
 		switch err := s.dryWrite(ctx, trial.filed); {
@@ -87,8 +87,8 @@ func (s *session) mayWritePolicies(ctx context.Context) bool {
 	return true
 }
 
-// dryWrite asks the API server whether it accepts the policy as the file declares it: nothing else of the stored
-// labels, annotations and spec stays, though kubectl apply would keep what other writers added.
+// dryWrite checks whether the API server accepts the policy exactly as the file declares it. Unlike kubectl apply, it
+// keeps none of the stored labels, annotations and spec.
 func (s *session) dryWrite(ctx context.Context, policy *filedPolicy) error {
 	object := &unstructured.Unstructured{Object: map[string]any{"spec": policy.declared}}
 	object.SetGroupVersionKind(policyKind)
@@ -96,7 +96,7 @@ func (s *session) dryWrite(ctx context.Context, policy *filedPolicy) error {
 	object.SetNamespace(policy.Namespace)
 	object.SetLabels(policy.Labels)
 	object.SetAnnotations(policy.Annotations)
-	// The operation add replaces what exists.
+	// The JSON patch operation add replaces what exists.
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "add", "path": "/metadata/labels", "value": policy.Labels},
 		{"op": "add", "path": "/metadata/annotations", "value": policy.Annotations},

@@ -19,7 +19,7 @@ import (
 // maxPreviewed is how many objects a preview shows.
 const maxPreviewed = 20
 
-// preview records in the summary what the operation would do to each finding, and shows the first that change.
+// preview records in the summary what the operation would do to each finding, and shows the first findings that change.
 func (w *operating) preview(ctx context.Context) error {
 	var rows []row
 	look := func(entry *rules.Entry, f *v1alpha1.Finding) {
@@ -45,12 +45,12 @@ func (w *operating) preview(ctx context.Context) error {
 	return w.show(rows)
 }
 
-// previewSelected lists the findings in pages: the operation's set only holds names and decisions.
+// previewSelected lists the findings in pages, because the operation's set holds only names and decisions.
 func (w *operating) previewSelected(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
 	var names []string
 	set := map[string]*rules.Entry{}
 	err := w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
-		entry.Before = nil // not needed to look ahead, and its comments could fill the memory
+		entry.Before = nil // not needed for the preview, and its comments could fill the memory
 		names = append(names, string(entry.Finding))
 		set[string(entry.Finding)] = entry
 		return nil
@@ -85,12 +85,12 @@ func (w *operating) previewSelected(ctx context.Context, look func(*rules.Entry,
 	return w.session.explain(err, need{what: "list findings", role: roleViewer})
 }
 
-// previewUndo uses the operation's set, and only reads the findings that are shown.
+// previewUndo uses the operation's set, and reads only the findings to show.
 func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
 	shown := 0
 	return w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
 		f := v1alpha1.Finding{}
-		f.Name, f.Generation = string(entry.Finding), entry.Generation // unread, it counts as unchanged since the selection
+		f.Name, f.Generation = string(entry.Finding), entry.Generation // counts as unchanged unless read
 		if entry.Before != nil {
 			f.Spec.Triage = *entry.Before
 		}
@@ -123,7 +123,7 @@ func (w *operating) previewRow(entry *rules.Entry, f *v1alpha1.Finding) row {
 		restored.Spec.Triage = *set
 		switch becomes = string(set.UserStatus); {
 		case set.ExpiresAt != nil && !set.ExpiresAt.After(apitime.Clock{}.Now()):
-			becomes = openEnded // the end of what is restored has passed
+			becomes = openEnded // the restored decision has expired
 		case findingstate.Stale(&restored):
 			becomes += ", stale"
 		case set.UserStatus == is.Triage.UserStatus:

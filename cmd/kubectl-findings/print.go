@@ -21,7 +21,7 @@ const (
 	outputYAML = "yaml"
 )
 
-// print writes the summaries; failed reports that the import did not complete.
+// print writes the summaries; failed means that the import did not complete.
 func (o *importOptions) print(summaries []*importer.Summary, failed bool) error {
 	return write(o.streams.Out, o.output, summaries, func() []byte { return o.text(summaries, failed) })
 }
@@ -116,7 +116,7 @@ func provisioned(to io.Writer, objects []importer.Provisioned, dryRun bool) {
 	}
 }
 
-// results returns how many there are: "1 result", "2 results".
+// results returns a number of results in words: "1 result", "2 results".
 func results(n int) string {
 	if n == 1 {
 		return "1 result"
@@ -124,7 +124,7 @@ func results(n int) string {
 	return fmt.Sprintf("%d results", n)
 }
 
-// takenOver reports how many findings came from another name of the tool, or from before analyses were told apart.
+// takenOver reports how many findings came from another name of the tool, or from before analyses were distinguished.
 func takenOver(b *bytes.Buffer, s *importer.Summary) {
 	for _, name := range slices.Sorted(maps.Keys(s.Renamed)) {
 		fmt.Fprintf(b, "  took over %d of: %s\n", s.Renamed[name], printable(name))

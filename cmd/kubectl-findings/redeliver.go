@@ -55,7 +55,8 @@ const (
 
 var selectableOfDeliveries = []string{fieldEndpoint, fieldEventType, "spec.event.subject.name", fieldPhase}
 
-// phaseChoice is the only one: newer versions of the service may have more types of events than this one knows.
+// phaseChoice is the only choice, because newer versions of the service may have types of events that this one does not
+// know.
 var phaseChoice = choice{field: fieldPhase,
 	values: words(v1alpha1.WebhookDeliveryPending, v1alpha1.WebhookDeliveryDelivered, v1alpha1.WebhookDeliveryFailed)}
 
@@ -151,7 +152,7 @@ func (o *redeliverOptions) options(namespace string) (client.ListOptions, error)
 	return options, err
 }
 
-// endpointsOf holds the endpoints of deliveries that were listed, by the delivery's name. They are immutable.
+// endpointsOf holds the endpoints of listed deliveries, which are immutable, by the delivery's name.
 type endpointsOf map[string]v1alpha1.WebhookEndpointReference
 
 // choose returns the rows of a preview of the deliveries that match, and their endpoints. Each row begins with the
@@ -183,7 +184,7 @@ func (o *redeliverOptions) choose(ctx context.Context, s *session) ([]row, endpo
 	return chosen, endpoints, s.explain(err, need{what: "list webhook deliveries", role: roleViewer})
 }
 
-// noteUnknownEvents names types of events that this version does not know. They are no errors, but may be misspelt.
+// noteUnknownEvents names types of events that this version does not know. That is no error, but they may be misspelt.
 func noteUnknownEvents(to io.Writer, selector fields.Selector) {
 	known := webhooks.DeliveredTypes()
 	for _, term := range selector.Requirements() {
@@ -227,8 +228,8 @@ func previewDeliveries(to io.Writer, chosen []row) error {
 	return nil
 }
 
-// redeliver requests all redeliveries first, then waits for each: one that hangs does not delay the others. It reads
-// the deliveries whose endpoints are not known.
+// redeliver requests all redeliveries first and then waits for each, so that one that hangs does not delay the others.
+// It reads the deliveries whose endpoints are unknown.
 func (o *redeliverOptions) redeliver(ctx context.Context, s *session, names []string, endpoints endpointsOf) error {
 	summary := &bulkSummary{
 		Action: "requested", Namespace: s.namespace, what: "redeliveries", resource: "webhookdelivery.appsec.dev",
@@ -273,12 +274,12 @@ func (o *redeliverOptions) ask(ctx context.Context, s *session, d *v1alpha1.Webh
 	return withRetries(ctx, func() error { return s.patch(ctx, d, client.RawPatch(types.MergePatchType, data)) })
 }
 
-// checkEndpoint returns an error if the delivery's endpoint was deleted: the controller does not send it again. The
-// delivery's status may not show that before.
+// checkEndpoint returns an error if the delivery's endpoint was deleted, because the controller then sends nothing. The
+// delivery's status may not show that yet.
 func checkEndpoint(d *v1alpha1.WebhookDelivery, uidOf uidReader) error {
 	ref := d.Spec.EndpointRef
 	if ref.UID == "" {
-		return nil // it is for any endpoint of that name
+		return nil // the delivery is for any endpoint of that name
 	}
 	uid, err := uidOf(string(ref.Name))
 	switch {
@@ -315,7 +316,7 @@ func uids(ctx context.Context, s *session) uidReader {
 	}
 }
 
-// await waits for the requested redeliveries and replaces their outcomes by what was read last.
+// await waits for the requested redeliveries, and updates their outcomes from the last read.
 func (o *redeliverOptions) await(ctx context.Context, s *session, names []string, outcomes []outcome, value string) {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -394,7 +395,7 @@ func hasBegun(d *v1alpha1.WebhookDelivery, value string) bool {
 }
 
 // isRedelivered reports whether the redelivery requested with that value has ended. It returns an error if it failed,
-// or if nothing is sent until somebody enables the endpoint.
+// or if nothing will be sent until somebody enables the endpoint.
 func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
 	begun := hasBegun(d, value)
 	if begun {

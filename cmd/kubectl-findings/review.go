@@ -168,8 +168,8 @@ var pullRequestStatuses = []v1alpha1.PullRequestStatus{
 	v1alpha1.PullRequestOpen, v1alpha1.PullRequestClosed, v1alpha1.PullRequestMerged,
 }
 
-// validate reports every mistake in the flags and how to fix it, and returns the reviewed commit, or nil if there is
-// none, and when the pull request was opened.
+// validate reports every mistake in the flags and how to fix it. It returns the reviewed commit, nil if there is none,
+// and when the pull request was opened.
 func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Time, error) {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -220,7 +220,7 @@ func (o *reviewOptions) print(s *reviewimport.Summary) error {
 	case o.format == formatMarkdown && s.Commit != "":
 		_, err := o.streams.Out.Write(s.Markdown())
 		if !o.quiet {
-			warn(o.streams.ErrOut, s.Warnings) // the comment shows a few of the scanners
+			warn(o.streams.ErrOut, s.Warnings) // the comment shows only a few of the scanners' warnings
 		}
 		return err
 	case o.quiet && o.output == "":
@@ -241,7 +241,7 @@ func (o *reviewOptions) text(s *reviewimport.Summary) []byte {
 	}
 	if s.Commit == "" {
 		review := "review"
-		if s.NewReview { // a mistyped number looks like success
+		if s.NewReview { // with a mistyped number, this would look like success
 			review = "new review"
 		}
 		fmt.Fprintf(&b, "%s: %s %s\n", head, review, s.Review)

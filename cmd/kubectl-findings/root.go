@@ -12,7 +12,7 @@ const rootLong = `Work with an application-security team's findings.
 The organization is the namespace: that of the kubeconfig's context, or the one that
 --namespace or --organization names.`
 
-// program is the plugin's name, also sent to API servers as the user agent.
+// program is the plugin's name, and its user agent for API servers.
 const program = "kubectl-findings"
 
 // newRootCommand returns the root command with its subcommands, one per file.

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Runes that join letters in scripts that need them, and have no other effect on the display.
+// Runes that join letters in scripts that need them, without any other effect on the display.
 const (
 	zeroWidthNonJoiner = '\u200c'
 	zeroWidthJoiner    = '\u200d'

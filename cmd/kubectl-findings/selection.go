@@ -17,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
-// Fields of a finding that the API server can select by. There are no others: see the selectableFields of the CRD.
+// The fields of a finding that the API server can select by: the selectableFields of the CRD.
 const (
 	fieldRepository = "spec.repositoryRef.name"
 	fieldProject    = "spec.projectRef.name"
@@ -36,7 +36,7 @@ var selectable = []string{fieldRepository, fieldProject, fieldTool, fieldCategor
 type choice struct {
 	flag, field string
 	values      []string
-	// always reports that every finding has a value.
+	// always means that every finding has a value.
 	always bool
 }
 
@@ -190,7 +190,7 @@ func (f *filter) read() error {
 	if err == nil {
 		err = checkChoices(options.FieldSelector, severityChoice, stateChoice, userStatusChoice, categoryChoice)
 	}
-	// What is wrong here would be refused once more below, under names that nobody has typed.
+	// Errors so far would be reported again below, under names that the user did not type.
 	if err = errors.Join(append(errs, err)...); err != nil {
 		return err
 	}
@@ -200,7 +200,7 @@ func (f *filter) read() error {
 	return err
 }
 
-// checkChoices returns an error for a value that one of the fields never has: nothing would match, or everything.
+// checkChoices returns an error for a value that one of the fields never has: it would match nothing, or everything.
 func checkChoices(selector fields.Selector, choices ...choice) error {
 	var errs []error
 	for _, term := range selector.Requirements() {
@@ -222,7 +222,7 @@ func checkEnd(flag string, at *v1alpha1.Time, check func(string, time.Time) erro
 	return check(flag, at.Time)
 }
 
-// selectedBy says by which fields the API server selects the objects.
+// selectedBy names the fields by which the API server selects the objects.
 func selectedBy(objects string, fields []string) string {
 	return objects + " are selected by metadata.name, metadata.namespace, " + alternatives(fields) + "."
 }
@@ -236,7 +236,7 @@ func (f *filter) options(namespace string) (client.ListOptions, error) {
 	terms := []fields.Selector{
 		severityChoice.selector(words(selection.Severity...)), categoryChoice.selector(words(selection.Category...)),
 	}
-	// A finding declared open is open, but others may be open too, because their decision may have expired.
+	// Findings with another declared decision may be open, too, because that may have expired.
 	if !slices.Contains(selection.UserStatus, v1alpha1.UserStatusOpen) {
 		terms = append(terms, userStatusChoice.selector(words(selection.UserStatus...)))
 	}
@@ -251,7 +251,7 @@ func (f *filter) options(namespace string) (client.ListOptions, error) {
 	return selectors(namespace, selection.LabelSelector, selection.FieldSelector, terms...)
 }
 
-// filtersLocally reports whether the findings must also be filtered here: the API server selects by eight fields only,
+// filtersLocally reports whether the findings must be filtered here, too: the API server selects by eight fields only,
 // and its recorded state and decision may be outdated right after an import or an expiry.
 func (f *filter) filtersLocally() bool {
 	left := f.selection
@@ -275,7 +275,7 @@ func (f *filter) match(finding *v1alpha1.Finding) bool {
 }
 
 // selectors combines -l and --field-selector with further terms. It refuses a field selector without a term, as from
-// unset shell variables beside a comma; the library refuses such a label selector.
+// unset shell variables around a comma; the library does so for a label selector.
 func selectors(namespace, byLabel, byField string, terms ...fields.Selector) (client.ListOptions, error) {
 	options := client.ListOptions{Namespace: namespace}
 	own, err := fields.ParseSelector(byField)

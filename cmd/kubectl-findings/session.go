@@ -29,12 +29,12 @@ const (
 	callTimeout = time.Minute
 	// fieldManager is the field manager of this program's writes.
 	fieldManager = "kubectl-findings"
-	// strict makes the API server refuse fields that its CRDs do not have. Without it the API server drops them:
-	// decisions would be stored without their end, and triage operations without a filter.
+	// strict makes the API server refuse fields that its CRDs do not have. Otherwise it drops them: decisions would be
+	// stored without their expiry, and triage operations without a filter.
 	strict = client.FieldValidation(metav1.FieldValidationStrict)
 )
 
-// kindOperation is a kind that an older findings-operator lacks.
+// kindOperation is a kind that older versions of findings-operator lack.
 const kindOperation = "TriageOperation"
 
 // session is a connection to an API server and the namespace to work in.
@@ -43,7 +43,7 @@ type session struct {
 	namespace string
 	// config is how the client connects.
 	config *rest.Config
-	// errOut gets warnings about objects that cannot be read, and unreadable counts them.
+	// errOut gets warnings about unreadable objects, and unreadable counts them.
 	errOut     io.Writer
 	unreadable int
 }
@@ -88,8 +88,8 @@ func (s *session) get(ctx context.Context, name string, into client.Object) erro
 	return unlessInterrupted(ctx, s.client.Get(reading, client.ObjectKey{Namespace: s.namespace, Name: name}, into))
 }
 
-// unlessInterrupted returns the error of a read, or why ctx was cancelled before it: if that happens while the client
-// library reads an answer, it calls it a fault of the API server.
+// unlessInterrupted returns the error of a read, or why ctx was canceled before it: the client library reports a
+// cancellation while reading a response as a fault of the API server.
 func unlessInterrupted(ctx context.Context, err error) error {
 	if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 		return context.Cause(ctx)
@@ -97,7 +97,7 @@ func unlessInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// create sends one write, which completes like patch even if the command is interrupted.
+// create sends one write. Like patch, it completes even if the command is interrupted.
 func (s *session) create(ctx context.Context, object client.Object) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
@@ -113,7 +113,8 @@ func (s *session) patch(ctx context.Context, object client.Object, patch client.
 	return s.explainUnknownFields(s.client.Patch(ctx, object, patch, options...))
 }
 
-// explainUnknownFields explains fields that the API server does not know. Its own error quotes the whole object.
+// explainUnknownFields explains fields that the API server does not know, because its own error quotes the whole
+// object.
 func (s *session) explainUnknownFields(err error) error {
 	unknown := kube.UnknownFields(err)
 	if unknown == "" {
@@ -125,14 +126,14 @@ func (s *session) explainUnknownFields(err error) error {
 }
 
 // eachPage lists objects of a kind page by page, so that neither side holds a hundred thousand of them, and stops after
-// limit; 0: no limit. Those that visit could not read do not count, and after them visit may get more than limit.
+// limit; 0: no limit. Objects that visit could not read do not count, and after one visit may get more than limit.
 func (s *session) eachPage(ctx context.Context, kind string, limit int64, options client.ListOptions,
 	visit func([]unstructured.Unstructured) error) error {
 	var seen int64
 	before := s.unreadable
 	return kube.Pages(func(token string) (next string, err error) {
 		options.Limit, options.Continue = pageSize, token
-		// If some objects cannot be read, many may be unreadable: they would arrive one by one.
+		// After an unreadable object, request full pages: many may be unreadable, and would arrive one by one.
 		if limit > 0 && s.unreadable == before {
 			options.Limit = min(pageSize, limit-seen)
 		}
@@ -153,7 +154,7 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 	})
 }
 
-// all returns every object of the kind in the namespace, for kinds with few objects. If there are none, it checks that
+// all returns every object of a kind in the namespace, for kinds with few objects. If there are none, it checks that
 // the namespace exists.
 func (s *session) all(ctx context.Context, n need) (items []unstructured.Unstructured, err error) {
 	err = s.eachPage(ctx, n.kind, 0, client.ListOptions{Namespace: s.namespace},
@@ -170,7 +171,7 @@ func (s *session) all(ctx context.Context, n need) (items []unstructured.Unstruc
 	return items, nil
 }
 
-// readable yields listed objects with their Go types. It leaves out those that cannot be read, so that they affect no
+// readable yields listed objects with their Go types. It leaves out unreadable ones, so that they do not affect the
 // others, and reports each on standard error.
 func readable[T any](s *session, items []unstructured.Unstructured) iter.Seq2[unstructured.Unstructured, *T] {
 	return func(yield func(unstructured.Unstructured, *T) bool) {
@@ -185,7 +186,7 @@ func readable[T any](s *session, items []unstructured.Unstructured) iter.Seq2[un
 	}
 }
 
-// repair says what to do about an object that cannot be read.
+// repair returns the advice about an object that cannot be read.
 func repair(kind, name, namespace string) string {
 	return fmt.Sprintf("Upgrade the plugin if it is older than the service; "+
 		"else repair it with: kubectl edit %s.%s %s -n %s",
@@ -214,7 +215,7 @@ func decode[T any](object unstructured.Unstructured) (T, error) {
 func (s *session) await(ctx context.Context, object client.Object, done func() (bool, error)) error {
 	name := object.GetName()
 	return poll(ctx, func() (bool, error) {
-		// Decoding would keep what the answer does not contain.
+		// Decoding would keep what is not in the response.
 		if err := runtime.SetZeroValue(object); err != nil {
 			return false, err
 		}
@@ -225,8 +226,8 @@ func (s *session) await(ctx context.Context, object client.Object, done func() (
 	})
 }
 
-// poll calls read until it returns true or fails, or ctx ends: each second, at first more often. It goes on after
-// temporary errors for retryLimit, in which an API server restarts.
+// poll calls read until it returns true or fails, or ctx ends: every second, and more often at first. It continues
+// after temporary errors for retryLimit, which lets an API server restart.
 func poll(ctx context.Context, read func() (ended bool, err error)) error {
 	const first, longest = 100 * time.Millisecond, time.Second
 	answered := time.Now()
@@ -238,7 +239,7 @@ func poll(ctx context.Context, read func() (ended bool, err error)) error {
 			return err
 		case err == nil:
 			answered = time.Now()
-			pause = max(pause, answered.Sub(begun)) // many reads must not load the API server all the time
+			pause = max(pause, answered.Sub(begun)) // so that many reads do not load the API server all the time
 		case ctx.Err() != nil, time.Since(answered) > retryLimit:
 			return err
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
-// awaitSettled waits until the states of all findings that the imports changed are recorded, and adds that time to the
-// summaries.
+// awaitSettled waits until the states of all findings that the imports changed are recorded, and adds the time it took
+// to the summaries.
 func (o *importOptions) awaitSettled(ctx context.Context, session *session, summaries []*importer.Summary) error {
 	ctx, cancel := context.WithTimeout(ctx, o.timeout)
 	defer cancel()
@@ -29,7 +29,7 @@ func (o *importOptions) awaitSettled(ctx context.Context, session *session, summ
 		})
 		switch {
 		case err == nil:
-		case errors.Is(ctx.Err(), context.DeadlineExceeded): // not err: a single request has a deadline too
+		case errors.Is(ctx.Err(), context.DeadlineExceeded): // not err, because a single request has a deadline, too
 			return fmt.Errorf("the import is complete, but not all states were recorded within %s: see kubectl wait --for=condition=%s scan/%s -n %s",
 				o.timeout, v1alpha1.ConditionSettled, s.Scan, session.namespace)
 		case errors.Is(ctx.Err(), context.Canceled):

@@ -25,8 +25,8 @@ const (
 	outputName  = "name"
 )
 
-// outputFormats are the values of --output. kubectl's custom-columns are missing, because the library that this program
-// prints with does not contain them.
+// outputFormats holds the values of --output. kubectl's custom-columns are missing, because the printing library does
+// not have them.
 var outputFormats = []string{
 	outputTable, outputWide, outputJSON, outputYAML, outputName, "jsonpath=...", "jsonpath-as-json=...", "jsonpath-file=...",
 	"go-template=...", "go-template-file=...", "template=...", "templatefile=...",
@@ -47,7 +47,7 @@ func (o *output) addFlags(cmd *cobra.Command) {
 	o.flags.TemplatePrinterFlags.AddFlags(cmd)
 	cmd.Flags().StringVarP(o.flags.OutputFormat, "output", "o", outputTable,
 		alternatives(outputFormats))
-	// Without this the library prints with --template whatever --output is.
+	// Without this, the library prints with --template whatever --output says.
 	o.flags.OutputFlagSpecified = func() bool { return cmd.Flags().Changed("output") }
 	completeWords(cmd, "output", []string{outputTable, outputWide, outputJSON, outputYAML, outputName})
 	cmd.Flags().BoolVar(&o.noHeaders, "no-headers", false, "do not print the headings of a table")
@@ -130,8 +130,8 @@ func (o *output) objects(to io.Writer, items []unstructured.Unstructured) error 
 	}, to)
 }
 
-// printAll prints with a printer of kubectl's library, and returns the error of a writer too: its printers of tables
-// and names drop it.
+// printAll prints with a printer of kubectl's library. It also returns the error of the writer, which the library's
+// printers of tables and names drop.
 func printAll(printer printers.ResourcePrinter, object runtime.Object, to io.Writer) error {
 	out := &failing{Writer: to}
 	return cmp.Or(printer.PrintObj(object, out), out.err)
@@ -185,7 +185,7 @@ func (o *output) table(to io.Writer, columns []column, rows []row) error {
 	return printTable(to, columns, rows, printers.PrintOptions{Wide: o.wide(), NoHeaders: o.noHeaders})
 }
 
-// ago returns the time since then, as kubectl writes it.
+// ago returns the time since then in the format of kubectl.
 func ago(at *v1alpha1.Time, now time.Time) string {
 	if at.IsZero() {
 		return "-"
