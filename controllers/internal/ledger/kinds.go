@@ -48,7 +48,7 @@ func NewSubject(name string) client.Object {
 
 // Kind describes a kind to its ledger.
 type Kind struct {
-	// name of the kind, and the prefix of its events' types: "ReviewIssue", "review_issue".
+	// name is that of the kind, prefix that of the types of its events: "ReviewIssue", "review_issue".
 	name, prefix string
 	// object and list are empty values of the kind.
 	object client.Object
@@ -57,8 +57,8 @@ type Kind struct {
 	book func(client.Object) Book
 	// data returns the payload's data for a transition: identifiers and what has changed.
 	data func(client.Object, v1alpha1.Transition) any
-	// paged reports that the kind's transitions that a scan, an operation or a policy made may go to an endpoint in
-	// pages, which a Pager makes.
+	// paged means that transitions made by a scan, an operation or a policy may go to an endpoint in pages, which a Pager
+	// makes.
 	paged bool
 }
 
@@ -87,8 +87,7 @@ func (b Book) history() transitions.History {
 	return transitions.Of(*b.Transitions, *b.EmittedSeq)
 }
 
-// emitted records that all deliveries up to that seq are made, and drops emitted transitions beyond
-// MaxTransitions.
+// emitted records that all deliveries up to that seq were made, and drops emitted transitions beyond MaxTransitions.
 func (b Book) emitted(seq int64) {
 	*b.EmittedSeq = seq
 	*b.Transitions = b.history().Trim()

@@ -31,13 +31,12 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// secondLook is how soon an object that has begun to owe deliveries is reconciled again. An endpoint that changed just
-// before could not enqueue it, since it was not known to owe any.
+// secondLook is how soon an object that has begun to owe deliveries is reconciled again: a change of an endpoint just
+// before that could not enqueue the object, which did not owe any then.
 const secondLook = time.Second
 
-// Write stores the status of the object that the ledger works on, if it differs from what is
-// stored, and reports whether a write was needed. It may be called more than once. It must carry
-// the resourceVersion that was read, as package patch does.
+// Write stores the status of the ledger's object if it differs from the stored one, and reports whether that was so. It
+// may be called more than once. It must carry the resourceVersion that was read, as package patch does.
 type Write func(context.Context) (bool, error)
 
 // Ledger makes the deliveries for one kind.
@@ -46,8 +45,8 @@ type Ledger struct {
 	store
 }
 
-// New returns the ledger of the kind. It indexes the kind's objects in the manager's cache by
-// whether they owe deliveries, so there must be one ledger per kind and manager.
+// New returns the ledger of the kind. It indexes the kind's objects in the manager's cache by whether they owe
+// deliveries, so there must be one ledger per kind and manager.
 func New(ctx context.Context, mgr ctrl.Manager, kind Kind) (*Ledger, error) {
 	has, err := newStore(mgr)
 	if err != nil {
@@ -60,9 +59,8 @@ func New(ctx context.Context, mgr ctrl.Manager, kind Kind) (*Ledger, error) {
 	return l, index.Add(ctx, mgr, &v1alpha1.WebhookDelivery{}, covers, coveredBy)
 }
 
-// MakeRoom emits what the object owes if its transitions might otherwise outgrow the status at the
-// next observation. It does so even for endpoints that are held back. If it fails, nothing may be
-// observed of the object.
+// MakeRoom emits what the object owes if the next observation might otherwise add more transitions than the status can
+// hold. It does so even for endpoints that are held back. If it fails, the object must not be observed.
 func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write) error {
 	if !l.kind.book(object).history().Full() {
 		return nil
@@ -70,8 +68,8 @@ func (l *Ledger) MakeRoom(ctx context.Context, object client.Object, write Write
 	return l.emitToAll(ctx, object, write, emission{force: true})
 }
 
-// EmitLast makes the deliveries that an object owes before it is removed. It tries each, even if a quota just refused
-// others: there is no later time. All transitions of the object must be stored already.
+// EmitLast makes the deliveries that an object owes before it is removed. It tries each one, even if a quota has just
+// refused others, because it is the last chance. All transitions of the object must be stored already.
 func (l *Ledger) EmitLast(ctx context.Context, object client.Object, write Write) error {
 	return l.emitToAll(ctx, object, write, emission{last: true})
 }
@@ -84,17 +82,17 @@ func (l *Ledger) emitToAll(ctx context.Context, object client.Object, write Writ
 	return l.emit(ctx, object, endpoints, write, how)
 }
 
-// StoreAndEmit stores the observed status of the object, makes the deliveries that it owes, and stores that they are
-// made. If no endpoint subscribes to any of them, it writes once at most. It returns when to reconcile again; 0 for no
-// need. While a quota has no room for deliveries in the namespace, it fails with a FullError.
+// StoreAndEmit stores the observed status of the object, makes the deliveries that it owes, and stores that they were
+// made. Without a subscribed endpoint, it writes at most once. It returns when to reconcile again; 0 for no need. While
+// a quota has no room for deliveries in the namespace, it fails with a FullError.
 //
-// An object that still owes deliveries, because of an endpoint's backlog or a page to come, is
-// enqueued by the watches of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
+// An object that still owes deliveries, because of an endpoint's backlog or a page to come, is enqueued by the watches
+// of package ledger: see Endpoints, Pages, ScansGone and OperationsGone.
 func (l *Ledger) StoreAndEmit(ctx context.Context, object client.Object, write Write) (again time.Duration, err error) {
 	book := l.kind.book(object)
 	var endpoints []v1alpha1.WebhookEndpoint
 	if len(book.history().Owed()) > 0 {
-		// Once for all steps: there may be thousands, and findings are stored by the thousand.
+		// List them once for all steps: there may be thousands, and findings are stored by the thousand.
 		if endpoints, err = l.endpointsOf(ctx, object.GetNamespace()); err != nil {
 			return 0, err
 		}
@@ -114,9 +112,9 @@ func (l *Ledger) StoreAndEmit(ctx context.Context, object client.Object, write W
 }
 
 // EmitAndStore is StoreAndEmit for a finding whose transitions can be derived: if they are not stored, the next
-// reconcile observes ones of the same numbers and types. It makes the deliveries first, and then writes once at most.
-// It leaves the finding to Implied, without a status, if none was requested there and the deliveries are record enough:
-// each endpoint has one, or will get one after its backlog.
+// reconcile observes transitions with the same numbers and types. It makes the deliveries first, and then writes at
+// most once. It leaves the finding to Implied, without a status, if none was requested there and the deliveries are
+// record enough: each endpoint has one, or will get one after its backlog.
 func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write Write) (again time.Duration,
 	err error) {
 	finding := object.(*v1alpha1.Finding)
@@ -151,9 +149,9 @@ func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write W
 	return l.again(finding, true), nil
 }
 
-// everyEndpointHasOne reports whether each endpoint that existed when a transition happened has a delivery of it alone,
-// given those that were just made, or waits for it until its backlog ends. An endpoint without one could still get the
-// transition later: after it subscribes, is enabled or replaces an endpoint that gets events, or in a page.
+// everyEndpointHasOne reports whether each endpoint that existed when a transition happened has a separate delivery of
+// it, including those that were just made, or will get one after its backlog. Other endpoints could still get the
+// transition later: after they subscribe, are enabled or replace an endpoint that gets events, or in a page.
 func (l *Ledger) everyEndpointHasOne(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
 	made []due) (each, waits bool, err error) {
 	if len(endpoints) > webhooks.MaxServed {
@@ -176,13 +174,13 @@ func (l *Ledger) everyEndpointHasOne(ctx context.Context, object client.Object, 
 	return true, waits, nil
 }
 
-// waitsForBacklog reports whether the endpoint gets a delivery of the transition alone, though only after its backlog.
+// waitsForBacklog reports whether the endpoint will get a separate delivery of the transition after its backlog.
 func (l *Ledger) waitsForBacklog(t v1alpha1.Transition, endpoint *v1alpha1.WebhookEndpoint) bool {
 	return webhooks.Subscribes(endpoint, l.eventType(t), t.At.Time) && webhooks.HoldsBack(endpoint, t.Type, t.By) &&
 		endpoint.Spec.Batch != v1alpha1.WebhookBatchPerScan
 }
 
-// again returns when to reconcile the object once more: if it has just begun to owe deliveries, after secondLook.
+// again returns when to reconcile the object once more: after secondLook if it has just begun to owe deliveries.
 func (l *Ledger) again(object client.Object, stored bool) time.Duration {
 	if stored && len(l.kind.book(object).history().Owed()) > 0 {
 		return secondLook
@@ -207,16 +205,15 @@ func (l *Ledger) eventType(t v1alpha1.Transition) string { return l.kind.prefix 
 
 // emission holds options for making deliveries.
 type emission struct {
-	// force makes deliveries even if they are held back.
+	// force makes deliveries even to endpoints that are held back.
 	force bool
-	// last is for an object that is about to be removed: a namespace without room is tried anyway.
+	// last means that the object is about to be removed: a namespace without room is tried anyway.
 	last bool
-	// current means that the object is known to be up to date, by a response of the API server.
+	// current means that the object is known to be current from a response of the API server.
 	current bool
 }
 
-// emit makes the deliveries that the object owes to the endpoints and stores how far it got, even if one of them
-// fails.
+// emit makes the deliveries that the object owes to the endpoints, and stores how far it got, even after a failure.
 func (l *Ledger) emit(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint, write Write,
 	how emission) error {
 	_, upTo, failed := l.makeDue(ctx, object, endpoints, how)
@@ -251,7 +248,7 @@ func (l *Ledger) makeDue(ctx context.Context, object client.Object, endpoints []
 	}
 	for i, d := range made {
 		if l.Implied.IsLost(object, d.delivery.Name) {
-			continue // it was deleted while this was decided
+			continue // it was deleted meanwhile
 		}
 		if err := l.makeIfRoom(ctx, d.delivery); err != nil {
 			return made[:i], min(upTo, d.seq-1), err
@@ -260,8 +257,8 @@ func (l *Ledger) makeDue(ctx context.Context, object client.Object, endpoints []
 	return made, upTo, nil
 }
 
-// checkCurrent fails with a conflict if the cached object is stale: deliveries that it owes may
-// have been made and retired meanwhile.
+// checkCurrent fails with a conflict if the cached object is stale: deliveries that it owes may have been made and
+// retired meanwhile.
 func (l *Ledger) checkCurrent(ctx context.Context, object client.Object) error {
 	kind, err := l.client.GroupVersionKindFor(object)
 	if err != nil {
@@ -278,14 +275,13 @@ func (l *Ledger) checkCurrent(ctx context.Context, object client.Object) error {
 	return nil
 }
 
-// due is a delivery to be made for the transition with that seq.
+// due is a delivery to make for the transition with that seq.
 type due struct {
 	seq      int64
 	delivery *v1alpha1.WebhookDelivery
 }
 
-// toMake returns the deliveries to the endpoints to be made now, and the seq up to which all deliveries exist after
-// that.
+// toMake returns the deliveries to make now, and the seq up to which all deliveries exist after that.
 //
 // An endpoint that is held back does not delay the deliveries of other endpoints.
 func (l *Ledger) toMake(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
@@ -315,18 +311,17 @@ func (l *Ledger) toMake(ctx context.Context, object client.Object, endpoints []v
 	return out, upTo, nil
 }
 
-// errHeld means that a delivery is owed, but must not be made now.
+// errHeld means that a delivery is owed, but must not be made yet.
 var errHeld = errors.New("held back")
 
-// owedTo returns the delivery of the transition that the endpoint still has to get; nil if it
-// exists already.
+// owedTo returns the delivery of the transition that the endpoint has yet to get; nil if it exists already.
 func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint, force bool) (*v1alpha1.WebhookDelivery, error) {
 	made, err := l.isMade(ctx, object, t, endpoint)
 	if err != nil || made {
 		return nil, err
 	}
-	// A page may outlive its cause, and its endpoint may no longer ask for pages.
+	// A page may outlive its cause, and its endpoint may no longer subscribe to pages.
 	if l.kind.paged {
 		covered, err := l.isCovered(ctx, object, t, endpoint)
 		if err != nil || covered {
@@ -350,16 +345,16 @@ func (l *Ledger) owedTo(ctx context.Context, object client.Object, t v1alpha1.Tr
 	}, endpoint)
 }
 
-// store is what a Ledger or Pager reads, and where it makes deliveries.
+// store is what a Ledger or Pager reads from, and where it makes deliveries.
 type store struct {
 	client client.Client
-	// live reads from the API server, where a stale cache would lead to duplicate deliveries.
+	// live reads from the API server where a stale cache would lead to duplicate deliveries.
 	live client.Reader
 	// own reads this project's kinds from the API server, and skips unreadable objects.
 	own    rest.Interface
 	quotas *quotaBackoff
-	// Implied gets the findings that are left without a status. It knows which deliveries of their creation were deleted,
-	// and are not to be made again, and which are still owed. It may be nil.
+	// Implied holds the findings without a stored status. It knows which deliveries of their creation were deleted, which
+	// are not made again, and which are still owed. It may be nil.
 	Implied *implied.Statuses
 }
 
@@ -370,17 +365,18 @@ func newStore(mgr ctrl.Manager) (store, error) {
 	}, err
 }
 
-// isMade reports whether the transition's own delivery to the endpoint is in the cache, or was until it was deleted.
+// isMade reports whether the endpoint's separate delivery of the transition is in the cache, or was until it was
+// deleted.
 func (s store) isMade(ctx context.Context, object client.Object, t v1alpha1.Transition,
 	endpoint *v1alpha1.WebhookEndpoint) (bool, error) {
 	name := webhooks.DeliveryName(object.GetUID(), t.Seq, endpoint.UID)
 	key := client.ObjectKey{Namespace: object.GetNamespace(), Name: name}
 	err := s.client.Get(ctx, key, &v1alpha1.WebhookDelivery{}, client.UnsafeDisableDeepCopy)
-	// That it is lost is noted after the cache has dropped it.
+	// A deletion is noted only after the cache has dropped the delivery, so check the cache first.
 	return err == nil || s.Implied.IsLost(object, name), kube.IgnoreNotFound(err)
 }
 
-// makeIfRoom is makeDelivery, but notes whether the namespace's quota had room.
+// makeIfRoom calls makeDelivery, and notes whether the namespace's quota had room.
 func (s store) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
 	err := s.makeDelivery(ctx, delivery)
 	switch {
@@ -392,8 +388,8 @@ func (s store) makeIfRoom(ctx context.Context, delivery *v1alpha1.WebhookDeliver
 	return err
 }
 
-// makeDelivery creates the delivery. If it exists, an interrupted run has made it. In a namespace that is being deleted
-// nothing is owed any longer.
+// makeDelivery creates the delivery. If it exists, an interrupted run made it. A namespace that is being deleted owes
+// nothing any longer.
 func (s store) makeDelivery(ctx context.Context, delivery *v1alpha1.WebhookDelivery) error {
 	err := s.client.Create(ctx, delivery)
 	if err == nil || kube.IsAlreadyExists(err) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
@@ -402,8 +398,8 @@ func (s store) makeDelivery(ctx context.Context, delivery *v1alpha1.WebhookDeliv
 	return fmt.Errorf("create the delivery of %s %s: %w", delivery.Spec.Event.Type, delivery.Spec.Event.Subject.Name, err)
 }
 
-// endpointsOf returns the namespace's endpoints that get events, in a fixed order: that makes retries after a failure,
-// and the tests of partial failures, deterministic.
+// endpointsOf returns the namespace's endpoints that get events, in a fixed order, which makes retries after a failure
+// deterministic.
 func (s store) endpointsOf(ctx context.Context, namespace string) ([]v1alpha1.WebhookEndpoint, error) {
 	all, err := EndpointsOf(ctx, s.client, namespace)
 	return webhooks.Served(all), err

@@ -47,7 +47,7 @@ func (s store) isCovered(ctx context.Context, object client.Object, t v1alpha1.T
 	return s.isShown(ctx, object.GetNamespace(), coverage(string(object.GetUID()), t.Seq, string(endpoint.UID)))
 }
 
-// isShown reports whether the cache has a page that covers this.
+// isShown reports whether the cache has a page with this coverage.
 func (s store) isShown(ctx context.Context, namespace, coverage string) (bool, error) {
 	return index.Any(ctx, s.client, &v1alpha1.WebhookDeliveryList{}, namespace, covers, coverage)
 }
@@ -65,8 +65,7 @@ const (
 )
 
 // causeOf returns the cause of the transition: a scan, an operation or a policy. A decision is caused by its author,
-// whichever scan came last. A verdict is caused by the scan that brought the change that the policy decides about, if
-// there is one.
+// whichever scan came last. A verdict is caused by the scan whose change made the policy decide, if there is one.
 func causeOf(t v1alpha1.Transition) (cause, bool) {
 	switch {
 	case t.Type == v1alpha1.TransitionTriaged:
@@ -100,12 +99,12 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 	}
 	switch {
 	case c.kind == policyKind:
-		return true, nil // Pages are made by the policy's name, even if it was deleted.
+		return true, nil // pages are made by the policy's name, even if it was deleted
 	case !kube.IsName(c.name):
-		return false, nil // Any text may be the ID of a scan, and no object can have this name.
+		return false, nil // the ID of a scan may be any text, and no object has this name
 	}
 	// The watch of causes may lag behind that of findings, so ask the API server before concluding that a cause does not
-	// exist, or is not committed.
+	// exist or is not committed.
 	key, found := client.ObjectKey{Namespace: object.GetNamespace(), Name: c.name}, c.empty()
 	err := l.client.Get(ctx, key, found, client.UnsafeDisableDeepCopy)
 	if kube.IsNotFound(err) || err == nil && !isCommitted(found) {
@@ -121,8 +120,8 @@ func (l *Ledger) goesInPage(ctx context.Context, object client.Object, t v1alpha
 	return isCommitted(found), nil
 }
 
-// isCommitted reports whether the cause may have changed findings, as each scan may. An operation that nobody has
-// committed has changed none: what its name signs is an earlier operation's.
+// isCommitted reports whether the cause may have changed findings. An operation that nobody has committed has changed
+// none: changes with its name come from an earlier operation.
 func isCommitted(cause client.Object) bool {
 	operation, is := cause.(*v1alpha1.TriageOperation)
 	return !is || operation.Spec.Commit
@@ -136,10 +135,9 @@ func (c cause) empty() client.Object {
 }
 
 const (
-	// PageDelay is how long to wait after a cause's end, or a finding's change, for more findings
-	// for the page.
+	// PageDelay is how long after a cause's end, or a finding's change, a page waits for more findings.
 	PageDelay = 2 * time.Second
-	// pagePatience is how long after a cause's end its pages may wait to be full.
+	// pagePatience is how long after a cause's end its pages may wait to become full.
 	pagePatience = 10 * time.Minute
 	// quietPatience is how long a change may wait for others of a cause without an end.
 	quietPatience = time.Minute
@@ -148,11 +146,11 @@ const (
 // Pager puts the changes that a scan, an operation or a policy made to findings into pages, for the endpoints that
 // subscribe to pages.
 //
-// Only the existing pages record which transitions are in a page. A transition counts as emitted
-// once it is in one, and no page is retired before all its findings have recorded that. The findings' Ledger, in the
-// same manager, indexes them.
+// Which transitions are in a page is recorded only by the existing pages. A transition counts as emitted once it is in
+// one, and a page is retired only after all its findings have recorded that. The findings' Ledger, in the same manager,
+// indexes them.
 type Pager struct {
-	// kind of the causes.
+	// kind is that of the causes.
 	kind string
 	store
 }
@@ -163,13 +161,13 @@ func NewScanPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
 	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.coming(), ScansToCome))
 }
 
-// NewOperationPager returns the pager of operations, of which there must be one per manager too.
+// NewOperationPager returns the pager of operations. There must be one per manager.
 func NewOperationPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
 	p, err := newPager(ctx, mgr, operationKind)
 	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.coming(), operationsToCome))
 }
 
-// NewPolicyPager returns the pager of policies, of which there must be one per manager too.
+// NewPolicyPager returns the pager of policies. There must be one per manager.
 func NewPolicyPager(ctx context.Context, mgr ctrl.Manager) (*Pager, error) {
 	return newPager(ctx, mgr, policyKind)
 }
@@ -180,8 +178,8 @@ func newPager(ctx context.Context, mgr ctrl.Manager, kind string) (*Pager, error
 	return p, errors.Join(err, index.Add(ctx, mgr, &v1alpha1.Finding{}, p.owing(), p.indexed))
 }
 
-// owing is the cache index of findings by indexed. coming is the index of findings that a cause has changed
-// and that are not reconciled yet: it is still unknown what they will owe.
+// owing is the cache index of findings by indexed. coming is the index of findings that a cause has changed and that
+// are not reconciled yet, so that it is unknown what they will owe.
 func (p *Pager) owing() string  { return "owes-of-" + p.kind }
 func (p *Pager) coming() string { return "coming-of-" + p.kind }
 
@@ -189,7 +187,7 @@ func (p *Pager) coming() string { return "coming-of-" + p.kind }
 // name.
 const ofAny = "/"
 
-// indexed returns the names of the causes of what the finding owes, and ofAny if there are any.
+// indexed returns the names of the causes of owed transitions, and ofAny if there are any.
 func (p *Pager) indexed(finding *v1alpha1.Finding) []string {
 	names := p.owed(finding)
 	if len(names) > 0 {
@@ -198,7 +196,7 @@ func (p *Pager) indexed(finding *v1alpha1.Finding) []string {
 	return names
 }
 
-// owed returns the names of the pager's causes of what the finding owes.
+// owed returns the names of the pager's causes whose transitions the finding owes.
 func (p *Pager) owed(finding *v1alpha1.Finding) []string {
 	var names []string
 	for _, c := range causesOf(owedOf(finding)) {
@@ -232,8 +230,8 @@ func operationsToCome(finding *v1alpha1.Finding) []string {
 	return []string{operation}
 }
 
-// toBeObserved reports whether the status of the finding is still to follow its spec. A finding that is being deleted
-// gets no further status, however long a finalizer holds it.
+// toBeObserved reports whether the finding's status has yet to follow its spec. A finding that is being deleted gets no
+// further status, however long a finalizer holds it.
 func toBeObserved(finding *v1alpha1.Finding) bool {
 	return finding.DeletionTimestamp.IsZero() && finding.Status.ObservedGeneration != finding.Generation
 }
@@ -242,8 +240,8 @@ func owedOf(finding *v1alpha1.Finding) []v1alpha1.Transition {
 	return findingstate.History(&finding.Status).Owed()
 }
 
-// Findings enqueues the causes that have changed a finding, after a delay so that pages become full. At the start it
-// enqueues all causes that findings owe transitions of: a policy may have been deleted meanwhile.
+// Findings enqueues the causes that have changed a finding, after a delay so that pages become full. At startup it
+// enqueues all causes of owed transitions, because a policy may have been deleted meanwhile.
 func (p *Pager) Findings() handler.EventHandler {
 	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
 		if change.After != nil {
@@ -252,8 +250,8 @@ func (p *Pager) Findings() handler.EventHandler {
 	})
 }
 
-// Endpoints enqueues the causes that findings owe transitions of, when an endpoint is created,
-// deleted or changed, or has caught up with its backlog.
+// Endpoints enqueues the causes of owed transitions when an endpoint is created, deleted or changed, or has caught up
+// with its backlog.
 func (p *Pager) Endpoints() handler.EventHandler {
 	return onEndpoints(func(ctx context.Context, namespace string, what unblocked) []reconcile.Request {
 		if what == decisions {
@@ -261,7 +259,7 @@ func (p *Pager) Endpoints() handler.EventHandler {
 		}
 		findings, err := p.findings(ctx, namespace, ofAny)
 		watch.LogError(ctx, err, "list the findings that owe transitions of a "+p.kind)
-		causes := sets.Set[reconcile.Request]{} // thousands may owe of the same one
+		causes := sets.Set[reconcile.Request]{} // thousands may owe transitions of the same cause
 		for i := range findings {
 			causes.Insert(p.causes(&findings[i])...)
 		}
@@ -269,7 +267,7 @@ func (p *Pager) Endpoints() handler.EventHandler {
 	})
 }
 
-// causes returns requests for the causes of what the finding owes.
+// causes returns requests for the causes of the transitions that the finding owes.
 func (p *Pager) causes(finding *v1alpha1.Finding) []reconcile.Request {
 	var out []reconcile.Request
 	for _, name := range p.owed(finding) {
@@ -278,12 +276,12 @@ func (p *Pager) causes(finding *v1alpha1.Finding) []reconcile.Request {
 	return out
 }
 
-// Make makes pages of the changes that the cause made to findings of the namespace and that are in no page yet.
-// The cause must have ended: later changes would need another page.
+// Make makes pages of the changes that the cause made to findings of the namespace and that are in no page yet. The
+// cause must have ended, since later changes would need another page.
 //
-// For pagePatience after the end, nil if it was not recorded, Make makes only full pages while some findings are not
-// reconciled yet. It returns after which time it must be called again, such as while a quota has no room for pages; 0
-// for never.
+// Until pagePatience after the end, Make makes only full pages while some findings are not reconciled yet; end is nil
+// if it was not recorded. It returns after which time it must be called again, such as while a quota has no room for
+// pages; 0 for never.
 func (p *Pager) Make(ctx context.Context, namespace string, cause webhooks.Cause, end *v1alpha1.Time,
 	now time.Time) (again time.Duration, err error) {
 	waits := end != nil && now.Before(end.Add(pagePatience))
@@ -304,15 +302,15 @@ func (p *Pager) MakeOnceQuiet(ctx context.Context, namespace string, cause webho
 	})
 }
 
-// changing reports whether more entries are to be expected after these. A time ahead of this clock comes from
-// another machine's clock, and is not waited for.
+// changing reports whether more entries are expected after these. It does not wait for a time ahead of this clock,
+// which comes from another machine's clock.
 func changing(entries []webhooks.PageEntry, now time.Time) bool {
 	oldest, newest := webhooks.Span(entries)
 	return now.Sub(newest).Abs() < PageDelay && now.Sub(oldest) < quietPatience
 }
 
-// makePages makes pages for each endpoint that subscribes to pages. It leaves out a page that is not full if waits
-// reports true for the endpoint's entries, and then returns when to make it.
+// makePages makes pages for each endpoint that subscribes to pages. If waits returns true for the endpoint's entries,
+// it leaves out a page that is not full, and returns when to make it.
 func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.Cause,
 	waits func([]webhooks.PageEntry) bool) (again time.Duration, err error) {
 	findings, err := p.findings(ctx, namespace, cause.Name())
@@ -332,7 +330,7 @@ func (p *Pager) makePages(ctx context.Context, namespace string, cause webhooks.
 		var full *FullError
 		switch {
 		case errors.As(err, &full):
-			return full.After, nil // no error: it may last for days
+			return full.After, nil // no error, because this may last for days
 		case err != nil:
 			return 0, err
 		case waiting:
@@ -366,7 +364,7 @@ func (p *Pager) findings(ctx context.Context, namespace, name string) ([]v1alpha
 // has no room, it fails with a FullError.
 func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1alpha1.WebhookEndpoint,
 	findings []v1alpha1.Finding, waits func([]webhooks.PageEntry) bool) (waiting bool, err error) {
-	// First, as reading the entries asks the API server.
+	// Check this first, because reading the entries asks the API server.
 	if err := p.quotas.paused(endpoint.Namespace); err != nil {
 		return false, err
 	}
@@ -384,7 +382,7 @@ func (p *Pager) makeFor(ctx context.Context, cause webhooks.Cause, endpoint *v1a
 	if len(pages) == 0 {
 		return waiting, nil
 	}
-	// Only now: a cause without pages must not take the turn.
+	// Take the turn only now: a cause without pages must not take it.
 	if err := p.quotas.takeTurn(endpoint.Namespace); err != nil {
 		return false, err
 	}
@@ -426,7 +424,7 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 			if c != (cause{p.kind, name}) || !webhooks.Subscribes(endpoint, webhooks.FindingEvent(t.Type), t.At.Time) {
 				continue
 			}
-			// There are single deliveries of a finding whose status was full, or that was left without one.
+			// A finding whose status was full, or that has none, has separate deliveries.
 			made, err := p.isMade(ctx, &findings[i], t, endpoint)
 			if err != nil {
 				return nil, err
@@ -439,9 +437,9 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 	return out, nil
 }
 
-// hidden returns the transitions in the cause's pages for the endpoint that exist and that the cache does not show yet,
-// such as those of a moment ago. Names suffice to know which these are: a policy may have hundreds of pages, and all
-// would be read every few seconds while it changes findings.
+// hidden returns the transitions in the cause's existing pages for the endpoint that the cache does not show yet. Such
+// pages are recognized by name: a policy may have hundreds of pages, and reading all would happen every few seconds
+// while it changes findings.
 func (p *Pager) hidden(ctx context.Context, namespace string, cause webhooks.Cause,
 	endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {
 	list := &metav1.PartialObjectMetadataList{}
@@ -464,7 +462,7 @@ func (p *Pager) hidden(ctx context.Context, namespace string, cause webhooks.Cau
 		}
 		switch {
 		case kube.IsNotFound(err):
-			continue // An unreadable page counts as missing: its endpoint gets another.
+			continue // an unreadable page counts as missing: its endpoint gets another
 		case err != nil:
 			return nil, fmt.Errorf("get page %s of %s: %w", key.Name, cause.Name(), err)
 		}

@@ -16,11 +16,11 @@ const (
 	// refusal doubles the time.
 	minFull = time.Second
 	maxFull = time.Minute
-	// retryInterval is the time between two objects that come back, however many of a namespace wait.
+	// retryInterval is the time between the retries of two objects, however many of a namespace wait.
 	retryInterval = 10 * time.Millisecond
 )
 
-// FullError means that a quota has no room for further deliveries in the namespace. What is owed stays owed.
+// FullError means that a quota has no room for further deliveries in the namespace. They remain owed.
 type FullError struct {
 	// After is when to reconcile the object again.
 	After time.Duration
@@ -36,7 +36,7 @@ func (e *FullError) Error() string {
 func (e *FullError) Unwrap() error { return e.refusal }
 
 // quotaBackoff remembers the namespaces whose quota has no room for deliveries. Thousands of objects may owe some
-// there, and each would send a request that is sure to fail, and delay other namespaces.
+// there, and each would send a request that is sure to fail and that delays other namespaces.
 type quotaBackoff struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
@@ -44,12 +44,12 @@ type quotaBackoff struct {
 	namespaces map[string]*fullNamespace
 }
 
-// fullNamespace is what is known of one namespace.
+// fullNamespace is the state of one namespace.
 type fullNamespace struct {
 	// until is when the next delivery may be tried; zero after one was made.
 	until time.Time
 	pause time.Duration
-	// lastRetry is when the last of the waiting objects comes back.
+	// lastRetry is when the last of the waiting objects is retried.
 	lastRetry time.Time
 	refusal   error
 }
@@ -58,8 +58,8 @@ func newQuotaBackoff(c clock.PassiveClock) *quotaBackoff {
 	return &quotaBackoff{clock: c, namespaces: map[string]*fullNamespace{}}
 }
 
-// takeTurn returns a FullError during the pause after a refusal. Once the pause is over it lets one caller through, and
-// begins the next pause for the others.
+// takeTurn returns a FullError during the pause after a refusal. After the pause it lets one caller through, and begins
+// the next pause for the others.
 func (q *quotaBackoff) takeTurn(namespace string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -75,7 +75,7 @@ func (q *quotaBackoff) takeTurn(namespace string) error {
 	return nil
 }
 
-// paused returns a FullError during the pause after a refusal, and leaves the pause as it is.
+// paused returns a FullError during the pause after a refusal, without changing the pause.
 func (q *quotaBackoff) paused(namespace string) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -99,7 +99,7 @@ func (q *quotaBackoff) refused(ctx context.Context, namespace string, refusal er
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := q.clock.Now()
-	// While objects wait, one of them comes back.
+	// While objects wait, one of them is retried.
 	maps.DeleteFunc(q.namespaces, func(_ string, other *fullNamespace) bool {
 		return now.Sub(other.until) > maxFull && now.Sub(other.lastRetry) > maxFull
 	})
@@ -121,7 +121,7 @@ func (q *quotaBackoff) refused(ctx context.Context, namespace string, refusal er
 	return full.postpone(now)
 }
 
-// postpone returns the FullError of one object, with the time when it comes back.
+// postpone returns the FullError of one object, with the time of its retry.
 func (n *fullNamespace) postpone(now time.Time) error {
 	at := n.lastRetry.Add(retryInterval)
 	if at.Before(n.until) {

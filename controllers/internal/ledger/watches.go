@@ -60,7 +60,7 @@ func (l *Ledger) Endpoints() handler.EventHandler {
 func (l *Ledger) Pages() handler.EventHandler {
 	return handler.Funcs{CreateFunc: func(_ context.Context, e event.CreateEvent, q watch.Queue) {
 		if e.IsInInitialList {
-			return // At the start every object is reconciled anyway.
+			return // at startup every object is reconciled anyway
 		}
 		for _, entry := range webhooks.Covered(e.Object.(*v1alpha1.WebhookDelivery)) {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: e.Object.GetNamespace(), Name: entry.FindingID}})
@@ -68,8 +68,7 @@ func (l *Ledger) Pages() handler.EventHandler {
 	}}
 }
 
-// ScansGone enqueues the findings that wait for pages of a scan when the scan is deleted, since its
-// pages are no longer made.
+// ScansGone enqueues the findings that wait for pages of a deleted scan, which are no longer made.
 func (l *Ledger) ScansGone() handler.EventHandler { return l.causesGone(scanKind) }
 
 // OperationsGone does the same for an operation.
@@ -78,7 +77,7 @@ func (l *Ledger) OperationsGone() handler.EventHandler { return l.causesGone(ope
 func (l *Ledger) causesGone(kind string) handler.EventHandler {
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
 		gone := change.Before
-		// Between two events it may have been deleted and created again.
+		// The object may have been deleted and created again between two events.
 		if gone == nil || change.After != nil && change.After.GetUID() == gone.GetUID() {
 			return
 		}
@@ -90,12 +89,12 @@ func (l *Ledger) owing(ctx context.Context, namespace, value string) []reconcile
 	return watch.List(ctx, l.client, l.kind.list, client.InNamespace(namespace), client.MatchingFields{owes: value})
 }
 
-// unblocked is what a change of an endpoint may allow to become deliveries.
+// unblocked is what may become deliveries after a change of an endpoint.
 type unblocked int
 
 const (
 	nothing unblocked = iota
-	// decisions about single objects, while a backlog still holds back everything else.
+	// decisions means only decisions about single objects, while a backlog still holds back everything else.
 	decisions
 	everything
 )

@@ -21,8 +21,8 @@ type Base struct {
 	Clock clock.PassiveClock
 }
 
-// NewBase returns the Base for a manager. Its Clock is never far ahead of the API server's: what the controllers end,
-// withdraw or delete by it does not come back once the clock is right.
+// NewBase returns the Base for a manager. Its Clock is never far ahead of the API server's, because what the
+// controllers end, withdraw or delete by it does not come back once the clock is right.
 func NewBase(mgr ctrl.Manager) Base {
 	return Base{
 		Client:   mgr.GetClient(),

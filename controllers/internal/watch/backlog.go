@@ -13,51 +13,50 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
-// Subject returns a key for what a change concerns within a namespace. Changes with the same key are
-// handled together.
+// Subject returns a key for what a change affects within a namespace. Changes with the same key are handled together.
 type Subject func(client.Object) string
 
 var (
-	// lists holds the work of all handlers of Later. It is not that of policies: an evaluation takes long.
+	// lists holds the work of all handlers of Later. Policies have another one, because evaluating them takes long.
 	lists = NewBacklog()
-	// listing bounds how many lists Later and Gathered make at the same time: each holds objects of a namespace.
+	// listing bounds how many lists Later and Gathered make at the same time, since each holds the objects of a namespace.
 	listing = semaphore.NewWeighted(8)
 )
 
 // Later returns a function that takes changes, and calls enqueue for the newest change of each object, in a separate
-// goroutine per namespace. Use it, usually with Changes, where enqueue lists objects of the namespace, of which there
-// may be many: a handler runs in the goroutine that serves the kind's events of all organizations. Changes of an object
-// that come while others of the namespace are handled cost one call.
+// goroutine per namespace. Use it, usually with Changes, where enqueue lists objects of the namespace: there may be
+// many, and a handler runs in the goroutine that serves the kind's events of all organizations. Changes of an object
+// that arrive while others of the namespace are handled cost one call.
 func Later(enqueue func(context.Context, Change, Queue)) func(context.Context, Change, Queue) {
 	return lists.later(client.Object.GetName, func(ctx context.Context, change Change, q Queue) {
 		bounded(ctx, change, func() { enqueue(ctx, change, q) })
 	})
 }
 
-// Gathered is like Later, but its function calls enqueue once for all changes in a namespace within that time after the
-// first, with the first. Use it where what is listed does not depend on which object has changed.
+// Gathered is like Later, but calls enqueue once for all changes in a namespace within that time, with the first of
+// them. Use it where the list does not depend on which object has changed.
 func Gathered(within time.Duration,
 	enqueue func(context.Context, Change, Queue)) func(context.Context, Change, Queue) {
-	var gathering sync.Map // the namespaces
+	var gathering sync.Map // by namespace
 	return func(ctx context.Context, change Change, q Queue) {
 		namespace := change.Object().GetNamespace()
 		if _, already := gathering.LoadOrStore(namespace, true); already {
 			return
 		}
-		ctx = context.WithoutCancel(ctx) // that of an event ends with its handler
+		ctx = context.WithoutCancel(ctx) // the event's context ends with its handler
 		time.AfterFunc(within, func() {
 			bounded(ctx, change, func() {
-				gathering.Delete(namespace) // first: later changes must not rely on this list
+				gathering.Delete(namespace) // first, because later changes must not rely on this list
 				enqueue(ctx, change, q)
 			})
 		})
 	}
 }
 
-// bounded calls list while few others list. A panic ends only this call.
+// bounded calls list once few enough others run. A panic ends only this call.
 func bounded(ctx context.Context, change Change, list func()) {
 	if listing.Acquire(ctx, 1) != nil {
-		return // never: the context does not end
+		return // never, because the context does not end
 	}
 	defer listing.Release(1)
 	err := safely.Func(func() error {
@@ -68,18 +67,18 @@ func bounded(ctx context.Context, change Change, list func()) {
 		"stack", safely.Stack(err))
 }
 
-// Backlog holds the work still to be done, by namespace. A namespace is in it while a goroutine works on it.
+// Backlog holds pending work by namespace. A namespace is in it while a goroutine works on it.
 type Backlog struct {
 	mu      sync.Mutex
 	waiting map[string]*line
 }
 
-// NewBacklog returns a Backlog. An organization's work of all its handlers is done one after the other.
+// NewBacklog returns a Backlog. It does the work of an organization one at a time, for all handlers together.
 func NewBacklog() *Backlog { return &Backlog{waiting: map[string]*line{}} }
 
-// Handler returns a handler that has the function called with the newest change of each subject, in a separate
-// goroutine, and with a context that does not end. A change that gives the object another subject is handled for the
-// previous one too, as if the object had been deleted.
+// Handler returns a handler that calls handle with the newest change of each subject, in a separate goroutine, and with
+// a context that does not end. A change that gives the object another subject is also handled for the previous one, as
+// if the object had been deleted.
 func (b *Backlog) Handler(of Subject, handle func(context.Context, Change, Queue)) handler.EventHandler {
 	begin := b.later(of, handle)
 	changes := Changes(func(ctx context.Context, change Change, q Queue) {
@@ -94,28 +93,28 @@ func (b *Backlog) Handler(of Subject, handle func(context.Context, Change, Queue
 	return changes
 }
 
-// later returns a function that has the other one called with the newest change of each subject.
+// later returns a function that has handle called with the newest change of each subject.
 func (b *Backlog) later(of Subject, handle func(context.Context, Change, Queue)) func(context.Context, Change, Queue) {
 	return func(ctx context.Context, change Change, q Queue) {
-		ctx = context.WithoutCancel(ctx) // that of an event ends with its handler
+		ctx = context.WithoutCancel(ctx) // the event's context ends with its handler
 		object := change.Object()
 		b.begin(object.GetNamespace(), subject{handler: &of, of: of(object)}, func() { handle(ctx, change, q) })
 	}
 }
 
-// line holds the work of a namespace: the newest of each subject, in the order of the subjects' first changes.
+// line holds the work of a namespace: the newest per subject, in the order of the subjects' first changes.
 type line struct {
 	subjects []subject
 	work     map[subject]func()
 }
 
-// subject is the key that a handler, identified by its address, gives to what a change concerns.
+// subject is the key that a handler, identified by its address, gives to what a change affects.
 type subject struct {
 	handler *Subject
 	of      string
 }
 
-// begin queues the work, and begins it if no goroutine works on the namespace yet.
+// begin queues the work, and starts a goroutine unless one works on the namespace already.
 func (b *Backlog) begin(namespace string, s subject, work func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +130,7 @@ func (b *Backlog) begin(namespace string, s subject, work func()) {
 	l.work[s] = work
 }
 
-// next takes the next work of the namespace. It returns nil if there is none, and removes the namespace: the goroutine
+// next takes the next work of the namespace. If there is none, it removes the namespace and returns nil: the goroutine
 // must stop.
 func (b *Backlog) next(namespace string) func() {
 	b.mu.Lock()

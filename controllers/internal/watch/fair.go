@@ -13,8 +13,8 @@ import (
 )
 
 // NewFairQueue returns a queue that shares the workers of a controller among the namespaces with waiting requests, so
-// that no namespace waits for the backlog of another: see turns. Within a namespace, what EnqueueFirst adds comes
-// first, and what AddLast adds comes last. All controllers use it.
+// that no namespace waits for the backlog of another: see turns. Within a namespace, requests added by EnqueueFirst
+// come first, and those added by AddLast last. All controllers use it.
 func NewFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request]) Queue {
 	return newFairQueue(name, pauses, clock.RealClock{})
 }
@@ -32,9 +32,9 @@ func newFairQueue(name string, pauses workqueue.TypedRateLimiter[ctrl.Request], 
 	return &fairQueue{limited, order}
 }
 
-// soon is the longest delay after which a request comes in its lane, such as the pause before a retry. A request that
-// is due later gets lane 0 at best. Noting its lane would raise the request if it is added to the last lane meanwhile:
-// with thousands of decisions that end some day, a changed policy would come before all else.
+// soon is the longest delay after which a request keeps its lane, such as the pause before a retry. A request that is
+// due later gets lane 0 at best. Otherwise, adding it to the last lane meanwhile would raise it: with thousands of
+// decisions that end some day, a changed policy would come before everything else.
 const soon = time.Minute
 
 // fairQueue hands out requests in the order of turns.
@@ -71,7 +71,7 @@ func (q *fairQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Reques
 	}
 }
 
-// GetWithPriority reports a shutdown even while requests wait: the next process reconciles them.
+// GetWithPriority reports a shutdown even while requests wait, because the next process reconciles them.
 func (q *fairQueue) GetWithPriority() (r ctrl.Request, priority int, shutdown bool) {
 	r, shutdown = q.Get()
 	return r, q.turns.laneOfRunning(r), shutdown || q.ShuttingDown()
@@ -93,19 +93,19 @@ func laneOf(priority int) int {
 	return 0
 }
 
-// turns orders requests that are ready: the next one is of the namespace that has the fewest workers, and of those the
-// one that has used the least of their time. So a request that takes long, or many of them, delays its own namespace.
+// turns orders ready requests: the next one belongs to the namespace that has the fewest workers, and among those to
+// the one that has used the least worker time. So slow or many requests delay their own namespace.
 type turns struct {
 	clock clock.PassiveClock
 	mu    sync.Mutex
-	// wanted holds the lanes of requests that are to be added later: they are delayed or running. waiting holds those of
-	// requests that are ready.
+	// wanted holds the lanes of requests to be added later, because they are delayed or running; waiting holds those of
+	// ready requests.
 	wanted, waiting map[ctrl.Request]int
 	running         map[ctrl.Request]run
 	// shares holds the namespaces with waiting or running requests, and those that have used more than least.
 	shares map[string]*share
-	// least is the time used by the waiting namespace that has used the least. One that comes back starts with it:
-	// idle time earns no credit.
+	// least is the time used by the waiting namespace that has used the least. A namespace that returns starts with it, so
+	// that idle time earns no credit.
 	least time.Duration
 }
 
@@ -123,8 +123,8 @@ type share struct {
 	used             time.Duration
 }
 
-// want notes the lane of a request that is about to be added, unless a better one is known. If the request is ready
-// already, it moves there.
+// want notes the lane of a request that is about to be added, unless it has a better one. A request that is ready
+// already moves there.
 func (t *turns) want(r ctrl.Request, lane int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -179,7 +179,7 @@ func (t *turns) Pop() ctrl.Request {
 	r, lane := s.take(t.waiting)
 	delete(t.waiting, r)
 	if s.waiting--; s.waiting == 0 {
-		clear(s.lanes) // what is left is outdated
+		clear(s.lanes) // all entries left are outdated
 	}
 	s.running++
 	t.running[r] = run{t.clock.Now(), lane}
@@ -207,7 +207,7 @@ func (t *turns) next() (next *share) {
 	return next
 }
 
-// take removes the request that comes next, given the lanes of those that wait, and returns it and its lane.
+// take removes and returns the next request and its lane, given the lanes of the waiting requests.
 func (s *share) take(waiting map[ctrl.Request]int) (ctrl.Request, int) {
 	for _, lane := range [...]int{first, 0, last} {
 		next := slices.IndexFunc(s.lanes[lane], func(r ctrl.Request) bool {
@@ -231,11 +231,10 @@ func (t *turns) laneOfRunning(r ctrl.Request) int {
 	return t.running[r].lane
 }
 
-// maxDebt bounds how long a namespace waits for others after requests that hung, as while the API server did not
-// answer.
+// maxDebt bounds how long a namespace waits for others after its requests hung, as during an outage of the API server.
 const maxDebt = 10 * time.Second
 
-// done adds the time since a worker got the request to what its namespace has used.
+// done adds the time that a worker spent on the request to what its namespace has used.
 func (t *turns) done(r ctrl.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

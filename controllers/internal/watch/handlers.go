@@ -23,8 +23,8 @@ import (
 // Queue is a controller's queue.
 type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// CountDelay is how long changes of what is counted are gathered: the queue holds an object only once, so that an
-// import costs at most one write of its counts per delay.
+// CountDelay is how long changes of counted objects are gathered: the queue holds an object only once, so an import
+// costs at most one write of its counts per delay.
 const CountDelay = time.Second
 
 // GatherDelay is how long changes in a namespace are gathered before its objects are listed: there may be thousands of
@@ -87,8 +87,8 @@ func AddAfter(q Queue, delay time.Duration, requests []ctrl.Request) {
 	}
 }
 
-// first is the priority of what EnqueueFirst adds, last of what AddLast adds. All other requests have priority 0, or
-// the low priority of the initial list. In a queue of NewFairQueue they order the requests of a namespace.
+// first is the priority of requests added by EnqueueFirst, last of those added by AddLast. All others have priority 0,
+// or the low priority of the initial list. In a queue of NewFairQueue they order the requests of a namespace.
 const (
 	first = 100
 	last  = handler.LowPriority
@@ -108,13 +108,13 @@ func add(q Queue, options priorityqueue.AddOpts, requests []ctrl.Request) {
 	AddAfter(q, options.After, requests)
 }
 
-// Many is the number of requests above which AddChanged adds those of one change last. A decision in a pull request
-// concerns fewer objects.
+// Many is the number of requests for one change above which AddChanged adds them last. A decision in a pull request
+// affects fewer objects.
 const Many = 300
 
-// AddChanged adds the requests for the objects that one change concerns: behind all others if they are many, so that
-// imports and decisions do not wait for them. They are served while the queue holds no others, as after a start; a
-// queue of NewFairQueue serves them while it holds no others of their namespace.
+// AddChanged adds the requests for the objects that one change affects: behind all others if they are many, so that
+// imports and decisions do not wait for them. They are served once the queue holds no others, or, in a queue of
+// NewFairQueue, no others of their namespace.
 func AddChanged(q Queue, requests []ctrl.Request) {
 	if len(requests) > Many {
 		AddLast(q, 0, requests)
@@ -123,8 +123,8 @@ func AddChanged(q Queue, requests []ctrl.Request) {
 	AddAfter(q, 0, requests)
 }
 
-// EnqueueFirst enqueues the changed object ahead of all others; in a queue of NewFairQueue, of its namespace. It is for
-// changes that a user waits for.
+// EnqueueFirst enqueues the changed object ahead of all others, or, in a queue of NewFairQueue, of those of its
+// namespace. Use it for changes that a user waits for.
 func EnqueueFirst() handler.EventHandler {
 	return Changes(func(_ context.Context, change Change, q Queue) {
 		add(q, priorityqueue.AddOpts{Priority: new(first)}, Itself(change.Object()))
@@ -156,8 +156,8 @@ func List(ctx context.Context, c client.Reader, kind client.ObjectList, options 
 	return requests
 }
 
-// LogError logs the error of a cached list in a handler, if there is one. A handler cannot return it, and the list
-// fails only while the manager stops.
+// LogError logs the error of a cached list in a handler, if any. A handler cannot return it, and the list fails only
+// while the manager stops.
 func LogError(ctx context.Context, err error, tried string, details ...any) {
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, tried, details...)
