@@ -16,17 +16,17 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/watch"
 )
 
-// agenda holds the finished objects, oldest first. It is fed by the watch: a change costs one tree
-// operation, and listing the due objects costs one step per result, regardless of how many are not
-// due. An entry takes about a hundred bytes. It is safe for concurrent use.
+// agenda holds the finished objects, oldest first. The watch feeds it: a change costs one tree operation, and listing
+// the due objects costs one step per result, regardless of how many are not due. An entry takes about a hundred bytes.
+// It is safe for concurrent use.
 type agenda struct {
 	mu    sync.Mutex
 	trees map[place]*btree.BTreeG[entry]
-	// added holds the namespaces to which something was added since their last pass began.
+	// added holds the namespaces that got new entries since their last pass began.
 	added sets.Set[string]
 }
 
-// place is the tree that an entry is in.
+// place identifies the tree of an entry.
 type place struct {
 	namespace string
 	shelf     shelf
@@ -53,7 +53,7 @@ func newAgenda() *agenda {
 	return &agenda{trees: map[place]*btree.BTreeG[entry]{}, added: sets.Set[string]{}}
 }
 
-// begin is called when a pass over a namespace begins.
+// begin must be called when a pass over a namespace begins.
 func (a *agenda) begin(namespace string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -166,14 +166,14 @@ func entryOf(object client.Object) (position, bool) {
 	}, true
 }
 
-// handler feeds the agenda from a watch, and enqueues the organization with a delay after something
-// was added. The queue holds the organization only once.
+// handler feeds the agenda from a watch, and enqueues the organization with a delay after an entry was added. The queue
+// holds the organization only once.
 //
-// Each kind must have one handler on one watch, without predicates. The controller reconciles
-// nothing until the handler has seen all objects that existed at the start.
+// Each kind must have one handler on one watch, without predicates. The controller reconciles nothing until the handler
+// has seen all objects that existed at startup.
 func (a *agenda) handler(delay time.Duration) handler.EventHandler {
 	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
-		// At the start every organization is reconciled anyway.
+		// At startup every organization is reconciled anyway.
 		if a.change(change.Before, change.After) && !change.Initial {
 			watch.AddAfter(q, delay, watch.Organization(change.After))
 		}

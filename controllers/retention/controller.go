@@ -37,11 +37,11 @@ const (
 	// defaultInterval is the minimum time between two passes over one organization: objects that
 	// become due in between are removed together.
 	defaultInterval = time.Minute
-	// recheckInterval is when to repeat a pass in which another object held a due object: no watch
-	// reports when it no longer does.
+	// recheckInterval is when to repeat a pass in which another object held a due object, since no watch reports when it
+	// is released.
 	recheckInterval = 5 * time.Minute
-	// turn is how long one organization occupies a worker at the full rate, and maxChecked how many
-	// entries it may check in that time; then it is the next organization's turn.
+	// turn is how long one organization occupies a worker at the full rate, and maxChecked how many entries it may check
+	// in that time. Then it is the next organization's turn.
 	turn       = 2 * time.Second
 	maxChecked = 5000
 	// handOver is when the organization is requeued after its turn.
@@ -54,8 +54,8 @@ type Settings struct {
 	Rate float32
 	// Interval is the minimum time between two passes over one organization. Default: a minute.
 	Interval time.Duration
-	// Implied is that of the controller of Findings: a finding that needs no status holds a scan only while it owes a
-	// delivery, and gets one before the deliveries of its creation are removed.
+	// Implied must be that of the controller of Findings: a finding that needs no status holds a scan only while it owes a
+	// delivery, and gets a status before the deliveries of its creation are removed.
 	Implied *implied.Statuses
 	// Clock provides the current time. Default: one that is not far ahead of the API server's.
 	Clock clock.PassiveClock
@@ -67,13 +67,12 @@ type Reconciler struct {
 	interval time.Duration
 	implied  *implied.Statuses
 	agenda   *agenda
-	// limiter is shared by all organizations; batch is how many objects it lets through in one
-	// turn.
+	// limiter is shared by all organizations; batch is how many objects it allows in one turn.
 	limiter flowcontrol.RateLimiter
 	batch   int
 
-	// passes holds the passes under way, by organization. They hold only their position: after a
-	// restart each starts over with the remaining objects.
+	// passes holds the running passes by organization. A pass is only a position: after a restart each starts over with
+	// the remaining objects.
 	passes sync.Map
 	// leases holds the last snapshot of the Leases of imports, by organization.
 	leases sync.Map
@@ -120,8 +119,8 @@ type scope = reconcile.Scope[*v1alpha1.Organization, *v1alpha1.OrganizationStatu
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Organization{}) }
 
-// Reconcile removes one batch of an organization's due objects, and requeues: at once while more
-// are due, else for the next one.
+// Reconcile removes one batch of an organization's due objects. It requeues at once while more are due, else for when
+// the next one is.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -133,7 +132,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// retireAll lets neither removals of Leases wait for other removals that fail, nor the other way round.
+// retireAll removes Leases and other objects independently, so that failures of one do not block the other.
 func (r *Reconciler) retireAll(ctx context.Context, s *scope) error {
 	return errors.Join(r.retireDue(ctx, s), r.retireLeases(ctx, s))
 }
@@ -142,7 +141,7 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 	s.LeaveStatus() // another controller writes it
 	organization := s.Object
 	if organization.Status.Namespace == "" {
-		// Without a namespace it has no objects; the watch reports when it gets one.
+		// An organization without a namespace has no objects. The watch reports when it gets one.
 		r.passes.Delete(organization.Name)
 		return nil
 	}
@@ -161,7 +160,7 @@ func (r *Reconciler) retireDue(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// under returns the organization's pass, starting a new one if none is under way.
+// under returns the organization's running pass, or starts one.
 func (r *Reconciler) under(organization *v1alpha1.Organization) *pass {
 	p, found := r.passes.LoadOrStore(organization.Name, newPass())
 	if !found {
@@ -171,7 +170,8 @@ func (r *Reconciler) under(organization *v1alpha1.Organization) *pass {
 }
 
 // sleep returns how long until another pass has something to do; 0 to wait for a watch. Entries may have been added
-// before the position that this pass has reached; what the watch enqueued for them may have been merged with its turns.
+// before the position that this pass has reached, and the request that the watch enqueued for them may have been merged
+// with the turns of the pass.
 func (r *Reconciler) sleep(organization *v1alpha1.Organization, p *pass) time.Duration {
 	var wait time.Duration
 	sooner := func(than time.Duration) { wait = reconcile.Sooner(wait, max(than, r.interval)) }

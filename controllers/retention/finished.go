@@ -24,7 +24,7 @@ const (
 	finishedScans      shelf = "finished scans"
 	finishedDeliveries shelf = "finished deliveries"
 	finishedOperations shelf = "finished operations"
-	// setlessOperations have failed before their sets were made. They have decided about nothing.
+	// setlessOperations have failed before their sets were made, so they have decided about nothing.
 	setlessOperations shelf = "operations without a set"
 	// previews are uncommitted operations.
 	previews shelf = "previews of operations"
@@ -36,9 +36,9 @@ func (s shelf) kind() string {
 	return kind.Name
 }
 
-// finished returns when the object finished, and its shelf. It returns false if the object must be
-// kept for its own state: it has not finished, is being deleted, or its controller still has to
-// record or emit its transitions. Other objects are not considered; see held.
+// finished returns when the object finished, and its shelf. It returns false if the object's own state requires keeping
+// it: it has not finished, is being deleted, or its controller has yet to record or emit its transitions. It does not
+// consider other objects; see held.
 func finished(object client.Object) (time.Time, shelf, bool) {
 	if !object.GetDeletionTimestamp().IsZero() {
 		return time.Time{}, "", false
@@ -72,8 +72,8 @@ func findingFinished(finding *v1alpha1.Finding) (time.Time, shelf, bool) {
 }
 
 // closureRecordedAt returns when the finding was closed according to its history, or when it last changed if the
-// history does not show that. spec.closed.at alone is no proof: it is the start of a scan, which may be an old one or
-// have a wrong clock, and whoever may close a finding may write any time.
+// history does not show that. spec.closed.at alone is no proof: it is the start of a scan, which may be old or have a
+// wrong clock, and whoever may close a finding may write any time.
 func closureRecordedAt(status *v1alpha1.FindingStatus) time.Time {
 	for _, t := range slices.Backward(status.Transitions) {
 		if t.Type == v1alpha1.TransitionClosed {
@@ -99,8 +99,7 @@ func scanFinished(scan *v1alpha1.Scan) (time.Time, shelf, bool) {
 	case scan.Spec.CompletedAt != nil:
 		return scan.Spec.CompletedAt.Time, finishedScans, true
 	case scan.Status.Phase == v1alpha1.ScanPhaseFailed:
-		// The scan was abandoned, at this time at the latest: the start counts only if it is before
-		// the creation.
+		// The scan was abandoned by this time at the latest. The start counts only if it is before the creation.
 		return scan.CreationTimestamp.Add(v1alpha1.ScanAbandonedAfter), finishedScans, true
 	}
 	return time.Time{}, "", false
@@ -133,5 +132,5 @@ func operationFinished(operation *v1alpha1.TriageOperation) (time.Time, shelf, b
 	return time.Time{}, "", false
 }
 
-// owes reports whether deliveries of the object's transitions are still to be made.
+// owes reports whether deliveries of the object's transitions have yet to be made.
 func owes(object client.Object) bool { return len(ledger.HistoryOf(object).Owed()) > 0 }

@@ -22,31 +22,32 @@ import (
 
 // Cache indexes.
 const (
-	// scanSeries holds scans by their series, see seriesOf.
+	// scanSeries indexes scans by their series, see seriesOf.
 	scanSeries = "retention.series"
-	// owedScans holds findings by the scans whose transitions they have still to emit or record, and those without a
+	// owedScans indexes findings by the scans whose transitions they have yet to emit or record, and those without a
 	// status by the scan that found them: see holds.
 	owedScans = "retention.owed"
-	// scanFindings holds findings by the scan that created or last changed them, and their category: see scanAndCategory.
+	// scanFindings indexes findings by the scan that created or last changed them, and by their category: see
+	// scanAndCategory.
 	scanFindings = "retention.findings"
 )
 
-// seriesOf returns the repository, project, category, tool and analysis of a scan, by which the importer tells series
-// apart. Scans of pull requests and refused uploads belong to no series.
+// seriesOf returns the repository, project, category, tool and analysis of a scan, which distinguish series for the
+// importer. Scans of pull requests and refused uploads belong to no series.
 func seriesOf(scan *v1alpha1.Scan) []string {
 	spec := &scan.Spec
 	if scan.IsOfReview() || scan.IsRefused() {
 		return nil
 	}
-	// The tool may hold any character, so it is quoted; the analysis comes last.
+	// The tool may contain any character, so it is quoted; the analysis comes last.
 	return []string{strings.Join([]string{
 		string(spec.RepositoryRef.Name), string(spec.ProjectRef.Name), string(spec.Category),
 		strconv.Quote(spec.Tool), spec.Analysis,
 	}, "/")}
 }
 
-// owedScansOf returns the scans whose transitions the finding has not emitted yet, and those whose
-// changes its controller has not recorded yet. The status of a finding that is being deleted stays as it is.
+// owedScansOf returns the scans whose transitions the finding has not emitted yet, and those whose changes its
+// controller has not recorded yet. The status of a finding that is being deleted does not change any more.
 func owedScansOf(finding *v1alpha1.Finding) []string {
 	if !finding.DeletionTimestamp.IsZero() {
 		return nil
@@ -78,8 +79,8 @@ func scanAndCategory(scan string, category v1alpha1.FindingCategory) string {
 	return scan + "/" + string(category)
 }
 
-// holds reports whether one of the findings that owedScans holds for a scan needs the scan. A finding that is left
-// without a status needs it only while its creation waits for the backlog of an endpoint.
+// holds reports whether a finding that owedScans returns for a scan needs the scan. A finding that is left without a
+// status needs it only while its creation waits for the backlog of an endpoint.
 func holds(left *implied.Statuses, finding *v1alpha1.Finding) bool {
 	return finding.Status.UpdatedAt != nil || !left.Suffice(finding) || left.Owes(finding)
 }
@@ -95,14 +96,14 @@ func (r *Reconciler) held(ctx context.Context, object client.Object) (bool, erro
 	return false, nil
 }
 
-// scanHeld reports whether its series or findings of another category need the scan, or findings still owe its
-// transitions.
+// scanHeld reports whether the scan is needed by its series or by findings of another category, or whether findings
+// still owe its transitions.
 func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
 	name := seriesOf(scan)
 	if len(name) == 0 {
 		return false, nil
 	}
-	// First what does not grow with the series: thousands of its scans may be held for this, in each pass.
+	// Check first what does not grow with the series: thousands of its scans may be held for this reason, in each pass.
 	if owns, err := r.ownsOther(ctx, scan); owns || err != nil {
 		return owns, err
 	}
@@ -119,8 +120,7 @@ func (r *Reconciler) scanHeld(ctx context.Context, scan *v1alpha1.Scan) (bool, e
 }
 
 // ownsOther reports whether findings of another category than the scan's name it. Without the scan, the importer would
-// take them for those of a job of their category, if there is one: it would lose sight of their triage and create them
-// anew.
+// assign them to a job of their category, if there is one, and create them again without their triage.
 func (r *Reconciler) ownsOther(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
 	for _, category := range append(v1alpha1.FindingCategories(), "") {
 		if category == scan.Spec.Category {
@@ -135,19 +135,19 @@ func (r *Reconciler) ownsOther(ctx context.Context, scan *v1alpha1.Scan) (bool, 
 	return false, nil
 }
 
-// seriesNeeds reports whether the scan is the last of its series in any sense, or the first success of an analysis.
-// The importer needs the last scan to recognize an older one, and projects and repositories to report when they were
-// last scanned. By the last scan that wrote findings the importer knows that a job without a success has some. By the
-// first success of an analysis it knows whether that still takes over findings without an analysis, and whether another
-// analysis has been imported beside it. A first success without an analysis is not kept for the latter alone.
+// seriesNeeds reports whether the scan is one that must be kept for its series. The importer needs the last scan to
+// recognize an older one, and projects and repositories report when they were last scanned. The last scan that wrote
+// findings shows the importer that a job without a success has findings. The first success of an analysis shows whether
+// it still takes over findings without an analysis, and whether another analysis has been imported beside it. A first
+// success without an analysis is not kept for the latter alone.
 func seriesNeeds(scan *v1alpha1.Scan, series []v1alpha1.Scan) bool {
 	return scans.IsLast(scan, series) || scans.IsLastToWrite(scan, series) ||
 		scan.Spec.Analysis != "" && scans.IsFirstSuccess(scan, series)
 }
 
 // deliveryHeld reports whether the delivery records the emission of a transition that a subject's status still lists as
-// owed: without it, the delivery would be made again. Other deliveries of the same subject are not kept: otherwise a
-// used-up quota of deliveries would leave no room for those that are owed.
+// owed, so that it would be made again. Other deliveries of the subject are not kept, or an exhausted quota would leave
+// no room for those that are owed.
 func (r *Reconciler) deliveryHeld(ctx context.Context, delivery *v1alpha1.WebhookDelivery) (bool, error) {
 	entries := webhooks.Covered(delivery)
 	for _, subject := range subjectsOf(delivery, entries) {
@@ -177,8 +177,8 @@ func recordsOwed(delivery *v1alpha1.WebhookDelivery, entries []webhooks.EntryKey
 	})
 }
 
-// unrecorded returns the finding whose creation only this object, a delivery, records; nil if there is none. Without
-// the delivery, the finding's controller would make it again.
+// unrecorded returns the finding whose creation is recorded only by this object, a delivery; nil if there is none.
+// Without the delivery, the finding's controller would make it again.
 func (r *Reconciler) unrecorded(ctx context.Context, object client.Object) (*v1alpha1.Finding, error) {
 	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
 	if !isDelivery || delivery.Spec.Event.Type != webhooks.FindingEvent(v1alpha1.TransitionCreated) {

@@ -24,7 +24,7 @@ const leaseIdle = time.Hour
 const (
 	// leasePage is how many Leases are in memory at once: 60 MB at most.
 	leasePage = 40
-	// maxLeases is how many Leases of a namespace are read at a time, so at most as many are kept in a snapshot.
+	// maxLeases is how many Leases of a namespace are read at a time, which bounds a snapshot.
 	maxLeases = 10_000
 )
 
@@ -36,24 +36,24 @@ const leaseKind = "Lease"
 var leasePrefixes = []string{"import-", "review-"}
 
 // snapshot holds the Leases of imports as this process saw them at one time: resource versions by UID. A Lease is
-// removed only if seen twice unchanged: the idle time is measured by this process's clock, so that clocks of two
+// removed only if it was seen unchanged twice. The idle time is measured by this process's clock, because clocks of two
 // machines are never compared.
 type snapshot struct {
 	at       time.Time
 	versions map[types.UID]string
-	// due are the Leases that were unchanged since the previous snapshot and are still to be removed. They are not in
+	// due holds the Leases that were unchanged since the previous snapshot and have yet to be removed. They are not in
 	// versions.
 	due []seenLease
 }
 
-// seenLease is what a snapshot keeps of a Lease, whose labels and annotations may be large.
+// seenLease is the part of a Lease that a snapshot keeps, since labels and annotations may be large.
 type seenLease struct {
 	name    string
 	uid     types.UID
 	version string
 }
 
-// retireLeases removes a batch of the Leases of imports that were seen twice unchanged, and requeues for the next batch
+// retireLeases removes a batch of the Leases of imports that were seen unchanged twice, and requeues for the next batch
 // or, if no more are due, for the next snapshot. Imports leave a Lease behind per series of scans and per pull request.
 func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	organization := s.Object
@@ -76,7 +76,7 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	idle := seen.due[:min(r.batch, len(seen.due))]
 	for i, lease := range idle {
 		if err := r.retireLease(ctx, organization.Status.Namespace, lease); err != nil {
-			// The next reconcile goes on with the others. This one counts as unseen in the next snapshot.
+			// The next reconcile continues with the others. This one counts as unseen in the next snapshot.
 			seen.due = seen.due[i+1:]
 			r.leases.Store(organization.Name, seen)
 			return err
@@ -95,8 +95,8 @@ func (r *Reconciler) retireLeases(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// listLeases reads the namespace's Leases: those of imports that are unchanged since the last snapshot are due. It
-// reads only the first maxLeases by name; the others are read once enough of these are gone.
+// listLeases reads the namespace's Leases. Those of imports that are unchanged since the last snapshot are due. It
+// reads only the first maxLeases by name; the others follow once enough of these are gone.
 func (r *Reconciler) listLeases(ctx context.Context, namespace string, last snapshot) (snapshot, error) {
 	now, read := snapshot{versions: map[types.UID]string{}}, 0
 	err := kube.Pages(func(token string) (next string, err error) {
@@ -121,7 +121,7 @@ func (r *Reconciler) listLeases(ctx context.Context, namespace string, last snap
 	return now, nil
 }
 
-// note records a Lease, which is due if it is of an import and unchanged since the last snapshot.
+// note records a Lease. It is due if it belongs to an import and is unchanged since the last snapshot.
 func (s *snapshot) note(lease *metav1.PartialObjectMetadata, last snapshot) {
 	switch {
 	case !ofImport(lease.Name):
@@ -132,7 +132,7 @@ func (s *snapshot) note(lease *metav1.PartialObjectMetadata, last snapshot) {
 	}
 }
 
-// retireLease removes the Lease if it is still as it was seen: an import may be acquiring it.
+// retireLease removes the Lease if it is unchanged since it was seen, because an import may be acquiring it.
 func (r *Reconciler) retireLease(ctx context.Context, namespace string, seen seenLease) error {
 	if err := r.limiter.Wait(ctx); err != nil {
 		return fmt.Errorf("wait for a turn to remove Lease %s: %w", seen.name, err)

@@ -12,7 +12,7 @@ var retired = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOp
 	Help: "Objects removed because their retention period is over, by kind.",
 }, []string{"kind"})
 
-// notRemoved counts removals that the API server refused or answered with another error.
+// notRemoved counts removals that the API server refused or that failed with another error.
 var notRemoved = promauto.With(metrics.Registry).NewCounterVec(prometheus.CounterOpts{
 	Name: "findings_retirements_refused_total",
 	Help: "Attempts to remove an object that the API server refused or answered with another error, by kind.",

@@ -23,24 +23,24 @@ type pass struct {
 	reached map[shelf]entry
 	retired map[shelf]int
 	// held means that another object still needed a due one, or that a due delivery was the only record of a finding's
-	// creation; changed that a due object had changed since the cache saw it. Both require another pass.
+	// creation; changed that a due object was newer than in the cache. Both require another pass.
 	held, changed bool
-	// notRemoved counts the removals that the API server refused or answered with another error; lastError is the last
-	// such answer.
+	// notRemoved counts the removals that the API server refused or that failed with another error; lastError is the last
+	// such error.
 	notRemoved int
 	lastError  error
-	// failed counts the last removals in a row with fateFailed, of each shelf.
+	// failed counts, by shelf, the removals in a row that ended with fateFailed.
 	failed map[shelf]int
 	// begin is the index of the term with which the next turn begins, modulo their number.
 	begin int
 }
 
-// maxFailed is how many removals in a row may fail before a turn leaves the shelf: one object may fail by itself, but
-// if all do, the API server is in trouble, or a webhook for the kind is down.
+// maxFailed is how many removals in a row may fail before a turn leaves the shelf: a single object may fail for its own
+// reason, but if all do, the API server is in trouble, or a webhook for the kind is down.
 const maxFailed = 10
 
-// maxFailing is how long a turn goes on after removals that fail: the API server may wait for ten seconds for each
-// answer of a webhook. A turn at the full rate ends earlier, even if organizations share it.
+// maxFailing is how long a turn continues while removals fail, since the API server may wait for ten seconds for each
+// response of a webhook. A turn at the full rate ends earlier, even if organizations share it.
 const maxFailing = 3 * turn
 
 func newPass() *pass {
@@ -54,13 +54,13 @@ const (
 	// fateGone: deleted already, or no longer due. A watch adds it again if needed.
 	fateGone fate = iota
 	fateRetired
-	// fateRequested: the status that this object stands in for was requested, which costs a write, as a removal does.
+	// fateRequested: the status that this delivery stands in for was requested, which costs a write, like a removal.
 	fateRequested
 	fateHeld
 	fateChanged
 	// fateRefused: the API server refused the removal, for example because of a cluster's own admission policy.
 	fateRefused
-	// fateFailed: the API server answered with another error, which may pass, for example because a cluster's own
+	// fateFailed: the API server returned another error, perhaps a temporary one, for example because a cluster's own
 	// webhook for some objects is down.
 	fateFailed
 )
@@ -113,7 +113,7 @@ func (p *pass) inTurn(terms []term) []term {
 	return slices.Concat(terms[p.begin:], terms[:p.begin])
 }
 
-// pauseFor returns the error of a turn, after which the next one follows with a pause; nil if it removed something.
+// pauseFor returns the error of a turn, so that the next one follows after a pause; nil if the turn removed something.
 func pauseFor(err error, removed bool) error {
 	if removed {
 		return nil
@@ -129,7 +129,7 @@ func (p *pass) upTo(on shelf) entry {
 	return first
 }
 
-// isStuck reports whether the API server did not remove the object, which holds only this one.
+// isStuck reports whether the API server did not remove the object. Other objects may still be removed.
 func (f fate) isStuck() bool { return f == fateRefused || f == fateFailed }
 
 func (p *pass) note(on shelf, e entry, outcome fate) {
@@ -154,7 +154,7 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 	}
 }
 
-// retire removes the object of the entry, if it is still as the entry says and nothing holds it.
+// retire removes the object of the entry, if it still matches the entry and nothing holds it.
 func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (fate, error) {
 	object := newObject(t.shelf)
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: from.namespace, Name: e.name}, object,
@@ -188,9 +188,9 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 	return outcome, err
 }
 
-// remove deletes the object only if it is unchanged: it may have been reopened, triaged or acquired since it was read.
-// With fateRefused, the error is the refusal: the same request would be refused again. With fateFailed, it is the API
-// server's answer.
+// remove deletes the object only if it is unchanged, because it may have been reopened, triaged or acquired since it
+// was read. With fateRefused, the error is the refusal, which would be repeated. With fateFailed, it is the error of
+// the API server.
 func (r *Reconciler) remove(ctx context.Context, object client.Object, kind string) (fate, error) {
 	err := r.Client.Delete(ctx, object, patch.AsSeen(object))
 	outcome, answer := fateGone, apierrors.APIStatus(nil)

@@ -9,15 +9,15 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// DefaultDeliveries is how long finished deliveries are kept by default. Only deliveries and operations have a
-// default, everything else is kept forever: each change of a finding makes one delivery per endpoint, so
-// nothing else would bound their number.
+// DefaultDeliveries is how long finished deliveries are kept by default. Only deliveries and operations have a default;
+// other objects are kept forever. Each change of a finding makes one delivery per endpoint, so nothing else would bound
+// their number.
 const DefaultDeliveries = 7 * 24 * time.Hour
 
 const (
 	// DefaultOperations is how long finished operations are kept by default.
 	DefaultOperations = 30 * 24 * time.Hour
-	// keepSetless is how long an operation that has failed without a set is kept: nothing else bounds their number.
+	// keepSetless is how long an operation that failed without a set is kept, since nothing else bounds their number.
 	keepSetless = time.Hour
 	// keepPreviews is how long an uncommitted operation is kept.
 	keepPreviews = 24 * time.Hour
@@ -34,7 +34,7 @@ func (t term) cutoff(now time.Time) time.Time { return now.Add(-t.keep) }
 
 // termsOf returns the organization's terms. A shelf without a term is kept forever.
 //
-// Findings come before the scans that they name, and deliveries last: their subjects may hold them.
+// Findings come before the scans that they name. Deliveries come last, because their subjects may hold them.
 func termsOf(retention *v1alpha1.Retention) []term {
 	if retention == nil {
 		retention = &v1alpha1.Retention{}

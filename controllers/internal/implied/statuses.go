@@ -12,28 +12,28 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// Statuses holds the findings that their controller has reconciled and left without a status, because their creation
-// implies all of it. Nothing in such a finding distinguishes it from one that was not reconciled yet. After a restart,
-// each finding is reconciled again. Statuses is safe for concurrent use; with a nil one, every status is stored.
+// Statuses holds the findings that their controller has reconciled and left without a status, because it follows from
+// their creation. In the API server, such a finding looks like one that was not reconciled yet, so after a restart each
+// finding is reconciled again. Statuses is safe for concurrent use; with a nil one, every status is stored.
 type Statuses struct {
 	mu sync.Mutex
-	// known holds what is known of the findings, by namespace and name.
+	// known holds the entries of the findings, by namespace and name.
 	known map[string]map[string]entry
 	// enqueue enqueues a finding; nil until OnRequest is called.
 	enqueue func(types.NamespacedName)
 }
 
-// entry is what is known of one finding.
+// entry is the state kept of one finding.
 type entry struct {
 	finding types.UID
-	// creation is what the finding itself no longer shows once its facts have changed; nil unless the finding was left
-	// without a status.
+	// creation keeps what the finding no longer shows once its facts have changed; nil unless the finding was left without
+	// a status.
 	creation *findingstate.Creation
-	// owes means that the finding was left without a status, and its creation is still to be delivered to an endpoint.
+	// owes means that the finding was left without a status, and its creation has yet to be delivered to an endpoint.
 	owes bool
 	// requested means that the status is to be stored anyway.
 	requested bool
-	// lost holds the names of the deliveries of its creation that somebody has deleted. Nothing else records that they
+	// lost holds the names of the deliveries of its creation that somebody has deleted. It is the only record that they
 	// were made.
 	lost []string
 }
@@ -43,7 +43,8 @@ func NewStatuses() *Statuses {
 	return &Statuses{known: map[string]map[string]entry{}}
 }
 
-// of returns what is known of the object, a finding: nothing if the entry is that of another with the same name.
+// of returns the entry of the object, a finding; an empty one if the entry belongs to another finding with the same
+// name.
 func (s *Statuses) of(object client.Object) entry {
 	if s == nil {
 		return entry{}
@@ -56,9 +57,8 @@ func (s *Statuses) of(object client.Object) entry {
 	return entry{}
 }
 
-// update applies the change to what is known of the finding, under the lock. It discards what is known of another
-// finding with the same name, even of a later one: Request and Lose are called with what was read earlier. That one is
-// reconciled again.
+// update changes the finding's entry under the lock. It discards the entry of another finding with the same name, even
+// of a later one, because Request and Lose are called with what was read earlier. The later one is reconciled again.
 func (s *Statuses) update(finding *v1alpha1.Finding, apply func(*entry)) {
 	if s == nil {
 		return
@@ -78,7 +78,7 @@ func (s *Statuses) update(finding *v1alpha1.Finding, apply func(*entry)) {
 	findings[finding.Name] = e
 }
 
-// Leave records that the finding is left without a status; it has the observed one. It may owe the delivery of its
+// Leave records that the finding is left without a status, given the observed one. It may owe the delivery of its
 // creation to an endpoint with a backlog.
 func (s *Statuses) Leave(finding *v1alpha1.Finding, owes bool) {
 	creation := findingstate.CreationOf(&finding.Status)
@@ -103,12 +103,12 @@ func (s *Statuses) Owing(namespace string) (names []string) {
 	return names
 }
 
-// Creation returns what was seen of the finding's creation when it was left; nil if it was not.
+// Creation returns the finding's creation as seen when it was left without a status; nil if it was not.
 func (s *Statuses) Creation(finding *v1alpha1.Finding) *findingstate.Creation {
 	return s.of(finding).creation
 }
 
-// Forget removes a finding whose status records all that is known of it here, or that no longer exists.
+// Forget drops the entry of a finding whose status records all of it, or that no longer exists.
 func (s *Statuses) Forget(finding types.NamespacedName) {
 	if s == nil {
 		return
@@ -137,16 +137,16 @@ func (s *Statuses) OnRequest(enqueue func(types.NamespacedName)) {
 	s.enqueue = enqueue
 }
 
-// Request asks for the finding's status to be stored, before the deliveries that record its creation go.
+// Request asks for the finding's status to be stored, before the deliveries that record its creation are removed.
 func (s *Statuses) Request(finding *v1alpha1.Finding) {
-	var enqueue func(types.NamespacedName) // read under the lock as well
+	var enqueue func(types.NamespacedName) // also read under the lock
 	s.update(finding, func(e *entry) { e.requested, enqueue = true, s.enqueue })
 	if enqueue != nil {
 		enqueue(client.ObjectKeyFromObject(finding))
 	}
 }
 
-// Lose requests the status of a finding because a delivery that recorded its creation is gone. The caller has the
+// Lose requests the status of a finding because a delivery that recorded its creation is gone. The caller must have the
 // finding reconciled.
 func (s *Statuses) Lose(finding *v1alpha1.Finding, delivery string) {
 	s.update(finding, func(e *entry) { e.requested, e.lost = true, append(e.lost, delivery) })

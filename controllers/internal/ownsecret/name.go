@@ -8,7 +8,7 @@ import (
 
 const (
 	maxNameLength = 253
-	// hashLength in hexadecimal digits: 64 bits.
+	// hashLength is in hexadecimal digits: 64 bits.
 	hashLength = 16
 )
 

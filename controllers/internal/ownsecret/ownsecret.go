@@ -33,8 +33,8 @@ type Store struct {
 // NewStore returns a Store.
 func NewStore(mgr ctrl.Manager) Store { return Store{mgr.GetClient(), mgr.GetAPIReader()} }
 
-// Get returns the Secret of the owner, nil if there is none. It fails with AlreadyExists if a Secret of another
-// owner has the name. That of an earlier owner is deleted first; AlreadyExists then means that a finalizer keeps it.
+// Get returns the Secret of the owner, nil if there is none. It fails with AlreadyExists if a Secret of another owner
+// has the name. It deletes that of an earlier owner first; AlreadyExists then means that a finalizer keeps it.
 func (s Store) Get(ctx context.Context, owner client.Object, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, secret)
@@ -51,7 +51,7 @@ func (s Store) Get(ctx context.Context, owner client.Object, name string) (*core
 	case err != nil:
 		return nil, err
 	case leftBehind:
-		// The garbage collector would remove it too, but later.
+		// The garbage collector would remove it, too, but later.
 		if err := s.Delete(ctx, secret); err != nil || len(secret.Finalizers) == 0 {
 			return nil, err
 		}
@@ -81,11 +81,11 @@ func New(owner client.Object, name string) *corev1.Secret {
 	}
 }
 
-// Put stores the Secret: it updates a Secret that was read, and creates a new one. It fails with a conflict if
-// the name was taken meanwhile, so that the next reconcile handles that. An immutable Secret is deleted and
-// recreated, so its content must be replaceable; Put fails with AlreadyExists if it has a finalizer, which would
-// keep it. inUse means that the stored Secret holds what is still valid: an immutable one is then deleted only if the
-// API server would accept the new one, for which a quota that is exactly full has no room.
+// Put stores the Secret: it updates a Secret that was read, and creates a new one. It fails with a conflict if the name
+// was taken meanwhile, which the next reconcile handles. An immutable Secret is deleted and recreated, so its content
+// must be replaceable; Put fails with AlreadyExists if a finalizer keeps it. inUse means that the stored Secret holds
+// something still valid: an immutable one is then deleted only if the API server would accept the new one, for which a
+// quota that is exactly full has no room.
 func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secret, inUse bool) error {
 	var old *corev1.Secret
 	if Frozen(secret) {
@@ -117,8 +117,9 @@ func (s Store) Put(ctx context.Context, owner client.Object, secret *corev1.Secr
 	return nil
 }
 
-// makeRoom deletes the old Secret. It keeps one in use if the API server would refuse the new one, as a policy or a
-// full quota does: it may hold the only copy of a token. Admission comes before the check whether the name is taken.
+// makeRoom deletes the old Secret. It keeps a Secret in use, which may be the only copy of a token, if the API server
+// would refuse the new one because of a policy or a full quota. That can be tried while the name is taken, because
+// admission comes first.
 func (s Store) makeRoom(ctx context.Context, old, replacement *corev1.Secret, inUse bool) error {
 	if inUse {
 		err := s.client.Create(ctx, replacement.DeepCopy(), client.DryRunAll)
@@ -129,7 +130,7 @@ func (s Store) makeRoom(ctx context.Context, old, replacement *corev1.Secret, in
 	return s.Delete(ctx, old)
 }
 
-// KeepWatched restores the operator's label if it was removed: the watch does not see Secrets without it.
+// KeepWatched restores the operator's label if it was removed, because the watch does not see Secrets without it.
 func (s Store) KeepWatched(ctx context.Context, secret *corev1.Secret) error {
 	if secret.Labels[v1alpha1.ManagedByLabel] == v1alpha1.ManagedBy {
 		return nil

@@ -68,8 +68,8 @@ func (b *Book) Judge(ctx context.Context, namespace string, now time.Time) (*Jud
 	return &Judge{book: b, inForce: inForce, now: now}, err
 }
 
-// Of returns a findingstate.Judge. If the facts of a finding cannot be read, it keeps its verdict, and Err returns
-// the error. Without policies, nothing is looked up.
+// Of returns a findingstate.Judge. If the facts of a finding cannot be read, it keeps its verdict, and Err returns the
+// error. Without policies, it looks nothing up.
 func (j *Judge) Of(ctx context.Context) findingstate.Judge {
 	return func(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
 		if len(j.inForce) == 0 {
@@ -91,7 +91,7 @@ func (j *Judge) Of(ctx context.Context) findingstate.Judge {
 func (j *Judge) Err() error { return j.err }
 
 // Differs reports whether judge returns another verdict, or panics: the reconcile of that object reports the panic, and
-// the others are still looked at.
+// the other objects are still judged.
 func Differs(judge func() *v1alpha1.FindingVerdict, verdict *v1alpha1.FindingVerdict) bool {
 	differs := false
 	err := safely.Func(func() error {

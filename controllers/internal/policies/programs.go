@@ -12,7 +12,7 @@ const maxBytes = 128 << 20
 // programs is the process-wide cache, shared by all controllers that evaluate policies.
 var programs = &compiler{known: map[string]compiled{}, most: maxBytes}
 
-// compiler caches what it has compiled.
+// compiler caches compiled programs.
 type compiler struct {
 	most int
 

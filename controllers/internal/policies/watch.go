@@ -19,8 +19,8 @@ import (
 // NowInterval is how often policies whose expression depends on the time are evaluated again.
 const NowInterval = time.Hour
 
-// DecidesOtherwise passes over changes that do not affect a policy's decisions: its counts, and a spec that is not in
-// force yet. A new policy decides nothing until its status puts it into force.
+// DecidesOtherwise ignores changes that do not affect a policy's decisions: its counts, and a spec that is not in force
+// yet. A new policy decides nothing until its status puts it into force.
 var DecidesOtherwise = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList && decides(e.Object) != 0 },
 	UpdateFunc: func(e event.UpdateEvent) bool { return decides(e.ObjectOld) != decides(e.ObjectNew) },

@@ -21,15 +21,15 @@ const (
 	// server keeps each for an hour, and no quota counts them.
 	eventBurst = 200
 	eventRate  = rate.Limit(1)
-	// eventRefill is how long a namespace that used up its burst must send nothing to have all of it again.
+	// eventRefill is how long a namespace that has used up its burst must send nothing to get all of it back.
 	eventRefill = eventBurst * time.Second
 	// droppedInterval is how often the log reports that a namespace's Events are dropped.
 	droppedInterval = 10 * time.Minute
 )
 
-// NewRecorder returns a recorder that bounds the Events of each namespace, for cluster-scoped objects those of each
-// object: one change by a tenant may concern tens of thousands of its objects. It drops what exceeds the bound, and
-// logs that it does. Recorders do not share a bound.
+// NewRecorder returns a recorder that bounds the Events of each namespace, and of each cluster-scoped object: one
+// change by a tenant may affect tens of thousands of its objects. It drops Events beyond the bound, and logs that.
+// Recorders do not share a bound.
 func NewRecorder(mgr ctrl.Manager) events.EventRecorder {
 	return newRecorder(mgr.GetEventRecorder(v1alpha1.ControllerFieldManager), clock.RealClock{})
 }
@@ -44,7 +44,7 @@ type boundedRecorder struct {
 
 	mu         sync.Mutex
 	allowances map[allowanceKey]*allowance
-	// swept is when those that were full were last removed.
+	// swept is when full allowances were last removed.
 	swept time.Time
 }
 

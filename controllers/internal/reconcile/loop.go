@@ -26,12 +26,11 @@ type Loop[S scoped] struct {
 	Base
 	// New returns a scope around an empty object.
 	New func() S
-	// Phases of an object that is not being deleted. The first error ends the reconcile; what was observed
-	// before is still stored.
+	// Phases are those of an object that is not being deleted. The first error ends the reconcile; what was observed until
+	// then is still stored.
 	Phases []Phase[S]
-	// Removal holds the phases of an object that is being deleted, until one of them releases it. If there are
-	// any, an object gets the cleanup finalizer before its first phase; else objects that are being deleted are
-	// ignored.
+	// Removal holds the phases of an object that is being deleted, until one of them releases it. With such phases, an
+	// object gets the cleanup finalizer before its first phase; without, objects that are being deleted are ignored.
 	Removal []Phase[S]
 	// Ledger makes webhook deliveries of what the status records. Optional.
 	Ledger *ledger.Ledger
@@ -57,14 +56,14 @@ func (l Loop[S]) Run(ctx context.Context, req ctrl.Request) (ctrl.Result, error)
 	failed := run(ctx, s, phases)
 	err = l.finish(ctx, s)
 	if failed != nil && err != nil {
-		// Bypass Outcome: a conflict in the second error must not hide the first.
+		// Bypass Outcome, in which a conflict in the second error would hide the first.
 		return ctrl.Result{}, errors.Join(failed, err)
 	}
 	return result(s.outcomeOf().again, errors.Join(failed, err))
 }
 
-// result returns the outcome of a reconcile. An object whose deliveries wait for room in a quota comes back behind
-// others: it is no error, and thousands may wait.
+// result returns the outcome of a reconcile. If the object's deliveries wait for room in a quota, it is requeued behind
+// others. That is no error, and thousands may wait.
 func result(again time.Duration, err error) (ctrl.Result, error) {
 	var full *ledger.FullError
 	if !errors.As(err, &full) {
@@ -73,7 +72,7 @@ func result(again time.Duration, err error) (ctrl.Result, error) {
 	return ctrl.Result{RequeueAfter: Sooner(again, full.After), Priority: new(handler.LowPriority)}, nil
 }
 
-// Sooner returns the shorter of two waits. One that is not positive asks for none.
+// Sooner returns the shorter of two waits. A wait that is not positive means none.
 func Sooner(a, b time.Duration) time.Duration {
 	if b > 0 && (a <= 0 || b < a) {
 		return b
@@ -93,8 +92,7 @@ func (l Loop[S]) begin(ctx context.Context, s S) ([]Phase[S], error) {
 		return l.Removal, nil
 	}
 	if len(l.Removal) > 0 {
-		// Before anything else: without the finalizer, whatever is created for the object might not
-		// be cleaned up.
+		// Add the finalizer first, or what is created for the object might not be cleaned up.
 		if err := patch.AddFinalizer(ctx, l.Client, object, v1alpha1.CleanupFinalizer); err != nil {
 			return nil, err
 		}
@@ -147,28 +145,27 @@ func (l Loop[S]) writer(s S) ledger.Write {
 	}
 }
 
-// outcome collects what the phases ask for.
+// outcome collects what the phases request.
 type outcome struct {
 	again                                   time.Duration
 	stopped, untouched, released, derivable bool
 }
 
-// MaxWait bounds the wait for a point in time: after the clock was set forward or the machine was suspended, what
-// is due is late by no more than that. It is also how often a policy that depends on the time is checked: a policy that
-// ended early because a clock was ahead resumes within that time. A decision that has ended stays ended.
+// MaxWait bounds the wait for a point in time: after the clock was set forward or the machine was suspended, actions
+// are late by at most that. It is also how often a policy that depends on the time is checked: a policy that ended
+// early because a clock was ahead resumes within that time. A decision that has ended stays ended.
 const MaxWait = time.Hour
 
-// RequeueAfter asks for another reconcile after that time. The shortest time of all phases counts; 0 asks for
-// none.
+// RequeueAfter requests another reconcile after that time. The shortest time of all phases counts; 0 requests none.
 func (o *outcome) RequeueAfter(wait time.Duration) {
 	o.again = Sooner(o.again, wait)
 }
 
-// RefusedRetry is how often what the API server refused, such as a removal, is tried again.
+// RefusedRetry is how often a request that the API server refused, such as a removal, is tried again.
 const RefusedRetry = 15 * time.Second
 
-// RetryRefused logs what the API server refused, and requeues the object. Phases return no error then: its pauses would
-// grow to a minute, and a full quota or a policy of the cluster may last for days.
+// RetryRefused logs what the API server refused, and requeues the object. Use it in place of an error, whose backoff
+// would grow to a minute: a full quota or a policy of the cluster may last for days.
 func (o *outcome) RetryRefused(ctx context.Context, err error, message string) {
 	ctrl.LoggerFrom(ctx).Error(err, message)
 	o.RequeueAfter(RefusedRetry)
@@ -177,11 +174,10 @@ func (o *outcome) RetryRefused(ctx context.Context, err error, message string) {
 // Stop ends the reconcile after this phase; the status is stored.
 func (o *outcome) Stop() { o.stopped = true }
 
-// LeaveStatus prevents the status from being stored: another controller owns it, or it is stored
-// already.
+// LeaveStatus keeps the status from being stored: another controller owns it, or it is stored already.
 func (o *outcome) LeaveStatus() { o.untouched = true }
 
-// Derivable reports that if the status is not stored, the next reconcile observes the same transitions: see
+// Derivable tells the loop that the next reconcile observes the same transitions if the status is not stored: see
 // EmitAndStore of Ledger.
 func (o *outcome) Derivable() { o.derivable = true }
 

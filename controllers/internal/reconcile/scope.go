@@ -28,7 +28,7 @@ type Object[S any] interface {
 type Scope[O Object[S], S Status[S]] struct {
 	outcome
 	Object O
-	// Status is the object's status. Phases change it to what is to be stored.
+	// Status is the object's status. Phases change it to the state that is to be stored.
 	Status S
 	// Before is the stored status.
 	Before S
@@ -60,8 +60,8 @@ func (s *Scope[O, S]) ReadyReason() string {
 	return conditions.ReadyReason(*list)
 }
 
-// Store stores the status if it differs from the stored one, and reports whether it wrote. The loop does so after
-// the phases; this is for a phase that cannot wait for that.
+// Store stores the status if it differs from the stored one, and reports whether it wrote. The loop does so after the
+// phases; call it only in a phase that cannot wait for that.
 func (s *Scope[O, S]) Store(ctx context.Context, c client.Client) (bool, error) {
 	return s.store(ctx, c, func() {})
 }
@@ -75,7 +75,7 @@ func (s *Scope[O, S]) store(ctx context.Context, c client.Client, stored func())
 	return written, err
 }
 
-// scoped is what the loop needs of a scope, which is a *Scope or embeds one.
+// scoped is what the loop needs from a scope, which is a *Scope or embeds one.
 type scoped interface {
 	object() client.Object
 	Begin(now time.Time)
@@ -97,8 +97,8 @@ func (s *Scope[O, S]) ObserveSpec(generation *int64, updatedAt **v1alpha1.Time) 
 	*generation, *updatedAt = s.Object.GetGeneration(), &at
 }
 
-// JudgeByRepository records whether the Repository that the dependent, such as a "project", names exists: if so, the
-// object is ready. If not, nothing is retried: the watch on repositories enqueues the object.
+// JudgeByRepository makes the object ready if the Repository exists that the dependent, such as a "project", names. If
+// it does not, the watch on repositories enqueues the object later.
 func (s *Scope[O, S]) JudgeByRepository(ctx context.Context, c client.Reader, name v1alpha1.ResourceName, dependent,
 	ready string) error {
 	exists, err := Exists(ctx, c, &v1alpha1.Repository{}, s.Object.GetNamespace(), name)

@@ -15,9 +15,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// Plan describes what is removed with an object of a kind.
+// Plan describes what is removed together with an object of a kind.
 type Plan struct {
-	// Parent is what messages call the object, such as "project".
+	// Parent is the object's name in messages, such as "project".
 	Parent string
 	// Field is the selectable field by which children name the object.
 	Field string
@@ -28,14 +28,14 @@ type Plan struct {
 // Child is a kind of children.
 type Child struct {
 	Kind client.Object
-	// Name is what messages call them, such as "findings".
+	// Name is the children's name in messages, such as "findings".
 	Name string
 }
 
 // Children removes one batch of the object's children and requeues, until the API server has none left; then it
-// releases the object. Children created meanwhile are found by the next reconcile. announce returns the text of the
-// Event sent when the removal begins. If the cache is behind, it waits: children are selected by the object's name, and
-// may belong to a new object of that name. If the API server refuses to return the object, it waits too.
+// releases the object. The next reconcile finds children created meanwhile. announce returns the text of the Event sent
+// when the removal begins. Children waits while the cache is behind, because children are selected by the object's name
+// and may belong to a new object of that name, or while the API server refuses to return the object.
 func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	ctx context.Context, base reconcile.Base, s *reconcile.Scope[O, S], plan Plan, announce func() string,
 ) error {
@@ -62,7 +62,7 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 		s.RequeueAfter(again)
 		if IsRefusal(err) {
 			s.RetryRefused(ctx, err, "removals were refused, and are tried again later")
-			return nil // later kinds wait: they may belong to what is kept
+			return nil // later kinds wait, because what is left may depend on them
 		}
 		return err
 	}
@@ -70,7 +70,7 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 	return nil
 }
 
-// isBeingDeleted reports whether the API server has this very object, and it is being deleted.
+// isBeingDeleted reports whether this very object exists in the API server and is being deleted.
 func isBeingDeleted(ctx context.Context, base reconcile.Base, object client.Object) (bool, error) {
 	gvk, err := base.Client.GroupVersionKindFor(object)
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// A removal takes one batch per second. Its progress is reported at a lower rate, since each report
-// is a write.
+// A removal takes one batch per second. Its progress is reported at a lower rate, because each report is a write.
 const (
 	reportInterval = 10 * time.Second
 	reportStep     = 10 * batch

@@ -36,8 +36,8 @@ const (
 )
 
 // IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of
-// a cluster's own admission policy: the same request would be refused again. A policy or webhook chooses the code, but
-// only a webhook may choose that of an outage, and its refusal can be told from one.
+// a cluster's own admission policy: the same request would be refused again. A policy or webhook chooses the status
+// code. Only a webhook may choose that of an outage, and such a refusal is recognized as one.
 func IsRefusal(err error) bool {
 	if kube.IsDeniedByWebhook(err) {
 		return true
@@ -58,16 +58,16 @@ func IsRefusal(err error) bool {
 type Remover struct {
 	// Client removes them.
 	Client client.Client
-	// Reader reads from the API server: a cache may not show a newly created child yet, and once
-	// the parent's finalizer is removed nothing would remove that child.
+	// Reader reads from the API server: a cache may not show a newly created child yet, and nothing would remove that
+	// child once the parent's finalizer is removed.
 	Reader client.Reader
 	// Limit is how many children one call removes at most.
 	Limit int64
 }
 
-// Batch removes at most one batch of the kind's objects that the field selector matches. It returns
-// when to requeue; 0 means that the API server had no such object. It returns a refusal once nothing is left but what
-// the API server refuses to remove, or if that takes all the time of the call.
+// Batch removes at most one batch of the kind's objects that the field selector matches. It returns when to requeue; 0
+// means that the API server had no such object. It returns a refusal if only objects are left that the API server
+// refuses to remove, or if refusals take all the time of the call.
 func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field, value string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -100,8 +100,8 @@ func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field
 	return soon, nil
 }
 
-// oneByOne removes the objects of the first page that contains any removable object: a deletecollection ends at the
-// first refusal. It lists into page. Each call repeats the requests that were refused before. If the time runs out
+// oneByOne removes the objects of the first page that contains any removable object, because a deletecollection ends at
+// the first refusal. It lists into page. Each call repeats the requests that were refused before. If the time runs out
 // meanwhile, it returns the refusal, and objects later in the list wait until fewer are refused.
 func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.PartialObjectMetadataList,
 	selected client.ListOptions) (again time.Duration, refusal error) {
@@ -142,7 +142,7 @@ func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.
 	return again, nil
 }
 
-// one removes an object, by the right that a batch needs too.
+// one removes an object. It needs the same right as a batch.
 func (r Remover) one(ctx context.Context, kind client.Object, name string, selected client.ListOptions) error {
 	selected.Continue, selected.Limit = "", 0
 	selected.FieldSelector = fields.AndSelectors(selected.FieldSelector,

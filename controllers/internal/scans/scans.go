@@ -1,4 +1,4 @@
-// Package scans lists scans, and derives from a list when its subject was scanned.
+// Package scans lists scans, and derives from such a list when a subject was scanned.
 package scans
 
 import (
@@ -20,15 +20,15 @@ func Of(ctx context.Context, c client.Reader, object client.Object, field string
 	return list.Items, err
 }
 
-// OfBranch lists only the scans of the scan branch: without those of pull requests and of refused uploads.
+// OfBranch lists only the scans of the scan branch, not those of pull requests or of refused uploads.
 func OfBranch(ctx context.Context, c client.Reader, object client.Object, field string) ([]v1alpha1.Scan, error) {
 	scans, err := Of(ctx, c, object, field)
 	return slices.DeleteFunc(scans, func(s v1alpha1.Scan) bool { return s.IsOfReview() || s.IsRefused() }), err
 }
 
-// CountsOtherwise passes over updates that change neither whether OfBranch, LastStarted or LastSuccess return the scan
-// nor its phase, such as its progress: thousands of scans may belong to its repository. What else they read of a scan
-// is immutable.
+// CountsOtherwise ignores updates of a scan, such as of its progress, that change neither its phase nor whether
+// OfBranch, LastStarted or LastSuccess return it: thousands of scans may belong to a repository. Everything else that
+// these read of a scan is immutable.
 var CountsOtherwise = watch.Updates(func(before, after *v1alpha1.Scan) bool {
 	return before.UID != after.UID || before.Status.Phase != after.Status.Phase ||
 		before.Spec.Outcome != after.Spec.Outcome || !before.Spec.CompletedAt.Equal(after.Spec.CompletedAt)

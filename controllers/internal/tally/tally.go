@@ -1,8 +1,8 @@
 // Package tally counts many small objects per large object that they belong to.
 //
-// It is fed by the watch, so that a count costs the same for ten findings as for a hundred thousand, and a
-// change of one finding costs one addition. It keeps each object's share, about a hundred bytes: for an
-// object that becomes unreadable, the watch reports a deletion that may lack the object's content.
+// It is fed by the watch, so that a count costs the same for ten findings as for a hundred thousand, and a change of
+// one finding costs one addition. It keeps each object's share, about a hundred bytes, because the watch may report the
+// deletion of an unreadable object without its content.
 package tally
 
 import (
@@ -23,7 +23,7 @@ import (
 type Share struct {
 	// Owner is the object that the count belongs to.
 	Owner types.NamespacedName
-	// Class is what the object is counted as; "" is a class like any other.
+	// Class is the class that the object is counted in; "" is a class like any other.
 	Class string
 }
 
