@@ -20,8 +20,8 @@ import (
 // attemptTimeout bounds one attempt to reach the API server, and the pause until the next, which may be a fifth longer.
 const attemptTimeout = 10 * time.Second
 
-// AwaitAPIServer returns once the API server that config names is ready, or with an error when ctx ends. If the process
-// exited instead, the kubelet would restart it after growing delays of up to five minutes.
+// AwaitAPIServer returns once the API server named by config is ready, or with an error when ctx ends. If the process
+// exited instead, the kubelet would restart it with growing delays of up to five minutes.
 func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -31,7 +31,7 @@ func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 	return pause.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
-		// The client's own retries would hide what the API server answered.
+		// The client's own retries would hide the response of the API server.
 		err := client.RESTClient().Get().MaxRetries(0).AbsPath("/readyz").Do(ctx).Error()
 		if !isTemporary(err) {
 			return true, nil // callers that need more of the API server judge the answer themselves
@@ -41,8 +41,8 @@ func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 	})
 }
 
-// isTemporary reports whether the API server did not answer, or only that it cannot at the moment. A certificate that
-// is not trusted stays so.
+// isTemporary reports whether the API server did not respond, or responded that it cannot serve at the moment. An
+// untrusted certificate is permanent.
 func isTemporary(err error) bool {
 	var untrusted *tls.CertificateVerificationError
 	var answer apierrors.APIStatus

@@ -21,14 +21,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// CacheOptions keeps data that no controller reads out of the manager's cache. A third of a small
-// object is managedFields, and there may be 100,000 findings. The annotation last-applied-configuration may be as large
-// as the object.
+// CacheOptions keeps data that no controller reads out of the manager's cache. A third of a small object is
+// managedFields, and there may be 100,000 findings. The annotation last-applied-configuration may be as large as the
+// object.
 //
-// Never Update an object read from this cache: that would wipe what it does not show: managedFields, and with them the
-// field ownership, that annotation, and of a Secret, ServiceAccount or RoleBinding labels, finalizers and owners.
-// Patches are safe, except merge patches that replace a list that the cache does not show whole: the finalizers or
-// owners of those three.
+// Never Update an object read from this cache: that would wipe what the cache dropped, which is managedFields, with the
+// field ownership, that annotation, and labels, finalizers and owners of a Secret, ServiceAccount or RoleBinding.
+// Patches are safe, except merge patches that replace an incomplete list: the finalizers or owners of those three
+// kinds.
 func CacheOptions() cache.Options {
 	whoAndWhen := cache.ByObject{Transform: dropFieldSets}
 	// The cluster may have many objects of these kinds that are not ours, some of them secret.
@@ -41,8 +41,8 @@ func CacheOptions() cache.Options {
 			&corev1.Secret{}:         metadataOfOurs,
 			&corev1.ServiceAccount{}: metadataOfOurs,
 			&rbacv1.RoleBinding{}:    bindings,
-			// Whole: its watch compares most of it. The administrator of a namespace may create all of the above there,
-			// but no quota.
+			// Kept whole, because its watch compares most of it. The administrator of a namespace may create all of the above
+			// there, but no quota.
 			&corev1.ResourceQuota{}: madeByUs,
 			// updatedAt and the end of a scan are derived from the times in managedFields.
 			&v1alpha1.Finding{}:     {Transform: shareComments(lru.New(recentComments))},
@@ -55,9 +55,9 @@ func CacheOptions() cache.Options {
 	}
 }
 
-// FillCache makes the cache hold all kinds that controllers watch as soon as it is started, which the manager does
-// before its election: a standby replica can take over at once. Its controllers do not start their watches before
-// (EnableWarmup), since these fill queues that nothing empties until the replica leads.
+// FillCache makes the cache hold all kinds that controllers watch as soon as the manager starts it, before leader
+// election, so that a standby replica can take over at once. Its controllers do not start their watches earlier
+// (EnableWarmup), because these fill queues that nothing empties until the replica leads.
 func FillCache(ctx context.Context, informers cache.Informers) error {
 	for _, kind := range watched() {
 		if _, err := informers.GetInformer(ctx, kind); err != nil {
@@ -85,8 +85,8 @@ func dropUnread(in any) (any, error) {
 	return cache.TransformStripManagedFields()(in)
 }
 
-// dropLastApplied drops the annotation last-applied-configuration. It writes to no object that was transformed before:
-// that is in the cache, where others read it.
+// dropLastApplied drops the annotation last-applied-configuration. It does not write to an object that was transformed
+// before, because that is in the cache, where others read it.
 func dropLastApplied(in any) {
 	object, err := meta.Accessor(in)
 	if err != nil {
@@ -106,7 +106,7 @@ func dropFieldSets(in any) (any, error) {
 		return in, nil //nolint:nilerr // a tombstone of the informer, not an object: nothing to drop
 	}
 	if isSlim(object.GetManagedFields()) {
-		// Already transformed: it is in the cache, where others read it, so it must not be written.
+		// Already transformed, so it is in the cache, where others read it: do not write to it.
 		return in, nil
 	}
 	slim := make([]metav1.ManagedFieldsEntry, 0, len(object.GetManagedFields()))
@@ -119,7 +119,7 @@ func dropFieldSets(in any) (any, error) {
 }
 
 // keepIdentity drops all metadata of unbounded size except the operator's label and the controller. Whoever may create
-// a Secret in any namespace can give it that label, and with it more than a megabyte of other labels and annotations.
+// a Secret in any namespace can give it that label, together with more than a megabyte of other labels and annotations.
 func keepIdentity(in any) (any, error) {
 	object, is := in.(*metav1.PartialObjectMetadata)
 	if !is {
@@ -132,8 +132,8 @@ func keepIdentity(in any) (any, error) {
 	return kept, nil
 }
 
-// identityOf returns the metadata without labels but the operator's, and without annotations, finalizers, owners and
-// managedFields. A RoleBinding's name may still be large.
+// identityOf returns the metadata without annotations, finalizers, owners, managedFields, and labels other than the
+// operator's. A RoleBinding's name may still be large.
 func identityOf(object metav1.ObjectMeta) metav1.ObjectMeta {
 	label, labelled := object.Labels[v1alpha1.ManagedByLabel]
 	object.Labels, object.OwnerReferences = nil, nil
@@ -145,15 +145,15 @@ func identityOf(object metav1.ObjectMeta) metav1.ObjectMeta {
 }
 
 const (
-	// maxSubjects is more than any of the operator's RoleBindings has, so one with others besides still differs.
+	// maxSubjects is more than any of the operator's RoleBindings has, so that one with additional subjects still differs.
 	maxSubjects = 4
-	// maxAccessText is more than any text in the operator's RoleBindings has. An API server checks the length of none
-	// of them, not even of the name.
+	// maxAccessText is longer than any text in the operator's RoleBindings. An API server does not check the length of
+	// these texts, not even of the name.
 	maxAccessText = validation.DNS1123SubdomainMaxLength
 )
 
-// keepAccess does for a RoleBinding what keepIdentity does, and keeps enough of its role and subjects to tell whether
-// they are those that the operator wrote. Whoever administers any namespace can create one of more than a megabyte.
+// keepAccess is keepIdentity for a RoleBinding, and keeps enough of its role and subjects to compare them with those
+// that the operator wrote. The administrator of any namespace can create one of more than a megabyte.
 func keepAccess(in any) (any, error) {
 	binding, is := in.(*rbacv1.RoleBinding)
 	if !is {
@@ -174,7 +174,7 @@ func keepAccess(in any) (any, error) {
 	return kept, nil
 }
 
-// shortened returns the text, or so much of it that it differs from any of the operator's, without holding the rest.
+// shortened returns the text, or a short text that also differs from all of the operator's.
 func shortened(text string) string {
 	if len(text) <= maxAccessText {
 		return text
@@ -182,7 +182,8 @@ func shortened(text string) string {
 	return strings.Clone(text[:maxAccessText])
 }
 
-// mayBeOurs reports whether the reference can name an object of this operator. An API server checks no length in it.
+// mayBeOurs reports whether the reference can name an object of this operator. It checks the lengths, which an API
+// server does not.
 func mayBeOurs(owner *metav1.OwnerReference) bool {
 	return owner.APIVersion == v1alpha1.GroupVersion.String() &&
 		len(owner.Kind) <= validation.DNS1123LabelMaxLength &&
@@ -190,11 +191,11 @@ func mayBeOurs(owner *metav1.OwnerReference) bool {
 		len(owner.UID) <= validation.DNS1123LabelMaxLength
 }
 
-// recentComments is how many different comments are kept to be shared: 40 kB each at most.
+// recentComments is how many different comments are kept for sharing: 40 kB each at most.
 const recentComments = 256
 
-// shareComments returns a function that does what dropFieldSets does, and makes findings share equal comments: an
-// operation writes the same ones into each finding of its set, megabytes in all.
+// shareComments returns a function that calls dropFieldSets, and makes findings share equal comments: an operation
+// writes the same comment to each finding of its set, megabytes in all.
 func shareComments(recent *lru.Cache) toolscache.TransformFunc {
 	return func(in any) (any, error) {
 		if finding, ok := in.(*v1alpha1.Finding); ok && !isSlim(finding.ManagedFields) && finding.Spec.Triage.Comments != "" {
@@ -209,7 +210,7 @@ func shareComments(recent *lru.Cache) toolscache.TransformFunc {
 	}
 }
 
-// isSlim reports whether dropFieldSets has nothing to drop, as of an object that is in the cache.
+// isSlim reports whether dropFieldSets has nothing to drop, as for an object in the cache.
 func isSlim(entries []metav1.ManagedFieldsEntry) bool {
 	for i := range entries {
 		if entries[i].FieldsV1 != nil {

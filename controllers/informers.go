@@ -22,12 +22,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// maxWaitingEvents bounds the unreadable objects that are kept until this replica leads and can send
-// Events about them.
+// maxWaitingEvents bounds the unreadable objects that are kept until this replica leads and can send Events about them.
 const maxWaitingEvents = 1000
 
-// Informers creates the informers for this project's kinds. In controller-runtime's own informers one
-// unreadable object blocks its whole kind; these skip it, count it, and send an Event about it.
+// Informers creates the informers for this project's kinds. In controller-runtime's informers one unreadable object
+// blocks its whole kind; these skip it, count it, and send an Event about it.
 type Informers struct {
 	reader      *kube.Reader
 	unreadables *kube.Unreadables
@@ -48,8 +47,8 @@ func NewInformers(config *rest.Config) (*Informers, error) {
 	return i, nil
 }
 
-// Use makes a manager's cache use these informers. Fields that the cache's transform drops are dropped while
-// listing, too.
+// Use makes a manager's cache use these informers. Fields that the cache's transform drops are dropped while listing,
+// too.
 func (i *Informers) Use(options cache.Options) cache.Options {
 	options.NewInformer = func(lw toolscache.ListerWatcher, object runtime.Object, resync time.Duration,
 		indexers toolscache.Indexers) toolscache.SharedIndexInformer {
@@ -102,7 +101,7 @@ func (i *Informers) Start(ctx context.Context) error {
 	}
 }
 
-// note never blocks: it is called by a reflector.
+// note never blocks, because a reflector calls it.
 func (i *Informers) note(u *kube.Unreadable) {
 	select {
 	case i.found <- u:
@@ -119,8 +118,7 @@ func transformOf(options cache.Options, object runtime.Object) toolscache.Transf
 	return options.DefaultTransform
 }
 
-// trim applies the informer's transform to each object of a list as it arrives, not only once the
-// list is complete.
+// trim applies the informer's transform to each object of a list as it arrives, before the list is complete.
 func trim(transform toolscache.TransformFunc) func(kube.Object) runtime.Object {
 	return func(object kube.Object) runtime.Object {
 		transformed, err := transform(object)

@@ -13,17 +13,17 @@ import (
 const (
 	// reconcileTimeout bounds one reconcile, even if the API server is slow.
 	reconcileTimeout = 2 * time.Minute
-	// cacheSyncTimeout bounds how long a controller takes up its watches. The manager has filled the caches before,
-	// however long that takes.
+	// cacheSyncTimeout bounds how long a controller takes to start its watches. The manager has filled the caches before
+	// that, however long it took.
 	cacheSyncTimeout = 10 * time.Minute
-	// firstRetry is the pause after the first failed reconcile of an object; it doubles with each further failure.
+	// firstRetry is the pause after the first failed reconcile of an object. It doubles with each further failure.
 	firstRetry = 5 * time.Millisecond
-	// maxRetry bounds that pause. The default of controller-runtime, 1000 s, would keep what failed during an outage
-	// waiting for a quarter of an hour after its end.
+	// maxRetry bounds that pause. The default of controller-runtime, 1000 s, would delay what failed during an outage
+	// until a quarter of an hour after its end.
 	maxRetry = time.Minute
 )
 
-// Options returns the options of a controller that reconciles so many objects at a time.
+// Options returns the options of a controller with that many workers.
 func Options(workers int) controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: workers,
@@ -34,8 +34,8 @@ func Options(workers int) controller.Options {
 	}
 }
 
-// NewRateLimiter returns the pauses before failed reconciles of one controller are repeated. Controllers must not share
-// one: it counts failures by the object's name alone.
+// NewRateLimiter returns the backoff of one controller's failed reconciles. Controllers must not share one, because it
+// counts failures by the object's name alone.
 func NewRateLimiter() workqueue.TypedRateLimiter[ctrl.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](firstRetry, maxRetry)
 }

@@ -1,9 +1,8 @@
-// Package apikey gives each APIKey a signed token in a Secret, and reports in its status which
-// token is valid and until when.
+// Package apikey gives each APIKey a signed token in a Secret, and reports in its status which token is valid and until
+// when.
 //
-// The token is stored only in the Secret. The Secret is written before the status, and the status
-// records only what was found in the Secret: after a crash between the two writes the next
-// reconcile reads the token from the Secret and adopts it.
+// The token is stored only in the Secret. The Secret is written before the status, and the status records only what was
+// found in the Secret. After a crash between the two writes the next reconcile takes the token over from the Secret.
 package apikey
 
 import (
@@ -31,8 +30,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// conflictRetry is how often a key checks whether a conflicting Secret has been deleted: Secrets of
-// other owners are not watched.
+// conflictRetry is how often a key checks whether a conflicting Secret has been deleted, since Secrets of other owners
+// are not watched.
 const conflictRetry = 15 * time.Second
 
 // rotationDelay is how long a rotation waits for the cache to show the last written status.
@@ -51,13 +50,11 @@ type Reconciler struct {
 
 // Settings configure the controller.
 type Settings struct {
-	// Namespace is the operator's own, in which the signing key is kept.
+	// Namespace is the operator's own, which holds the signing key.
 	Namespace string
-	// ConflictRetry is for tests: how often a key checks whether a conflicting Secret has been deleted. Default:
-	// conflictRetry.
+	// ConflictRetry overrides conflictRetry in tests.
 	ConflictRetry time.Duration
-	// PublicationNotice is for tests: how long a new signing key is published before it signs. Default:
-	// publicationNotice.
+	// PublicationNotice overrides publicationNotice in tests: how long a new signing key is published before it signs.
 	PublicationNotice time.Duration
 }
 
@@ -99,8 +96,7 @@ func newScope() *scope {
 	return &scope{Scope: reconcile.NewScope(&v1alpha1.APIKey{})}
 }
 
-// Reconcile brings one key's Secret and status up to its spec. The Secret is deleted with the key, by its owner
-// reference.
+// Reconcile updates one key's Secret and status. The Secret is deleted with the key, through its owner reference.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -109,8 +105,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// findOrganization ends the reconcile of a key without an organization. The token stays as it is: the REST API does
-// not accept it.
+// findOrganization ends the reconcile of a key without an organization. The token stays, because the REST API does not
+// accept it.
 func (r *Reconciler) findOrganization(ctx context.Context, s *scope) (err error) {
 	if s.organization, err = r.organizationOf(ctx, s.Object.Namespace); err == nil && s.organization == nil {
 		s.conclude(organizationNotFound(s.Object.Namespace))
@@ -119,11 +115,11 @@ func (r *Reconciler) findOrganization(ctx context.Context, s *scope) (err error)
 	return err
 }
 
-// ensureToken makes the Secret hold the right token, and records it in the status.
+// ensureToken writes the right token to the Secret, and records it in the status.
 func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	ring, err := r.signingKeys.current(ctx)
 	if errors.Is(err, errUnpublished) {
-		// The watch reports the publication; the retry covers a watch that lags behind.
+		// The watch reports the publication; the retry is for a watch that lags behind.
 		s.LeaveStatus()
 		s.RequeueAfter(unpublishedRetry)
 		return nil
@@ -153,8 +149,8 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// ensureSecret makes the Secret hold the right token, and returns it. It fails with AlreadyExists if the Secret must be
-// replaced and cannot be.
+// ensureSecret writes the right token to the Secret, and returns it. It fails with AlreadyExists if the Secret must be
+// replaced but cannot be.
 func (r *Reconciler) ensureSecret(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
 	have *issued) (*issued, error) {
 	inUse := have != nil && s.Now.Before(endOfIssued(s, have))
@@ -163,7 +159,7 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope, signer tokens.S
 		return r.issue(ctx, s, signer, secret, order)
 	}
 	if have != nil && have.signedBy != signer.ID() {
-		// The claims stay the same: both copies are valid while both keys are published.
+		// The claims stay the same. Both tokens are valid while both keys are published.
 		return r.issue(ctx, s, signer, secret, order{
 			claims: have.claims, serial: have.serial, replaces: have.replaces, inUse: inUse,
 		})
@@ -174,8 +170,8 @@ func (r *Reconciler) ensureSecret(ctx context.Context, s *scope, signer tokens.S
 	return have, r.secrets.KeepWatched(ctx, secret)
 }
 
-// concludeConflict records that the key's Secret is not its own, or stands in the way of a new one. The token found in
-// it stays valid, unless another one is to replace it.
+// concludeConflict records that the Secret with the key's name belongs to another owner, or cannot be replaced. The
+// token found in it stays valid, unless another one is to replace it.
 func (r *Reconciler) concludeConflict(s *scope, found *issued) {
 	s.RequeueAfter(cmp.Or(r.settings.ConflictRetry, conflictRetry))
 	if _, replaced := decide(s, found); found == nil || replaced {
@@ -187,21 +183,21 @@ func (r *Reconciler) concludeConflict(s *scope, found *issued) {
 	s.RequeueAfter(untilNextChange(*s.Status, s.Now))
 	verdict := judge(s)
 	if !verdict.Stalled {
-		// For a disabled key too: a rotation of the signing key waits for all keys without this verdict.
+		// This applies to a disabled key, too: a rotation of the signing key waits for all keys without this verdict.
 		verdict = secretFrozen(s.Object)
 	}
 	s.conclude(verdict)
 }
 
-// concludeUnwritten records that the Secret could not be written, and returns the error to try again for. A token that
-// was lost is not valid any more, whether or not another one can be issued.
+// concludeUnwritten records that the Secret could not be written, and returns the error that causes a retry. A lost
+// token is no longer valid, whether or not another one can be issued.
 func (r *Reconciler) concludeUnwritten(s *scope, found *issued, err error) error {
 	switch {
 	case kube.IsAlreadyExists(err):
 		r.concludeConflict(s, found)
 		return nil
 	case kube.IsConflict(err), kube.IsNotFound(err):
-		return err // The Secret has changed since it was read: the next reconcile sees that.
+		return err // the Secret has changed since it was read, which the next reconcile sees
 	}
 	*s.Status = statusFor(s, found)
 	s.conclude(secretNotWritten(s, err))

@@ -17,22 +17,21 @@ import (
 // defaultLifetime is a token's lifetime if the key sets no expiry.
 const defaultLifetime = 90 * 24 * time.Hour
 
-// issued is a token as the key's Secret holds it, without the token itself.
+// issued describes the token in the key's Secret, without the token itself.
 type issued struct {
 	claims tokens.Claims
 	// signedBy names the signing key.
 	signedBy string
 	// serial is the spec.rotation.serial that the token was issued for.
 	serial int64
-	// replaces is the identifier of the previous token, which stays valid for the rotation's
-	// overlap; "" if there is no previous token.
+	// replaces is the identifier of the previous token, which stays valid for the rotation's overlap; "" if there is none.
 	replaces string
 }
 
 // recall returns the token in the key's Secret if the key may use it, else nil.
 //
-// For a token that the status already records, the status wins over the Secret's annotations: a
-// user who can write Secrets must not be able to revive an earlier or rotated token.
+// For a token that the status already records, the status takes precedence over the Secret's annotations: a user who
+// can write Secrets must not be able to revive an earlier or rotated token.
 func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 	if secret == nil {
 		return nil
@@ -49,10 +48,10 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 		}
 		return token
 	}
-	// The token was issued by a reconcile that failed before it wrote the status. A token older
-	// than the last one in the status was put back by a user.
+	// A reconcile that failed before it wrote the status issued this token. A token older than the last one in the status
+	// was put back by a user.
 	if last := s.Before.IssuedAt; last != nil && (verified.IssuedAt.Before(last.Time) ||
-		s.Before.KeyID == "" && verified.IssuedAt.Equal(last.Time)) { // The last one was withdrawn.
+		s.Before.KeyID == "" && verified.IssuedAt.Equal(last.Time)) { // the last one was withdrawn
 		return nil
 	}
 	token.serial = min(ownsecret.Serial(secret), s.Object.Spec.Rotation.WantedSerial())
@@ -62,17 +61,16 @@ func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
 	return token
 }
 
-// isUnrecorded reports whether the status names another token than the Secret holds. A
-// rotation waits until both agree: only the token in the status is valid now, and only that one can
-// stay valid for an overlap.
+// isUnrecorded reports whether the Secret holds another token than the status names. A rotation waits until both agree,
+// because only the token in the status is valid now and can stay valid for an overlap.
 func isUnrecorded(s *scope, have *issued) bool { return have.claims.ID != s.Before.KeyID }
 
-// rotationWaits reports whether a rotation is due as soon as the token has been taken over.
+// rotationWaits reports whether a rotation is due once the status records the token.
 func rotationWaits(s *scope, have *issued) bool {
 	return have != nil && isUnrecorded(s, have) && have.serial < s.Object.Spec.Rotation.WantedSerial()
 }
 
-// order is a token to be written into the Secret.
+// order is a token to write to the Secret.
 type order struct {
 	claims   tokens.Claims
 	serial   int64
@@ -81,11 +79,10 @@ type order struct {
 	inUse bool
 }
 
-// decide reports whether a new token is needed, and returns its order. The caller sets the
-// identifier.
+// decide reports whether a new token is needed, and returns its order. The caller sets the identifier.
 //
-// A disabled key is rotated too: if the rotation waited until the key is enabled, the old token,
-// perhaps the reason why the key was disabled, would be valid again for a moment.
+// A disabled key is rotated, too. Otherwise, the old token, perhaps the reason why the key was disabled, would be valid
+// again for a moment when the key is enabled.
 func decide(s *scope, have *issued) (order, bool) {
 	wanted := s.Object.Spec.Rotation.WantedSerial()
 	if have != nil && (have.serial >= wanted || isUnrecorded(s, have)) {
@@ -96,7 +93,7 @@ func decide(s *scope, have *issued) (order, bool) {
 	}
 	from := s.Now.UTC().Truncate(time.Second)
 	if s.Before.IssuedAt != nil && s.Before.IssuedAt.After(from) {
-		// Another replica's clock runs ahead of ours; see recall.
+		// Another replica's clock is ahead of ours; see recall.
 		from = s.Before.IssuedAt.UTC()
 	}
 	end := endOfLife(s, from, time.Time{})
@@ -124,8 +121,8 @@ func lastTokenExpired(s *scope) bool {
 	return s.Before.RotationSerial >= s.Object.Spec.Rotation.WantedSerial() && wasExpired(s, s.Before.KeyID)
 }
 
-// endOfIssued returns when the token stops being valid. One that has expired stays so: a limit that is raised or
-// removed later extends only tokens that are still valid.
+// endOfIssued returns when the token expires. An expired token stays expired: raising or removing a limit later extends
+// only tokens that are still valid.
 func endOfIssued(s *scope, have *issued) time.Time {
 	end := endOfLife(s, have.claims.IssuedAt, have.claims.ExpiresAt)
 	if !wasExpired(s, have.claims.ID) {
@@ -134,9 +131,9 @@ func endOfIssued(s *scope, have *issued) time.Time {
 	return slices.MinFunc([]time.Time{end, recordedEnd(s.Before, have.claims.ID)}, time.Time.Compare)
 }
 
-// wasExpired reports whether the end that the status records for the token has passed, or had by the clock of an
+// wasExpired reports whether the expiry in the status has passed for the token, or had passed by the clock of an
 // earlier leader, which may be ahead of this one's: then Ready has the reason Expired. A later reason, such as
-// SecretNotWritten, hides that: such a token is valid again if its limit is also lifted within those minutes.
+// SecretNotWritten, hides that: such a token becomes valid again if its limit is also lifted within those minutes.
 func wasExpired(s *scope, token string) bool {
 	end := recordedEnd(s.Before, token)
 	if end.IsZero() || end.After(s.Now.Add(apitime.MaxAhead)) {
@@ -145,8 +142,8 @@ func wasExpired(s *scope, token string) bool {
 	return !s.Now.Before(end) || conditions.ReadyReason(s.Before.Conditions) == v1alpha1.ReasonExpired
 }
 
-// endOfLife returns when a token issued at from stops being valid: the earliest of the signed
-// expiry (zero if not signed yet), the key's expiry and the organization's maximum lifetime.
+// endOfLife returns when a token issued at from expires: the earliest of the signed expiry (zero if not signed yet),
+// the key's expiry and the organization's maximum lifetime.
 func endOfLife(s *scope, from, signed time.Time) time.Time {
 	var ends []time.Time
 	if !signed.IsZero() {
@@ -164,7 +161,7 @@ func endOfLife(s *scope, from, signed time.Time) time.Time {
 	return slices.MinFunc(ends, time.Time.Compare)
 }
 
-// shortened reports whether the organization's maximum lifetime ends the key's life.
+// shortened reports whether the organization's maximum lifetime shortens the life of the key.
 func shortened(s *scope) bool {
 	bounds, status := s.organization.Spec.APIKeys, *s.Status
 	if bounds == nil || bounds.MaxLifetime == nil || status.IssuedAt == nil || status.ExpiresAt == nil {
@@ -175,8 +172,7 @@ func shortened(s *scope) bool {
 	return status.ExpiresAt.Equal(new(v1alpha1.NewTime(end))) && (expiry == nil || end.Before(expiry.Time))
 }
 
-// statusFor returns the status for the token. A key without a token has no identifier, so the REST API
-// accepts nothing for it.
+// statusFor returns the status for the token. Without a token it has no identifier, so the REST API accepts no token.
 func statusFor(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	status := withoutToken(s.Before)
 	if have == nil {
@@ -197,8 +193,8 @@ func statusFor(s *scope, have *issued) v1alpha1.APIKeyStatus {
 	return status
 }
 
-// previous counts the overlap from the rotation, so that a shorter overlap takes effect at once. It never moves the end
-// that the status records: an overlap makes no token valid for longer, and none valid again.
+// previous returns the previous token, whose overlap counts from the rotation, so that a shorter overlap takes effect
+// at once. It never moves the recorded end to a later time: an overlap neither extends nor revives a token.
 func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
 	if have.replaces == "" {
 		return nil
@@ -213,7 +209,7 @@ func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
 	return &v1alpha1.PreviousToken{KeyID: have.replaces, ExpiresAt: v1alpha1.NewTime(until)}
 }
 
-// recordedEnd returns when that token stops being valid, as the status records it; a zero time if it records none.
+// recordedEnd returns the expiry that the status records for the token; a zero time if it records none.
 func recordedEnd(before *v1alpha1.APIKeyStatus, token string) time.Time {
 	switch {
 	case before.KeyID == token && before.ExpiresAt != nil:
@@ -224,8 +220,8 @@ func recordedEnd(before *v1alpha1.APIKeyStatus, token string) time.Time {
 	return time.Time{}
 }
 
-// withoutToken returns the status without a valid token. It remembers when the last token was issued and expires,
-// and for which serial: recall and lastTokenExpired need that.
+// withoutToken returns the status without a valid token. It keeps when the last token was issued and expires, and for
+// which serial, which recall and lastTokenExpired need.
 func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	return v1alpha1.APIKeyStatus{
 		ObservedGeneration: before.ObservedGeneration,
@@ -237,11 +233,10 @@ func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	}
 }
 
-// expiredRetry is when an expired key is reconciled again: the clock by which it expired may be corrected.
+// expiredRetry is when an expired key is reconciled again, because the clock may be corrected.
 const expiredRetry = time.Hour
 
-// untilNextChange returns how long until the status may change by the passage of time; 0 if it never
-// does.
+// untilNextChange returns how long until the status may change just because time passes; 0 if it never does.
 func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration {
 	var wait time.Duration
 	if status.ExpiresAt != nil {

@@ -20,8 +20,7 @@ import (
 const (
 	// RotateAnnotation requests a new signing key each time its value changes.
 	RotateAnnotation = v1alpha1.GroupName + "/rotate-signing-key"
-	// OverlapAnnotation sets how long tokens signed by the previous key stay valid, counted from
-	// when the last token has been re-signed.
+	// OverlapAnnotation sets how long tokens signed by the previous key stay valid after the last token was signed again.
 	OverlapAnnotation = v1alpha1.GroupName + "/signing-key-overlap"
 )
 
@@ -31,7 +30,7 @@ const (
 	servedAnnotation = v1alpha1.GroupName + "/rotation-served"
 	// publishedAnnotation is when the next key was published.
 	publishedAnnotation = v1alpha1.GroupName + "/next-published-at"
-	// overlapAnnotation is since when only clients' copies are still signed by the previous key.
+	// overlapAnnotation is since when only clients' copies of tokens are still signed by the previous key.
 	overlapAnnotation = v1alpha1.GroupName + "/overlap-from"
 )
 
@@ -39,14 +38,14 @@ const (
 	defaultSigningOverlap = 24 * time.Hour
 	maxSigningOverlap     = 720 * time.Hour
 	// publicationNotice is how long a key is published before it signs. A replica of the REST API that has not read the
-	// ConfigMap for longer refuses all requests. The seconds more are for clocks that differ, and for the fraction that
+	// ConfigMap for longer refuses all requests. The extra seconds are for clocks that differ, and for the fraction that
 	// publishedAnnotation lacks.
 	publicationNotice = tokens.DefaultKeyStaleness + 5*time.Second
-	// reminder is how often a blocked rotation is announced again: an Event is kept for an hour.
+	// reminder is how often a blocked rotation is announced again, because an Event is kept for an hour.
 	reminder = time.Hour
 )
 
-// holding is the Secret as it was read.
+// holding is the Secret as read.
 type holding struct {
 	ring   tokens.Ring
 	secret *corev1.Secret
@@ -74,8 +73,8 @@ func (h holding) time(name string) time.Time {
 
 func rotationAsked(public *corev1.ConfigMap) string { return public.Annotations[RotateAnnotation] }
 
-// signingOverlap returns the requested overlap, or the default if none is requested. If what is requested cannot be
-// used, it returns the maximum: a shorter one could end copies of tokens too early.
+// signingOverlap returns the requested overlap, or the default without a request. For an unusable request it returns
+// the maximum, because a shorter overlap could end copies of tokens too early.
 func signingOverlap(public *corev1.ConfigMap) (overlap time.Duration, usable bool) {
 	text := public.Annotations[OverlapAnnotation]
 	if text == "" {
@@ -92,15 +91,15 @@ func signingOverlap(public *corev1.ConfigMap) (overlap time.Duration, usable boo
 type step int
 
 const (
-	// stay does nothing, or nothing yet.
+	// stay does nothing yet.
 	stay step = iota
-	// prepare makes the next key.
+	// prepare creates the next key.
 	prepare
 	// countNotice starts the time for which the next key must have been published.
 	countNotice
 	// promote makes the next key the signing key.
 	promote
-	// countOverlap starts the overlap, once every token has been re-signed.
+	// countOverlap starts the overlap, once every token was signed again.
 	countOverlap
 	// withdraw removes the previous key.
 	withdraw
@@ -118,7 +117,7 @@ func nextStep(held holding, asked string, overlap, notice time.Duration, publish
 		}
 		return after(promote, from.Add(notice), now)
 	case held.ring.HasPrevious():
-		// Another rotation waits until this one is over: there are never more than two keys.
+		// Another rotation waits for the end of this one, so that there are never more than two keys.
 		from := held.time(overlapAnnotation)
 		if from.IsZero() {
 			return countOverlap, 0
@@ -200,7 +199,7 @@ func (h *holding) apply(next step, asked string, now time.Time) {
 	}
 }
 
-// announceStep sends Events for the steps that the user who requested the rotation waits for.
+// announceStep sends Events for the steps that users who request a rotation wait for.
 func (k signingKeys) announceStep(done step, before tokens.Ring, public *corev1.ConfigMap, overlap time.Duration) {
 	switch done {
 	case prepare:

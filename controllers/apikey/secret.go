@@ -10,15 +10,15 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/tokens"
 )
 
-// replacesAnnotation holds the id of the previous token, for a reconcile that finds a token which the status does
-// not record yet.
+// replacesAnnotation holds the id of the previous token, for a reconcile that finds a token not yet recorded in the
+// status.
 const replacesAnnotation = v1alpha1.GroupName + "/replaces-key-id"
 
 // SecretName returns the name of the Secret that holds the key's token.
 func SecretName(key string) string { return ownsecret.Name(key, "-token") }
 
-// issue signs the token and writes it into the key's Secret. It fails with a conflict if the Secret
-// has changed since it was read.
+// issue signs the token and writes it to the key's Secret. It fails with a conflict if the Secret has changed since it
+// was read.
 func (r *Reconciler) issue(ctx context.Context, s *scope, signer tokens.SigningKey, secret *corev1.Secret,
 	o order) (*issued, error) {
 	token, err := signer.Sign(o.claims)

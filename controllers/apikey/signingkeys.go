@@ -27,15 +27,15 @@ import (
 // published: nothing may be signed before that.
 var errUnpublished = errors.New("the signing key is not published yet")
 
-// owedRetry is how often a rotation checks whether every token has been re-signed.
+// owedRetry is how often a rotation checks whether every token was signed again.
 const owedRetry = 5 * time.Second
 
-// signingKeys keeps the token signing keys in a Secret, and their public keys in a ConfigMap that
-// follows the Secret. It reconciles these two objects and is their only writer.
+// signingKeys keeps the token signing keys in a Secret, and their public keys in a ConfigMap that follows the Secret.
+// It reconciles these two objects and is their only writer.
 //
-// The state of a rotation is stored only in the Secret, each step is one update with optimistic
-// locking, and the keys in the Secret are published before anything else is done. So after a crash
-// a step is repeated, and the update of a replica that lags behind is refused.
+// Only the Secret holds the state of a rotation, each step is one update with optimistic locking, and the keys in the
+// Secret are published before anything else is done. So a step is repeated after a crash, and the update of a replica
+// that lags behind is refused.
 type signingKeys struct {
 	reconcile.Base
 	namespace string
@@ -43,8 +43,8 @@ type signingKeys struct {
 	notice time.Duration
 }
 
-// Reconcile creates the key, publishes it, and carries out the next step of a rotation. The watch
-// on the Secret reports each step, which enqueues the next one.
+// Reconcile creates the key, publishes it, and carries out the next step of a rotation. Each step changes the Secret,
+// whose watch enqueues the next one.
 func (k signingKeys) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	return patch.Outcome(k.reconcile(ctx))
 }
@@ -82,7 +82,7 @@ func (k signingKeys) current(ctx context.Context) (tokens.Ring, error) {
 	if err != nil {
 		return tokens.Ring{}, err
 	}
-	// An invalid entry does not matter here: publish repairs it.
+	// An invalid entry does no harm here: publish repairs it.
 	set, _ := tokens.DecodeKeySet(public.Data)
 	if !set.Has(held.ring.Signer.ID()) {
 		return tokens.Ring{}, errUnpublished
@@ -98,15 +98,15 @@ func (k signingKeys) load(ctx context.Context) (holding, error) {
 	}
 	ring, err := tokens.DecodeRing(secret.Data)
 	if err != nil {
-		// The Secret is never overwritten: it may be the only trace of a key that a backup holds.
+		// Never overwrite the Secret: it may be the only trace of a key that a backup holds.
 		return holding{}, fmt.Errorf("secret %s/%s holds no signing key, %w; restore it, or delete it to reissue every token",
 			k.namespace, tokens.SigningKeySecret, err)
 	}
 	return holding{ring: ring, secret: secret}, nil
 }
 
-// make creates the Secret. The first replica wins, and the others load its key. The new key also
-// serves a rotation that was requested before.
+// make creates the Secret. The first replica wins, and the others load its key. The new key also serves a rotation that
+// was requested before.
 func (k signingKeys) make(ctx context.Context, asked string) (holding, error) {
 	made := holding{ring: tokens.Ring{Signer: tokens.GenerateSigningKey()}, secret: &corev1.Secret{
 		ObjectMeta: k.meta(tokens.SigningKeySecret),
@@ -137,8 +137,8 @@ func (k signingKeys) published(ctx context.Context) (*corev1.ConfigMap, error) {
 	return public, nil
 }
 
-// publish makes the ConfigMap hold exactly the set: tokens of a removed key must not be accepted.
-// It reports whether a write was needed.
+// publish updates the ConfigMap to hold exactly the set, because tokens of a removed key must not be accepted. It
+// reports whether a write was needed.
 func (k signingKeys) publish(ctx context.Context, have *corev1.ConfigMap, set tokens.KeySet) (bool, error) {
 	data, err := tokens.EncodeKeySet(set)
 	if err != nil {
@@ -185,9 +185,9 @@ func (k signingKeys) store(ctx context.Context, held holding) error {
 	return nil
 }
 
-// owed reports whether an API key still uses a token signed by the previous key. Two kinds do not count:
-// keys without an organization get no new token, and their tokens are not accepted; a Secret that cannot be
-// written or replaced must not let one key hold up all others, so its token ends with the previous key.
+// owed reports whether an API key still uses a token signed by the previous key. Two kinds of keys do not count. Keys
+// without an organization get no new token, and their tokens are not accepted. Keys whose Secret cannot be written or
+// replaced must not hold up all others: their token ends with the previous key.
 func (k signingKeys) owed(ctx context.Context, before tokens.KeySet) (bool, error) {
 	keys := &v1alpha1.APIKeyList{}
 	if err := k.Client.List(ctx, keys, client.UnsafeDisableDeepCopy); err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 )
 
-// notRotated is added to the message when the serial asks for nothing new.
+// notRotated is added to the message if the serial does not ask for a new rotation.
 const notRotated = " Nothing is rotated, because spec.rotation.serial is lower than status.rotationSerial: raise it " +
 	"above that for a new token."
 
-// refusedWhileDisabled is added to the message of a disabled key whose reason is another.
+// refusedWhileDisabled is added to the message of a disabled key that has another reason.
 const refusedWhileDisabled = " Requests with this key are refused while spec.disabled is set."
 
 // isNotRotated reports whether the spec asks for an earlier rotation than the last one.
@@ -22,7 +22,7 @@ func isNotRotated(s *scope) bool {
 	return s.Object.Spec.Rotation != nil && s.Object.Spec.Rotation.Serial < s.Status.RotationSerial
 }
 
-// judge returns the conditions' verdict on the settled status.
+// judge returns the verdict of the conditions on the final status.
 func judge(s *scope) conditions.Verdict {
 	status, rotation := s.Object.Status, ""
 	if isNotRotated(s) {
@@ -98,7 +98,7 @@ func secretConflict(name string) conditions.Verdict {
 			"replacement: delete the Secret with its finalizers, or create the key under another name.", name))
 }
 
-// secretFrozen is the conflict of a key whose valid token cannot be signed by a new signing key.
+// secretFrozen is the verdict on a key whose valid token cannot be signed again by a new signing key.
 func secretFrozen(key *v1alpha1.APIKey) conditions.Verdict {
 	disabled := ""
 	if key.Spec.Disabled {

@@ -54,7 +54,7 @@ func signingKeysCache(ctx context.Context, mgr ctrl.Manager, namespace string) (
 	return own, nil
 }
 
-// signingKeyKinds returns the kinds in that cache: only their metadata, which keeps the private key out of it.
+// signingKeyKinds returns the kinds in that cache, with only their metadata, which keeps the private key out of it.
 func signingKeyKinds() []client.Object {
 	core := corev1.SchemeGroupVersion
 	return []client.Object{kube.MetadataOf(core.WithKind("Secret")), kube.MetadataOf(core.WithKind("ConfigMap"))}
@@ -78,7 +78,7 @@ func (k signingKeys) setup(mgr ctrl.Manager, options controller.Options, own cac
 		return []reconcile.Request{only}
 	})
 	b := ctrl.NewControllerManagedBy(mgr).Named("signingkey").WithOptions(options).
-		// At the start the Secret may not exist, so the watch would report nothing.
+		// At startup the Secret may not exist, and the watch would report nothing.
 		WatchesRawSource(source.Func(func(_ context.Context,
 			queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			queue.Add(only)
@@ -90,14 +90,14 @@ func (k signingKeys) setup(mgr ctrl.Manager, options controller.Options, own cac
 	return b.Complete(k)
 }
 
-// withCache makes the manager start a cache together with its own, before leader election, so that a standby replica
-// has it filled.
+// withCache makes the manager start a cache together with its own, before leader election, so that it is filled on a
+// standby replica.
 type withCache struct{ cache.Cache }
 
 // GetCache marks this runnable as a cache for the manager.
 func (c withCache) GetCache() cache.Cache { return c.Cache }
 
-// allKeys returns every key: all of them depend on the signing key.
+// allKeys returns every key, because all depend on the signing key.
 func (r *Reconciler) allKeys(ctx context.Context, _ client.Object) []reconcile.Request {
 	return watch.List(ctx, r.Client, &v1alpha1.APIKeyList{})
 }
@@ -108,8 +108,7 @@ func (r *Reconciler) keysOf(ctx context.Context, organization client.Object) []r
 		client.InNamespace(v1alpha1.NamespacePrefix+organization.GetName()))
 }
 
-// concernsKeys lets through changes of the spec, which bounds the lifetime of keys, and of the
-// organization's namespace.
+// concernsKeys selects changes of an organization's spec, which bounds the lifetime of keys, and of its namespace.
 var concernsKeys = watch.Updates(func(before, after *v1alpha1.Organization) bool {
 	return before.Generation != after.Generation || before.Status.Namespace != after.Status.Namespace
 })

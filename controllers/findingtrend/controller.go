@@ -25,15 +25,13 @@ import (
 )
 
 const (
-	// gatherDelay is how long changes of findings are gathered before a project is counted: most imports are over
-	// after that.
+	// gatherDelay is how long changes of findings are gathered before a project is counted. Most imports are over by then.
 	gatherDelay = 10 * time.Second
-	// minInterval is the least time between two writes of a project's rows.
+	// minInterval is the minimum time between two writes of a project's rows.
 	minInterval = time.Hour
 	// patience is how long a write waits for the statuses of changed findings, which record the days of changes.
 	patience = 10 * time.Minute
-	// maxWait is how late an old quarter may be removed after the clock was set forward or the machine was
-	// suspended.
+	// maxWait bounds how late an old quarter is removed after the clock was set forward or the machine was suspended.
 	maxWait = 24 * time.Hour
 )
 
@@ -48,7 +46,7 @@ type Settings struct {
 // Reconciler keeps the FindingTrends of Projects.
 type Reconciler struct {
 	reconcile.Base
-	// waits counts from when a project's rows began to wait for statuses, until they are written.
+	// waits measures how long a project's rows have waited for statuses.
 	waits reconcile.Since
 }
 
@@ -76,7 +74,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		Complete(r)
 }
 
-// deleted passes over our own writes.
+// deleted ignores our own writes.
 var deleted = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	UpdateFunc: func(event.UpdateEvent) bool { return false },

@@ -22,15 +22,14 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// countsOtherwise passes over changes that leave every row as it is. A decision counts with the status write that
-// records it.
+// countsOtherwise ignores changes that affect no row. A decision counts with the status write that records it.
 var countsOtherwise = watch.Updates(func(before, after *v1alpha1.Finding) bool {
 	return findingstate.State(before) != findingstate.State(after) ||
 		findingstate.History(&before.Status).LastSeq() != findingstate.History(&after.Status).LastSeq() ||
 		before.Spec.Details.Severity != after.Spec.Details.Severity || before.Spec.Details.Score != after.Spec.Details.Score
 })
 
-// keepRows writes the project's rows, and removes quarters past their retention. A removal that fails does not end the
+// keepRows writes the project's rows, and removes quarters past their retention. A failed removal does not stop the
 // rows: the API server may refuse it for good, for example because of a cluster's own admission policy.
 func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 	s.LeaveStatus()
@@ -41,7 +40,8 @@ func (r *Reconciler) keepRows(ctx context.Context, s *scope) error {
 	return errors.Join(r.writeRows(ctx, s, kept.Items), r.retire(ctx, s, kept.Items))
 }
 
-// writeRows counts the project's findings, unless its rows were written within the hour, and stores those that differ.
+// writeRows counts the project's findings, unless its rows were written within the hour, and stores the rows that
+// differ.
 func (r *Reconciler) writeRows(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) error {
 	last, written := latest(kept)
 	if wait := minInterval - s.Now.Sub(written); wait > 0 {
@@ -60,8 +60,7 @@ func (r *Reconciler) writeRows(ctx context.Context, s *scope, kept []v1alpha1.Fi
 		quarter := trends.QuarterOf(row.Day)
 		rows[quarter] = append(rows[quarter], row)
 	}
-	// Store them in order and stop at the first failure: the last stored row shows how far the rows are
-	// complete.
+	// Store them in order and stop at the first failure, because the last stored row shows how far the rows are complete.
 	quarters := slices.Sorted(maps.Keys(rows))
 	for i, quarter := range quarters {
 		until := s.Now
@@ -76,9 +75,9 @@ func (r *Reconciler) writeRows(ctx context.Context, s *scope, kept []v1alpha1.Fi
 	return nil
 }
 
-// awaitsStatuses requeues and reports true while a status is still to be recorded: only statuses record the day
-// of a change, and days before the last row are not counted again. After a while it reports false nevertheless,
-// so that one status that cannot be stored does not end the rows.
+// awaitsStatuses requeues and returns true while a status has yet to be recorded: only statuses record the day of a
+// change, and days before the last row are not counted again. After some time it returns false, so that one status that
+// cannot be stored does not stop the rows.
 func (r *Reconciler) awaitsStatuses(s *scope, findings []v1alpha1.Finding) bool {
 	project := client.ObjectKeyFromObject(s.Object)
 	if areRecorded(findings) {
@@ -92,7 +91,7 @@ func (r *Reconciler) awaitsStatuses(s *scope, findings []v1alpha1.Finding) bool 
 	return true
 }
 
-// areRecorded reports whether the status of each finding describes its spec, except where the finding is being deleted.
+// areRecorded reports whether the status of each finding is up to date, except for findings that are being deleted.
 func areRecorded(findings []v1alpha1.Finding) bool {
 	for i := range findings {
 		if f := &findings[i]; f.DeletionTimestamp.IsZero() && !findingstate.IsRecorded(f) {
@@ -117,8 +116,8 @@ func latest(kept []v1alpha1.FindingTrend) (last *v1alpha1.FindingTrendDay, writt
 	return last, written
 }
 
-// store puts the rows into their quarter's object, which is then complete up to until. If the cache does not show
-// an object that exists, it stores nothing, reports false and requeues.
+// store puts the rows into the object of their quarter, which is then complete up to until. If the object exists but
+// the cache does not show it, store returns false and requeues.
 func (r *Reconciler) store(ctx context.Context, s *scope, quarter v1alpha1.Quarter, rows []v1alpha1.FindingTrendDay,
 	kept []v1alpha1.FindingTrend, until time.Time) (stored bool, err error) {
 	for i := range kept {
@@ -137,8 +136,7 @@ func (r *Reconciler) store(ctx context.Context, s *scope, quarter v1alpha1.Quart
 	put(&trend.Spec, rows, until)
 	err = r.Client.Create(ctx, trend)
 	if kube.IsAlreadyExists(err) {
-		// The cache does not show it yet, or it belongs to an earlier project of this name and is about to be
-		// deleted.
+		// The cache does not show it yet, or it belongs to an earlier project of the same name and will be deleted.
 		s.RequeueAfter(gatherDelay)
 		return false, nil
 	}
@@ -155,8 +153,7 @@ func put(spec *v1alpha1.FindingTrendSpec, rows []v1alpha1.FindingTrendDay, now t
 	spec.UpdatedAt = v1alpha1.NewTime(now)
 }
 
-// newTrend returns an empty trend. There are few, so the garbage collector may remove them with
-// their project.
+// newTrend returns an empty trend. There are few, so the garbage collector can remove them with their project.
 func newTrend(project *v1alpha1.Project, quarter v1alpha1.Quarter) *v1alpha1.FindingTrend {
 	return &v1alpha1.FindingTrend{
 		ObjectMeta: metav1.ObjectMeta{
@@ -172,8 +169,8 @@ func newTrend(project *v1alpha1.Project, quarter v1alpha1.Quarter) *v1alpha1.Fin
 	}
 }
 
-// retire removes quarters past their retention, and requeues for the next one. The newest of them stays: the days after
-// it equal its last row until there is another. A removal that is refused does not end the others.
+// retire removes quarters past their retention, and requeues for the next one. The newest of them stays, because the
+// following days equal its last row until there is another one. A refused removal does not stop the others.
 func (r *Reconciler) retire(ctx context.Context, s *scope, kept []v1alpha1.FindingTrend) error {
 	var past []*v1alpha1.FindingTrend
 	for i := range kept {

@@ -15,8 +15,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// ScannerServiceAccount is the ServiceAccount in each organization's namespace whose token a
-// CI job imports scan results with.
+// ScannerServiceAccount is the ServiceAccount in each organization's namespace with whose token a CI job imports scan
+// results.
 const ScannerServiceAccount = "scanner"
 
 // Each ClusterRole of the chart is bound by a RoleBinding of the same name. The cluster's identity
@@ -80,7 +80,7 @@ func (r *Reconciler) ensureRoleBinding(ctx context.Context, s *scope, want *rbac
 		return err
 	}
 	if have.RoleRef != want.RoleRef {
-		// A role reference is immutable.
+		// The reference to a role is immutable.
 		return r.replaceRoleBinding(ctx, s, have, want)
 	}
 	if isManaged(have) && equality.Semantic.DeepEqual(have.Subjects, want.Subjects) {
@@ -112,8 +112,8 @@ func (r *Reconciler) announceRestored(s *scope, binding *rbacv1.RoleBinding) {
 		"RoleBinding %s in %s had been changed; changed it back", binding.Name, binding.Namespace)
 }
 
-// ensureServiceAccount checks only the labels: everything else in a ServiceAccount, such as image
-// pull secrets, belongs to its users.
+// ensureServiceAccount checks only the labels. Everything else in a ServiceAccount, such as image pull secrets, belongs
+// to its users.
 func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
 	want := &corev1.ServiceAccount{ObjectMeta: managedMeta(s.namespace(), ScannerServiceAccount)}
 	have := kube.MetadataOf(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
@@ -126,8 +126,8 @@ func (r *Reconciler) ensureServiceAccount(ctx context.Context, s *scope) error {
 	return r.Client.Patch(ctx, restored, patch.Locked(have))
 }
 
-// getOrCreate reads the object that want describes into have, or creates it. The cache holds only
-// objects with our label, so an object without the label is noticed when the create fails.
+// getOrCreate reads the object that want describes into have, or creates it. The cache holds only objects with our
+// label, so an object without it is noticed when the create fails.
 func (r *Reconciler) getOrCreate(ctx context.Context, want, have client.Object) (created bool, err error) {
 	err = r.Client.Get(ctx, client.ObjectKeyFromObject(want), have)
 	if !kube.IsNotFound(err) {

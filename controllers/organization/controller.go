@@ -57,8 +57,8 @@ type scope struct {
 	home *corev1.Namespace
 	// usedUp holds the plural names of the kinds whose quota is exhausted.
 	usedUp []string
-	// held describes what blocks the removal of the organization; undeleted is why the API server refuses or fails to
-	// delete the namespace. Both are zero unless the removal waits.
+	// held describes what blocks the removal of the organization; undeleted is the API server's error for the deletion of
+	// the namespace. Both are zero unless the removal waits.
 	held      string
 	undeleted error
 }
@@ -72,8 +72,8 @@ func scopeOf(organization *v1alpha1.Organization) *scope {
 // namespace returns the name that the organization's namespace must have.
 func (s *scope) namespace() string { return v1alpha1.NamespacePrefix + s.Object.Name }
 
-// Reconcile brings one organization's namespace, roles and status up to its spec, or removes the namespace of an
-// organization that is being deleted. While the removal waits, the organization is in use, so it follows its spec.
+// Reconcile updates one organization's namespace, roles and status, or removes the namespace of an organization that is
+// being deleted. While the removal waits, the organization is in use, so it still follows its spec.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -82,15 +82,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			showRefusal(r.setQuota), r.open,
 		},
 		Removal: []reconcile.Phase[*scope]{
-			// What keeps the namespace from being deleted may also keep it from being labelled.
+			// What blocks the deletion of the namespace may also block its labels.
 			r.remove, r.count, showRefusal(r.grantAccess), showRefusal(r.setQuota), showRefusal(r.labelNamespace), r.wait,
 		},
 		Stored: r.announceQuotas,
 	}.Run(ctx, req)
 }
 
-// showRefusal returns the phase with a verdict if the API server refuses what it does. Which quotas are exhausted is
-// unknown then, so their condition stays. A namespace that is being deleted refuses too: a watch reports that.
+// showRefusal returns the phase, which records a verdict if the API server refuses its requests. The condition for
+// exhausted quotas stays then, because they are unknown. A namespace that is being deleted refuses, too, which a watch
+// reports.
 func showRefusal(phase reconcile.Phase[*scope]) reconcile.Phase[*scope] {
 	return func(ctx context.Context, s *scope) error {
 		err := phase(ctx, s)
@@ -116,8 +117,8 @@ func (s *scope) refusalVerdict(err error) conditions.Verdict {
 			"blocks it, for example an admission policy or a quota of the cluster.", conditions.Shortened(err.Error())))
 }
 
-// open records the namespace in the status, as the last step: the REST API accepts the organization's keys
-// only once it is recorded.
+// open records the namespace in the status, as the last step, because the REST API then accepts the organization's
+// keys.
 func (r *Reconciler) open(_ context.Context, s *scope) error {
 	s.Status.Namespace = s.namespace()
 	s.conclude(conditions.Ready(fmt.Sprintf("Namespace %q is ready.", s.namespace())))

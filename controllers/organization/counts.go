@@ -10,8 +10,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// count counts the organization's objects. The lists come from the cache, uncopied, and are only
-// read; findings are summed from the repositories' counts, since there may be 100,000.
+// count counts the organization's objects. The lists come from the cache without copying, and are only read. Findings
+// are summed from the repositories' counts, since there may be 100,000.
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	var (
 		repositories v1alpha1.RepositoryList
@@ -41,4 +41,4 @@ func sumFindings(repositories []v1alpha1.Repository) int32 {
 }
 
 // saturate converts n to int32, limited to the maximum.
-func saturate(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded in the same line
+func saturate(n int) int32 { return int32(min(n, math.MaxInt32)) } //nolint:gosec // bounded on this line

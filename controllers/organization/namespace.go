@@ -15,8 +15,7 @@ import (
 )
 
 // adoptNamespace ensures that the organization's namespace exists and was created by this operator for this very
-// Organization. The name alone proves nothing. If it refuses the namespace, nothing is retried: a watch reports when
-// the obstacle is gone.
+// Organization; the name alone proves nothing. If it refuses the namespace, a watch reports when the obstacle is gone.
 func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) error {
 	namespace := &corev1.Namespace{}
 	err := r.Client.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
@@ -35,7 +34,7 @@ func (r *Reconciler) adoptNamespace(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// labelNamespace labels the namespace as the spec asks for, so that the admission policies follow it.
+// labelNamespace sets the labels that follow from the spec and that the admission policies read.
 func (r *Reconciler) labelNamespace(ctx context.Context, s *scope) error {
 	changed := s.home.DeepCopy()
 	setPolicyLabels(changed, &s.Object.Spec)
@@ -48,7 +47,7 @@ func (r *Reconciler) labelNamespace(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// setPolicyLabels sets the labels that the admission policies look at. Each of them stands for a restriction.
+// setPolicyLabels sets the labels that the admission policies read. Each of them stands for a restriction.
 func setPolicyLabels(namespace *corev1.Namespace, spec *v1alpha1.OrganizationSpec) {
 	set := func(wanted bool, name, value string) {
 		delete(namespace.Labels, name)
@@ -79,11 +78,11 @@ func (r *Reconciler) createNamespace(ctx context.Context, s *scope) (*corev1.Nam
 	return namespace, err
 }
 
-// refuse reports whether the namespace cannot be the organization's, and why.
+// refuse reports whether the organization cannot use the namespace, and why.
 func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (conditions.Verdict, bool) {
 	switch {
 	case !namespace.DeletionTimestamp.IsZero():
-		// Ours or not: once it is deleted, we create our own.
+		// Once it is deleted, ours or not, we create a new one.
 		return terminating(namespace, v1alpha1.ReasonNamespaceTerminating,
 			fmt.Sprintf("Namespace %q is being deleted: it is created again once it is gone.", namespace.Name)), true
 	case ours(namespace, organization):
@@ -93,7 +92,7 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 			fmt.Sprintf("Namespace %q exists without this Organization's UID in the annotation %s: delete the namespace, or give the Organization another name.",
 				namespace.Name, v1alpha1.OrganizationUIDAnnotation)), true
 	default:
-		// It may be from a backup, which has the UID of the Organization of that time.
+		// It may come from a backup, with the UID of an earlier Organization.
 		return conditions.Stalled(v1alpha1.ReasonNamespaceConflict,
 			fmt.Sprintf("Namespace %q belonged to another Organization. If it comes from a backup, adopt it: "+
 				"kubectl annotate namespace %q %s=%q --overwrite. Otherwise delete it, with its findings and decisions, "+
@@ -103,8 +102,8 @@ func refuse(namespace *corev1.Namespace, organization *v1alpha1.Organization) (c
 }
 
 // terminating returns the verdict on an organization whose namespace is being deleted. If Kubernetes reports that it
-// fails to empty the namespace, the message quotes the first cause. It keeps trying, and a watch reports when that
-// changes.
+// fails to empty the namespace, the message quotes the first cause. Kubernetes keeps trying, and a watch reports when
+// that changes.
 func terminating(namespace *corev1.Namespace, reason, message string) conditions.Verdict {
 	for _, condition := range namespace.Status.Conditions {
 		switch condition.Type {
@@ -120,8 +119,8 @@ func terminating(namespace *corev1.Namespace, reason, message string) conditions
 	return conditions.NotReady(reason, message)
 }
 
-// ours reports whether the namespace was created for this very Organization: an earlier
-// Organization of the same name had another UID.
+// ours reports whether the namespace was created for this very Organization. An earlier Organization of the same name
+// had another UID.
 func ours(namespace *corev1.Namespace, organization *v1alpha1.Organization) bool {
 	return namespace.Annotations[v1alpha1.OrganizationUIDAnnotation] == string(organization.UID)
 }

@@ -51,8 +51,8 @@ func hardLimits(quotas *v1alpha1.OrganizationQuotas) corev1.ResourceList {
 	return limits
 }
 
-// setQuota brings the ResourceQuota up to the spec, and records which quotas are exhausted.
-// Kubernetes itself counts the usage and enforces the limits.
+// setQuota updates the ResourceQuota, and records which quotas are exhausted. Kubernetes itself counts the usage and
+// enforces the limits.
 func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 	limits := hardLimits(s.Object.Spec.Quotas)
 	if len(limits) == 0 {
@@ -71,8 +71,8 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 		changed := have.DeepCopy()
 		changed.Spec = want.Spec
 		metav1.SetMetaDataLabel(&changed.ObjectMeta, v1alpha1.ManagedByLabel, v1alpha1.ManagedBy)
-		// Without the resourceVersion, which changes with each finding of an import. Only we write
-		// the spec, and the watch reports any other change.
+		// Patch without the resourceVersion, which changes with each finding of an import. Only we write the spec, and the
+		// watch reports any other change.
 		if err := r.Client.Patch(ctx, changed, client.MergeFrom(have)); err != nil {
 			return wrapQuota(s, err)
 		}
@@ -82,7 +82,7 @@ func (r *Reconciler) setQuota(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// dropQuota removes the ResourceQuota that an earlier spec asked for. The cache holds only our own.
+// dropQuota removes the ResourceQuota of an earlier spec. The cache holds only our own.
 func (r *Reconciler) dropQuota(ctx context.Context, s *scope) error {
 	have := &corev1.ResourceQuota{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace(), Name: QuotaName}, have)
@@ -111,8 +111,8 @@ func usedUp(quota *corev1.ResourceQuota) []string {
 	return out
 }
 
-// judgeQuotas sets the condition for exhausted quotas. The status does not contain the usage: it
-// would be written for every finding of an import.
+// judgeQuotas sets the condition for exhausted quotas. The status does not contain the usage, which would be written
+// for every finding of an import.
 func (s *scope) judgeQuotas() {
 	if len(s.usedUp) == 0 {
 		v1alpha1.RemoveCondition(&s.Status.Conditions, v1alpha1.ConditionQuotaExceeded)
@@ -137,7 +137,7 @@ func (r *Reconciler) announceQuotas(s *scope) {
 	}
 }
 
-// quotaMatters passes over updates of the usage that exhaust or free no quota.
+// quotaMatters ignores updates of the usage that neither exhaust nor free a quota.
 var quotaMatters = watch.Updates(func(before, after *corev1.ResourceQuota) bool {
 	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) ||
 		isManaged(before) != isManaged(after) || !slices.Equal(usedUp(before), usedUp(after))

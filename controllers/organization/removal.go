@@ -20,15 +20,15 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// recheckInterval is how often a removal checks whether the organization is empty: this controller does
-// not watch findings.
+// recheckInterval is how often a removal checks whether the organization is empty, since this controller does not watch
+// findings.
 const recheckInterval = 15 * time.Second
 
-// remove deletes the organization's namespace and then releases the Organization. A namespace that
-// is not ours stays. It goes on to the next phase if the removal waits.
+// remove deletes the organization's namespace, if it is ours, and then releases the Organization. If the removal waits,
+// the other phases follow.
 func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	namespace := &corev1.Namespace{}
-	// Not from the cache: a namespace that it does not show yet would be left behind.
+	// Read past the cache: a namespace that it does not show yet would be left behind.
 	err := r.Live.Get(ctx, client.ObjectKey{Name: s.namespace()}, namespace)
 	if kube.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("get namespace %s: %w", s.namespace(), err)
@@ -61,8 +61,8 @@ func (r *Reconciler) remove(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// wait ends a reconcile in which the removal waits and the organization was brought up to its spec. If the API server
-// failed to delete the namespace, it returns that error.
+// wait ends a reconcile in which the removal waits and the organization was updated. If the API server failed to delete
+// the namespace, it returns that error.
 func (r *Reconciler) wait(_ context.Context, s *scope) error {
 	s.conclude(s.waiting(""))
 	if removal.IsRefusal(s.undeleted) {
@@ -77,24 +77,24 @@ func (s *scope) judgeUndeleted(ctx context.Context, err error) error {
 	answer := apierrors.APIStatus(nil)
 	switch {
 	case kube.IsConflict(err), kube.IsNotFound(err):
-		return err // The namespace has changed since it was read: the next reconcile sees that.
+		return err // the namespace has changed since it was read, which the next reconcile sees
 	case !errors.As(err, &answer):
 		return err
 	case removal.IsRefusal(err):
 		s.RetryRefused(ctx, err, "the deletion of the namespace was refused, and is tried again later")
 	}
-	// A webhook that is down may fail it for days, and the namespace is in use until it is deleted.
+	// A webhook that is down may block the deletion for days, and the namespace is in use until then.
 	s.undeleted = err
 	s.Judge(s.waiting(""))
 	return nil
 }
 
-// blockingKinds lists the kinds that block the removal of an organization. API keys, webhook deliveries
-// and the like are worthless without these, and are removed too.
+// blockingKinds lists the kinds that block the removal of an organization. Others, such as API keys and webhook
+// deliveries, are worthless without these, and are removed.
 var blockingKinds = []string{"Repository", "Project", "Finding", "Scan", "Review", "ReviewIssue", "TriagePolicy", "WebhookEndpoint"}
 
-// holds describes the objects that block the removal; "" if there are none, or if the annotation
-// allows removing them. A list with limit 1 returns how many more objects there are.
+// holds describes the objects that block the removal; "" if there are none, or if the annotation allows removing them.
+// A list with limit 1 returns how many more objects there are.
 func (r *Reconciler) holds(ctx context.Context, s *scope) (string, error) {
 	if s.Object.Annotations[v1alpha1.RemoveContentsAnnotation] == "true" {
 		return "", nil
@@ -113,7 +113,7 @@ func (r *Reconciler) holds(ctx context.Context, s *scope) (string, error) {
 	return strings.Join(held, ", "), nil
 }
 
-// roughly returns an order of magnitude: the message must not change with every removed object.
+// roughly returns an order of magnitude, so that the message does not change with every removed object.
 func roughly(n int64) string {
 	switch {
 	case n < 10:
@@ -128,7 +128,7 @@ func roughly(n int64) string {
 	return "tens of thousands or more"
 }
 
-// waiting returns the verdict on an organization whose removal waits. It appends a sentence on what happens meanwhile.
+// waiting returns the verdict on an organization whose removal waits, with a sentence on what happens meanwhile.
 func (s *scope) waiting(meanwhile string) conditions.Verdict {
 	switch {
 	case removal.IsRefusal(s.undeleted):

@@ -18,7 +18,7 @@ var findingsDiffer = watch.Updates(func(before, after *v1alpha1.Repository) bool
 	return before.Status.Counts.Findings != after.Status.Counts.Findings
 })
 
-// managed lets through objects that carry our label, or carried it before the update.
+// managed selects objects with our label, or that had it before the update.
 var managed = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return isManaged(e.Object) },
 	UpdateFunc: func(e event.UpdateEvent) bool { return isManaged(e.ObjectOld) || isManaged(e.ObjectNew) },

@@ -1,5 +1,5 @@
-// Package review derives a review's status from its spec and its issues, and removes the issues
-// when the review is deleted. It makes webhook deliveries of its transitions.
+// Package review derives a review's status from its spec and its issues, makes webhook deliveries of its transitions,
+// and removes the issues when the review is deleted.
 package review
 
 import (
@@ -22,7 +22,7 @@ import (
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
-	// refused counts from the first refusal of a deleted review's last deliveries, while each attempt ends with one.
+	// refused measures how long each attempt at a deleted review's last deliveries has been refused.
 	refused reconcile.Since
 }
 
@@ -44,12 +44,12 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Review{}, builder.WithPredicates(worthReconciling)).
-		// The issues that its commits show come by another watch. An import writes them first, but the cache may not hold
-		// them yet: they would count as closed. Usually the delay prevents that. If an issue has changed within the delay,
-		// the review is queued already, for an earlier time.
+		// The issues that the review's commits show come by another watch. An import writes them first, but the cache may not
+		// hold them yet, and they would count as closed. The delay usually prevents that. If an issue has changed within the
+		// delay, the review is already queued for an earlier time.
 		Watches(&v1alpha1.Review{}, handler.Funcs{UpdateFunc: watch.EnqueueAfter(watch.CountDelay, watch.Itself).Update},
 			builder.WithPredicates(watch.Updates(otherCommits))).
-		// Of an issue's status only the decision matters: the other counters are derived from the specs.
+		// Only the decision matters in an issue's status: the other counters are derived from the specs.
 		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(watch.CountDelay, watch.Reference(reviewOfIssue)),
 			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewList{}, index.Repository),
@@ -64,8 +64,8 @@ type scope = reconcile.Scope[*v1alpha1.Review, *v1alpha1.ReviewStatus]
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Review{}) }
 
-// Reconcile brings the status of one review up to date and makes the deliveries that are owed for what has changed,
-// or removes the issues of a review that is being deleted.
+// Reconcile updates the status of one review and makes the deliveries that its changes require, or removes the issues
+// of a review that is being deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,

@@ -13,13 +13,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// refusalPatience is how long a deleted review waits for deliveries that the API server refuses: a starting one knows
-// neither roles nor policies for a while.
+// refusalPatience is how long a deleted review waits for deliveries that the API server refuses, which lacks roles and
+// policies for a while when it starts.
 const refusalPatience = 2 * time.Minute
 
-// emitLast makes the deliveries that the review owes, since that is impossible once it is deleted.
-// Those that cannot be made now are dropped: an endpoint's backlog, a quota, a cluster's own policy or a missing right
-// must not block the deletion.
+// emitLast makes the deliveries that the review owes, which is impossible once it is deleted. Deliveries that cannot be
+// made now are dropped: an endpoint's backlog, a quota, a cluster's own policy or a missing right must not block the
+// deletion.
 func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 	if len(ledger.HistoryOf(s.Object).Owed()) == 0 {
 		return nil
@@ -33,8 +33,9 @@ func (r *Reconciler) emitLast(ctx context.Context, s *scope) error {
 	return err
 }
 
-// blocks notes how the last deliveries of a review ended, and reports whether the error would block its removal.
-// Patience counts from the first refusal in a row: the review may have been deleted long before the API server started.
+// blocks notes how the last deliveries of a review ended, and reports whether the error still blocks its removal.
+// Patience counts from the first of consecutive refusals, because the review may have been deleted long before the API
+// server started.
 func (r *Reconciler) blocks(review types.NamespacedName, err error) bool {
 	if !removal.IsRefusal(err) {
 		r.refused.Forget(review)

@@ -25,8 +25,8 @@ func otherCommits(before, after *v1alpha1.Review) bool {
 			func(a, b v1alpha1.ReviewedCommit) bool { return a.SHA == b.SHA })
 }
 
-// worthReconciling passes over our own status writes, except when a review begins to wait for its repository, and over
-// otherCommits.
+// worthReconciling ignores our own status writes, except when a review begins to wait for its repository, and changes
+// of the reviewed commits, which another watch handles.
 var worthReconciling = predicate.And(
 	watch.SpecOr(func(before, after *v1alpha1.Review) bool {
 		return watch.FinalizersChanged(before, after) ||
@@ -35,7 +35,7 @@ var worthReconciling = predicate.And(
 	watch.Updates(func(before, after *v1alpha1.Review) bool { return !otherCommits(before, after) }),
 )
 
-// countsOtherwise passes over status updates of issues that do not change the decision about them.
+// countsOtherwise ignores status updates of issues that do not change the decision.
 var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bool {
 	return reviewstate.Decided(before) != reviewstate.Decided(after)
 })

@@ -8,7 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// observe records the counters, when the last review was done and when anything last changed.
+// observe records the counters, the time of the last review, and when anything last changed.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	issues := &v1alpha1.ReviewIssueList{}
 	if err := index.List(ctx, r.Client, issues, s.Object.Namespace, index.Review, s.Object.Name); err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
-// makePages puts the changes that the scan made to findings into pages, for the endpoints that
-// subscribe to pages, once the scan has ended.
+// makePages puts the changes that the scan made to findings into pages, for the endpoints that subscribe to pages, once
+// the scan has ended.
 //
-// It waits for PageDelay after the end: each changed finding enqueues the scan again, and together
-// they fill fewer pages.
+// It waits for PageDelay after the end, because each changed finding enqueues the scan again, and together they fill
+// fewer pages.
 func (r *Reconciler) makePages(ctx context.Context, s *scope) error {
 	switch {
 	case !ended(s.Status.Phase), s.Object.IsOfReview():
@@ -27,7 +27,7 @@ func (r *Reconciler) makePages(ctx context.Context, s *scope) error {
 	again, err := r.pager.Make(ctx, s.Object.Namespace, webhooks.CauseOfScan(s.Object), s.Object.Spec.CompletedAt, s.Now)
 	s.RequeueAfter(again)
 	if err != nil && isSettling(s.Status) {
-		// An error would delay the next look at the statuses, which do not depend on the pages.
+		// Log the error only: returning it would delay the next check of the statuses, which do not depend on the pages.
 		ctrl.LoggerFrom(ctx).Error(err, "the pages of a scan could not be made, and are tried again")
 		return nil
 	}

@@ -1,4 +1,4 @@
-// Package scan records the progress of scans and when the statuses of their findings have followed, marks a scan as
+// Package scan records the progress of scans and when the statuses of their findings are up to date, marks a scan as
 // abandoned when its importer has died, and makes webhook deliveries of its end.
 package scan
 
@@ -25,14 +25,14 @@ type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
 	pager  *ledger.Pager
-	// heartbeats holds the last heartbeat of each running scan, by its name. After a restart it is empty: no import is
-	// judged by something that this process has not seen.
+	// heartbeats holds the last heartbeat of each running scan, by name. It is empty after a restart: an import is only
+	// judged by heartbeats that this process has seen.
 	heartbeats sync.Map
 }
 
 // Settings of the controller of Scans.
 type Settings struct {
-	// Implied is that of the controller of Findings: a finding that needs no status is not waited for.
+	// Implied must be that of the controller of Findings: scans do not wait for findings that need no status.
 	Implied *implied.Statuses
 }
 
@@ -53,7 +53,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		pager:  pager,
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		// Pass over our own status writes.
+		// Ignore our own status writes.
 		For(&v1alpha1.Scan{}, builder.WithPredicates(watch.SpecChanged)).
 		Watches(&v1alpha1.Finding{}, pager.Findings()).
 		Watches(&v1alpha1.WebhookEndpoint{}, deliveries.Endpoints()).
@@ -67,20 +67,19 @@ type scope = reconcile.Scope[*v1alpha1.Scan, *v1alpha1.ScanStatus]
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Scan{}) }
 
-// Reconcile brings the status of one scan up to its spec and the time, and makes the deliveries that are owed for its
-// end and for what it has done to findings.
+// Reconcile updates the status of one scan, and makes the deliveries that are owed for its end and for its changes to
+// findings.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
-		// The pages come last: a quota may refuse them, and an error ends the phases.
+		// The pages come last, because a quota may refuse them, and an error ends the phases.
 		Phases: []reconcile.Phase[*scope]{r.observe, r.settle, r.makePages},
 		Stored: r.announce,
 		Gone:   func(name types.NamespacedName) { r.heartbeats.Delete(name) },
 	}.Run(ctx, req)
 }
 
-// observe records the progress of the scan. An import whose heartbeat cannot be read does not count
-// as dead.
+// observe records the progress of the scan. An import whose heartbeat cannot be read counts as alive.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	health, err := r.checkHeartbeat(ctx, s.Object)
 	p := progressOf(s.Object, health, s.Now)
@@ -91,7 +90,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 }
 
 func observe(scan *v1alpha1.Scan, p progress, now time.Time) {
-	// First, because it compares with the previous phase and conditions.
+	// Do this first, because it compares with the previous phase and conditions.
 	scan.Status.Transitions = transitionsOf(scan, p, now)
 	scan.Status.ObservedGeneration = scan.Generation
 	scan.Status.Phase = p.phase

@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// minLeaseDuration, that of `kubectl findings import`, applies to a Lease without a duration or with a shorter one:
-	// a Lease of a second that is renewed each second would be read every two seconds for each of the scans that name
-	// it, and those of other organizations would wait.
+	// minLeaseDuration, that of `kubectl findings import`, applies to a Lease without a duration or with a shorter one. A
+	// Lease of a second that is renewed each second would be read every two seconds for each scan that names it, and other
+	// organizations would wait.
 	minLeaseDuration = 15 * time.Second
-	// heartbeatMargin is added to a Lease's duration, so that a check does not come just before a
-	// renewal.
+	// heartbeatMargin is added to a Lease's duration, so that a check does not come just before a renewal.
 	heartbeatMargin = time.Second
 )
 
 // liveness is the result of checking an import's heartbeat.
 type liveness struct {
-	// dead is the verdict on a dead import; nil if it is not known to be dead.
+	// dead is the verdict on a dead import; nil if the import may be alive.
 	dead *conditions.Verdict
 	// checkIn is when to check again; 0 for never.
 	checkIn time.Duration
@@ -37,11 +36,11 @@ type liveness struct {
 // heartbeat is a Lease as this process last saw it.
 type heartbeat struct {
 	scan types.UID
-	// version of the Lease, and since when this process knows it, by its own clock: clocks of two
-	// machines are never compared.
+	// version of the Lease, and since when this process knows it by its own clock: clocks of two machines are never
+	// compared.
 	version string
 	since   time.Time
-	// checkAt is when to read the Lease again. Findings enqueue their scan far more often.
+	// checkAt is when to read the Lease again, because findings enqueue their scan far more often.
 	checkAt time.Time
 }
 
@@ -54,8 +53,8 @@ func (r *Reconciler) lastOf(scan *v1alpha1.Scan) heartbeat {
 	return heartbeat{scan: scan.UID}
 }
 
-// checkHeartbeat checks whether the import of a running scan is alive. A scan without a Lease is judged by the
-// clock alone. It measures by the local clock, not by that of Base, which may be set back.
+// checkHeartbeat checks whether the import of a running scan is alive. A scan without a Lease is judged by the time
+// alone. Durations are measured by the local clock, because that of Base may be set back.
 func (r *Reconciler) checkHeartbeat(ctx context.Context, scan *v1alpha1.Scan) (liveness, error) {
 	if scan.Spec.Lease == nil || scan.Spec.Outcome != "" || isAbandoned(&scan.Status) {
 		r.heartbeats.Delete(client.ObjectKeyFromObject(scan))
@@ -67,7 +66,7 @@ func (r *Reconciler) checkHeartbeat(ctx context.Context, scan *v1alpha1.Scan) (l
 	}
 	name := client.ObjectKey{Namespace: scan.Namespace, Name: scan.Spec.Lease.Name}
 	var lease *coordinationv1.Lease
-	if kube.IsName(name.Name) { // Any text may be the name, and no object can have any other.
+	if kube.IsName(name.Name) { // the name may be any text, and no object can have another
 		found := &coordinationv1.Lease{}
 		if err := r.Live.Get(ctx, name, found); err == nil {
 			lease = found
@@ -83,8 +82,8 @@ func (r *Reconciler) checkHeartbeat(ctx context.Context, scan *v1alpha1.Scan) (l
 	return r.confirm(ctx, scan, p)
 }
 
-// confirm withdraws the verdict that an import is dead if it has recorded its end. An import records its end
-// before it releases its Lease, and the cached scan may be older than that.
+// confirm withdraws the verdict that an import is dead if the import has recorded its end. It does so before it
+// releases its Lease, and the cached scan may be older.
 func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead liveness) (liveness, error) {
 	now := &v1alpha1.Scan{}
 	err := r.Live.Get(ctx, client.ObjectKeyFromObject(scan), now)
@@ -97,8 +96,7 @@ func (r *Reconciler) confirm(ctx context.Context, scan *v1alpha1.Scan, dead live
 	return dead, nil
 }
 
-// observe evaluates a Lease, nil if it does not exist. asked and read are the times before and after
-// reading it.
+// observe evaluates a Lease, nil if it does not exist. asked and read are the times before and after reading it.
 func (h heartbeat) observe(lease *coordinationv1.Lease, named *v1alpha1.ScanLease, asked,
 	read time.Time) (heartbeat, liveness) {
 	if verdict := notHeld(lease, named); verdict != nil {
@@ -137,5 +135,5 @@ func notHeld(lease *coordinationv1.Lease, named *v1alpha1.ScanLease) *conditions
 	}
 }
 
-// quoted returns a name for a message, which is bounded: any text may hold a Lease.
+// quoted returns the name of a Lease or its holder for a message, shortened because it may be any text.
 func quoted(name string) string { return strconv.Quote(conditions.Shortened(name)) }

@@ -12,12 +12,12 @@ import (
 type progress struct {
 	phase   v1alpha1.ScanPhase
 	verdict conditions.Verdict
-	// changesIn is how long until time alone changes the phase; 0: never.
+	// changesIn is how long until the phase changes just because time passes; 0: never.
 	changesIn time.Duration
 }
 
-// progressOf derives the progress from what the importer recorded, its heartbeat and the time. An end
-// that is recorded late still counts: it replaces the verdict that the scan was abandoned.
+// progressOf derives the progress from the importer's record, its heartbeat and the time. An end that is recorded late
+// replaces the verdict that the scan was abandoned.
 func progressOf(scan *v1alpha1.Scan, health liveness, now time.Time) progress {
 	switch scan.Spec.Outcome {
 	case v1alpha1.ScanSucceeded:
@@ -26,7 +26,7 @@ func progressOf(scan *v1alpha1.Scan, health liveness, now time.Time) progress {
 		verdict := conditions.NotReady(v1alpha1.ReasonScanFailed, "The scan failed: see spec.message, then scan again.")
 		return progress{phase: v1alpha1.ScanPhaseFailed, verdict: verdict}
 	}
-	// Once given, the verdict stands until an end is recorded, even if the clock is set back.
+	// The verdict stands until an end is recorded, even if the clock is set back.
 	if isAbandoned(&scan.Status) {
 		verdict := givenUp("Scan again.")
 		verdict.Message = v1alpha1.FindCondition(scan.Status.Conditions, v1alpha1.ConditionReady).Message

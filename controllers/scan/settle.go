@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// settleInterval is how often to check whether the last status has followed.
+	// settleInterval is how often to check whether the last status is up to date.
 	settleInterval = time.Second
-	// cachePatience is how long after its end a scan waits for a last change that the cache does not show: the finding
-	// may have been deleted, and an earlier importer names none.
+	// cachePatience is how long after its end a scan waits for a last change that the cache does not show: the finding may
+	// have been deleted, and an earlier importer names none.
 	cachePatience = time.Minute
 )
 
-// settle records when the statuses of all findings that the scan changed have followed.
+// settle records when the statuses of all findings that the scan changed are up to date.
 func (r *Reconciler) settle(ctx context.Context, s *scope) error {
 	if !settles(s.Object, s.Before) {
 		return nil
@@ -47,8 +47,8 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// settles reports whether the scan has ended and its statuses may still follow. Scans that ended before this condition
-// existed do not get it: each would be written again after an upgrade.
+// settles reports whether the scan has ended and its statuses may not be up to date yet. Scans that ended before this
+// condition existed do not get it, because each would be written again after an upgrade.
 func settles(scan *v1alpha1.Scan, before *v1alpha1.ScanStatus) bool {
 	if scan.Spec.Outcome == "" || scan.IsOfReview() || scan.IsRefused() {
 		return false
@@ -60,8 +60,8 @@ func settles(scan *v1alpha1.Scan, before *v1alpha1.ScanStatus) bool {
 	return condition.Status != metav1.ConditionTrue
 }
 
-// cacheIsCurrent reports whether the cache shows everything that the import wrote. Changes arrive in the order in which
-// they were made, so it is enough to see the last one.
+// cacheIsCurrent reports whether the cache shows everything that the import wrote. Changes arrive in order, so it is
+// enough to see the last one.
 func (r *Reconciler) cacheIsCurrent(ctx context.Context, scan *v1alpha1.Scan) (bool, error) {
 	last := scan.Spec.LastChange
 	if last == nil {
@@ -87,7 +87,7 @@ func changedNothing(c *v1alpha1.ScanCounts) bool {
 	return c != nil && c.Created+c.Updated+c.Closed+c.Reopened == 0
 }
 
-// waitedLong compares with the end by the importer's clock. If that is far ahead of ours, nothing is waited for.
+// waitedLong compares with the end by the importer's clock. If that is far ahead of ours, the scan waits for nothing.
 func waitedLong(scan *v1alpha1.Scan, now time.Time) bool {
 	return now.Sub(scan.Spec.CompletedAt.Time).Abs() > cachePatience
 }

@@ -15,7 +15,7 @@ type ending struct {
 	by string
 }
 
-// endingOf returns how the scan ended, by what the importer recorded and the verdict of progressOf.
+// endingOf returns how the scan ended, from the importer's record and the verdict of progressOf.
 func endingOf(scan *v1alpha1.Scan, p progress) ending {
 	switch {
 	case scan.Spec.Outcome != "":
@@ -26,8 +26,8 @@ func endingOf(scan *v1alpha1.Scan, p progress) ending {
 	return ending{}
 }
 
-// endingBefore returns how the scan had ended according to its previous status. The status does not
-// record the author; an end other than abandonment is the importer's.
+// endingBefore returns how the scan had ended according to its previous status. The status does not record the author:
+// any end but abandonment came from the importer.
 func endingBefore(status *v1alpha1.ScanStatus, importer string) ending {
 	switch {
 	case isAbandoned(status):
@@ -41,8 +41,8 @@ func endingBefore(status *v1alpha1.ScanStatus, importer string) ending {
 }
 
 // transitionsOf returns the scan's transitions, with its end added if that is new. An end recorded after the scan was
-// abandoned is another transition, even a failure: the first one was our guess, and had no counts. The scan of a pull
-// request gets no transitions: its Review's events report what it did.
+// abandoned is another transition, even a failure: the first one was a guess without counts. The scan of a pull request
+// gets no transitions, because the events of its Review report what it did.
 func transitionsOf(scan *v1alpha1.Scan, p progress, now time.Time) []v1alpha1.Transition {
 	status := &scan.Status
 	if scan.IsOfReview() {
@@ -60,8 +60,8 @@ func transitionsOf(scan *v1alpha1.Scan, p progress, now time.Time) []v1alpha1.Tr
 }
 
 // endedAt returns the time of the end: when the importer wrote it, by the API server's clock; when its heartbeat was
-// missed; or when the scan was overdue. completedAt is not used: it comes from the importer's clock, and an endpoint
-// gets no events older than itself.
+// missed; or when the scan was overdue. It does not use completedAt, which comes from the importer's clock, because an
+// endpoint gets no events older than itself.
 func endedAt(scan *v1alpha1.Scan, is ending, now time.Time) v1alpha1.Time {
 	if is.by != v1alpha1.ControllerFieldManager {
 		return lastwrite.UpdatedAt(scan, lastwrite.Observed{}, now)
