@@ -15,7 +15,7 @@ import (
 // MaxAhead is how far Clock may be ahead of the API server's.
 const MaxAhead = 5 * time.Minute
 
-// answer is an answer of the API server: its Date, and when it arrived.
+// answer is a response of the API server: its Date, and when it arrived.
 type answer struct{ date, at time.Time }
 
 var (
@@ -23,7 +23,7 @@ var (
 	logged     = &rate.Sometimes{Interval: 10 * time.Minute}
 )
 
-// Observe makes the clients of this config note the API server's time. A process has one API server of the kinds.
+// Observe makes the clients of this config note the API server's time. A process must use only one API server.
 func Observe(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dateRecorder{next} })
 }
@@ -48,7 +48,7 @@ func OfServer() (now time.Time, known bool) {
 	if last == nil {
 		return now, false
 	}
-	// By the monotonic clock, so that a local clock that is set forward is noticed before the next answer.
+	// Use the monotonic clock, so that setting the local clock forward is noticed before the next response.
 	return last.date.Add(time.Since(last.at)), true
 }
 
@@ -61,8 +61,9 @@ func Now() time.Time {
 	return time.Now()
 }
 
-// Clock is the local clock, but never more than five minutes ahead of the API server's: what is due by it is ended,
-// replaced or deleted permanently. Do not measure durations with it: it may be set back. Tickers and timers are local.
+// Clock is the local clock, but never more than five minutes ahead of the API server's, because what is due by it is
+// ended, replaced or deleted permanently. It may be set back, so do not measure durations with it. Tickers and timers
+// are local.
 type Clock struct{ clock.RealClock }
 
 // Now implements clock.PassiveClock.
@@ -82,7 +83,7 @@ func (Clock) Now() time.Time {
 	return server.Add(MaxAhead)
 }
 
-// report logs that this machine's clock is ahead of the API server's, or behind it, by that much, and what follows.
+// report logs how far this machine's clock is ahead of the API server's, or behind it, and the consequences.
 func report(direction string, by time.Duration, consequence string) {
 	logged.Do(func() {
 		log.Log.WithName("apitime").Info("The clock of this machine is more than five minutes "+direction+

@@ -12,23 +12,23 @@ import (
 // ipv4InIPv6Bits is the length of the prefix of IPv4-mapped IPv6 addresses.
 const ipv4InIPv6Bits = 96
 
-// Of returns the address of the client that sent the request: the peer's address or, if the peer is
-// a trusted proxy, the right-most address of X-Forwarded-For that is not a trusted proxy itself.
-// Everything to the left of it was written by the client and proves nothing.
+// Of returns the address of the client that sent the request: the peer's address or, if the peer is a trusted proxy,
+// the right-most address of X-Forwarded-For that is not a trusted proxy itself. Everything to the left of it was
+// written by the client and proves nothing.
 //
-// If the header is malformed up to that address, the result is the peer's address; if it names only
-// trusted proxies, the result is the left-most. The result has no zone, and an IPv4-mapped IPv6
-// address becomes IPv4. It is the zero Addr if the peer has no address, as on a Unix socket.
+// If the header is malformed up to that address, the result is the peer's address; if it names only trusted proxies,
+// the result is the left-most. The result has no zone, and an IPv4-mapped IPv6 address becomes IPv4. It is the zero
+// Addr if the peer has no address, as on a Unix socket.
 //
-// Forwarded and X-Real-IP are not read: a proxy that writes one of the three headers forwards the
-// others as the client sent them.
+// Forwarded and X-Real-IP are not read, because a proxy that writes one of the three headers forwards the others as the
+// client sent them.
 func Of(request *http.Request, trusted []netip.Prefix) netip.Addr {
 	peer, ok := parse(request.RemoteAddr)
 	if !ok || !contains(trusted, peer) {
 		return peer
 	}
 	client := peer
-	// Each proxy appends to the last header line or adds a line, which means the same: the newest address is at the end.
+	// Each proxy appends to the last header line or adds a line, with the same meaning: the newest address is at the end.
 	for rest, more := strings.Join(request.Header.Values("X-Forwarded-For"), ","), true; more; {
 		var hop string
 		rest, hop, more = cutLast(rest)

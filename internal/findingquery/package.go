@@ -28,14 +28,14 @@ func PackageKey(wanted string) string {
 	return wanted
 }
 
-// beginsVersion reports whether the rest of a package URL is a version, in which there may be slashes. After a slash @
+// beginsVersion reports whether the rest of a package URL is a version, which may contain slashes. After a slash, @
 // begins a scope, as in pkg:npm/@angular/core.
 func beginsVersion(before, rest string) bool {
 	return strings.HasPrefix(rest, "@") && !strings.HasSuffix(before, "/")
 }
 
-// PackageNameKey returns the index key of a package's name; empty if the name is no key. One that looks like a package
-// URL is none: a wanted URL means the package's URL.
+// PackageNameKey returns the index key of a package's name; empty if the name is not a key. A name that looks like a
+// package URL is none, because a wanted URL means the package's URL.
 func PackageNameKey(name string) string {
 	key := PackageName(name)
 	if strings.HasPrefix(key, purlScheme) {
@@ -44,8 +44,8 @@ func PackageNameKey(name string) string {
 	return key
 }
 
-// PackageKeys returns the index keys of a package, each once. A URL without its scheme is no key: it would be taken
-// for a name.
+// PackageKeys returns the index keys of a package, each once. A URL without its scheme is not a key, because it would
+// be taken for a name.
 func PackageKeys(name, purl string) []string {
 	var keys []string
 	if key := PackageNameKey(name); key != "" {

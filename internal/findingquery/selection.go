@@ -31,7 +31,7 @@ type Selection struct {
 func NewSelection(spec *v1alpha1.FindingSelection) (*Selection, error) {
 	s := &Selection{spec: spec, ids: sets.New(spec.IDs...), words: Words(spec.Text)}
 	var errs []error
-	// Refuse a member that is set but restricts nothing: an operation would decide about every finding.
+	// Refuse a member that is set but restricts nothing, because an operation would decide about every finding.
 	errs = append(errs, CheckText(spec.Text))
 	check := func(rule func(string, time.Time) error, member string, at *v1alpha1.Time) {
 		if at != nil {
@@ -72,7 +72,7 @@ func CheckText(text string) error {
 }
 
 // lastUnsetStart is the latest time that means "not set" as the start of a period: programs send the beginning of 1970,
-// which may have an offset of up to a day.
+// with an offset of up to a day.
 var lastUnsetStart = time.Date(1970, 1, 2, 0, 0, 0, 0, time.UTC)
 
 // CheckSince returns an error for a time that selects everything. Programs send such times for one that is not set:
@@ -86,11 +86,11 @@ func CheckSince(member string, since time.Time) error {
 }
 
 // firstUnsetEnd is the earliest time that means "not set" as the end of a period: programs send the last day that a
-// time can name, which may have an offset of up to a day.
+// time can represent, with an offset of up to a day.
 var firstUnsetEnd = time.Date(9999, 12, 30, 0, 0, 0, 0, time.UTC)
 
-// CheckUntil returns an error for a time that selects everything. Programs send the last time that they know for one
-// that is not set, also with an offset.
+// CheckUntil returns an error for a time that selects everything. Programs send the last time that they can represent
+// for one that is not set, also with an offset.
 func CheckUntil(member string, until time.Time) error {
 	if until.Before(firstUnsetEnd) {
 		return nil

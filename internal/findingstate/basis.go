@@ -18,16 +18,16 @@ const critical = "critical"
 const (
 	maxBasisPart    = 32
 	maxBasisVersion = 64
-	// maxBasisSeverity bounds the severity: none has a longer name.
+	// maxBasisSeverity bounds the severity, and no severity has a longer name.
 	maxBasisSeverity = len(critical)
 )
 
 // basis holds the facts that a decision is based on. Unknown facts are empty.
 type basis struct {
 	severity, code, doubt, version string
-	// plain means that severity and code come from a finding without evidence: imported by an earlier
-	// version, which rated some tools differently, or written by hand. They are only compared with those
-	// of another plain basis, so that the first import by this version makes no decision stale.
+	// plain means that severity and code come from a finding without evidence: imported by an earlier version, which rated
+	// some tools differently, or written by hand. They are compared only with another plain basis, so that the first
+	// import by this version makes no decision stale.
 	plain bool
 }
 
@@ -41,8 +41,7 @@ func basisOf(spec *v1alpha1.FindingSpec) basis {
 	if p := spec.Package; p != nil {
 		b.version = truncate.To(p.Version, maxBasisVersion)
 	}
-	// With a known version the code does not count: in a lock file, the lines around it change with
-	// other packages.
+	// If the version is known, the code does not count: in a lock file, the lines around it change with other packages.
 	if b.version == "" {
 		b.code = basisPart(codeOf(spec))
 	}
@@ -60,14 +59,14 @@ func severityOf(d *v1alpha1.FindingDetails) string {
 // levels are the severities of a basis, the lowest first.
 var levels = []string{string(v1alpha1.LevelLow), string(v1alpha1.LevelMedium), string(v1alpha1.LevelHigh), critical}
 
-// Outgrown reports whether the facts are beyond those that a decision was made about: another version of the package,
-// or a higher severity. Unknown facts do not count.
+// Outgrown reports whether the facts go beyond those that a decision was based on: another version of the package, or a
+// higher severity. Unknown facts do not count.
 func Outgrown(decided, facts *v1alpha1.FindingSpec) bool {
 	was, is := basisOf(decided), basisOf(facts)
 	return was.version != "" && is.version != "" && was.version != is.version || was.below(is)
 }
 
-// LessSevere reports whether the facts have a lower severity than the others. An unknown one does not count.
+// LessSevere reports whether the facts have a lower severity than the others. An unknown severity does not count.
 func LessSevere(facts, others *v1alpha1.FindingSpec) bool {
 	return basisOf(facts).below(basisOf(others))
 }
@@ -100,7 +99,7 @@ func codeOf(spec *v1alpha1.FindingSpec) string {
 	return ""
 }
 
-// basisPart makes a text usable as a part before others: without separator, and of bounded length.
+// basisPart makes a text usable as a part before others: without separators, and of bounded length.
 func basisPart(s string) string {
 	return truncate.To(strings.ReplaceAll(s, basisSeparator, ","), maxBasisPart)
 }
@@ -147,8 +146,8 @@ func parseBasis(text string) (b basis) {
 	return b
 }
 
-// filled fills unknown facts from another basis, but never the doubt: a doubt that arises later is
-// a change.
+// filled fills unknown facts from another basis. It never fills the doubt, because a doubt that arises later is a
+// change.
 func (b basis) filled(from basis) basis {
 	if b.plain && !from.plain {
 		b.severity, b.code, b.plain = "", "", false
@@ -167,7 +166,7 @@ func (b basis) filled(from basis) basis {
 }
 
 // within reports whether other, a recorded basis, agrees with all known facts of b, and has the same doubt. A basis
-// without a doubt was made while there was none: a recorded one with a doubt then belongs to an earlier decision.
+// without a doubt was made while there was none, so a recorded one with a doubt belongs to an earlier decision.
 func (b basis) within(other basis) bool {
 	same := func(a, b string) bool { return a == "" || a == b }
 	return b.doubt == other.doubt && same(b.version, other.version) &&

@@ -9,8 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// AsCreated reports whether the finding has not changed since its creation, open and undecided. Its status
-// follows from that: one need not be stored.
+// AsCreated reports whether the finding has not changed since its creation, open and undecided. Its status follows from
+// that and need not be stored.
 func AsCreated(finding *v1alpha1.Finding) bool {
 	return finding.Generation <= 1 && undecidedAndOpen(&finding.Spec)
 }
@@ -26,13 +26,12 @@ func isStored(status *v1alpha1.FindingStatus) bool {
 	return status.UpdatedAt != nil || len(status.Transitions) > 0
 }
 
-// Recorded returns the finding with a status: the stored one, or the one that follows from its creation. A finding
-// that was created closed, suppressed or decided has none until the controllers store it. Without a stored status, a
-// finding that has changed since counts as created open and undecided: for all others the
-// controllers store a status.
+// Recorded returns the finding with a status: the stored one, or the one that follows from its creation. A finding that
+// was created closed, suppressed or decided has none until the controllers store it. Any other finding without a stored
+// status counts as created open and undecided, even if it has changed since.
 func Recorded(finding *v1alpha1.Finding) *v1alpha1.Finding { return recorded(finding, nil) }
 
-// recorded is Recorded for a finding whose creation may have been seen.
+// recorded is Recorded for a finding whose creation may have been observed.
 func recorded(finding *v1alpha1.Finding, seen *Creation) *v1alpha1.Finding {
 	if isStored(&finding.Status) || finding.Generation <= 1 && !AsCreated(finding) {
 		return finding
@@ -42,7 +41,7 @@ func recorded(finding *v1alpha1.Finding, seen *Creation) *v1alpha1.Finding {
 	return &asCreated
 }
 
-// Creation holds what a finding without a stored status no longer shows once its scanner has rewritten its facts.
+// Creation keeps what a finding without a stored status no longer shows once its scanner has rewritten its facts.
 type Creation struct{ factsDigest, scan string }
 
 // CreationOf returns the Creation in a status that was observed before the facts were rewritten.
@@ -54,13 +53,13 @@ func CreationOf(status *v1alpha1.FindingStatus) *Creation {
 	return seen
 }
 
-// firstObservation is how long after its creation a finding without a status may be observed for the first time. Later,
-// it counts as observed before and left without one.
+// firstObservation is how long after its creation a finding without a status may be observed for the first time. After
+// that, it counts as observed before and left without a status.
 const firstObservation = time.Minute
 
-// ObservedBefore returns the finding as the previous reconcile left it: pass it to Observe. A finding without a status
-// that has changed since its creation, or was created a while ago, gets that of Recorded. What was seen of its creation
-// may be nil.
+// ObservedBefore returns the finding as the previous reconcile left it, to pass to Observe. A finding without a status
+// that has changed since its creation, or was created a while ago, gets the status of Recorded. seen is the observed
+// creation; may be nil.
 func ObservedBefore(finding *v1alpha1.Finding, seen *Creation, now time.Time) *v1alpha1.Finding {
 	if finding.Generation > 1 || AsCreated(finding) && now.Sub(finding.CreationTimestamp.Time) > firstObservation {
 		return recorded(finding, seen)
@@ -68,7 +67,7 @@ func ObservedBefore(finding *v1alpha1.Finding, seen *Creation, now time.Time) *v
 	return finding
 }
 
-// withoutDefault removes the state that only the schema's default has set: before the first observation there is none.
+// withoutDefault removes the state that only the schema's default has set: there is none before the first observation.
 func withoutDefault(finding *v1alpha1.Finding) *v1alpha1.Finding {
 	if isStored(&finding.Status) {
 		return finding
@@ -83,9 +82,9 @@ func undecidedAndOpen(spec *v1alpha1.FindingSpec) bool {
 		spec.Triage.Reason == "" && spec.Triage.ExpiresAt == nil
 }
 
-// statusAtCreation is the status that a reconcile right after the creation would have recorded. Its transition is
-// not emitted yet. If the scanner has rewritten the facts since and nobody has seen them before, their first digest and
-// scan are unknown.
+// statusAtCreation is the status that a reconcile right after the creation would have recorded. Its transition is not
+// emitted yet. If the scanner has rewritten the facts before anybody observed them, their first digest and scan are
+// unknown.
 func statusAtCreation(finding *v1alpha1.Finding, seen *Creation) v1alpha1.FindingStatus {
 	at := v1alpha1.NewTime(finding.CreationTimestamp.UTC())
 	status := v1alpha1.FindingStatus{
@@ -109,10 +108,9 @@ func statusAtCreation(finding *v1alpha1.Finding, seen *Creation) v1alpha1.Findin
 	return status
 }
 
-// factsRewritten reports whether the scanner has written the facts of a finding without a stored status again. Each
-// write of the spec counts in the generation: a decision, a closure, a suppression and a doubt are visible in the spec
-// and account for one write each. Any further write changed the facts, unless the scanner's last write was the
-// creation.
+// factsRewritten reports whether the scanner has rewritten the facts of a finding without a stored status. Each write
+// of the spec counts in the generation. A decision, a closure, a suppression and a doubt are visible in the spec and
+// account for one write each. Any further write changed the facts, unless the scanner's last write was the creation.
 func factsRewritten(finding *v1alpha1.Finding) bool {
 	spec, explained := &finding.Spec, int64(1)
 	for _, shows := range []bool{isTriaged(spec), spec.Closed != nil, spec.Suppression != nil, spec.Doubt != nil} {

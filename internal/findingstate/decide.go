@@ -22,8 +22,8 @@ type Standing struct {
 	// UserStatus is the decision in force, Triage the declared one, in force or not.
 	UserStatus v1alpha1.UserStatus
 	Triage     v1alpha1.FindingTriage
-	// Stale means that the facts that the decision is based on have changed. Facts is the basis of a decision made
-	// now; empty if decisions have no basis.
+	// Stale means that the facts that the decision is based on have changed. Facts is the basis of a decision made now;
+	// empty if decisions have no basis.
 	Stale bool
 	Facts string
 }
@@ -41,13 +41,13 @@ func StandingOf(finding *v1alpha1.Finding) Standing {
 // current facts.
 func (d Decision) Changes(s Standing, now time.Time) map[string]any {
 	out := map[string]any{}
-	// A withdrawal at the end is written nevertheless, so that its author sees it at once.
+	// Write a withdrawal at the end anyway, so that its author sees it at once.
 	if ptr.Deref(d.UserStatus, "") != v1alpha1.UserStatusOpen {
 		s.UserStatus = s.InForce(now)
 	}
 	another := d.UserStatus != nil && *d.UserStatus != s.UserStatus
 	if !another && s.UserStatus == v1alpha1.UserStatusOpen {
-		// If its end were removed, an ended decision would be in force again.
+		// Removing the end would put an ended decision in force again.
 		d.Reason, d.ExpiresAt = nil, nil
 	}
 	switch {
@@ -68,7 +68,8 @@ func (d Decision) Changes(s Standing, now time.Time) map[string]any {
 	return out
 }
 
-// InForce returns the decision in force now: open from its end on, even while the status does not record the end yet.
+// InForce returns the decision in force now. It is open from its end on, even while the status does not record the end
+// yet.
 func (s Standing) InForce(now time.Time) v1alpha1.UserStatus {
 	if end := s.Triage.ExpiresAt; end != nil && !now.Before(end.Time) {
 		return v1alpha1.UserStatusOpen

@@ -9,9 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// digestBytes is how much of a SHA-256 is kept. A digest only detects changes of one object: with
-// sixteen bytes an accidental collision is out of the question, and nothing is gained by forging
-// one.
+// digestBytes is how much of a SHA-256 is kept. A digest only detects changes of one object: sixteen bytes rule out
+// accidental collisions, and nobody gains from forging one.
 const digestBytes = 16
 
 // factsDigest is a digest of the facts that the scanner reported. It leaves out triage, the time

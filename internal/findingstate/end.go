@@ -6,8 +6,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Ended reports whether the decision that the spec declares has ended, according to the status: only the
-// controllers' clock decides, so that all readers of an object agree.
+// Ended reports whether the declared decision has ended according to the status: only the controllers' clock decides,
+// so that all readers of an object agree.
 func Ended(finding *v1alpha1.Finding) bool {
 	end := endOf(&finding.Spec)
 	return end != nil && end.Equal(finding.Status.EndedAt)

@@ -9,11 +9,11 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
-// Observe returns the status that follows from the finding's spec and its status so far: state, updatedAt, the basis
+// Observe returns the status that follows from the finding's spec and its current status: state, updatedAt, the basis
 // of a decision and whether it is stale, and the transitions since the last reconcile. The other conditions and
-// emittedSeq are left as they are. If neither the spec nor the verdict has changed, the returned status is equal to
-// the current one, unless the decision has ended meanwhile, or an earlier version wrote the status without the basis
-// of the decision. The judge is called only if no user's decision is in force; it may be nil.
+// emittedSeq stay. If neither the spec nor the verdict has changed, the returned status equals the current one, unless
+// the decision has ended meanwhile, or an earlier version wrote the status without the basis of the decision. The judge
+// is called only if no user's decision is in force; it may be nil.
 func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.FindingStatus {
 	finding = withoutDefault(finding)
 	next := *finding.Status.DeepCopy()
@@ -27,7 +27,7 @@ func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.Fin
 		return next
 	}
 	updatedAt := UpdatedAt(finding, now)
-	if known || len(ends(finding, &next)) > 0 { // the end of a decision is no write of the spec
+	if known || len(ends(finding, &next)) > 0 { // the end of a decision is not a write of the spec
 		updatedAt = laterOf(updatedAt, now)
 	}
 	if next.Verdict != nil && !SameVerdict(next.Verdict, finding.Status.Verdict) {
@@ -68,8 +68,8 @@ func History(status *v1alpha1.FindingStatus) transitions.History {
 	return transitions.Of(status.Transitions, status.EmittedSeq)
 }
 
-// changes returns the transitions between two reconciles: first those by the scanner, then those by
-// users. They have no number and no time yet.
+// changes returns the transitions between two reconciles: first those by the scanner, then those by users, without
+// number and time.
 func changes(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
 	before := &finding.Status
 	if before.UpdatedAt == nil {
@@ -140,8 +140,7 @@ func scanned(finding *v1alpha1.Finding, kind v1alpha1.TransitionType,
 	}
 }
 
-// scanOf returns the scan that caused the transition; "" if none is named, or its name is too long
-// for a transition.
+// scanOf returns the scan that caused the transition; "" if none is named, or if its name is too long for a transition.
 func scanOf(spec *v1alpha1.FindingSpec, kind v1alpha1.TransitionType) string {
 	var name string
 	switch {

@@ -35,9 +35,9 @@ func differences(finding *v1alpha1.Finding) []difference {
 	return restsOn(finding).differences(&finding.Spec)
 }
 
-// MayBeAnother reports whether the facts could be those of another problem and a decision with that basis would not
-// become stale: neither version nor code is known on both sides, and nothing else differs. Another rule or
-// vulnerability of the same version or code is not noticed, because a basis holds neither.
+// MayBeAnother reports whether the facts could belong to another problem without making a decision with that basis
+// stale: neither version nor code is known on both sides, and nothing else differs. Another rule or vulnerability with
+// the same version or code is not noticed, because a basis has neither.
 func MayBeAnother(basis string, facts *v1alpha1.FindingSpec) bool {
 	was, is := parseBasis(basis), basisOf(facts)
 	version := was.version != "" && is.version != ""
@@ -67,8 +67,8 @@ func (b basis) differences(facts *v1alpha1.FindingSpec) (out []difference) {
 	return out
 }
 
-// restsOn returns the basis of the decision: the recorded one if it agrees with the declared one, else
-// the declared one. Without either it returns the current facts, because the original ones are unknown.
+// restsOn returns the basis of the decision: the recorded one if it agrees with the declared one, else the declared
+// one. Without either it returns the current facts, because the original ones are unknown.
 func restsOn(finding *v1alpha1.Finding) basis {
 	spec, status := &finding.Spec, &finding.Status
 	facts, declared, recorded := basisOf(spec), parseBasis(spec.Triage.Basis), parseBasis(status.Basis)
@@ -80,14 +80,14 @@ func restsOn(finding *v1alpha1.Finding) basis {
 		return declared.filled(facts)
 	}
 	if observed {
-		// The decision predates bases, and a doubt may have arisen since.
+		// The decision is older than bases, and a doubt may have arisen since.
 		facts.doubt = ""
 	}
 	return facts
 }
 
 // RestsOn returns the basis of the decision in force, completed with the facts that spec.triage.basis leaves out, and
-// in its form; "" without a decision.
+// in the same format; "" without a decision.
 func RestsOn(finding *v1alpha1.Finding) string {
 	if !Decided(finding) {
 		return ""
@@ -103,8 +103,8 @@ func describe(differences []difference) string {
 	return strings.Join(texts, "; ")
 }
 
-// observeDecision records the basis of the decision and whether it is stale, and returns the resulting
-// transition. A new decision that ends the staleness needs none: it has its own transition.
+// observeDecision records the basis of the decision and whether it is stale, and returns the resulting transition. A
+// new decision that ends the staleness needs none, because it has its own transition.
 func observeDecision(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus, now time.Time) []v1alpha1.Transition {
 	if next.EndedAt != nil {
 		next.Basis = ""

@@ -97,8 +97,8 @@ func due(finding *v1alpha1.Finding, judge Judge) *v1alpha1.FindingVerdict {
 	return verdict
 }
 
-// judged returns the transition for another verdict. There is none if the verdict no longer counts because of a
-// user's decision, or because the finding was closed: these have transitions of their own.
+// judged returns the transition for another verdict. A verdict that no longer counts because of a user's decision or a
+// closure needs none, because these have their own transitions.
 func judged(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
 	before, after := finding.Status.Verdict, next.Verdict
 	counts := next.UserStatus == v1alpha1.UserStatusOpen && finding.Spec.Closed == nil
@@ -117,7 +117,7 @@ func judged(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.
 		t.Reason, t.Comment = after.Reason, after.Comment
 	}
 	if finding.Status.FactsDigest != next.FactsDigest || finding.Status.State == v1alpha1.FindingStateClosed {
-		// The scan brought the facts that the policy decides about: the event belongs to the scan's pages.
+		// The scan brought the facts that the policy decides about, so the event belongs to the scan's pages.
 		t.Scan = scanOf(&finding.Spec, v1alpha1.TransitionJudged)
 	}
 	return []v1alpha1.Transition{t}

@@ -9,9 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// stateAt returns the state that a finding had at a time, by the transitions in its status; "" if it had not been
-// detected yet. Earlier transitions are unknown: for times before the first kept one, it returns the state before
-// that.
+// stateAt returns the state that a finding had at a time, from the transitions in its status; "" if it had not been
+// detected yet. Earlier transitions are unknown, so before the first kept one it returns the state before that.
 func stateAt(f *v1alpha1.Finding, at time.Time) v1alpha1.FindingState {
 	if findingstate.CreatedAt(f).After(at) {
 		return ""
@@ -74,7 +73,7 @@ func (p *parts) undo(t v1alpha1.Transition) {
 	}
 }
 
-// replay applies a transition before the time, since later ones do not record all of this: TransitionSuppressed also
+// replay applies a transition before the time, because later ones do not record all of it: TransitionSuppressed also
 // reports another reason to suppress, and a verdict that ends with a closure or a user's decision has no transition of
 // its own.
 func (p *parts) replay(t v1alpha1.Transition) {
@@ -110,8 +109,8 @@ type happened struct {
 	closedAt              time.Time
 }
 
-// mutes reports whether the transition, a decision or a suppression, mutes the finding. One that was muted already, by
-// the same decision with another comment or by another one, does not count again.
+// mutes reports whether the transition, a decision or a suppression, mutes the finding. It does not count if the
+// finding was muted already, by the same decision with another comment or by another one.
 func mutes(f *v1alpha1.Finding, t *v1alpha1.Transition) bool {
 	return t.From != t.To && (t.Type == v1alpha1.TransitionSuppressed || t.To == string(v1alpha1.UserStatusMuted)) &&
 		stateAt(f, t.At.Add(-1)) != v1alpha1.FindingStateOpenMuted

@@ -121,8 +121,8 @@ func Carry(row v1alpha1.FindingTrendDay, to v1alpha1.Day) v1alpha1.FindingTrendD
 	return carried
 }
 
-// Continue returns the rows that are new or have changed since the last write. last is the last stored row; nil if
-// there is none. If nothing has happened, it returns no rows.
+// Continue returns the rows that are new or have changed since the last write; none if nothing has happened. last is
+// the last stored row; nil if there is none.
 //
 // A past day is counted if anything happened on it after the last write: the last row was written before its day ended,
 // and after that no controller may have run for days.
@@ -136,7 +136,7 @@ func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1al
 		return []v1alpha1.FindingTrendDay{Row(today, findings, now)}
 	}
 	if last.Day > today {
-		return nil // The clock was set back.
+		return nil // the clock was set back
 	}
 	var rows []v1alpha1.FindingTrendDay
 	before := *last
@@ -162,7 +162,7 @@ func Continue(last *v1alpha1.FindingTrendDay, written time.Time, findings []v1al
 }
 
 // eventful reports whether anything happened between two times, from inclusive, to exclusive, that the last write
-// cannot have counted: it is later, or the finding was created later, as by a scan that began before the write.
+// cannot have counted: it happened later, or the finding was created later, as by a scan that began before the write.
 func eventful(findings []v1alpha1.Finding, from, to, written time.Time) bool {
 	since := slices.MaxFunc([]time.Time{from, written}, time.Time.Compare)
 	for i := range findings {
@@ -180,7 +180,7 @@ func eventful(findings []v1alpha1.Finding, from, to, written time.Time) bool {
 	return false
 }
 
-// atLeast keeps the events counted on the day itself, which only become more: their findings may have been removed
+// atLeast keeps the events counted on the day itself, which can only become more: their findings may have been removed
 // since.
 func atLeast(row, counted *v1alpha1.FindingTrendDay) {
 	row.Opened, row.Muted = max(row.Opened, counted.Opened), max(row.Muted, counted.Muted)

@@ -10,12 +10,12 @@ import (
 
 // Sum counts the findings of several projects together, for each day from from to to, both inclusive, but not before
 // the first row of any project. It also returns the spread of the times to close over all these days. The rows of each
-// project must be sorted by day; a day without a row is like the day before it.
+// project must be sorted by day; a day without a row equals the day before it.
 //
-// The spread of a single project is returned as stored. The spread of several projects is estimated from their samples:
-// these hold all findings of a project with up to ten findings, else their ranks are exact to a twentieth.
+// The spread of a single project is returned as stored. That of several projects is estimated from their samples, which
+// hold all findings of a project with up to ten findings, else ranks that are exact to a twentieth.
 //
-// With many projects it takes seconds. The only error is the context's.
+// With many projects this takes seconds. The only error is the context's.
 func Sum(ctx context.Context, projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
 	out []v1alpha1.FindingTrendDay, timeToClose *v1alpha1.FindingTrendSpread, err error) {
 	first := firstDay(projects)
@@ -37,8 +37,7 @@ func Sum(ctx context.Context, projects [][]v1alpha1.FindingTrendDay, from, to v1
 	return out, all.spread(), nil
 }
 
-// Ends returns the first and the last of the days that Sum returns, if there are any, without the work for those
-// between.
+// Ends returns the first and the last of the days that Sum returns, if any, without computing those between.
 func Ends(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
 	first, last v1alpha1.FindingTrendDay, found bool) {
 	begin := firstDay(projects)
@@ -52,8 +51,8 @@ func Ends(projects [][]v1alpha1.FindingTrendDay, from, to v1alpha1.Day) (
 	return first, last, true
 }
 
-// sumOf returns the sum of a day, and the times to close in it. It updates passed, which holds per project how many
-// rows are not later than the day; no day before it may follow.
+// sumOf returns the sum of a day, and the times to close on it. It updates passed, which holds, by project, how many
+// rows are not later than the day. Call it in the order of the days.
 func sumOf(of v1alpha1.Day, projects [][]v1alpha1.FindingTrendDay, passed []int) (
 	sum v1alpha1.FindingTrendDay, closures mixture) {
 	sum.Day = of
@@ -79,7 +78,7 @@ func firstDay(projects [][]v1alpha1.FindingTrendDay) (first v1alpha1.Day) {
 	return first
 }
 
-// add adds a project's row, which is of the sum's day or the last one before it.
+// add adds a project's row for the sum's day, or the last one before it.
 func add(sum, row *v1alpha1.FindingTrendDay, ages, closures *mixture) {
 	sum.Open.Critical += row.Open.Critical
 	sum.Open.High += row.Open.High

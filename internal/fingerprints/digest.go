@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// shortBytes is 40 bits: enough to tell results of one rule apart, and too short to reveal a secret.
+// shortBytes is 40 bits: enough to distinguish the results of one rule, and too short to reveal a secret.
 const shortBytes = 5
 
 // ShortDigest returns a digest of 8 characters for a text; "" for "".

@@ -18,7 +18,7 @@ func KeysOfEarlierPath(facts *v1alpha1.FindingSpec) []string {
 
 // EarlierKeys returns the Keys of the result under the path that an earlier version stored; nil if it is the same.
 // Several files may share them. Those of a long fingerprint match nothing that an earlier version stored: without its
-// digest all that begin alike would share a decision.
+// digest, all that begin alike would share a decision.
 func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
 	at := facts.Details.Location
 	if at == nil || EarlierPath(at.FilePath) == at.FilePath {
@@ -30,9 +30,9 @@ func EarlierKeys(facts *v1alpha1.FindingSpec) []string {
 	return Keys(&earlier)
 }
 
-// notUTF8 matches bytes that are no UTF-8, as the importer writes them in a path.
+// notUTF8 matches bytes that are not UTF-8, in the form that the importer writes to a path.
 var notUTF8 = regexp.MustCompile(`(?:%[89A-F][0-9A-F])+`)
 
-// EarlierPath returns a path as an earlier version stored it: with U+FFFD for bytes that are no UTF-8, so that several
+// EarlierPath returns a path as an earlier version stored it: with U+FFFD for bytes that are not UTF-8, so that several
 // files had one path.
 func EarlierPath(path string) string { return notUTF8.ReplaceAllString(path, "\uFFFD") }

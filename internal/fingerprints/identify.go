@@ -1,10 +1,9 @@
-// Package fingerprints decides which finding a result belongs to, so that a rescan recognizes it
-// and users' decisions about it persist.
+// Package fingerprints decides which finding a result belongs to, so that a rescan recognizes it and users' decisions
+// about it persist.
 //
-// A result is identified by its tool, category, rule and path, and by the scanner's content
-// fingerprint, else by message and snippet. Line numbers are not used, because code moves. If that
-// is not unique within a scan, the message is added, then the column, then an ordinal in the order
-// of the lines. The order of the results does not matter.
+// A result is identified by its tool, category, rule and path, and by the scanner's content fingerprint, else by
+// message and snippet. Line numbers do not count, because code moves. If that is not unique within a scan, the message
+// is added, then the column, then an ordinal in the order of the lines. The order of the results does not matter.
 package fingerprints
 
 import (
@@ -14,11 +13,11 @@ import (
 	"strconv"
 )
 
-// Scope is what all results of a scan have in common.
+// Scope holds what all results of a scan have in common.
 type Scope struct {
 	// Project within the repository that the results belong to.
 	Repository, Project, Tool, Category string
-	// Analysis that tells scans of one tool and category apart; empty: none.
+	// Analysis distinguishes scans of one tool and category; empty: none.
 	Analysis string
 	// Prefix of the names, including its dash; default "f-".
 	Prefix string
@@ -36,7 +35,7 @@ type Result struct {
 
 // ResultKey identifies a result in its scan: two results with the same key are duplicates.
 type ResultKey struct {
-	// Digest is that of the result's data; About tells apart what the digest does not, such as packages.
+	// Digest is that of the result's data. About distinguishes what the digest does not, such as packages.
 	Digest [32]byte
 	About  string
 }
@@ -107,7 +106,7 @@ func identifyGroup(scope Scope, keyed []*keyedResult, group []int, out []Identit
 	for _, i := range group {
 		messages[keyed[i].message]++
 	}
-	// Results with the same column, too, are told apart by their order.
+	// The order distinguishes results that also have the same column.
 	slices.SortFunc(group, func(a, b int) int {
 		x, y := keyed[a], keyed[b]
 		return cmp.Or(cmp.Compare(x.Line, y.Line), cmp.Compare(x.Snippet, y.Snippet),

@@ -7,8 +7,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Shown is the part of a result's identity that a finding and an issue of a pull request show to people. Results with
-// the same Key have the same.
+// Shown is the part of a result's identity that a finding and an issue of a pull request show to users. It is the same
+// for results with the same Key.
 type Shown struct{ Repository, Tool, Rule, Path, Vulnerability, Package, Version, PURL string }
 
 // ShownBy returns the part of the identity that the facts show.
@@ -27,8 +27,8 @@ func ShownBy(facts *v1alpha1.FindingSpec) Shown {
 }
 
 // Key returns the key that identifies a finding's result in pull requests and in the base branch: two results with the
-// same key have the same rule and file, and the same evidence except the location. The location counts too if there is
-// no code, fingerprint, resource or package to tell results apart. The key is "" if no evidence is stored.
+// same key have the same rule and file, and the same evidence except for the location. The location counts, too, if no
+// code, fingerprint, resource or package distinguishes results. The key is "" if no evidence is stored.
 func Key(facts *v1alpha1.FindingSpec) string {
 	if facts.Evidence == "" {
 		return ""
@@ -63,9 +63,9 @@ func Keys(facts *v1alpha1.FindingSpec) []string {
 // CutMark ends a text that the importer has cut.
 const CutMark = " ... [cut]"
 
-// Stored returns the fingerprints of a finding by name, without ordinals; see WithoutOrdinal. To the best that is
-// stored cut it adds the digest of the whole, so that those that begin alike are told apart; an earlier version stored
-// none.
+// Stored returns the fingerprints of a finding by name, without ordinals; see WithoutOrdinal. To the best one that is
+// stored cut it adds the digest of the whole, to distinguish those that begin alike; an earlier version stored no such
+// digest.
 func Stored(facts *v1alpha1.FindingSpec) map[string]string {
 	if len(facts.Fingerprints) == 0 {
 		return nil
@@ -109,8 +109,8 @@ var ordinals = []struct{ prefix, separator string }{
 	{"matchbasedid", "_"},            // Semgrep, Opengrep
 }
 
-// WithoutOrdinal removes the ordinal that numbers the locations with one hash: once the first is
-// fixed, the second gets its number.
+// WithoutOrdinal removes the ordinal that numbers the locations with one hash, because once the first is fixed, the
+// second gets its number.
 func WithoutOrdinal(name, value string) string {
 	name = strings.ToLower(name)
 	for _, o := range ordinals {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Takes reports whether the set contains a name that the record of the result may have, and removes that
-// name: no other result can have the record.
+// Takes reports whether the set contains a possible name of the result's record, and removes that name, because no
+// other result can have the record.
 func (id *Identity) Takes(names sets.Set[string]) bool {
 	for _, name := range slices.Concat([]string{id.Name}, id.Exact, id.Shared) {
 		if names.Has(name) {
@@ -18,14 +18,12 @@ func (id *Identity) Takes(names sets.Set[string]) bool {
 	return false
 }
 
-// Match returns for each result the name of its record. That is the name of its identity, unless
-// the record was created in a scan with more or fewer similar results: then its name is more or
-// less specific.
+// Match returns for each result the name of its record. That is the name of its identity, unless the record was created
+// in a scan with more or fewer similar results: then its name is more or less specific.
 //
-// If several results match a record, it goes to the first for which one of fits reports true; these
-// are tried in order and report whether the result agrees with the named record. The identities
-// must contain no duplicates and be sorted by name, so that the result does not depend on the order
-// in a file.
+// If several results match a record, it goes to the first for which one of fits returns true. These are tried in order,
+// and report whether the result agrees with the named record. The identities must contain no duplicates and be sorted
+// by name, so that the order in a file does not matter.
 func Match(identities []Identity, recorded func(name string) bool, fits ...func(result int,
 	name string) bool) []string {
 	names := make([]string, len(identities))

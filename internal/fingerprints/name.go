@@ -33,8 +33,8 @@ func Next(name string, n int) string {
 	return prefix + "-" + Hash(name, "taken", strconv.Itoa(n))
 }
 
-// Hash returns 26 characters, fit for a DNS label, of the SHA-256 of the fields. Different lists of
-// fields are always encoded as different bytes.
+// Hash returns 26 characters, valid in a DNS label, of the SHA-256 of the fields. Different lists of fields are always
+// encoded as different bytes.
 func Hash(fields ...string) string {
 	sum := sha256.Sum256([]byte(frame(fields...)))
 	return lowerBase32.EncodeToString(sum[:])[:nameLength]

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// contentFingerprints lists, best first, the names of fingerprints that scanners compute from the
-// code found. All others are ignored: gitleaks, for example, includes the commit, and a value that
-// changes with the commit would make every finding a new one.
+// contentFingerprints lists, best first, the names of fingerprints that scanners compute from the code. All others are
+// ignored. Those of gitleaks, for example, include the commit, and would make every finding new with each commit.
 var contentFingerprints = []string{
 	"primarylocationlinehash", // CodeQL, and tools that follow GitHub's advice
 	"matchbasedid",            // Semgrep
@@ -23,7 +22,7 @@ var placeholders = map[string]bool{
 	"none": true, "nil": true, "n/a": true, "unknown": true, "0": true, "-": true,
 }
 
-// IsPlaceholder reports whether tools write this value if they have none, or hide it.
+// IsPlaceholder reports whether tools write this value if they have or show none.
 func IsPlaceholder(value string) bool { return placeholders[strings.ToLower(strings.TrimSpace(value))] }
 
 // Best returns the name and the value of the best usable fingerprint, as one text; "" if there is
@@ -64,8 +63,8 @@ func rank(name string) int {
 	return len(contentFingerprints)
 }
 
-// constantFrom is how many results must share one value before it counts as an unknown placeholder.
-// Fewer results may have the same value by chance, and one more result would change the decision.
+// constantFrom is how many results must share one value before it counts as an unknown placeholder. Fewer results may
+// share it by chance, and one more would change the decision.
 const constantFrom = 5
 
 // Constants returns the names of fingerprints whose value is the same in all results that have them,

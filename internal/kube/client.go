@@ -1,6 +1,6 @@
 // Package kube reads and writes this project's kinds through the Kubernetes API, for the controllers and the facade.
 //
-// Its lists and watches never stop at an object that cannot be read: only that object is missing.
+// An unreadable object never stops its lists and watches: only that object is missing.
 package kube
 
 import (

@@ -3,16 +3,16 @@ package kube
 import apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 // IsConflict reports whether the API server refused a write because the object has changed since it was read. Unlike
-// that of apierrors, it is false for the denial of an admission webhook, which may choose the code: nothing has
-// changed, and the same write would be denied again.
+// that of apierrors, it is false for an admission webhook's denial with that code: nothing has changed, and the same
+// write would be denied again.
 func IsConflict(err error) bool { return apierrors.IsConflict(err) && !IsDeniedByWebhook(err) }
 
 // IsNotFound reports whether the API server has no such object or kind. It is false for a webhook's denial, like
 // IsConflict.
 func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && !IsDeniedByWebhook(err) }
 
-// IsAlreadyExists reports whether the API server has an object of the name of a new one. It is false for a webhook's
-// denial, like IsConflict.
+// IsAlreadyExists reports whether an object with the name of the new one exists. It is false for a webhook's denial,
+// like IsConflict.
 func IsAlreadyExists(err error) bool {
 	return apierrors.IsAlreadyExists(err) && !IsDeniedByWebhook(err)
 }

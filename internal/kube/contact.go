@@ -9,8 +9,8 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Contact records when the API server last sent anything about each kind: a list, the start of a watch, an event or
-// a bookmark, which comes at least every two minutes where nothing changes. It is safe for concurrent use.
+// Contact records when the API server last sent anything about each kind: a list, the start of a watch, an event, or a
+// bookmark, which arrives at least every two minutes without changes. It is safe for concurrent use.
 type Contact struct {
 	clock clock.PassiveClock
 	desc  *prometheus.Desc
@@ -23,8 +23,8 @@ type lastContact struct {
 	watched, last atomic.Pointer[time.Time]
 }
 
-// NewContact returns an empty Contact. As a collector it exposes the silence of each kind as the metric name, before
-// anything has arrived the time since Watch.
+// NewContact returns an empty Contact. As a collector it exposes the silence of each kind under the metric name. Until
+// anything has arrived, that is the time since Watch.
 func NewContact(metric string, clock clock.PassiveClock) *Contact {
 	c := &Contact{clock: clock, kinds: map[string]*lastContact{}, desc: prometheus.NewDesc(metric,
 		"Time since the API server last sent anything of a kind: a list, the start of a watch, a change or a bookmark; "+

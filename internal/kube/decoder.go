@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// tolerant makes decoders that return an Unreadable instead of an object that cannot be decoded. A decoding
-// error would end the watch for all other objects too.
+// tolerant makes decoders that return an Unreadable for an object that cannot be decoded. A decoding error would end
+// the watch for all other objects, too.
 type tolerant struct {
 	runtime.NegotiatedSerializer
 	scheme *runtime.Scheme

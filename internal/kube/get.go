@@ -11,8 +11,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Get reads the named object from the API server into object. For one that cannot be read it returns NotFound, as
-// lists leave it out.
+// Get reads the named object from the API server into object. For an unreadable one it returns NotFound, because lists
+// leave it out, too.
 func Get(ctx context.Context, client rest.Interface, namespace, name string, object Object) error {
 	kind, _ := KindOf(object)
 	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
@@ -51,7 +51,7 @@ func decode(kind Kind, content []byte, object Object) error {
 // read returns the named object as the API server sends it.
 func read(ctx context.Context, client rest.Interface, namespace, name string, kind Kind) ([]byte, error) {
 	answer := client.Get().Namespace(namespace).Resource(kind.Resource).Name(name).Do(ctx)
-	if err := answer.Error(); err != nil { // that of Raw passes for an unexpected one, which callers try again
+	if err := answer.Error(); err != nil { // the error of Raw would count as unexpected, which callers retry
 		return nil, err
 	}
 	return answer.Raw()

@@ -77,7 +77,7 @@ func (d *listDecoder) item() (runtime.Object, error) {
 	d.read.forget(begin)
 	object := d.kind.New()
 	err := d.Decode(object)
-	// A decoder that meets bad JSON or the end of its input stays where it is; else the value has been read.
+	// A decoder that fails or meets the end of its input stays where it is; otherwise, the value has been read.
 	raw := bytes.TrimLeft(d.read.between(begin, d.InputOffset()), ", \t\r\n")
 	if err == nil {
 		err = refuseUnknown(d.kind.Name, raw)
@@ -134,7 +134,7 @@ func (r *recorder) forget(before int64) {
 func (r *recorder) between(begin, end int64) []byte { return r.kept[begin-r.start : end-r.start] }
 
 // Pages calls page for each page of a list, first with an empty token. page returns the token of the next page, or an
-// empty one to end. If the API server no longer keeps the state that a token is about, the list continues with the
+// empty one to end. If the token refers to a state that the API server no longer keeps, the list continues with the
 // current objects after the last name.
 func Pages(page func(token string) (next string, err error)) error {
 	for token := ""; ; {

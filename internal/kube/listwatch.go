@@ -17,20 +17,20 @@ const pageSize = 500
 
 // ListWatch is what a reflector lists and watches.
 //
-// It trims each object as it arrives. It requests the current list in one response, but only from the API
-// server's cache. Pages after the first would come from etcd if etcd was compacted since the last change, which
-// costs the API server three times as much; so would a list that its cache is not ready for. If the list does not
-// arrive in one response, for example because it exceeds the API server's request timeout, it is requested in pages
-// instead. A streaming list, which reflectors prefer, decodes each object twice and takes twice as long.
+// It trims each object as it arrives. It requests the current list in one response, but only from the API server's
+// cache: pages after the first would come from etcd if etcd was compacted since the last change, which costs the API
+// server three times as much, and so would a list that its cache is not ready for. If the list does not arrive in one
+// response, for example because it exceeds the API server's request timeout, it is requested in pages instead. A
+// streaming list, which reflectors prefer, decodes each object twice and takes twice as long.
 //
-// An object that cannot be read is left out of lists, and watchers see it as deleted: reflectors and informers hold
-// only what can be read, and no outdated version of the rest.
+// An unreadable object is left out of lists, and watchers see it as deleted. So reflectors and informers hold only
+// readable objects, and no outdated version of an unreadable one.
 type ListWatch struct {
 	// ListWatch holds the list and watch functions that reflectors call.
 	*cache.ListWatch
 	ListWatchOptions
-	// inPages is set after a list that did not arrive in one response, until one arrives in pages: the API server may have
-	// been starting. Reflectors run one list at a time.
+	// inPages is set after a list that did not arrive in one response, until one arrives in pages, because the API server
+	// may just have been starting. Reflectors run one list at a time.
 	inPages bool
 }
 

@@ -9,8 +9,8 @@ import (
 )
 
 // strictSpecs returns an empty spec for each kind that decides about the findings it selects. An unknown member of such
-// a spec may narrow what is selected: without it the object would decide about more. An APIKey or a WebhookEndpoint may
-// be narrowed too, but skipping one would end a client's access, or lose events for good.
+// a spec may narrow the selection: without it the object would decide about more findings. An APIKey or a
+// WebhookEndpoint may be narrowed, too, but skipping one would end a client's access, or lose events for good.
 var strictSpecs = map[string]func() any{
 	"TriageOperation": func() any { return &v1alpha1.TriageOperationSpec{} },
 	"TriagePolicy":    func() any { return &v1alpha1.TriagePolicySpec{} },

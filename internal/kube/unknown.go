@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsUnknownKind reports whether the API server does not know the requested kind. It is not found either.
+// IsUnknownKind reports whether the API server does not know the requested kind. Such an error is a NotFound, too.
 func IsUnknownKind(err error) bool {
 	return IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -16,7 +16,7 @@ func IsUnknownKind(err error) bool {
 func IsNoSuchObject(err error) bool { return IsNotFound(err) && !IsUnknownKind(err) }
 
 // UnknownFields returns the fields that the API server has refused in a strict write because its CRD does not have
-// them, in its words; "" for another error. A patch's error also quotes the whole object.
+// them, in its words; "" for another error. The error of a patch also quotes the whole object.
 func UnknownFields(err error) string {
 	const before = "strict decoding error: "
 	if !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err) {

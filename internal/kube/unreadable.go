@@ -14,8 +14,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Unreadable stands for an object that kube-apiserver serves and that its Go type cannot hold, or of which it must not
-// ignore a part. A newer version wrote it, or it was stored before its schema was corrected.
+// Unreadable stands for an object that its Go type cannot hold, or of which it must not ignore a part. A newer version
+// wrote it, or it was stored before its schema was corrected.
 type Unreadable struct {
 	// PartialObjectMetadata holds only the object's kind, name, namespace, UID and resourceVersion.
 	metav1.PartialObjectMetadata
@@ -47,10 +47,10 @@ func unreadable(kind string, raw []byte, cause error) (*Unreadable, error) {
 // OnFound. All are counted.
 const maxNamed = 100
 
-// Unreadables knows which objects cannot be read now. It is safe for concurrent use.
+// Unreadables holds the objects that cannot be read now. It is safe for concurrent use.
 type Unreadables struct {
 	log logr.Logger
-	// OnFound is called for each object that is named, once, as long as it stays unreadable. It must not block.
+	// OnFound is called once for each named object, as long as it stays unreadable. It must not block.
 	onFound func(*Unreadable)
 
 	known   atomic.Int64 // the size of objects, to be read without the mutex

@@ -7,9 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// IsDeniedByWebhook reports whether an error of the API server says that an admission webhook denied the request. The
-// webhook chooses the code, and may choose that of an outage. Of a webhook that is down, the API server says instead
-// that calling it failed.
+// IsDeniedByWebhook reports whether an admission webhook denied the request. The webhook chooses the status code,
+// perhaps that of an outage. If a webhook is down, the error instead says that calling it failed.
 func IsDeniedByWebhook(err error) bool {
 	answer := apierrors.APIStatus(nil)
 	if !errors.As(err, &answer) {
@@ -19,8 +18,8 @@ func IsDeniedByWebhook(err error) bool {
 	return strings.HasPrefix(message, `admission webhook "`) && strings.Contains(message, `" denied the request`)
 }
 
-// IsRefusedForWebhook reports whether an error of the API server says that an admission webhook denied the request, or
-// could not be called although it has to be: nothing was written.
+// IsRefusedForWebhook reports whether an admission webhook denied the request, or a required one could not be called:
+// nothing was written.
 func IsRefusedForWebhook(err error) bool {
 	answer := apierrors.APIStatus(nil)
 	return IsDeniedByWebhook(err) ||

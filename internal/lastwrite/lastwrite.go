@@ -1,10 +1,9 @@
 // Package lastwrite computes when a resource's spec was last written: the `updated_at` of REST.
 //
-// The API server records no such time. The closest is the time of each field manager's last write in
-// managedFields, which has three gaps: removing a field changes no time, an object without owned
-// fields has none, and a full replace can carry any time that the client chooses. If managedFields do not
-// show the time, the controllers use their clock and record its time in status; until then the REST facade
-// shows what it knows.
+// The API server records no such time. The closest is the time of each field manager's last write in managedFields,
+// which has three gaps: removing a field changes no time, an object without owned fields has none, and a full replace
+// can carry any time that the client chooses. If managedFields do not show the time, the controllers use their clock
+// and record its time in status; until then the REST facade shows what it knows.
 package lastwrite
 
 import (
@@ -16,18 +15,18 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// How far ahead of the local clock a time in managedFields may be and still be trusted. The
-// API server set it, unless it is forged, and its clock may be ahead.
+// How far ahead of the local clock a trusted time in managedFields may be. Unless forged, it comes from the API server,
+// whose clock may be ahead.
 //
-// The facade trusts less than the controllers, so the controllers also accept every time that it
-// shows, unless its clock is ahead of theirs by more than the difference.
+// The facade trusts less than the controllers, so that the controllers accept every time that it shows, unless its
+// clock is ahead of theirs by more than the difference.
 const (
 	controllerTolerance = 5 * time.Minute
 	facadeTolerance     = 2 * time.Second
 )
 
-// sameMoment is how long after a write of the facade a controller takes a change without a time of its own as made in
-// the same second: usually it is a second write of the same client, which the facade has answered with that second.
+// sameMoment is how long after a write of the facade a change without a time of its own counts as made in the same
+// second. Usually it is a second write of the same client, which the facade has answered with that second.
 const sameMoment = 2 * time.Second
 
 // Observed is what a resource's status records about its last write.
@@ -70,8 +69,8 @@ func Shown(object metav1.Object, observed Observed, now time.Time) (at time.Time
 	return second(at), observed.Covers(object)
 }
 
-// provenWrite returns the last write that the object itself proves, and whether that is exact: if not,
-// the last write was at that time or later. Times after limit are not trusted.
+// provenWrite returns the last write that the object itself proves, and whether that is exact; otherwise the last write
+// was at that time or later. Times after limit are not trusted.
 func provenWrite(object metav1.Object, observed Observed, limit time.Time) (at time.Time, exact bool) {
 	if observed.Covers(object) {
 		return observed.UpdatedAt.Time, true

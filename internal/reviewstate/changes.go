@@ -2,9 +2,9 @@ package reviewstate
 
 import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
-// reviewChanges returns an updated transition if the review's spec or a counter has changed since
-// the last reconcile, or this is the first. While a review is being deleted its counters drop to 0,
-// which is not a change of the pull request.
+// reviewChanges returns an updated transition if the review's spec or a counter has changed since the last reconcile,
+// or if this is the first. The counters of a review that is being deleted drop to 0, which is not a change of the pull
+// request.
 func reviewChanges(review *v1alpha1.Review, counts Counts) []v1alpha1.Transition {
 	before := &review.Status
 	same := before.UpdatedAt != nil && before.ObservedGeneration == review.Generation && CountsOf(before) == counts

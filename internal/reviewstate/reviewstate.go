@@ -21,12 +21,12 @@ type Observed struct {
 	FirstSeenAt, LastSeenAt *v1alpha1.Time
 }
 
-// Observe walks the reviewed commits in order. An issue is open if the last of them shows it, or if
-// none of them does: an issue that was never reviewed again is not resolved.
+// Observe walks the reviewed commits in order. An issue is open if the last of them shows it, or if none of them does:
+// an issue that was never reviewed again is not resolved.
 //
-// A review keeps at most 250 commits. An issue that was shown only by commits that are no longer
-// kept has an empty seenInCommits beside its commitSHA: it was resolved before the first kept commit.
-// It stays resolved if the commit of its commitSHA is reviewed again without it.
+// A review keeps at most 250 commits. An issue shown only by commits that are no longer kept has an empty seenInCommits
+// and a commitSHA: it was resolved before the first kept commit. It stays resolved if the commit of its commitSHA is
+// reviewed again without it.
 func Observe(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.ReviewedCommit) Observed {
 	shows := showing(issue)
 	out := Observed{State: v1alpha1.ReviewIssueOpen}
@@ -52,9 +52,9 @@ func Observe(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.ReviewedCommit
 	return out
 }
 
-// showing returns a function that reports whether a commit shows the issue. An issue without the list that somebody
-// wrote by hand, which has no result, is shown by its commitSHA. An importer writes the list: if it is empty, no commit
-// that is kept shows the issue.
+// showing returns a function that reports whether a commit shows the issue. An issue without that list and without a
+// result was written by hand, and is shown by its commitSHA. An importer writes the list: if it is empty, no kept
+// commit shows the issue.
 func showing(issue *v1alpha1.ReviewIssueSpec) func(sha string) bool {
 	if isForgotten(issue) {
 		return func(sha string) bool { return issue.Result == nil && sha == issue.CommitSHA }

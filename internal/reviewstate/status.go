@@ -12,12 +12,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
-// ReviewStatus returns the status that follows from the review's spec, its issues' counts and its
-// status so far. Conditions are left as they are. If nothing has changed, the returned status is
-// equal to the current one.
+// ReviewStatus returns the status that follows from the review's spec, its issues' counts and its current status.
+// Conditions stay. If nothing has changed, the returned status equals the current one.
 //
-// updatedAt changes with the counters too: otherwise a client that polls for changes would miss
-// that an issue was resolved.
+// updatedAt also changes with the counters, or a client that polls for changes would miss that an issue was resolved.
 func ReviewStatus(review *v1alpha1.Review, counts Counts, now time.Time) v1alpha1.ReviewStatus {
 	before, next := &review.Status, *review.Status.DeepCopy()
 	next.ClosedIssueCount, next.OpenIssueCount = counts.Closed, counts.Open
@@ -47,9 +45,9 @@ func lastReviewAt(reviewed []v1alpha1.ReviewedCommit) *v1alpha1.Time {
 	return reviewed[len(reviewed)-1].ReviewedAt.DeepCopy()
 }
 
-// IssueStatus returns the status that follows from the issue's spec, its review's and its status so far. Conditions
-// are left as they are. Without a review (nil) the recorded state is kept: an issue does not reopen because its
-// review was deleted. The recorded verdict of policies is kept, too.
+// IssueStatus returns the status that follows from the issue's spec, its review's and its current status. Conditions
+// stay. Without a review (nil) the recorded state is kept: an issue does not reopen because its review was deleted. The
+// recorded verdict of policies is kept, too.
 func IssueStatus(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec, now time.Time) v1alpha1.ReviewIssueStatus {
 	return JudgedStatus(issue, review, recorded, now)
 }

@@ -1,4 +1,4 @@
-// Package safely keeps a panic in one goroutine from ending the process for everybody.
+// Package safely keeps a panic in one goroutine from ending the whole process.
 package safely
 
 import (

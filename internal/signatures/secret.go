@@ -31,8 +31,8 @@ var ErrSecret = errors.New("not a signing secret")
 
 // Secret is a signing secret. It prints as its identifier, in every format.
 type Secret struct {
-	// A function, so that package fmt prints an address if the secret is in an unexported field of another
-	// struct: for such fields fmt calls no methods.
+	// a function, because package fmt calls no methods for an unexported field of another struct, and prints only the
+	// address of a function
 	key func() []byte
 	id  string
 }
@@ -44,8 +44,8 @@ func NewSecret() (Secret, string) {
 	return newSecret(key), SecretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// ParseSecret reads a secret's text: "whsec_" and 24 to 64 bytes in base64, which is what all
-// libraries of the standard read. White space around it is ignored: files end in a line break.
+// ParseSecret reads a secret's text: "whsec_" and 24 to 64 bytes in base64, which all libraries of the standard can
+// read. White space around it is ignored, because files end in a line break.
 func ParseSecret(text string) (Secret, error) {
 	encoded, found := strings.CutPrefix(strings.TrimSpace(text), SecretPrefix)
 	if !found {
@@ -64,8 +64,8 @@ func ParseSecret(text string) (Secret, error) {
 }
 
 func newSecret(key []byte) Secret {
-	// Keyed by the secret itself, so that the identifier is useless without the secret, and over a
-	// text that is not a message, so that it is not a valid signature.
+	// The identifier is keyed by the secret, so that it is useless without the secret, and computed over a text that is
+	// not a message, so that it is not a valid signature.
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("findings-operator secret identifier"))
 	return Secret{key: func() []byte { return key }, id: hex.EncodeToString(mac.Sum(nil))[:idLength]}

@@ -51,7 +51,7 @@ func parsePrevious(data map[string][]byte) (*Expiring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key %q: %w", v1alpha1.WebhookPreviousSecretKey, err)
 	}
-	// An expiry is required: otherwise a leaked secret would stay valid for as long as somebody forgets its key.
+	// An expiry is required, or a leaked secret would stay valid until somebody remembers to remove its key.
 	end, err := time.Parse(time.RFC3339, strings.TrimSpace(string(data[v1alpha1.WebhookPreviousSecretExpiresAtKey])))
 	if err != nil {
 		return nil, fmt.Errorf("key %q: not a time like 2026-01-31T12:00:00Z", v1alpha1.WebhookPreviousSecretExpiresAtKey)

@@ -2,7 +2,7 @@ package tokens
 
 import "errors"
 
-// What is wrong with a token. No error text holds any part of the token.
+// The faults of a token. No error text holds any part of the token.
 var (
 	// ErrMalformed means that the token does not have the form of our tokens: too long, not three
 	// parts, not JSON, another algorithm.

@@ -15,10 +15,9 @@ var (
 	claimMembers  = []string{"iss", "sub", "org", "jti", "iat", "exp", "nbf"}
 )
 
-// checkForm refuses correctly signed tokens that we never issue: members that
-// two readers could read differently, times that are not numbers, and conditions that are not checked
-// here. RFC 7515, section 4.1.11, requires that a token with an unknown critical member is refused;
-// we never issue a token that is not valid yet.
+// checkForm refuses correctly signed tokens that we never issue: with members that two readers could read differently,
+// with times that are not numbers, and with conditions that are not checked here. RFC 7515, section 4.1.11, requires
+// refusing a token with an unknown critical member; we never issue a token that is not valid yet.
 func checkForm(token string) error {
 	header, rest, _ := strings.Cut(token, ".")
 	claims, _, _ := strings.Cut(rest, ".")

@@ -14,12 +14,12 @@ const MaxLength = 4096
 // alphabet is every character that a token may hold.
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_."
 
-// parser checks form, algorithm, signature and issuer. The caller checks the time, so
-// that the costly part of a check can be cached.
+// parser checks form, algorithm, signature and issuer. The caller checks the time, so that the costly part of a check
+// can be cached.
 //
-// Strict decoding and alphabet together give each token exactly one spelling: without them
-// the unused bits of the last base64 character could be changed and line breaks put anywhere,
-// and a cache keyed by the text would see many tokens in one.
+// Strict decoding and alphabet together give each token exactly one spelling. Otherwise, the unused bits of the last
+// base64 character could be changed and line breaks inserted anywhere, and a cache keyed by the text would store one
+// token many times.
 var parser = jwt.NewParser(
 	jwt.WithValidMethods([]string{jwt.SigningMethodEdDSA.Alg()}),
 	jwt.WithStrictDecoding(),

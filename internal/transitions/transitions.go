@@ -31,7 +31,7 @@ func (h History) LastSeq() int64 {
 	return last
 }
 
-// Owed returns the transitions whose events are still to be made.
+// Owed returns the transitions whose events have yet to be made.
 func (h History) Owed() []v1alpha1.Transition {
 	for i := range h.Transitions {
 		if h.Transitions[i].Seq > h.EmittedSeq {
@@ -41,15 +41,15 @@ func (h History) Owed() []v1alpha1.Transition {
 	return nil
 }
 
-// Full reports whether so many transitions are owed that another reconcile could add more than a status can hold.
-// Then they must be emitted before anything else is observed.
+// Full reports whether so many transitions are owed that another reconcile could add more than a status can hold. Then
+// they must be emitted before anything else is observed.
 func (h History) Full() bool {
 	return len(h.Owed()) > v1alpha1.MaxStoredTransitions-MaxChanges
 }
 
-// Record numbers the changes and appends them. The oldest transitions are dropped to make room, but
-// never one whose event is still to be made. Record sets the seq and the time of the changes. No
-// transition is dated before the one that it follows, whatever the clocks say.
+// Record numbers the changes, sets their time, and appends them. The oldest transitions are dropped to make room, but
+// never one whose event has yet to be made. No transition is dated before the one that it follows, whatever the clocks
+// show.
 func (h History) Record(at v1alpha1.Time, happened ...v1alpha1.Transition) []v1alpha1.Transition {
 	if len(happened) == 0 {
 		return h.Transitions

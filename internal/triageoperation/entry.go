@@ -25,16 +25,16 @@ type Entry struct {
 	Finding v1alpha1.ResourceName `json:"finding"`
 	// Digest of the decision about it. Empty if the operation must leave it as it is.
 	Digest string `json:"digest"`
-	// Generation of the finding; changes with every write of its spec, including those of scans. Once the operation has
-	// decided: the one that it decided on, if known. Of an undo that has not decided: if another problem may have the
-	// finding's name by now, the one that the undone operation left.
+	// Generation of the finding, which changes with every write of its spec, including those of scans. Once the operation
+	// has decided, it is the one that the decision is based on, if known. For an undo that has not decided, if another
+	// problem may have the finding's name by now, it is the one that the undone operation left.
 	Generation int64 `json:"generation,omitempty"`
 	// Facts is the basis of a decision made at that time.
 	Facts string `json:"facts,omitempty"`
 	// Before is the previous decision about it; nil if there was none.
 	Before *v1alpha1.FindingTriage `json:"before,omitempty"`
-	// Basis is what the previous decision rests on, if Before does not declare all of it: otherwise an undo would base
-	// the decision on the facts of that time. Earlier versions kept none.
+	// Basis is the basis of the previous decision, if Before does not declare all of it: otherwise an undo would base the
+	// decision on the facts at that time. Earlier versions kept none.
 	Basis string `json:"basis,omitempty"`
 	// Set is the decision that an undo restores; nil for other operations.
 	Set *v1alpha1.FindingTriage `json:"set,omitempty"`
@@ -56,7 +56,7 @@ func NewEntry(finding *v1alpha1.Finding) Entry {
 	return entry
 }
 
-// undeclared returns what the decision about the finding rests on; "" if the decision declares all of it.
+// undeclared returns the basis of the decision about the finding; "" if the decision declares all of it.
 func undeclared(finding *v1alpha1.Finding) string {
 	if basis := findingstate.RestsOn(finding); basis != finding.Spec.Triage.Basis {
 		return basis
@@ -64,9 +64,9 @@ func undeclared(finding *v1alpha1.Finding) string {
 	return ""
 }
 
-// Select returns the entry of a finding that the operation selects. An operation that is committed already may have
-// waited for its turn since it was created. If a person has decided about the finding in that time, the entry has no
-// digest, so that Plan leaves the decision as it is.
+// Select returns the entry of a finding that the operation selects. An operation that is already committed may have
+// waited for its turn. If a user has decided about the finding in that time, the entry has no digest, so that Plan
+// leaves the decision alone.
 func Select(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding, now time.Time) Entry {
 	if operation.Spec.Commit && decidedSince(finding, operation.CreationTimestamp.Time, now) {
 		return Entry{Finding: v1alpha1.ResourceName(finding.Name)}
@@ -74,8 +74,8 @@ func Select(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding, now 
 	return NewEntry(finding)
 }
 
-// decidedSince reports whether a person has, or may have, decided about the finding in a later second than the given
-// one: the time of a decision that is not recorded yet is that of the last write. Decisions of operations do not count:
+// decidedSince reports whether a user has, or may have, decided about the finding in a later second than the given one:
+// the time of a decision that is not recorded yet is that of the last write. Decisions of operations do not count:
 // those that decided meanwhile were created earlier, and when a preview was committed is not recorded.
 func decidedSince(finding *v1alpha1.Finding, second, now time.Time) bool {
 	if findingstate.DecisionWaits(finding) && !isAuthor(finding.Spec.Triage.By) &&
@@ -90,7 +90,7 @@ func decidedSince(finding *v1alpha1.Finding, second, now time.Time) bool {
 // isAuthor reports whether an operation has decided.
 func isAuthor(by string) bool { return strings.HasPrefix(by, v1alpha1.OperationAuthorPrefix) }
 
-// Digest returns a digest of a decision and its author. The resource version cannot be used: it changes with each
+// Digest returns a digest of a decision and its author. The resource version would not do, because it changes with each
 // write of the status.
 func Digest(triage *v1alpha1.FindingTriage) string {
 	text, err := json.Marshal(triage)
@@ -101,7 +101,7 @@ func Digest(triage *v1alpha1.FindingTriage) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:16])
 }
 
-// before returns the finding's previous decision, with all that it rests on.
+// before returns the finding's previous decision, with its complete basis.
 func (e *Entry) before() v1alpha1.FindingTriage {
 	if e.Before == nil {
 		return v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen}

@@ -2,7 +2,7 @@ package triageoperation
 
 import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
-// MaxOperations is the most operations with a set that an organization may keep.
+// MaxOperations is how many operations with a set an organization may keep.
 const MaxOperations = 200
 
 // Setless reports whether the operation has failed before its set was made: it has decided about nothing, and does not

@@ -36,8 +36,8 @@ type Step struct {
 }
 
 // Plan returns what the operation does now about the finding in its current state. begun means that an interrupted run
-// may have decided about it already: Plan then returns the same outcome, and changes nothing twice. Until then the
-// history can name only an earlier operation of the same name.
+// may have decided about it already: Plan then returns the same outcome, and changes nothing twice. If begun is false,
+// the history can name only an earlier operation of the same name.
 func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time,
 	begun bool) Step {
 	author := Author(operation.Name)
@@ -90,7 +90,8 @@ func decides(operation *v1alpha1.TriageOperation, entry *Entry, now time.Time) b
 }
 
 // mayBeAnother reports whether another problem may have taken the finding's name since the selection without making a
-// decision stale: a scan stores no doubt about an undecided finding. Entries of earlier versions hold no generation.
+// decision stale, because a scan stores no doubt about an undecided finding. Entries of earlier versions have no
+// generation.
 func mayBeAnother(entry *Entry, finding *v1alpha1.Finding) bool {
 	basis := entry.Facts
 	if entry.Set != nil {
@@ -164,9 +165,9 @@ func Undo(entry *Entry, now *v1alpha1.Finding, author string, stands bool) Entry
 	if stands {
 		undone.Digest, undone.Before = Digest(&now.Spec.Triage), now.Spec.Triage.DeepCopy()
 		undone.Generation, undone.Basis = now.Generation, undeclared(now)
-		// The operation has written once, so another generation shows that the finding has changed since the operation
-		// decided about it. If others have decided in between, and the undo of a later operation has restored its decision,
-		// that is unknown.
+		// The operation has written once, so another generation means that the finding has changed since the operation
+		// decided about it. It is unknown whether others have decided in between, and the undo of a later operation has
+		// restored its decision.
 		decided := cmp.Or(before.UserStatus, v1alpha1.UserStatusOpen) != v1alpha1.UserStatusOpen
 		if decided && entry.Generation > 0 && now.Spec.Triage.By == author && mayBeAnother(&undone, now) {
 			undone.Generation = entry.Generation + 1

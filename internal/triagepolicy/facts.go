@@ -80,7 +80,7 @@ var findingKind = newKind("Finding", map[string]member{
 	"path":         text(1024, func(f *Facts) string { return valueOf(f.Finding.Spec.Details.Location).FilePath }),
 	"confidence":   text(8, func(f *Facts) string { return string(f.Finding.Spec.Confidence) }),
 	"secretType":   text(128, func(f *Facts) string { return f.Finding.Spec.SecretType }),
-	// Not 0 if the scanner gives none: "score < 4.0" must not mute unrated findings.
+	// Not 0 if the scanner gives none, because "score < 4.0" must not mute unrated findings.
 	"score": {typ: cel.DoubleType, get: func(f *Facts) ref.Val {
 		score, err := strconv.ParseFloat(f.Finding.Spec.Details.Score, 64)
 		if err != nil {

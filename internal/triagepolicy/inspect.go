@@ -14,8 +14,8 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// maxConcatenations bounds the concatenations of lists in an expression: each makes every access to an item of the
-// resulting list slower, which CEL's cost does not cover.
+// maxConcatenations bounds the concatenations of lists in an expression. Each slows down every access to an item of the
+// resulting list, which CEL's cost does not cover.
 const maxConcatenations = 16
 
 // amplifiers are functions that make long texts from short ones. Conditions do not need them.

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxText bounds the texts that an expression may put together, in characters. CEL counts one unit for some steps
-	// through a whole text, such as looking for it in a list, or for nothing in it.
+	// maxText bounds the texts that an expression may build, in characters. CEL counts one unit for some operations that
+	// read a whole text, such as searching a list for it.
 	maxText = 4 << 10
 	// bytesPerUnit is how many bytes of two texts are compared for one unit: a character has four at most, and CEL's own
 	// estimate is a unit for ten of them.
@@ -31,7 +31,7 @@ var readers = map[string]bool{
 // prices holds the cost of calls that take longer than CEL counts.
 type prices struct {
 	patterns patterns
-	// tooLong gets the second operand of the first + whose text may become longer than maxText. It may be nil.
+	// tooLong is set to the second operand of the first + whose text may become longer than maxText. It may be nil.
 	tooLong *ast.Expr
 }
 
@@ -120,8 +120,8 @@ func (p prices) EstimateCallCost(function, _ string, target *checker.AstNode,
 	return nil
 }
 
-// estimateOfReading returns the estimate for reading a whole text; nil, for one unit, if its size is unknown, as of a
-// part of another text. The actual cost bounds that.
+// estimateOfReading returns the estimate for reading a whole text. It is nil, for one unit, if the size is unknown, as
+// for a part of another text: then the actual cost is the bound.
 func estimateOfReading(text checker.AstNode) *checker.CallEstimate {
 	size := text.ComputedSize()
 	if size == nil {

@@ -57,7 +57,7 @@ func (e *CompileError) Error() string {
 type Program struct {
 	program cel.Program
 	usesNow bool
-	// patterned: the program contains compiled regular expressions.
+	// patterned means that the program contains compiled regular expressions.
 	patterned bool
 }
 

@@ -19,8 +19,8 @@ func Stopped(policy *v1alpha1.TriagePolicy) bool {
 	return in != nil && in.Reason == v1alpha1.ReasonTooMany && in.ObservedGeneration == policy.Generation
 }
 
-// Limit returns how many findings a policy may match. A stopped policy must fall well below its limit: otherwise a
-// single finding that is added or removed could unmute and mute thousands. It is at least 1.
+// Limit returns how many findings a policy may match. A stopped policy must fall well below its limit, or adding and
+// removing a single finding could unmute and mute thousands. It is at least 1.
 func Limit(spec *v1alpha1.TriagePolicySpec, stopped bool) int32 {
 	if stopped {
 		return max(1, spec.Limit()*9/10)
