@@ -1717,10 +1717,10 @@ func (e ListWebhookDeliveriesParamsEvent) Valid() bool {
 
 // APIKey An API key of the organization, without its token.
 type APIKey struct {
-	// Conditions Its conditions, `Ready` and `Stalled`, as far as they are known.
+	// Conditions Its conditions, `Ready` and `Stalled`, if they are known.
 	Conditions []ResourceCondition `json:"conditions"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Description Who uses it, and for what.
@@ -1729,16 +1729,16 @@ type APIKey struct {
 	// Disabled Whether it is refused until somebody enables it again.
 	Disabled bool `json:"disabled"`
 
-	// ExpiresAt When that token ends; null while there is none.
+	// ExpiresAt When that token expires; null if there is none.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Id The key's id, which is its name.
 	Id string `json:"id"`
 
-	// IssuedAt When its present token was issued; null while none is.
+	// IssuedAt When its current token was issued; null if there is none.
 	IssuedAt *time.Time `json:"issued_at"`
 
-	// LastUsedAt When a request last carried it, to the minute; null where none has.
+	// LastUsedAt When a request last used it, to the minute; null if none has.
 	LastUsedAt *time.Time `json:"last_used_at"`
 
 	// Scopes What it may do.
@@ -1747,16 +1747,16 @@ type APIKey struct {
 
 // APIKeyList A page of API keys.
 type APIKeyList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's keys.
 	Items []APIKey `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many keys there are in all.
+	// Total How many keys exist in total.
 	Total int64 `json:"total"`
 }
 
@@ -1778,7 +1778,7 @@ type Agent struct {
 // BusinessCriticality How much the business depends on a project.
 type BusinessCriticality string
 
-// DecisionReason Why it was decided so; null where nobody said.
+// DecisionReason The reason for the decision; null if none was given.
 type DecisionReason = Reason
 
 // Details What is wrong, where, and what to do.
@@ -1789,7 +1789,7 @@ type Details struct {
 	// Description What is wrong.
 	Description string `json:"description"`
 
-	// EndpointLocations The ways in from outside.
+	// EndpointLocations The endpoints through which the problem can be reached.
 	EndpointLocations []EndpointLocation `json:"endpoint_locations"`
 
 	// ExploitFeasibility How hard an attack is.
@@ -1798,7 +1798,7 @@ type Details struct {
 	// ExploitWalkthrough An attack step by step.
 	ExploitWalkthrough string `json:"exploit_walkthrough"`
 
-	// FixedCode Code that could take its place.
+	// FixedCode Code that could replace it.
 	FixedCode string `json:"fixed_code"`
 
 	// Location A place in a file of the repository.
@@ -1810,23 +1810,23 @@ type Details struct {
 	// RemediationEffort How hard the remediation is.
 	RemediationEffort *Effort `json:"remediation_effort"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
-	// SupportingFiles Other places that matter.
+	// SupportingFiles Other relevant places.
 	SupportingFiles []FileLocation `json:"supporting_files"`
 
 	// Title The title.
 	Title string `json:"title"`
 
-	// ValidationEvidence Why the finding is held to be real.
+	// ValidationEvidence The evidence that the finding is real.
 	ValidationEvidence []ValidationEvidence `json:"validation_evidence"`
 }
 
-// Effort How hard something is.
+// Effort A level of difficulty.
 type Effort string
 
-// EndpointLocation A way in from outside.
+// EndpointLocation An endpoint through which the problem can be reached.
 type EndpointLocation struct {
 	// Action The HTTP verb, gRPC method, or GraphQL operation.field.
 	Action string `json:"action"`
@@ -1841,38 +1841,38 @@ type EndpointLocation struct {
 // EndpointLocationType The protocol.
 type EndpointLocationType string
 
-// Error The body of every answer that is an error.
+// Error The body of every error.
 type Error struct {
-	// Code What is wrong, for programs: `invalid_value`, `repeated`, `missing`, `malformed`, `too_long`, `invalid_cursor`,
-	// `reason_required`, `unauthorized`, `missing_scope`, `not_found`, `method_not_allowed`, `changed`, `refused`, `busy`,
-	// `rate_limited`, `internal`, `try_again` or `stale`. More may be added.
+	// Code The problem, for programs: `invalid_value`, `repeated`, `missing`, `malformed`, `too_long`,
+	// `invalid_cursor`, `reason_required`, `unauthorized`, `missing_scope`, `not_found`, `method_not_allowed`,
+	// `changed`, `refused`, `busy`, `rate_limited`, `internal`, `try_again` or `stale`. More may be added.
 	Code string `json:"code"`
 
-	// Detail What is wrong, for people. Its wording may change.
+	// Detail A description of the problem for people. Its wording may change.
 	Detail string `json:"detail"`
 
-	// Error The fixed message of the status.
+	// Error The fixed message for the status.
 	Error ErrorError `json:"error"`
 
-	// Field The parameter, header or member of the body that is wrong; empty where it is none of them.
+	// Field The parameter, header or member of the body that is wrong; empty if it is none of them.
 	Field string `json:"field"`
 }
 
-// ErrorError The fixed message of the status.
+// ErrorError The fixed message for the status.
 type ErrorError string
 
 // Exposure Who can reach a project where it runs.
 type Exposure string
 
-// FieldCounts How many findings have each value of a field. Findings without a value are not counted.
+// FieldCounts The number of findings with each value of a field. Findings without a value are not counted.
 type FieldCounts struct {
-	// Distinct How many values there are, told or not.
+	// Distinct The number of values, including those that are not returned.
 	Distinct int32 `json:"distinct"`
 
-	// Field The parameter of the lists that the values are for.
+	// Field The parameter of the lists that accepts the values.
 	Field string `json:"field"`
 
-	// Values The values that the most findings have, these first; values of the same count are sorted by their text.
+	// Values The most frequent values, the most frequent first; values with the same count are sorted by their text.
 	Values []ValueCount `json:"values"`
 }
 
@@ -1890,7 +1890,7 @@ type FileLocation struct {
 	// Hash The hash of the place's content.
 	Hash string `json:"hash"`
 
-	// LineNumber The line, from 1; 0 where it is not known.
+	// LineNumber The line, from 1; 0 if it is not known.
 	LineNumber int32 `json:"line_number"`
 
 	// MethodName The method that holds the place.
@@ -1900,11 +1900,11 @@ type FileLocation struct {
 	Url string `json:"url"`
 }
 
-// FindingCategory The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
-// vulnerability of a package that is used; Secret, a credential where it should not be.
+// FindingCategory The type of problem: Code, a weakness in code or configuration; Package, a known vulnerability of a package that
+// is used; Secret, a credential that should not be there.
 type FindingCategory string
 
-// FindingCounts How many findings have each value.
+// FindingCounts The number of findings with each value.
 type FindingCounts struct {
 	// Fields The counts by each field.
 	Fields []FieldCounts `json:"fields"`
@@ -1913,9 +1913,9 @@ type FindingCounts struct {
 	Total int32 `json:"total"`
 }
 
-// FindingFacts What the scanner says of the finding beyond shape v2.
+// FindingFacts The scanner's facts about the finding that the v2 record does not have.
 type FindingFacts struct {
-	// Category The sort of thing that was found.
+	// Category The type of problem.
 	Category *FindingCategory `json:"category"`
 
 	// Class The vulnerability class.
@@ -1927,7 +1927,7 @@ type FindingFacts struct {
 	// Package The package that the finding is in.
 	Package FindingPackage `json:"package"`
 
-	// RuleId The scanner's own name of the rule.
+	// RuleId The scanner's own name for the rule.
 	RuleId string `json:"rule_id"`
 
 	// Score The scanner's score or the CVSS base score, with one digit after the point.
@@ -1942,19 +1942,19 @@ type FindingFacts struct {
 	// Tool The scanner's name.
 	Tool string `json:"tool"`
 
-	// ToolSeverity The scanner's own word for the severity.
+	// ToolSeverity The scanner's own rating of the severity.
 	ToolSeverity string `json:"tool_severity"`
 
 	// Vulnerability The known vulnerability that the finding reports.
 	Vulnerability FindingVulnerability `json:"vulnerability"`
 }
 
-// FindingFull A finding with all that is known of it, the members of shape v2 among them.
+// FindingFull A finding with all details, including the members of the v2 record.
 type FindingFull struct {
 	// Agent The agent that found the issue.
 	Agent Agent `json:"agent"`
 
-	// ClosedAt When the scan was started that no longer reports the finding.
+	// ClosedAt When the scan that no longer reports the finding was started.
 	ClosedAt *time.Time `json:"closed_at"`
 
 	// ClosedScanId The scan that no longer reports the finding.
@@ -1969,23 +1969,23 @@ type FindingFull struct {
 	// CreatedAt When the finding was first seen.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	// DecidedBy Who last set `user_status`, `reason`, `expires_at` or `comments`.
 	DecidedBy string `json:"decided_by"`
 
-	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty where
-	// the decision rests on the facts as they are.
+	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty if the
+	// decision is based on the current facts.
 	DecisionStale string `json:"decision_stale"`
 
 	// Details What is wrong, where, and what to do.
 	Details Details `json:"details"`
 
-	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Facts What the scanner says of the finding beyond shape v2.
+	// Facts The scanner's facts about the finding that the v2 record does not have.
 	Facts FindingFacts `json:"facts"`
 
-	// Fingerprints The values by which the scanner knows the finding again.
+	// Fingerprints The values by which the scanner recognises the finding.
 	Fingerprints []Fingerprint `json:"fingerprints"`
 
 	// Id The finding's id.
@@ -1997,7 +1997,7 @@ type FindingFull struct {
 	// Project The project that the finding is in.
 	Project FindingProject `json:"project"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
 	// Repo The repository that the finding is in.
@@ -2006,9 +2006,9 @@ type FindingFull struct {
 	// ScanDetails The scan that created or last changed the finding.
 	ScanDetails ScanDetails `json:"scan_details"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
-	// a policy or a decision about the same result in a pull request mutes it, or its source
-	// suppresses it (by a comment in the code, or a baseline), else open.
+	// Status closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+	// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+	// baseline), else open.
 	Status FindingStatus `json:"status"`
 
 	// UpdatedAt When the finding or its triage last changed.
@@ -2017,29 +2017,29 @@ type FindingFull struct {
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
 
-	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-	// `user_status` of the issue stay as they are.
+	// Verdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+	// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+	// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+	// and `user_status` of the issue are not changed.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
 // FindingFullList A page of findings.
 type FindingFullList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's findings.
 	Items []FindingFull `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many findings match in all.
+	// Total How many findings match in total.
 	Total int64 `json:"total"`
 }
 
-// FindingHistory What happened to a finding.
+// FindingHistory The history of a finding.
 type FindingHistory struct {
 	// FindingId The finding's id.
 	FindingId string `json:"finding_id"`
@@ -2089,7 +2089,7 @@ type FindingProjectContext struct {
 	// Exposure Who can reach the project where it runs.
 	Exposure *Exposure `json:"exposure"`
 
-	// Owner The person or team that answers for the project.
+	// Owner The person or team that is responsible for the project.
 	Owner string `json:"owner"`
 
 	// SensitiveDataTypes The sensitive data that the project handles.
@@ -2111,9 +2111,9 @@ type FindingRepo struct {
 	Url string `json:"url"`
 }
 
-// FindingRest What is known of a finding beyond shape v2.
+// FindingRest The details of a finding that the v2 record does not have.
 type FindingRest struct {
-	// ClosedAt When the scan was started that no longer reports the finding.
+	// ClosedAt When the scan that no longer reports the finding was started.
 	ClosedAt *time.Time `json:"closed_at"`
 
 	// ClosedScanId The scan that no longer reports the finding.
@@ -2122,35 +2122,35 @@ type FindingRest struct {
 	// CommitHash The commit of the scan that created or last changed the finding.
 	CommitHash string `json:"commit_hash"`
 
-	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	// DecidedBy Who last set `user_status`, `reason`, `expires_at` or `comments`.
 	DecidedBy string `json:"decided_by"`
 
-	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty where
-	// the decision rests on the facts as they are.
+	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty if the
+	// decision is based on the current facts.
 	DecisionStale string `json:"decision_stale"`
 
-	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Facts What the scanner says of the finding beyond shape v2.
+	// Facts The scanner's facts about the finding that the v2 record does not have.
 	Facts FindingFacts `json:"facts"`
 
-	// Fingerprints The values by which the scanner knows the finding again.
+	// Fingerprints The values by which the scanner recognises the finding.
 	Fingerprints []Fingerprint `json:"fingerprints"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
-	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-	// `user_status` of the issue stay as they are.
+	// Verdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+	// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+	// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+	// and `user_status` of the issue are not changed.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
-// FindingStatus closed where the scanner no longer reports the finding, else open_muted where a person,
-// a policy or a decision about the same result in a pull request mutes it, or its source
-// suppresses it (by a comment in the code, or a baseline), else open.
+// FindingStatus closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+// baseline), else open.
 type FindingStatus string
 
 // FindingSuppression How and why the source suppresses the finding.
@@ -2158,7 +2158,7 @@ type FindingSuppression struct {
 	// Justification Why, as the source gives it.
 	Justification string `json:"justification"`
 
-	// Kind inSource, by a comment in the code; external, by a baseline; null where nothing suppresses it.
+	// Kind inSource, by a comment in the code; external, by a baseline; null if nothing suppresses it.
 	Kind *SuppressionKind `json:"kind"`
 }
 
@@ -2191,7 +2191,7 @@ type FindingV1 struct {
 	// EndpointPath The path of the vulnerable endpoint.
 	EndpointPath string `json:"endpoint_path"`
 
-	// FixedCodeBlock Code that could take its place.
+	// FixedCodeBlock Code that could replace it.
 	FixedCodeBlock string `json:"fixed_code_block"`
 
 	// HandlerClassName The class that holds the vulnerable code.
@@ -2233,15 +2233,15 @@ type FindingV1 struct {
 	// SecretType The type of secret, for findings that are secrets.
 	SecretType string `json:"secret_type"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
-	// a policy or a decision about the same result in a pull request mutes it, or its source
-	// suppresses it (by a comment in the code, or a baseline), else open.
+	// Status closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+	// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+	// baseline), else open.
 	Status FindingStatus `json:"status"`
 
-	// SupportingFiles Other places that matter.
+	// SupportingFiles Other relevant places.
 	SupportingFiles []FindingV1Location `json:"supporting_files"`
 
 	// UpdatedAt When the finding or its triage last changed.
@@ -2256,16 +2256,16 @@ type FindingV1 struct {
 
 // FindingV1List A page of findings.
 type FindingV1List struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's findings.
 	Items []FindingV1 `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many findings match in all.
+	// Total How many findings match in total.
 	Total int64 `json:"total"`
 }
 
@@ -2277,7 +2277,7 @@ type FindingV1Location struct {
 	// Hash The hash of the place's content.
 	Hash string `json:"hash"`
 
-	// Line The line, from 1; 0 where it is not known.
+	// Line The line, from 1; 0 if it is not known.
 	Line int32 `json:"line"`
 
 	// Url The place at the provider.
@@ -2295,7 +2295,7 @@ type FindingV1Project struct {
 	// Exposure Who can reach the project where it runs.
 	Exposure *Exposure `json:"exposure"`
 
-	// Owner The person or team that answers for the project.
+	// Owner The person or team that is responsible for the project.
 	Owner string `json:"owner"`
 
 	// Summary What the project does.
@@ -2345,9 +2345,9 @@ type FindingV2 struct {
 	// ScanDetails The scan that created or last changed the finding.
 	ScanDetails ScanDetails `json:"scan_details"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
-	// a policy or a decision about the same result in a pull request mutes it, or its source
-	// suppresses it (by a comment in the code, or a baseline), else open.
+	// Status closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+	// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+	// baseline), else open.
 	Status FindingStatus `json:"status"`
 
 	// UpdatedAt When the finding or its triage last changed.
@@ -2359,22 +2359,22 @@ type FindingV2 struct {
 
 // FindingV2List A page of findings.
 type FindingV2List struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's findings.
 	Items []FindingV2 `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many findings match in all.
+	// Total How many findings match in total.
 	Total int64 `json:"total"`
 }
 
 // FindingV2Update A change of a finding. Members that are not described are ignored.
 type FindingV2Update struct {
-	// Comments Triage comments; they replace those that were there.
+	// Comments Triage comments; they replace the previous ones.
 	Comments *string `json:"comments,omitempty"`
 
 	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
@@ -2395,30 +2395,30 @@ type FindingV2Update struct {
 	UserStatus *UserStatus `json:"user_status,omitempty"`
 }
 
-// FindingVerdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-// `user_status` of the issue stay as they are.
+// FindingVerdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+// and `user_status` of the issue are not changed.
 type FindingVerdict struct {
-	// By Who decided in the pull request, or had written the policy when it decided.
+	// By Who decided in the pull request, or was the author of the policy when it decided.
 	By string `json:"by"`
 
 	// Comment That person's or the policy's comment.
 	Comment string `json:"comment"`
 
-	// Policy The policy's name; empty where none decides.
+	// Policy The policy's name; empty if none decides.
 	Policy string `json:"policy"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
-	// ReviewIssue The id of the review issue that a person decided about; empty where none did.
+	// ReviewIssue The id of the review issue that a person decided about; empty if there is none.
 	ReviewIssue string `json:"review_issue"`
 
 	// Since Since when the decision counts for the finding.
 	Since *time.Time `json:"since"`
 
-	// UserStatus What was decided; null where nothing was.
+	// UserStatus The decision; null if there is none.
 	UserStatus *UserStatus `json:"user_status"`
 }
 
@@ -2427,11 +2427,11 @@ type FindingVulnerability struct {
 	// Aliases Its further ids.
 	Aliases []string `json:"aliases"`
 
-	// Id Its CVE where the scanner knows one, else the id that the scanner reports.
+	// Id Its CVE if the scanner knows one, else the id that the scanner reports.
 	Id string `json:"id"`
 }
 
-// Fingerprint A value by which a scanner knows a finding again.
+// Fingerprint A value by which a scanner recognises a finding.
 type Fingerprint struct {
 	// Name The name of the fingerprint's algorithm and version.
 	Name string `json:"name"`
@@ -2440,52 +2440,54 @@ type Fingerprint struct {
 	Value string `json:"value"`
 }
 
-// GateVerdict What a gate says of a pull request.
+// GateVerdict The verdict of a gate about a pull request.
 type GateVerdict string
 
 // GivenEnd When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
 // the end. Changing `user_status` removes the previous end.
 type GivenEnd = string
 
-// GivenPolicyDecision What the policy decides about each finding that it matches.
+// GivenPolicyDecision The decision about each matching finding.
 type GivenPolicyDecision struct {
 	// Comment Explains the decision.
 	Comment *string `json:"comment,omitempty"`
 
-	// Reason Why; needed to mute.
+	// Reason The reason; required to mute.
 	Reason *GivenPolicyDecisionReason `json:"reason,omitempty"`
 
-	// UserStatus What they become.
+	// UserStatus The `user_status` that matching findings get.
 	UserStatus GivenPolicyDecisionUserStatus `json:"user_status"`
 }
 
-// GivenPolicyDecisionReason Why; needed to mute.
+// GivenPolicyDecisionReason The reason; required to mute.
 type GivenPolicyDecisionReason string
 
-// GivenPolicyDecisionUserStatus What they become.
+// GivenPolicyDecisionUserStatus The `user_status` that matching findings get.
 type GivenPolicyDecisionUserStatus string
 
 // GivenReason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
 // reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 type GivenReason string
 
-// GivenTriage What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
-// that another `user_status` comes without the reason and the end of the one before.
+// GivenTriage The decision about each finding. At least one of `user_status` and `comments` is required; members that are not
+// given are not changed, except that a different `user_status` removes the previous reason and end.
 type GivenTriage struct {
-	// Comments Triage comments; they replace those that were there, and the empty text takes them away.
+	// Comments Triage comments; they replace the previous ones, and an empty text removes them.
 	Comments *string `json:"comments,omitempty"`
 
 	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again.
 	ExpiresAt *string `json:"expires_at,omitempty"`
 
-	// Reason Why. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	// Reason The reason. An organization may require one to mute: then a request without it gets 400 with the code
+	// `reason_required`.
 	Reason *GivenTriageReason `json:"reason,omitempty"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus *UserStatus `json:"user_status,omitempty"`
 }
 
-// GivenTriageReason Why. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+// GivenTriageReason The reason. An organization may require one to mute: then a request without it gets 400 with the code
+// `reason_required`.
 type GivenTriageReason string
 
 // ID A resource's id, at most 253 bytes of UTF-8 without control characters.
@@ -2494,9 +2496,9 @@ type ID = string
 // Level An estimate on a scale of three steps.
 type Level string
 
-// Project A project on its own.
+// Project A project.
 type Project struct {
-	// BusinessCriticality How much the business depends on the project; a person's word before a scanner's.
+	// BusinessCriticality How much the business depends on the project; a person's value takes precedence over a scanner's.
 	BusinessCriticality *BusinessCriticality `json:"business_criticality"`
 
 	// Components The parts of the project.
@@ -2511,13 +2513,13 @@ type Project struct {
 	// Deployments Where the project runs, by environment.
 	Deployments map[string]string `json:"deployments"`
 
-	// Enabled Whether the project is to be scanned. Imports do not look at it.
+	// Enabled Whether the project should be scanned. Imports ignore this.
 	Enabled bool `json:"enabled"`
 
-	// Evidence Why the folder is held to be a project.
+	// Evidence Why the folder is considered a project.
 	Evidence string `json:"evidence"`
 
-	// Exposure Who can reach the project where it runs; a person's word before a scanner's.
+	// Exposure Who can reach the project where it runs; a person's value takes precedence over a scanner's.
 	Exposure *Exposure `json:"exposure"`
 
 	// FileExtensions The extensions of its files.
@@ -2541,7 +2543,7 @@ type Project struct {
 	// LastScanId The scan that was started last.
 	LastScanId string `json:"last_scan_id"`
 
-	// LastScanStatus How far the scan is that was started last.
+	// LastScanStatus The progress of the scan that was started last.
 	LastScanStatus *ScanStatus `json:"last_scan_status"`
 
 	// LastScannedAt When the last scan that succeeded was completed.
@@ -2550,7 +2552,7 @@ type Project struct {
 	// OrganizationId The organization's id.
 	OrganizationId string `json:"organization_id"`
 
-	// Owner The person or team that answers for the project.
+	// Owner The person or team that is responsible for the project.
 	Owner string `json:"owner"`
 
 	// Provider Who hosts the repository.
@@ -2571,19 +2573,19 @@ type Project struct {
 	// Size The size in bytes.
 	Size int64 `json:"size"`
 
-	// Summary What the project does; a person's words before a scanner's.
+	// Summary What the project does; a person's text takes precedence over a scanner's.
 	Summary string `json:"summary"`
 
 	// UpdatedAt When the project last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// UserBusinessCriticality What people say of it.
+	// UserBusinessCriticality People's value.
 	UserBusinessCriticality *BusinessCriticality `json:"user_business_criticality"`
 
-	// UserExposure What people say of it.
+	// UserExposure People's value.
 	UserExposure *Exposure `json:"user_exposure"`
 
-	// UserSummary What people say of it.
+	// UserSummary People's value.
 	UserSummary string `json:"user_summary"`
 }
 
@@ -2598,7 +2600,7 @@ type ProjectComponent struct {
 	// FolderName The folder that holds the part.
 	FolderName string `json:"folder_name"`
 
-	// Type What sort of part it is.
+	// Type The type of the part.
 	Type string `json:"type"`
 }
 
@@ -2614,10 +2616,10 @@ type ProjectRepo struct {
 	Url string `json:"url"`
 }
 
-// PullRequestStatus Where a pull request is in its life.
+// PullRequestStatus The state of a pull request.
 type PullRequestStatus string
 
-// Reason Why something was decided.
+// Reason The reason for a decision.
 type Reason string
 
 // Repository A repository with its projects.
@@ -2625,7 +2627,7 @@ type Repository struct {
 	// Archived Whether it is archived.
 	Archived bool `json:"archived"`
 
-	// CastScanEnabled Whether it is to be scanned. Imports do not look at it.
+	// CastScanEnabled Whether it should be scanned. Imports ignore this.
 	CastScanEnabled bool `json:"cast_scan_enabled"`
 
 	// CloneUrl Where to clone it from.
@@ -2637,10 +2639,10 @@ type Repository struct {
 	// DefaultBranchName The default branch.
 	DefaultBranchName string `json:"default_branch_name"`
 
-	// Description The provider's description.
+	// Description The description at the provider.
 	Description string `json:"description"`
 
-	// FullName The name with that of its owner.
+	// FullName The full name, with that of the owner.
 	FullName string `json:"full_name"`
 
 	// Id The repository's id.
@@ -2706,25 +2708,25 @@ type Repository struct {
 
 // RepositoryList A page of repositories.
 type RepositoryList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's repositories.
 	Items []Repository `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many repositories match in all.
+	// Total How many repositories match in total.
 	Total int64 `json:"total"`
 }
 
-// RepositoryProject A project as it is shown inside of its repository.
+// RepositoryProject A project as its repository shows it.
 type RepositoryProject struct {
-	// BusinessCriticality How much the business depends on the project; a person's word before a scanner's.
+	// BusinessCriticality How much the business depends on the project; a person's value takes precedence over a scanner's.
 	BusinessCriticality *BusinessCriticality `json:"business_criticality"`
 
-	// CastScanEnabled Whether the project's repository is to be scanned.
+	// CastScanEnabled Whether the project's repository should be scanned.
 	CastScanEnabled bool `json:"cast_scan_enabled"`
 
 	// Components The parts of the project.
@@ -2742,13 +2744,13 @@ type RepositoryProject struct {
 	// Deployments Where the project runs, by environment.
 	Deployments map[string]string `json:"deployments"`
 
-	// Enabled Whether the project is to be scanned. Imports do not look at it.
+	// Enabled Whether the project should be scanned. Imports ignore this.
 	Enabled bool `json:"enabled"`
 
-	// Evidence Why the folder is held to be a project.
+	// Evidence Why the folder is considered a project.
 	Evidence string `json:"evidence"`
 
-	// Exposure Who can reach the project where it runs; a person's word before a scanner's.
+	// Exposure Who can reach the project where it runs; a person's value takes precedence over a scanner's.
 	Exposure *Exposure `json:"exposure"`
 
 	// FileExtensions The extensions of its files.
@@ -2760,7 +2762,7 @@ type RepositoryProject struct {
 	// Frameworks The frameworks in use.
 	Frameworks []string `json:"frameworks"`
 
-	// HasCustomMetadata Whether people have said anything of it.
+	// HasCustomMetadata Whether people have set any of its values.
 	HasCustomMetadata bool `json:"has_custom_metadata"`
 
 	// Id The project's id.
@@ -2775,7 +2777,7 @@ type RepositoryProject struct {
 	// LastScanId The scan that was started last.
 	LastScanId string `json:"last_scan_id"`
 
-	// LastScanStatus How far the scan is that was started last.
+	// LastScanStatus The progress of the scan that was started last.
 	LastScanStatus *ScanStatus `json:"last_scan_status"`
 
 	// LastScannedAt When the last scan that succeeded was completed.
@@ -2784,13 +2786,13 @@ type RepositoryProject struct {
 	// OrganizationId The organization's id.
 	OrganizationId string `json:"organization_id"`
 
-	// Owner The person or team that answers for the project.
+	// Owner The person or team that is responsible for the project.
 	Owner string `json:"owner"`
 
-	// PrimaryFramework The framework that the project rests on most.
+	// PrimaryFramework The main framework of the project.
 	PrimaryFramework string `json:"primary_framework"`
 
-	// PrimaryLanguage The language that most of the project is written in.
+	// PrimaryLanguage The main language of the project.
 	PrimaryLanguage string `json:"primary_language"`
 
 	// Provider Who hosts the repository.
@@ -2805,13 +2807,13 @@ type RepositoryProject struct {
 	// Repo The repository that the project is in.
 	Repo ProjectRepo `json:"repo"`
 
-	// ScannerBusinessCriticality What a scanner says of it.
+	// ScannerBusinessCriticality The scanner's value.
 	ScannerBusinessCriticality *BusinessCriticality `json:"scanner_business_criticality"`
 
-	// ScannerExposure What a scanner says of it.
+	// ScannerExposure The scanner's value.
 	ScannerExposure *Exposure `json:"scanner_exposure"`
 
-	// ScannerSummary What a scanner says of it.
+	// ScannerSummary The scanner's value.
 	ScannerSummary string `json:"scanner_summary"`
 
 	// SensitiveDataTypes The sensitive data that the project handles.
@@ -2820,68 +2822,68 @@ type RepositoryProject struct {
 	// Size The size in bytes.
 	Size int64 `json:"size"`
 
-	// Summary What the project does; a person's words before a scanner's.
+	// Summary What the project does; a person's text takes precedence over a scanner's.
 	Summary string `json:"summary"`
 
 	// UpdatedAt When the project last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// UserBusinessCriticality What people say of it.
+	// UserBusinessCriticality People's value.
 	UserBusinessCriticality *BusinessCriticality `json:"user_business_criticality"`
 
-	// UserExposure What people say of it.
+	// UserExposure People's value.
 	UserExposure *Exposure `json:"user_exposure"`
 
-	// UserSummary What people say of it.
+	// UserSummary People's value.
 	UserSummary string `json:"user_summary"`
 }
 
-// RepositoryProjectDetails What a repository shows of its projects beyond what a project shows on its own.
+// RepositoryProjectDetails The members of a project that only its repository shows.
 type RepositoryProjectDetails struct {
-	// CastScanEnabled Whether the project's repository is to be scanned.
+	// CastScanEnabled Whether the project's repository should be scanned.
 	CastScanEnabled bool `json:"cast_scan_enabled"`
 
 	// DeploymentUsage How the project is deployed.
 	DeploymentUsage string `json:"deployment_usage"`
 
-	// HasCustomMetadata Whether people have said anything of it.
+	// HasCustomMetadata Whether people have set any of its values.
 	HasCustomMetadata bool `json:"has_custom_metadata"`
 
-	// PrimaryFramework The framework that the project rests on most.
+	// PrimaryFramework The main framework of the project.
 	PrimaryFramework string `json:"primary_framework"`
 
-	// PrimaryLanguage The language that most of the project is written in.
+	// PrimaryLanguage The main language of the project.
 	PrimaryLanguage string `json:"primary_language"`
 
-	// ScannerBusinessCriticality What a scanner says of it.
+	// ScannerBusinessCriticality The scanner's value.
 	ScannerBusinessCriticality *BusinessCriticality `json:"scanner_business_criticality"`
 
-	// ScannerExposure What a scanner says of it.
+	// ScannerExposure The scanner's value.
 	ScannerExposure *Exposure `json:"scanner_exposure"`
 
-	// ScannerSummary What a scanner says of it.
+	// ScannerSummary The scanner's value.
 	ScannerSummary string `json:"scanner_summary"`
 }
 
-// ResourceCondition What the controllers say of a resource, as kubectl shows it.
+// ResourceCondition A condition of a resource, as kubectl shows it.
 type ResourceCondition struct {
-	// ChangedAt Since when it has this status.
+	// ChangedAt When it got this status.
 	ChangedAt time.Time `json:"changed_at"`
 
-	// Message Why, and what to do about it.
+	// Message An explanation, and what to do.
 	Message string `json:"message"`
 
-	// Reason Why, in a word such as Expired.
+	// Reason The reason, in a word such as Expired.
 	Reason string `json:"reason"`
 
-	// Status Whether it is so.
+	// Status Whether the condition is met.
 	Status ResourceConditionStatus `json:"status"`
 
-	// Type What it is about, such as Ready.
+	// Type The type, such as Ready.
 	Type string `json:"type"`
 }
 
-// ResourceConditionStatus Whether it is so.
+// ResourceConditionStatus Whether the condition is met.
 type ResourceConditionStatus string
 
 // Review The reviews of one pull request.
@@ -2916,7 +2918,7 @@ type Review struct {
 	// PrNumber The pull request's number.
 	PrNumber int32 `json:"pr_number"`
 
-	// PrStatus Where a pull request is in its life.
+	// PrStatus The state of a pull request.
 	PrStatus PullRequestStatus `json:"pr_status"`
 
 	// PrTitle The pull request's title.
@@ -2938,7 +2940,7 @@ type Review struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// ReviewFull A review with what was decided about its issues, the documented members among them.
+// ReviewFull A review with the decisions about its issues, including the documented members.
 type ReviewFull struct {
 	// ClosedIssueCount How many of its issues are resolved.
 	ClosedIssueCount int32 `json:"closed_issue_count"`
@@ -2976,7 +2978,7 @@ type ReviewFull struct {
 	// PrNumber The pull request's number.
 	PrNumber int32 `json:"pr_number"`
 
-	// PrStatus Where a pull request is in its life.
+	// PrStatus The state of a pull request.
 	PrStatus PullRequestStatus `json:"pr_status"`
 
 	// PrTitle The pull request's title.
@@ -3000,16 +3002,16 @@ type ReviewFull struct {
 
 // ReviewFullList A page of reviews.
 type ReviewFullList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's reviews.
 	Items []ReviewFull `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many reviews match in all.
+	// Total How many reviews match in total.
 	Total int64 `json:"total"`
 }
 
@@ -3042,7 +3044,7 @@ type ReviewIssue struct {
 	// LastSeenAt When the last commit that shows the issue was reviewed.
 	LastSeenAt *time.Time `json:"last_seen_at"`
 
-	// LineNumber The line, from 1; 0 where it is not known.
+	// LineNumber The line, from 1; 0 if it is not known.
 	LineNumber int32 `json:"line_number"`
 
 	// PrNumber The pull request's number.
@@ -3060,7 +3062,7 @@ type ReviewIssue struct {
 	// RepoOwner The repository's owner.
 	RepoOwner string `json:"repo_owner"`
 
-	// ResolvedAt When the commit was reviewed that resolved the issue.
+	// ResolvedAt When the commit that resolved the issue was reviewed.
 	ResolvedAt *time.Time `json:"resolved_at"`
 
 	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open, or if the review no longer keeps
@@ -3073,7 +3075,7 @@ type ReviewIssue struct {
 	// SeenInCommits The commits that showed the issue.
 	SeenInCommits []string `json:"seen_in_commits"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
 	// Status resolved once a later reviewed commit no longer shows the issue, else open.
@@ -3086,7 +3088,7 @@ type ReviewIssue struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// ReviewIssueFull A review issue with what was decided about it, the documented members among them.
+// ReviewIssueFull A review issue with the decisions about it, including the documented members.
 type ReviewIssueFull struct {
 	// Comments Triage comments.
 	Comments string `json:"comments"`
@@ -3100,13 +3102,13 @@ type ReviewIssueFull struct {
 	// CreatedAt When the issue was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	// DecidedBy Who last set `user_status`, `reason`, `expires_at` or `comments`.
 	DecidedBy string `json:"decided_by"`
 
 	// Description What is wrong.
 	Description string `json:"description"`
 
-	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// FileLocationLink The place at the provider.
@@ -3124,10 +3126,11 @@ type ReviewIssueFull struct {
 	// LastSeenAt When the last commit that shows the issue was reviewed.
 	LastSeenAt *time.Time `json:"last_seen_at"`
 
-	// LineNumber The line, from 1; 0 where it is not known.
+	// LineNumber The line, from 1; 0 if it is not known.
 	LineNumber int32 `json:"line_number"`
 
-	// PackageVersion The version of the package that the issue is in, as the last reviewed commit that shows the issue has it; empty where none is known.
+	// PackageVersion The version of the package that the issue is in, as of the last reviewed commit that shows the issue; empty
+	// if it is not known.
 	PackageVersion string `json:"package_version"`
 
 	// PrNumber The pull request's number.
@@ -3136,7 +3139,7 @@ type ReviewIssueFull struct {
 	// Provider Who hosts the pull request.
 	Provider string `json:"provider"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
 	// RepoId The repository's id.
@@ -3148,7 +3151,7 @@ type ReviewIssueFull struct {
 	// RepoOwner The repository's owner.
 	RepoOwner string `json:"repo_owner"`
 
-	// ResolvedAt When the commit was reviewed that resolved the issue.
+	// ResolvedAt When the commit that resolved the issue was reviewed.
 	ResolvedAt *time.Time `json:"resolved_at"`
 
 	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open, or if the review no longer keeps
@@ -3161,7 +3164,7 @@ type ReviewIssueFull struct {
 	// SeenInCommits The commits that showed the issue.
 	SeenInCommits []string `json:"seen_in_commits"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
 	// Status resolved once a later reviewed commit no longer shows the issue, else open.
@@ -3176,29 +3179,29 @@ type ReviewIssueFull struct {
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
 
-	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-	// `user_status` of the issue stay as they are.
+	// Verdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+	// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+	// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+	// and `user_status` of the issue are not changed.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
 // ReviewIssueFullList A page of issues.
 type ReviewIssueFullList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's issues.
 	Items []ReviewIssueFull `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many issues match in all.
+	// Total How many issues match in total.
 	Total int64 `json:"total"`
 }
 
-// ReviewIssueHistory What happened to a review issue.
+// ReviewIssueHistory The history of a review issue.
 type ReviewIssueHistory struct {
 	// IssueId The issue's id.
 	IssueId string `json:"issue_id"`
@@ -3209,43 +3212,44 @@ type ReviewIssueHistory struct {
 
 // ReviewIssueList A page of issues.
 type ReviewIssueList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's issues.
 	Items []ReviewIssue `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many issues match in all.
+	// Total How many issues match in total.
 	Total int64 `json:"total"`
 }
 
-// ReviewIssueRest What people and policies decided about a review issue, and what it is about.
+// ReviewIssueRest The decisions of people and policies about a review issue, and its package version.
 type ReviewIssueRest struct {
 	// Comments Triage comments.
 	Comments string `json:"comments"`
 
-	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	// DecidedBy Who last set `user_status`, `reason`, `expires_at` or `comments`.
 	DecidedBy string `json:"decided_by"`
 
-	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// PackageVersion The version of the package that the issue is in, as the last reviewed commit that shows the issue has it; empty where none is known.
+	// PackageVersion The version of the package that the issue is in, as of the last reviewed commit that shows the issue; empty
+	// if it is not known.
 	PackageVersion string `json:"package_version"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
 
-	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-	// `user_status` of the issue stay as they are.
+	// Verdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+	// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+	// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+	// and `user_status` of the issue are not changed.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
@@ -3254,7 +3258,7 @@ type ReviewIssueStatus string
 
 // ReviewIssueUpdate A decision about a review issue. Members that are not described are ignored.
 type ReviewIssueUpdate struct {
-	// Comments Triage comments; they replace those that were there.
+	// Comments Triage comments; they replace the previous ones.
 	Comments *string `json:"comments,omitempty"`
 
 	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
@@ -3271,20 +3275,20 @@ type ReviewIssueUpdate struct {
 
 // ReviewList A page of reviews.
 type ReviewList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's reviews.
 	Items []Review `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many reviews match in all.
+	// Total How many reviews match in total.
 	Total int64 `json:"total"`
 }
 
-// ReviewRest What was decided about a review's open issues, by a person or else by a policy. They count in
+// ReviewRest The decisions about a review's open issues, by a person or else by a policy. These issues count in
 // `open_issue_count` too.
 type ReviewRest struct {
 	// OpenConfirmedCount How many open issues are confirmed.
@@ -3294,21 +3298,21 @@ type ReviewRest struct {
 	OpenMutedCount int32 `json:"open_muted_count"`
 }
 
-// SarifError The body of every answer that is an error to a client of GitHub's API.
+// SarifError The body of every error for a client of GitHub's API.
 type SarifError struct {
-	// Code What is wrong, for programs, as in other errors.
+	// Code The problem, for programs, as in other errors.
 	Code string `json:"code"`
 
-	// Detail What is wrong, for people. Its wording may change.
+	// Detail A description of the problem for people. Its wording may change.
 	Detail string `json:"detail"`
 
-	// Error The fixed message of the status.
+	// Error The fixed message for the status.
 	Error string `json:"error"`
 
 	// Field The parameter, header or member that is wrong; empty if there is none.
 	Field string `json:"field"`
 
-	// Message What is wrong, in one text. What is wrong with an upload begins with `rejecting SARIF`.
+	// Message A description of the problem. For an upload it begins with `rejecting SARIF`.
 	Message string `json:"message"`
 }
 
@@ -3321,7 +3325,7 @@ type SarifReceipt struct {
 	Url string `json:"url"`
 }
 
-// SarifStatus How far an upload is.
+// SarifStatus The progress of an upload.
 type SarifStatus struct {
 	// AnalysesUrl The address of the upload with its scans, below `/v2/uploads`.
 	AnalysesUrl string `json:"analyses_url"`
@@ -3336,7 +3340,7 @@ type SarifStatus struct {
 // SarifStatusProcessingStatus pending: a scan is under way; complete: all scans are stored; failed: a scan failed, and none is under way.
 type SarifStatusProcessingStatus string
 
-// SarifUpload A file of results, as GitHub takes it.
+// SarifUpload A file of results, as GitHub accepts it.
 type SarifUpload struct {
 	// CheckoutUri The root of the source on the machine that scanned, such as `file:///home/runner/work/payments/payments`; paths of
 	// findings become relative to it.
@@ -3363,11 +3367,11 @@ type SarifUpload struct {
 
 // Scan One run of one tool over a project, as it was imported.
 type Scan struct {
-	// Analysis Distinguishes scans of one tool and category.
+	// Analysis The analysis: distinguishes scans of one tool and category.
 	Analysis string `json:"analysis"`
 
-	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
-	// vulnerability of a package that is used; Secret, a credential where it should not be.
+	// Category The type of problem: Code, a weakness in code or configuration; Package, a known vulnerability of a package that
+	// is used; Secret, a credential that should not be there.
 	Category FindingCategory `json:"category"`
 
 	// CommitHash The scanned commit.
@@ -3376,7 +3380,7 @@ type Scan struct {
 	// CompletedAt When the import ended; null until then.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// Counts The results by what the import did with them; all 0 until it ends. Of the scan of a pull request: created, updated
+	// Counts The number of results per outcome; all 0 until the import ends. For the scan of a pull request: created, updated
 	// (seen in one more commit) and reopened issues; unchanged are issues and findings of the base.
 	Counts ScanCounts `json:"counts"`
 
@@ -3389,7 +3393,7 @@ type Scan struct {
 	// ImportedBy The API key that uploaded the scan, such as apikey/ci; empty if it was not uploaded over REST.
 	ImportedBy string `json:"imported_by"`
 
-	// Message What failed or was skipped, for people.
+	// Message A description for people of what failed or was skipped.
 	Message string `json:"message"`
 
 	// Progress How many of the import's changes are stored.
@@ -3404,7 +3408,9 @@ type Scan struct {
 	// ReviewId The id of the review of the scanned pull request; empty if the scan is of the scan branch.
 	ReviewId string `json:"review_id"`
 
-	// SettledAt When the state of each finding that the scan changed was recorded: a replica shows all of them within a moment of that, or marks its answers with x-data-age. null until then, and for scans of pull requests, scans that failed without an end, and refused ones.
+	// SettledAt When the states of all findings that the scan changed were recorded: each replica shows them a moment later,
+	// or marks its answers with x-data-age. null until then, and for scans of pull requests, scans that failed
+	// without an end, and refused ones.
 	SettledAt *time.Time `json:"settled_at"`
 
 	// SkippedBecause Why results were skipped, the most frequent reason first.
@@ -3426,7 +3432,7 @@ type Scan struct {
 	UploadId string `json:"upload_id"`
 }
 
-// ScanCounts The results by what the import did with them; all 0 until it ends. Of the scan of a pull request: created, updated
+// ScanCounts The number of results per outcome; all 0 until the import ends. For the scan of a pull request: created, updated
 // (seen in one more commit) and reopened issues; unchanged are issues and findings of the base.
 type ScanCounts struct {
 	// Closed Known findings that are no longer reported.
@@ -3444,7 +3450,7 @@ type ScanCounts struct {
 	// Unchanged Known findings that were not written.
 	Unchanged int32 `json:"unchanged"`
 
-	// Updated Known findings of which a fact changed.
+	// Updated Known findings with changed facts.
 	Updated int32 `json:"updated"`
 }
 
@@ -3453,7 +3459,7 @@ type ScanDetails struct {
 	// AnalyzedAt When the scan looked at the finding.
 	AnalyzedAt *time.Time `json:"analyzed_at"`
 
-	// RejectedAt When the scanner took the finding for false.
+	// RejectedAt When the scanner rejected the finding as false.
 	RejectedAt *time.Time `json:"rejected_at"`
 
 	// ScanId The scan's id.
@@ -3465,16 +3471,16 @@ type ScanDetails struct {
 
 // ScanList A page of scans.
 type ScanList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's scans.
 	Items []Scan `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many scans match in all.
+	// Total How many scans match in total.
 	Total int64 `json:"total"`
 }
 
@@ -3496,10 +3502,10 @@ type ScanSkip struct {
 	Reason string `json:"reason"`
 }
 
-// ScanStatus How far a scan is.
+// ScanStatus The progress of a scan.
 type ScanStatus string
 
-// Severity How bad it is.
+// Severity The severity.
 type Severity string
 
 // SuppressionKind How the source suppresses a finding.
@@ -3507,10 +3513,10 @@ type SuppressionKind string
 
 // Transition A change of a finding or a review issue.
 type Transition struct {
-	// At When the change was made, as far as is known.
+	// At The best known time of the change.
 	At time.Time `json:"at"`
 
-	// Author For `judged`, who had written the policy; else empty.
+	// Author For `judged`, who wrote the policy; else empty.
 	Author string `json:"author"`
 
 	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ and the policy's name,
@@ -3521,36 +3527,36 @@ type Transition struct {
 	// after 128 characters.
 	Comment string `json:"comment"`
 
-	// ExpiresAt When the decision ends that was made, or has ended; null where it has no end.
+	// ExpiresAt When the decision ends or has ended; null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// From The value before, the user status for `triaged`, `expired`, `stale` and `fresh`, the policies' verdict for
-	// `judged`, open where there is none, else the status; empty for the first.
+	// `judged`, open if there is none, else the status; empty for the first.
 	From string `json:"from"`
 
 	// ImportedBy The API key that uploaded that scan, such as apikey/ci; empty if it was not uploaded over REST or is no longer kept.
 	ImportedBy string `json:"imported_by"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
-	// ScanId The scan that made the change; empty where none did.
+	// ScanId The scan that made the change; empty if there is none.
 	ScanId string `json:"scan_id"`
 
-	// Seq The number of the change, from 1 and without a gap.
+	// Seq The number of the change, from 1 without gaps.
 	Seq int64 `json:"seq"`
 
 	// To The value after.
 	To string `json:"to"`
 
-	// Type Of a finding created, updated, triaged, judged, expired, closed, reopened, suppressed, unsuppressed, stale or fresh; of
-	// a review issue opened, resolved, triaged, judged or expired. More may be added.
+	// Type For a finding created, updated, triaged, judged, expired, closed, reopened, suppressed, unsuppressed, stale
+	// or fresh; for a review issue opened, resolved, triaged, judged or expired. More may be added.
 	Type string `json:"type"`
 }
 
-// TrendDay The findings at the end of a day, and what happened on it.
+// TrendDay The numbers at the end of a day, and the changes on it.
 type TrendDay struct {
-	// Age How many days before the findings were detected that were open. null where none was.
+	// Age The days since detection, for the open findings; null if there are none.
 	Age *TrendSpread `json:"age"`
 
 	// Closed How many findings a scan closed on the day.
@@ -3571,7 +3577,7 @@ type TrendDay struct {
 	// Opened How many findings were detected or reopened on the day.
 	Opened int32 `json:"opened"`
 
-	// TimeToClose How many days before the findings were detected that were closed on the day. null where none was.
+	// TimeToClose The days from detection to closing, for the findings that were closed on the day; null if there are none.
 	TimeToClose *TrendSpread `json:"time_to_close"`
 }
 
@@ -3583,10 +3589,10 @@ type TrendGroup struct {
 	// Before How many findings were in the status `open`, by severity.
 	Before TrendOpen `json:"before"`
 
-	// Since The first of the days of which anything is known of them.
+	// Since The first of the days for which the group has data.
 	Since string `json:"since"`
 
-	// Value The repository, project or owner, as the parameter of that name takes it.
+	// Value The repository, project or owner, as a value of the parameter of that name.
 	Value string `json:"value"`
 }
 
@@ -3608,24 +3614,25 @@ type TrendOpen struct {
 	Total int32 `json:"total"`
 }
 
-// TrendSpread How numbers of days are distributed over findings.
+// TrendSpread The distribution of a number of days over findings.
 type TrendSpread struct {
-	// Median Half of the findings have at most so many days.
+	// Median The median.
 	Median int32 `json:"median"`
 
-	// P90 Nine tenths of the findings have at most so many days.
+	// P90 The 90th percentile.
 	P90 int32 `json:"p90"`
 }
 
-// Trends How many findings there were, day by day.
+// Trends The numbers of findings per day.
 type Trends struct {
-	// Days A row for each day, from the first of which anything is known.
+	// Days One row per day, from the first for which data exists.
 	Days []TrendDay `json:"days"`
 
-	// Groups The change of each group that was asked for. Without `group` there are none.
+	// Groups The change of each group; empty without `group`.
 	Groups []TrendGroup `json:"groups"`
 
-	// TimeToClose How many days before the findings were detected that were closed on any of the days. null where none was.
+	// TimeToClose The days from detection to closing, for the findings that were closed on any of the days; null if there are
+	// none.
 	TimeToClose *TrendSpread `json:"time_to_close"`
 }
 
@@ -3637,23 +3644,23 @@ type TriageOperation struct {
 	// Commit Whether it is committed.
 	Commit bool `json:"commit"`
 
-	// CommittedBy Who committed it; empty while nobody has.
+	// CommittedBy Who committed it; empty until then.
 	CommittedBy string `json:"committed_by"`
 
-	// CompletedAt When it ended; null while it has not.
+	// CompletedAt When it ended; null until then.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// Conflicted How many were left alone, because somebody decided about them after they were selected or, if the operation
-	// was interrupted by a restart or by a write that failed, because anything changed them.
+	// Conflicted How many were skipped, because somebody decided about them after they were selected or, if the operation was
+	// interrupted by a restart or a failed write, because anything changed them.
 	Conflicted int32 `json:"conflicted"`
 
-	// Conflicts The first of those that were left alone.
+	// Conflicts The first of those that were skipped.
 	Conflicts []TriageOperationExample `json:"conflicts"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Who made it, such as apikey/ci.
+	// CreatedBy Who created it, such as apikey/ci.
 	CreatedBy string `json:"created_by"`
 
 	// Decided Who had decided about the findings when they were selected, the most frequent first.
@@ -3668,66 +3675,68 @@ type TriageOperation struct {
 	// Failures The first of those that failed.
 	Failures []TriageOperationExample `json:"failures"`
 
-	// Filters What was asked for, by the name of the filter; empty where ids were. An operation that was made with kubectl may have
-	// several values of one filter, with commas between, and the filters `file`, `label_selector` and `field_selector`.
+	// Filters The filters of the selection, by name; empty if ids were given. An operation that was created with kubectl
+	// may have several values of one filter, separated by commas, and the filters `file`, `label_selector` and
+	// `field_selector`.
 	Filters map[string]string `json:"filters"`
 
 	// Id The operation's id.
 	Id string `json:"id"`
 
-	// Ids The ids of the findings; empty where filters were given.
+	// Ids The ids of the findings; empty if filters were given.
 	Ids []string `json:"ids"`
 
 	// Matched How many findings were selected.
 	Matched int32 `json:"matched"`
 
-	// NotUndoable How many of them an undo would leave as they are, for want of room to keep what they had.
+	// NotUndoable How many of them an undo cannot restore, because there was no room to store their previous decisions.
 	NotUndoable int32 `json:"not_undoable"`
 
-	// Phase selecting: its findings are being selected; preview: they are, and nothing happens until it is committed; running: it works
-	// through them; completed: it has; failed: it cannot go on, and `detail` says why.
+	// Phase selecting: its findings are being selected; preview: they are selected, and nothing happens until it is
+	// committed; running: they are being processed; completed: all are processed; failed: it cannot continue, and
+	// `detail` has the reason.
 	Phase TriageOperationPhase `json:"phase"`
 
 	// Samples The ids of some of the findings.
 	Samples []string `json:"samples"`
 
-	// Set What is decided about each finding; nothing of it for an undo.
+	// Set The decision about each finding; empty for an undo.
 	Set TriageOperationDecision `json:"set"`
 
-	// Unchanged How many were as they should be.
+	// Unchanged How many already had the decision.
 	Unchanged int32 `json:"unchanged"`
 
-	// Undo The id of the operation that is undone; empty for every other.
+	// Undo The id of the operation that this one undoes; empty if it undoes none.
 	Undo string `json:"undo"`
 
-	// WouldChange How many of them it changes, unless somebody decides about them before it does.
+	// WouldChange How many of them it changes, unless somebody decides about them first.
 	WouldChange int32 `json:"would_change"`
 }
 
-// TriageOperationDecider One who had decided about findings of the operation.
+// TriageOperationDecider An author of earlier decisions about findings of the operation.
 type TriageOperationDecider struct {
-	// By The author of the decisions; empty where it is not known.
+	// By The author of the decisions; empty if it is not known.
 	By string `json:"by"`
 
 	// Count How many findings.
 	Count int32 `json:"count"`
 }
 
-// TriageOperationDecision What is decided about each finding; nothing of it for an undo.
+// TriageOperationDecision The decision about each finding; empty for an undo.
 type TriageOperationDecision struct {
-	// Comments The comments; empty where none are set.
+	// Comments The comments; empty if none are set.
 	Comments string `json:"comments"`
 
-	// ExpiresAt When the decision ends; null where it does not.
+	// ExpiresAt When the decision ends; null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
 	// RemovesComments Whether the comments of the findings are removed, as empty comments in the request do.
 	RemovesComments bool `json:"removes_comments"`
 
-	// UserStatus What they become; null where that stays.
+	// UserStatus The new `user_status`; null if it is not changed.
 	UserStatus *UserStatus `json:"user_status"`
 }
 
@@ -3740,21 +3749,21 @@ type TriageOperationExample struct {
 	Message string `json:"message"`
 }
 
-// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Unlike
-// in a query, an empty value is refused: with an unset variable it would select more findings than intended. Omit such a
-// member.
+// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings must match all. At least one is
+// needed. Unlike in a query, an empty value is refused: with an unset variable it would select more findings than
+// intended. Omit such a member.
 type TriageOperationFilters struct {
-	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
-	// vulnerability of a package that is used; Secret, a credential where it should not be.
+	// Category The type of problem: Code, a weakness in code or configuration; Package, a known vulnerability of a package that
+	// is used; Secret, a credential that should not be there.
 	Category *FindingCategory `json:"category,omitempty"`
 
 	// Class The vulnerability class.
 	Class *string `json:"class,omitempty"`
 
-	// CreatedSince The first `created_at`.
+	// CreatedSince The earliest `created_at`.
 	CreatedSince *time.Time `json:"created_since,omitempty"`
 
-	// CreatedUntil The first `created_at` that is too late.
+	// CreatedUntil Only findings with an earlier `created_at`.
 	CreatedUntil *time.Time `json:"created_until,omitempty"`
 
 	// File The path of a file, or of a folder with a slash at its end.
@@ -3781,15 +3790,15 @@ type TriageOperationFilters struct {
 	// Rule The scanner's rule.
 	Rule *string `json:"rule,omitempty"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity *Severity `json:"severity,omitempty"`
 
-	// Stale Whether the decision rests on facts that have changed.
+	// Stale Whether the decision is based on facts that have changed.
 	Stale *TriageOperationFiltersStale `json:"stale,omitempty"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
-	// a policy or a decision about the same result in a pull request mutes it, or its source
-	// suppresses it (by a comment in the code, or a baseline), else open.
+	// Status closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+	// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+	// baseline), else open.
 	Status *FindingStatus `json:"status,omitempty"`
 
 	// Suppressed Whether the source suppresses the finding.
@@ -3801,10 +3810,10 @@ type TriageOperationFilters struct {
 	// Tool The scanner.
 	Tool *string `json:"tool,omitempty"`
 
-	// UpdatedSince The first `updated_at`.
+	// UpdatedSince The earliest `updated_at`.
 	UpdatedSince *time.Time `json:"updated_since,omitempty"`
 
-	// UpdatedUntil The first `updated_at` that is too late.
+	// UpdatedUntil Only findings with an earlier `updated_at`.
 	UpdatedUntil *time.Time `json:"updated_until,omitempty"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
@@ -3814,7 +3823,7 @@ type TriageOperationFilters struct {
 	Vulnerability *string `json:"vulnerability,omitempty"`
 }
 
-// TriageOperationFiltersStale Whether the decision rests on facts that have changed.
+// TriageOperationFiltersStale Whether the decision is based on facts that have changed.
 type TriageOperationFiltersStale string
 
 // TriageOperationFiltersSuppressed Whether the source suppresses the finding.
@@ -3825,7 +3834,7 @@ type TriageOperationFinding struct {
 	// FindingId The finding's id. It may have been removed since.
 	FindingId string `json:"finding_id"`
 
-	// Outcome What came of it; null while it has not had its turn.
+	// Outcome The outcome; null until it is processed.
 	Outcome *TriageOutcome `json:"outcome"`
 }
 
@@ -3837,84 +3846,85 @@ type TriageOperationFindingList struct {
 	// Items The page's findings.
 	Items []TriageOperationFinding `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many findings match in all.
+	// Total How many findings match in total.
 	Total int64 `json:"total"`
 }
 
 // TriageOperationList A page of triage operations.
 type TriageOperationList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's operations.
 	Items []TriageOperation `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many operations there are in all.
+	// Total How many operations exist in total.
 	Total int64 `json:"total"`
 }
 
-// TriageOperationPhase selecting: its findings are being selected; preview: they are, and nothing happens until it is committed; running: it works
-// through them; completed: it has; failed: it cannot go on, and `detail` says why.
+// TriageOperationPhase selecting: its findings are being selected; preview: they are selected, and nothing happens until it is
+// committed; running: they are being processed; completed: all are processed; failed: it cannot continue, and
+// `detail` has the reason.
 type TriageOperationPhase string
 
 // TriageOperationRequest Which findings to decide about, and how; or which operation to undo.
 type TriageOperationRequest struct {
-	// Commit Whether to do it. By default the answer shows what would be done.
+	// Commit Whether to carry the operation out. By default the answer shows what it would do.
 	Commit *bool `json:"commit,omitempty"`
 
-	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Unlike
-	// in a query, an empty value is refused: with an unset variable it would select more findings than intended. Omit such a
-	// member.
+	// Filters The filters of `GET /v2/findings`, each written as in its query; findings must match all. At least one is
+	// needed. Unlike in a query, an empty value is refused: with an unset variable it would select more findings than
+	// intended. Omit such a member.
 	Filters *TriageOperationFilters `json:"filters,omitempty"`
 
 	// Ids The ids of the findings.
 	Ids *[]ID `json:"ids,omitempty"`
 
-	// Set What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
-	// that another `user_status` comes without the reason and the end of the one before.
+	// Set The decision about each finding. At least one of `user_status` and `comments` is required; members that are not
+	// given are not changed, except that a different `user_status` removes the previous reason and end.
 	Set *GivenTriage `json:"set,omitempty"`
 
 	// Undo A resource's id, at most 253 bytes of UTF-8 without control characters.
 	Undo *ID `json:"undo,omitempty"`
 }
 
-// TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: it was
-// skipped, because somebody decided about it after it was selected, or while an operation committed by its first request
-// waited for its turn; failed: it could not be changed. A finding that only a scan has changed is also skipped, as
-// conflicted, if it is unknown whether the operation has decided about it: the controllers were restarted while they
-// worked through its part, and the scan changed it after it was selected; or a write of it failed, and the scan changed it
-// after that. So is an undecided finding without version or code to compare that has changed since it was selected,
-// though not in severity: it may be another problem.
+// TriageOutcome The outcome for a finding. changed: the operation has decided about it; unchanged: it already had the decision;
+// conflicted: it was skipped, because somebody decided about it after it was selected, or while an operation
+// committed by its first request waited for its turn; failed: it could not be changed. A finding that only a scan
+// has changed is also skipped, as conflicted, if the operation may already have decided about it: the controllers
+// were restarted while they processed its part, and the scan changed it after it was selected; or a write of it
+// failed, and the scan changed it after that. So is an undecided finding without version or code to compare that
+// has changed since it was selected, though not in severity: it may be another problem.
 type TriageOutcome string
 
-// TriagePolicy A rule that decides about the findings that match an expression, as long as no person has. The counts are of findings that
-// are not closed.
+// TriagePolicy A rule that decides about the findings that match an expression, as long as no person has decided about them.
+// The counts are of findings that are not closed.
 type TriagePolicy struct {
 	// Applied How many of them it decides about.
 	Applied int32 `json:"applied"`
 
-	// Author Who wrote it as it is, such as ann@example.com or apikey/ci.
+	// Author Who wrote the current version, such as ann@example.com or apikey/ci.
 	Author string `json:"author"`
 
-	// CompileError Why the expression does not compile; the message is empty where it does.
+	// CompileError Why the expression does not compile; the message is empty if it does.
 	CompileError TriagePolicyCompileError `json:"compile_error"`
 
-	// Conditions Its conditions, `Ready`, `Stalled`, `Compiled` and `InForce`, as far as they are known.
+	// Conditions Its conditions, `Ready`, `Stalled`, `Compiled` and `InForce`, if they are known.
 	Conditions []ResourceCondition `json:"conditions"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Failed How many the expression failed for.
+	// Failed For how many findings the expression failed.
 	Failed int32 `json:"failed"`
 
-	// Failure One of the findings that the expression failed for; its members are empty where there is none.
+	// Failure One of the findings for which the expression failed; its members are empty if there is none.
 	Failure TriagePolicyFailure `json:"failure"`
 
 	// Generation Increases with each change of the policy's spec. Send it and `uid` when you change the mode, so that the change applies
@@ -3924,52 +3934,53 @@ type TriagePolicy struct {
 	// Id The policy's id, which is its name.
 	Id string `json:"id"`
 
-	// InForce Whether it decides, by its present state or an earlier one. The condition `InForce` says why or why not.
+	// InForce Whether the current version of the policy, or an earlier one, decides. The condition `InForce` has the
+	// reason.
 	InForce bool `json:"in_force"`
 
-	// LastMatchedAt When the newest finding that was seen to match was created; null where none was.
+	// LastMatchedAt When the newest matching finding was created; null if none has matched.
 	LastMatchedAt *time.Time `json:"last_matched_at"`
 
-	// Match The CEL expression that says which findings the policy decides about.
+	// Match The CEL expression that selects the findings that the policy decides about.
 	Match string `json:"match"`
 
 	// Matched How many findings match.
 	Matched int32 `json:"matched"`
 
-	// MaxFindings It is stopped while it matches more findings than that.
+	// MaxFindings The policy is stopped while it matches more findings than this.
 	MaxFindings int32 `json:"max_findings"`
 
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`
 
-	// Observed Whether the members below are of the policy as it is, and not of an earlier state.
+	// Observed Whether the members below describe the current version of the policy, and not an earlier one.
 	Observed bool `json:"observed"`
 
-	// Overridden How many match that a person has decided about otherwise.
+	// Overridden How many matching findings a person has decided about differently.
 	Overridden int32 `json:"overridden"`
 
-	// Priority Of several policies that match a finding, the one of the highest priority decides.
+	// Priority If several policies match a finding, the one with the highest priority decides.
 	Priority int32 `json:"priority"`
 
 	// Samples The ids of some of the findings that match.
 	Samples []string `json:"samples"`
 
-	// Set What a policy decides about each finding that it matches.
+	// Set The decision of a policy about each matching finding.
 	Set TriagePolicyDecision `json:"set"`
 
-	// Shadowed How many match that another policy decides about.
+	// Shadowed How many matching findings another policy decides about.
 	Shadowed int32 `json:"shadowed"`
 
 	// ShadowedBy The ids of these policies.
 	ShadowedBy []string `json:"shadowed_by"`
 
-	// Uid Is another one after the policy was deleted and created again under its name, with a `generation` that begins at 1.
+	// Uid Differs if the policy was deleted and created again under its name, with a `generation` that begins at 1.
 	Uid string `json:"uid"`
 
-	// ValidFrom When it comes into force; null for at once.
+	// ValidFrom When it comes into force; null if at once.
 	ValidFrom *time.Time `json:"valid_from"`
 
-	// ValidUntil When it ends; null where it does not.
+	// ValidUntil When it ends; null if it has no end.
 	ValidUntil *time.Time `json:"valid_until"`
 
 	// WouldApply How many it would decide about, if it were in force; 0 while it is.
@@ -3988,34 +3999,34 @@ type TriagePolicyChange struct {
 	Uid *string `json:"uid,omitempty"`
 }
 
-// TriagePolicyCompileError Why the expression does not compile; the message is empty where it does.
+// TriagePolicyCompileError Why the expression does not compile; the message is empty if it does.
 type TriagePolicyCompileError struct {
-	// Column The column, from 1; 0 where it is none in particular.
+	// Column The column, from 1; 0 if it is not known.
 	Column int32 `json:"column"`
 
-	// Line The line, from 1; 0 where it is none in particular.
+	// Line The line, from 1; 0 if it is not known.
 	Line int32 `json:"line"`
 
 	// Message What is wrong.
 	Message string `json:"message"`
 }
 
-// TriagePolicyDecision What a policy decides about each finding that it matches.
+// TriagePolicyDecision The decision of a policy about each matching finding.
 type TriagePolicyDecision struct {
 	// Comment Explains the decision.
 	Comment string `json:"comment"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
-	// UserStatus What they become.
+	// UserStatus The `user_status` that matching findings get.
 	UserStatus TriagePolicyDecisionUserStatus `json:"user_status"`
 }
 
-// TriagePolicyDecisionUserStatus What they become.
+// TriagePolicyDecisionUserStatus The `user_status` that matching findings get.
 type TriagePolicyDecisionUserStatus string
 
-// TriagePolicyFailure One of the findings that the expression failed for; its members are empty where there is none.
+// TriagePolicyFailure One of the findings for which the expression failed; its members are empty if there is none.
 type TriagePolicyFailure struct {
 	// FindingId The finding's id.
 	FindingId string `json:"finding_id"`
@@ -4026,40 +4037,40 @@ type TriagePolicyFailure struct {
 
 // TriagePolicyList A page of triage policies.
 type TriagePolicyList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's policies.
 	Items []TriagePolicy `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many policies there are in all.
+	// Total How many policies exist in total.
 	Total int64 `json:"total"`
 }
 
 // TriagePolicyMode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 type TriagePolicyMode string
 
-// TriagePolicyRequest A triage policy to be made.
+// TriagePolicyRequest A triage policy to create.
 type TriagePolicyRequest struct {
-	// Match The CEL expression that says which findings the policy decides about.
+	// Match The CEL expression that selects the findings that the policy decides about.
 	Match string `json:"match"`
 
-	// MaxFindings The policy is stopped while it matches more findings than that. By default 1000.
+	// MaxFindings The policy is stopped while it matches more findings than this. By default 1000.
 	MaxFindings *int `json:"max_findings,omitempty"`
 
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode *TriagePolicyMode `json:"mode,omitempty"`
 
-	// Name The policy's id. One that no other policy has is made where none is given.
+	// Name The policy's id. By default a unique one is generated.
 	Name *string `json:"name,omitempty"`
 
-	// Priority Of several policies that match a finding, the one of the highest priority decides. By default 0.
+	// Priority If several policies match a finding, the one with the highest priority decides. By default 0.
 	Priority *int `json:"priority,omitempty"`
 
-	// Set What the policy decides about each finding that it matches.
+	// Set The decision about each matching finding.
 	Set GivenPolicyDecision `json:"set"`
 
 	// ValidFrom When the policy comes into force, in RFC 3339; by default at once.
@@ -4071,9 +4082,10 @@ type TriagePolicyRequest struct {
 
 // Upload A file of results that was uploaded, with the scans that it holds.
 type Upload struct {
-	// Changes What would change, in the answer to a dry run; of each scan at most 100 of each action. Findings that the file does
-	// not report are listed if the key has `findings:read`, and issues of a pull request if it has `reviews:read`.
-	// `reviews` show the open issues of the commit, also those from other files, to every key that may import.
+	// Changes What would change, in the answer to a dry run; at most 100 of each action per scan. Findings that the file
+	// does not report are listed if the key has `findings:read`, and issues of a pull request if it has
+	// `reviews:read`. `reviews` show the open issues of the commit, also those from other files, to every key that
+	// may import.
 	Changes []UploadChange `json:"changes"`
 
 	// DryRun Whether this is the answer to a dry run, which stores nothing.
@@ -4082,7 +4094,7 @@ type Upload struct {
 	// Id The upload's id; empty in the answer to a dry run.
 	Id string `json:"id"`
 
-	// ProjectId The id of the scanned project; empty if they are several, each of which its scans name.
+	// ProjectId The id of the scanned project; empty if there are several: then the scans name them.
 	ProjectId string `json:"project_id"`
 
 	// RepoId The id of the scanned repository.
@@ -4097,16 +4109,16 @@ type Upload struct {
 	// Scans The scans that exist, by tool, category and analysis.
 	Scans []Scan `json:"scans"`
 
-	// Status running: a scan is under way; completed: all scans are stored; failed: a scan failed, and none is under way. The same
-	// upload again finishes it. null in the answer to a dry run, and if it is not known any more: some scans were removed
-	// by the organization's retention, and none that is left failed, or more scans have the upload's id than
-	// an upload stores.
+	// Status running: a scan is under way; completed: all scans are stored; failed: a scan failed, and none is under way.
+	// Repeating the upload completes it. null in the answer to a dry run, and if the status is no longer known:
+	// retention removed some of the scans and no remaining one failed, or more scans have the upload's id than an
+	// upload stores.
 	Status *ScanStatus `json:"status"`
 
 	// UnlistedChanges How many changes of a dry run are not listed.
 	UnlistedChanges int32 `json:"unlisted_changes"`
 
-	// Warnings What somebody should look into; empty while a scan is under way.
+	// Warnings What somebody should check; empty while a scan is under way.
 	Warnings []string `json:"warnings"`
 }
 
@@ -4115,7 +4127,7 @@ type UploadChange struct {
 	// Action What would be done, such as create, update, reopen or close.
 	Action string `json:"action"`
 
-	// Because How the finding was recognized, if not by everything. Empty for a key that may not read findings.
+	// Because How the finding was recognised, if it differs from the result. Empty for a key that may not read findings.
 	Because string `json:"because"`
 
 	// FindingId The finding's id, or the issue's.
@@ -4124,7 +4136,7 @@ type UploadChange struct {
 	// Place The file and the line.
 	Place string `json:"place"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
 	// Title The finding's title, or the issue's.
@@ -4134,9 +4146,10 @@ type UploadChange struct {
 	Tool string `json:"tool"`
 }
 
-// UploadReview What an upload found in a pull request, as of its end; numbers are 0 and texts empty until then, and if it failed.
+// UploadReview The results of an upload for a pull request, as of its end; numbers are 0 and texts empty until then, and if it
+// failed.
 type UploadReview struct {
-	// BaseNeverScannedWith The scans that the base never had; all their results count as new, and so no gate passes because of it.
+	// BaseNeverScannedWith The scans that the base never had; all their results count as new for the gate.
 	BaseNeverScannedWith []string `json:"base_never_scanned_with"`
 
 	// CommitHash The reviewed commit.
@@ -4196,10 +4209,10 @@ type UploadReview struct {
 	// Seen Open issues that the commit shows too.
 	Seen int32 `json:"seen"`
 
-	// Skipped Results that became no issue.
+	// Skipped Results that did not become issues.
 	Skipped int32 `json:"skipped"`
 
-	// Unchanged Issues that the commit was known to show.
+	// Unchanged Issues that were already known in this commit.
 	Unchanged int32 `json:"unchanged"`
 }
 
@@ -4214,7 +4227,7 @@ type UploadReviewIssue struct {
 	// Place The file and the line.
 	Place string `json:"place"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
 	// Title The issue's title, at most 160 characters.
@@ -4224,7 +4237,7 @@ type UploadReviewIssue struct {
 // UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 type UserStatus string
 
-// ValidationEvidence A test that the finding has passed.
+// ValidationEvidence A check that confirmed the finding.
 type ValidationEvidence struct {
 	// Criteria What was tried.
 	Criteria string `json:"criteria"`
@@ -4233,12 +4246,12 @@ type ValidationEvidence struct {
 	Rationale string `json:"rationale"`
 }
 
-// ValueCount How many findings have a value.
+// ValueCount The number of findings with a value.
 type ValueCount struct {
-	// Count How many findings a list with it shows.
+	// Count The number of findings in a list with this value.
 	Count int32 `json:"count"`
 
-	// Value What to give the parameter.
+	// Value The value for the parameter.
 	Value string `json:"value"`
 }
 
@@ -4246,9 +4259,9 @@ type ValueCount struct {
 // the event.
 type WebhookAttemptOutcome string
 
-// WebhookDelivery One event on its way to one endpoint, with every attempt.
+// WebhookDelivery The delivery of one event to one endpoint, with every attempt.
 type WebhookDelivery struct {
-	// Attempts The attempts in order; of more than 32 the last.
+	// Attempts The attempts in order, at most the last 32.
 	Attempts []WebhookDeliveryAttempt `json:"attempts"`
 
 	// CreatedAt When the delivery was created.
@@ -4294,10 +4307,10 @@ type WebhookDeliveryAttempt struct {
 	// At When the request was sent; the header `webhook-timestamp`.
 	At time.Time `json:"at"`
 
-	// EndedAt When the attempt ended; null while it runs, and if its end was not observed.
+	// EndedAt When the attempt ended; null while it runs, and if its end is not known.
 	EndedAt *time.Time `json:"ended_at"`
 
-	// Message What failed, for people; empty if nothing did.
+	// Message A description for people of what failed; empty if nothing did.
 	Message string `json:"message"`
 
 	// Outcome How an attempt ended. started: it has not; unknown: the answer could not be recorded, so the receiver may have
@@ -4313,16 +4326,16 @@ type WebhookDeliveryAttempt struct {
 
 // WebhookDeliveryList A page of webhook deliveries.
 type WebhookDeliveryList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's deliveries.
 	Items []WebhookDelivery `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many deliveries match in all.
+	// Total How many deliveries match in total.
 	Total int64 `json:"total"`
 }
 
@@ -4337,18 +4350,17 @@ type WebhookVerification struct {
 	// Message The status in a sentence for people.
 	Message string `json:"message"`
 
-	// Status verified; signature_mismatch: the delivery was not sent with this signature;
-	// payload_mismatch: it was, with another payload; secret_expired: both are as they were
-	// sent, and the secret that signed is no longer valid.
+	// Status verified; signature_mismatch: the delivery was not sent with this signature; payload_mismatch: the signature was
+	// sent, but with another payload; secret_expired: both were sent, but the signing secret is no longer valid.
 	Status WebhookVerificationStatus `json:"status"`
 
-	// Valid Whether the payload may be trusted; true for the status verified alone.
+	// Valid Whether the payload can be trusted; true only for the status verified.
 	Valid bool `json:"valid"`
 }
 
-// WebhookVerificationRequest What was received. Members that are not described are ignored.
+// WebhookVerificationRequest The received payload and signature. Members that are not described are ignored.
 type WebhookVerificationRequest struct {
-	// Payload The body that was received, as it came.
+	// Payload The body exactly as it was received.
 	Payload string `json:"payload"`
 
 	// Signature A signature that was received with it, or the whole value of the header
@@ -4356,17 +4368,16 @@ type WebhookVerificationRequest struct {
 	Signature string `json:"signature"`
 }
 
-// WebhookVerificationStatus verified; signature_mismatch: the delivery was not sent with this signature;
-// payload_mismatch: it was, with another payload; secret_expired: both are as they were
-// sent, and the secret that signed is no longer valid.
+// WebhookVerificationStatus verified; signature_mismatch: the delivery was not sent with this signature; payload_mismatch: the signature was
+// sent, but with another payload; secret_expired: both were sent, but the signing secret is no longer valid.
 type WebhookVerificationStatus string
 
 // WhoAmI What an API key may do.
 type WhoAmI struct {
-	// ExpiresAt When the key ends.
+	// ExpiresAt When the key expires.
 	ExpiresAt time.Time `json:"expires_at"`
 
-	// Key The key's name, which decisions made with it carry as `apikey/` and the name.
+	// Key The key's name; decisions made with it are signed with `apikey/` and the name.
 	Key string `json:"key"`
 
 	// OrganizationId The organization that the key belongs to.
@@ -4375,15 +4386,16 @@ type WhoAmI struct {
 	// RequestsPerMinute How many requests the key may send in a window of 60 seconds.
 	RequestsPerMinute int32 `json:"requests_per_minute"`
 
-	// RequiresReason Whether the organization requires a reason to mute: without one, to mute gets 400 with the code `reason_required`.
+	// RequiresReason Whether the organization requires a reason to mute: without one, muting is answered with 400 and the code
+	// `reason_required`.
 	RequiresReason bool `json:"requires_reason"`
 
 	// Scopes What the key may do.
 	Scopes []string `json:"scopes"`
 }
 
-// CategoryFilter The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
-// vulnerability of a package that is used; Secret, a credential where it should not be.
+// CategoryFilter The type of problem: Code, a weakness in code or configuration; Package, a known vulnerability of a package that
+// is used; Secret, a credential that should not be there.
 type CategoryFilter = FindingCategory
 
 // ClassFilter defines model for ClassFilter.
@@ -4419,7 +4431,7 @@ type IfMatch = string
 // IfNoneMatch defines model for IfNoneMatch.
 type IfNoneMatch = string
 
-// IssueSeverityFilter How bad it is.
+// IssueSeverityFilter The severity.
 type IssueSeverityFilter = Severity
 
 // IssueSort defines model for IssueSort.
@@ -4446,7 +4458,7 @@ type PolicyFilter = ID
 // ProjectFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
 type ProjectFilter = ID
 
-// PullRequestStatusFilter Where a pull request is in its life.
+// PullRequestStatusFilter The state of a pull request.
 type PullRequestStatusFilter = PullRequestStatus
 
 // RepoFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
@@ -4464,7 +4476,7 @@ type ReviewSort string
 // RuleFilter defines model for RuleFilter.
 type RuleFilter = string
 
-// SeverityFilter How bad it is.
+// SeverityFilter The severity.
 type SeverityFilter = Severity
 
 // Size defines model for Size.
@@ -4476,9 +4488,9 @@ type StaleFilter = bool
 // StartTime defines model for StartTime.
 type StartTime = time.Time
 
-// StatusFilter closed where the scanner no longer reports the finding, else open_muted where a person,
-// a policy or a decision about the same result in a pull request mutes it, or its source
-// suppresses it (by a comment in the code, or a baseline), else open.
+// StatusFilter closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+// baseline), else open.
 type StatusFilter = FindingStatus
 
 // SuppressedFilter defines model for SuppressedFilter.
@@ -4502,60 +4514,61 @@ type UserStatusFilter = UserStatus
 // VulnerabilityFilter defines model for VulnerabilityFilter.
 type VulnerabilityFilter = string
 
-// BadRequest The body of every answer that is an error.
+// BadRequest The body of every error.
 type BadRequest = Error
 
-// Forbidden The body of every answer that is an error.
+// Forbidden The body of every error.
 type Forbidden = Error
 
-// InternalError The body of every answer that is an error.
+// InternalError The body of every error.
 type InternalError = Error
 
-// InvalidParameter The body of every answer that is an error.
+// InvalidParameter The body of every error.
 type InvalidParameter = Error
 
-// NotFound The body of every answer that is an error.
+// NotFound The body of every error.
 type NotFound = Error
 
-// OperationRefused The body of every answer that is an error.
+// OperationRefused The body of every error.
 type OperationRefused = Error
 
-// PolicyChanged The body of every answer that is an error.
+// PolicyChanged The body of every error.
 type PolicyChanged = Error
 
-// PolicyRefused The body of every answer that is an error.
+// PolicyRefused The body of every error.
 type PolicyRefused = Error
 
-// PreconditionFailed The body of every answer that is an error.
+// PreconditionFailed The body of every error.
 type PreconditionFailed = Error
 
-// Refused The body of every answer that is an error.
+// Refused The body of every error.
 type Refused = Error
 
-// TooManyOperations The body of every answer that is an error.
+// TooManyOperations The body of every error.
 type TooManyOperations = Error
 
-// TooManyRequests The body of every answer that is an error.
+// TooManyRequests The body of every error.
 type TooManyRequests = Error
 
-// Unauthorized The body of every answer that is an error.
+// Unauthorized The body of every error.
 type Unauthorized = Error
 
 // ListFindingsV1Params defines parameters for ListFindingsV1.
 type ListFindingsV1Params struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
-	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
+	// Sort What to sort by. Rows with the same time are sorted by id. `severity` is an addition to the contract: by
+	// severity, then by score (findings without one lowest), then by `created_at` and by id; `desc` returns the most
+	// severe first.
 	Sort *ListFindingsV1ParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListFindingsV1ParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only findings of this status.
@@ -4579,17 +4592,17 @@ type ListFindingsV1Params struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -4598,8 +4611,8 @@ type ListFindingsV1Params struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -4613,21 +4626,21 @@ type ListFindingsV1Params struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
@@ -4640,30 +4653,29 @@ type ListFindingsV1ParamsOrder string
 
 // UpdateFindingV1Params defines parameters for UpdateFindingV1.
 type UpdateFindingV1Params struct {
-	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
-	// nothing is written and the answer is 412. A weak tag (`W/`), such as a proxy makes that compresses answers by itself,
-	// never matches.
+	// IfMatch The `etag` of the finding or review issue that the decision is based on. If it has changed since, nothing is
+	// written and the answer is 412. A weak tag (`W/`), as set by a proxy that compresses answers, never matches.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
 
 // ListReviewsParams defines parameters for ListReviews.
 type ListReviewsParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by, numbers as numbers. Rows of one value are sorted by id.
+	// Sort What to sort by, numbers numerically. Rows with the same value are sorted by id.
 	Sort *ListReviewsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListReviewsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *ReviewSize `form:"size,omitempty" json:"size,omitempty"`
 
-	// StartTime Only reviews whose `updated_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// StartTime Only reviews whose `updated_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	StartTime *StartTime `form:"start_time,omitempty" json:"start_time,omitempty"`
 
 	// EndTime Only reviews whose `updated_at` is earlier than this; written as `start_time`, and not
@@ -4673,9 +4685,8 @@ type ListReviewsParams struct {
 	// Status Only reviews of pull requests of this status.
 	Status *PullRequestStatusFilter `form:"status,omitempty" json:"status,omitempty"`
 
-	// Custom A list with a name. open_with_issues: open pull requests with open issues;
-	// merged_with_issues: merged ones with open issues; not_reviewed: no commit was reviewed;
-	// reviewed: a commit was reviewed.
+	// Custom A predefined selection. open_with_issues: open pull requests with open issues; merged_with_issues: merged ones
+	// with open issues; not_reviewed: no commit was reviewed; reviewed: a commit was reviewed.
 	Custom *ListReviewsParamsCustom `form:"custom,omitempty" json:"custom,omitempty"`
 }
 
@@ -4690,18 +4701,18 @@ type ListReviewsParamsCustom string
 
 // ListAPIKeysParams defines parameters for ListAPIKeys.
 type ListAPIKeysParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListAPIKeysParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListAPIKeysParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 }
 
@@ -4713,22 +4724,23 @@ type ListAPIKeysParamsOrder string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
-	// Kinds The kinds to follow, at least one, with commas and no blanks between them: `finding`, `operation` and `scan` need
-	// the scope `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without it, all
-	// that the key may read.
+	// Kinds The kinds to follow, at least one, separated by commas without blanks: `finding`, `operation` and `scan`
+	// need the scope `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without
+	// it, all that the key may read.
 	Kinds *string `form:"kinds,omitempty" json:"kinds,omitempty"`
 
-	// Follow `false`: end with what there is now, and after two minutes at the latest: the connection is cut off then, so
-	// connect again with the last `id`. Without `last-event-id` that is no change, and the `id` to begin with.
+	// Follow `false`: end after the changes that are available now. If that takes two minutes, the connection is cut off:
+	// connect again with the last `id`. Without `last-event-id` the answer contains no change, only the `id` to
+	// begin with.
 	Follow *bool `form:"follow,omitempty" json:"follow,omitempty"`
 
-	// LastEventId The `id` of the last event that was received. One that is not of this stream is answered with a reset.
+	// LastEventId The `id` of the last event that was received. An unknown one is answered with a reset.
 	LastEventId *string `json:"last-event-id,omitempty"`
 }
 
 // CountFindingsParams defines parameters for CountFindings.
 type CountFindingsParams struct {
-	// Field The only field to count by. By default findings are counted by all but `file`, of which most values have few.
+	// Field The only field to count by. The default is all fields except `file`, because most files have few findings.
 	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
 
 	// Values The maximum number of values returned per field.
@@ -4755,17 +4767,17 @@ type CountFindingsParams struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -4774,8 +4786,8 @@ type CountFindingsParams struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -4789,21 +4801,21 @@ type CountFindingsParams struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 
@@ -4816,12 +4828,14 @@ type CountFindingsParamsField string
 
 // ExportFindingsParams defines parameters for ExportFindings.
 type ExportFindingsParams struct {
-	// Format `csv`: a header and a row for each finding, in UTF-8 without a byte order mark; what a spreadsheet would take for
-	// a formula has an apostrophe before it. `sarif`: SARIF 2.1.0 with a run for each tool, each in the order asked for.
+	// Format `csv`: a header and a row for each finding, in UTF-8 without a byte order mark; text that a spreadsheet
+	// would treat as a formula is prefixed with an apostrophe. `sarif`: SARIF 2.1.0 with one run per tool, each in
+	// the requested order.
 	Format *ExportFindingsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
-	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
+	// Sort What to sort by. Rows with the same time are sorted by id. `severity` is an addition to the contract: by
+	// severity, then by score (findings without one lowest), then by `created_at` and by id; `desc` returns the most
+	// severe first.
 	Sort *ExportFindingsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
@@ -4848,17 +4862,17 @@ type ExportFindingsParams struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -4867,8 +4881,8 @@ type ExportFindingsParams struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -4882,21 +4896,21 @@ type ExportFindingsParams struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
@@ -4915,19 +4929,20 @@ type ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion string
 
 // ListFindingsV2Params defines parameters for ListFindingsV2.
 type ListFindingsV2Params struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
-	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
+	// Sort What to sort by. Rows with the same time are sorted by id. `severity` is an addition to the contract: by
+	// severity, then by score (findings without one lowest), then by `created_at` and by id; `desc` returns the most
+	// severe first.
 	Sort *ListFindingsV2ParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListFindingsV2ParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only findings of this status.
@@ -4951,17 +4966,17 @@ type ListFindingsV2Params struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -4970,8 +4985,8 @@ type ListFindingsV2Params struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -4985,21 +5000,21 @@ type ListFindingsV2Params struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
@@ -5027,9 +5042,8 @@ type UpdateFindingV2Params struct {
 	// RepoId The id of the finding's repository.
 	RepoId *ID `form:"repo_id,omitempty" json:"repo_id,omitempty"`
 
-	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
-	// nothing is written and the answer is 412. A weak tag (`W/`), such as a proxy makes that compresses answers by itself,
-	// never matches.
+	// IfMatch The `etag` of the finding or review issue that the decision is based on. If it has changed since, nothing is
+	// written and the answer is 412. A weak tag (`W/`), as set by a proxy that compresses answers, never matches.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
 
@@ -5041,19 +5055,20 @@ type GetFindingHistoryParams struct {
 
 // ListFindingsFullParams defines parameters for ListFindingsFull.
 type ListFindingsFullParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
-	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
+	// Sort What to sort by. Rows with the same time are sorted by id. `severity` is an addition to the contract: by
+	// severity, then by score (findings without one lowest), then by `created_at` and by id; `desc` returns the most
+	// severe first.
 	Sort *ListFindingsFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListFindingsFullParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only findings of this status.
@@ -5077,17 +5092,17 @@ type ListFindingsFullParams struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -5096,8 +5111,8 @@ type ListFindingsFullParams struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -5111,21 +5126,21 @@ type ListFindingsFullParams struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
@@ -5144,22 +5159,22 @@ type GetReviewIssueFullParams struct {
 
 // ListReviewsFullParams defines parameters for ListReviewsFull.
 type ListReviewsFullParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by, numbers as numbers. Rows of one value are sorted by id.
+	// Sort What to sort by, numbers numerically. Rows with the same value are sorted by id.
 	Sort *ListReviewsFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListReviewsFullParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *ReviewSize `form:"size,omitempty" json:"size,omitempty"`
 
-	// StartTime Only reviews whose `updated_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// StartTime Only reviews whose `updated_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	StartTime *StartTime `form:"start_time,omitempty" json:"start_time,omitempty"`
 
 	// EndTime Only reviews whose `updated_at` is earlier than this; written as `start_time`, and not
@@ -5169,9 +5184,8 @@ type ListReviewsFullParams struct {
 	// Status Only reviews of pull requests of this status.
 	Status *PullRequestStatusFilter `form:"status,omitempty" json:"status,omitempty"`
 
-	// Custom A list with a name. open_with_issues: open pull requests with open issues;
-	// merged_with_issues: merged ones with open issues; not_reviewed: no commit was reviewed;
-	// reviewed: a commit was reviewed.
+	// Custom A predefined selection. open_with_issues: open pull requests with open issues; merged_with_issues: merged ones
+	// with open issues; not_reviewed: no commit was reviewed; reviewed: a commit was reviewed.
 	Custom *ListReviewsFullParamsCustom `form:"custom,omitempty" json:"custom,omitempty"`
 }
 
@@ -5192,9 +5206,8 @@ type GetReviewIssueParams struct {
 
 // UpdateReviewIssueParams defines parameters for UpdateReviewIssue.
 type UpdateReviewIssueParams struct {
-	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
-	// nothing is written and the answer is 412. A weak tag (`W/`), such as a proxy makes that compresses answers by itself,
-	// never matches.
+	// IfMatch The `etag` of the finding or review issue that the decision is based on. If it has changed since, nothing is
+	// written and the answer is 412. A weak tag (`W/`), as set by a proxy that compresses answers, never matches.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
 
@@ -5206,19 +5219,19 @@ type GetReviewIssueHistoryParams struct {
 
 // ListRepositoriesParams defines parameters for ListRepositories.
 type ListRepositoriesParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id; a repository without a last commit
-	// comes first in ascending order and last in descending order.
+	// Sort What to sort by. Rows with the same time are sorted by id; a repository without a last commit comes first in
+	// ascending order and last in descending order.
 	Sort *ListRepositoriesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListRepositoriesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 }
 
@@ -5248,7 +5261,7 @@ type UploadScanParams struct {
 	// Tool The scanner's name, instead of the one in the file.
 	Tool *string `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Formerly Another name under which the scanner's findings are known; they are taken over with their decisions.
+	// Formerly An earlier name of the scanner; the findings of that name are taken over with their decisions.
 	Formerly *string `form:"formerly,omitempty" json:"formerly,omitempty"`
 
 	// Analysis Distinguishes scans of one tool and category, instead of `automationDetails.id` in the file; `-` for none.
@@ -5261,12 +5274,13 @@ type UploadScanParams struct {
 	Commit *string `form:"commit,omitempty" json:"commit,omitempty"`
 
 	// Ref The scanned ref, such as `refs/heads/main`. If it is that of a pull request, `refs/pull/412/head`,
-	// `refs/pull/412/merge` or the same with `refs/merge-requests`, the pull request is reviewed. If it is a branch other
-	// than the repository's scan branch, else its default branch, the upload is refused. By default the scan branch.
+	// `refs/pull/412/merge` or the same with `refs/merge-requests`, the pull request is reviewed. Any other ref
+	// must be the repository's scan branch, or without one its default branch, else the upload is refused. By
+	// default the scan branch.
 	Ref *string `form:"ref,omitempty" json:"ref,omitempty"`
 
-	// PullRequest The number of the pull request that was scanned: it is reviewed, whatever `ref` is. `commit` is then needed, unless
-	// the file names it.
+	// PullRequest The number of the pull request that was scanned: the pull request is reviewed, whatever `ref` is. `commit`
+	// is then required, unless the file names it.
 	PullRequest *int `form:"pull_request,omitempty" json:"pull_request,omitempty"`
 
 	// PrTitle The title of the pull request; by default unchanged.
@@ -5275,16 +5289,16 @@ type UploadScanParams struct {
 	// PrAuthor Who opened the pull request; by default unchanged.
 	PrAuthor *string `form:"pr_author,omitempty" json:"pr_author,omitempty"`
 
-	// PrStatus Where the pull request is in its life: by default unchanged, and open for a new one. A merged one stays merged:
-	// another value is then refused.
+	// PrStatus The state of the pull request; unchanged by default, open for a new one. A merged one stays merged: another
+	// value is refused.
 	PrStatus *PullRequestStatus `form:"pr_status,omitempty" json:"pr_status,omitempty"`
 
-	// PrOpenedAt When the pull request began; by default when it was first reviewed. A time more than five minutes in the future
-	// is refused.
+	// PrOpenedAt When the pull request was opened; by default when it was first reviewed. A time more than five minutes in
+	// the future is refused.
 	PrOpenedAt *time.Time `form:"pr_opened_at,omitempty" json:"pr_opened_at,omitempty"`
 
-	// FailOn The gate of a pull request: high fails on an open issue of high severity, medium on one of high or medium severity,
-	// new on any. The verdict is in the answer, whose status is 200 all the same.
+	// FailOn The gate of a pull request: high fails on an open issue of high severity, medium on one of high or medium
+	// severity, new on any. The verdict is in the answer; its status is 200 in both cases.
 	FailOn *UploadScanParamsFailOn `form:"fail_on,omitempty" json:"fail_on,omitempty"`
 
 	// StartedAt When the scan started; by default taken from the file, else now.
@@ -5293,11 +5307,12 @@ type UploadScanParams struct {
 	// SourceRoot The root of the source on the machine that scanned; paths of findings become relative to it.
 	SourceRoot *string `form:"source_root,omitempty" json:"source_root,omitempty"`
 
-	// DryRun Whether to write nothing, and to answer with what would change. If the import would be refused for its scan's age or
-	// analysis, or for how many findings it would close, the answer is 200 too, and its `warnings` give the reason.
+	// DryRun Write nothing, and return what would change. If the import would be refused because of its scan's age or
+	// analysis, or the number of findings that it would close, the answer is still 200, and its `warnings` give
+	// the reason.
 	DryRun *bool `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// Force Whether to import a scan that is older than the last completed one, and to close any number of findings.
+	// Force Import a scan even if it is older than the last completed one, and close any number of findings.
 	Force *bool `form:"force,omitempty" json:"force,omitempty"`
 }
 
@@ -5318,18 +5333,18 @@ type GetReviewParams struct {
 
 // ListReviewIssuesFullParams defines parameters for ListReviewIssuesFull.
 type ListReviewIssuesFullParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListReviewIssuesFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListReviewIssuesFullParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only issues of this status.
@@ -5353,18 +5368,18 @@ type ListReviewIssuesFullParamsStatus string
 
 // ListReviewIssuesParams defines parameters for ListReviewIssues.
 type ListReviewIssuesParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListReviewIssuesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListReviewIssuesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only issues of this status.
@@ -5388,18 +5403,18 @@ type ListReviewIssuesParamsStatus string
 
 // ListScansParams defines parameters for ListScans.
 type ListScansParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListScansParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListScansParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// RepoId Only scans of this repository.
@@ -5438,13 +5453,13 @@ type GetTrendsParams struct {
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
 
-	// From The first day, 89 days before the last unless it is given. At most 800 days before it, and not after today.
+	// From The first day; by default 89 days before the last. At most 800 days before it, and not after today.
 	From *string `form:"from,omitempty" json:"from,omitempty"`
 
-	// To The last day. Today unless it is given, and no later than that.
+	// To The last day; by default today, and not after today.
 	To *string `form:"to,omitempty" json:"to,omitempty"`
 
-	// Group What projects are grouped by. By default there are no groups.
+	// Group How projects are grouped. By default there are no groups.
 	Group *GetTrendsParamsGroup `form:"group,omitempty" json:"group,omitempty"`
 
 	// Values The maximum number of groups returned.
@@ -5459,22 +5474,22 @@ type GetTrendsParamsGroup string
 
 // ListTriageOperationsParams defines parameters for ListTriageOperations.
 type ListTriageOperationsParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Undo Only the operations that undo one of the operations with these ids, with commas and no blanks between them: at
+	// Undo Only the operations that undo one of the operations with these ids, separated by commas without blanks; at
 	// least one.
 	Undo *string `form:"undo,omitempty" json:"undo,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListTriageOperationsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListTriageOperationsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 }
 
@@ -5486,32 +5501,32 @@ type ListTriageOperationsParamsOrder string
 
 // ListTriageOperationFindingsParams defines parameters for ListTriageOperationFindings.
 type ListTriageOperationFindingsParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
-	// Outcome Only findings of this outcome.
+	// Outcome Only findings with this outcome.
 	Outcome *TriageOutcome `form:"outcome,omitempty" json:"outcome,omitempty"`
 }
 
 // ListTriagePoliciesParams defines parameters for ListTriagePolicies.
 type ListTriagePoliciesParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListTriagePoliciesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListTriagePoliciesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 }
 
@@ -5529,18 +5544,18 @@ type GetUploadParams struct {
 
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListWebhookDeliveriesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListWebhookDeliveriesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only deliveries of this status.
@@ -5677,8 +5692,8 @@ type ClientInterface interface {
 
 	// UploadSarifV3WithBody Upload scan results as to GitHub Enterprise Server
 	//
-	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path at which GitHub
-	// Enterprise Server has its API. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
+	// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5687,8 +5702,8 @@ type ClientInterface interface {
 
 	// UploadSarifV3 Upload scan results as to GitHub Enterprise Server
 	//
-	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path at which GitHub
-	// Enterprise Server has its API. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
+	// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5697,22 +5712,23 @@ type ClientInterface interface {
 
 	// GetSarifV3 Get an upload as from GitHub Enterprise Server
 	//
-	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}`. Needs the scope
-	// `findings:import`, which only a key that lists it has.
+	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}`. Needs the
+	// scope `findings:import`, which must be listed in the key.
 	//
 	// Corresponds with GET /api/v3/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id} (the `GetSarifV3` operationId).
 	GetSarifV3(ctx context.Context, owner ID, repo ID, sarifId ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// UploadSarifWithBody Upload scan results as to GitHub
 	//
-	// An addition to the contract. Takes what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` takes, for tools that
-	// know it. The Repository is the one with this `spec.fullName`. Each result goes to the Project whose `spec.relativePath`
-	// holds its file, the longest first, or to the only Project of the Repository. What does not exist is created if the
-	// organization lets imports create it (`spec.imports`): the Repository with the ref as its scan branch, and the
-	// Projects of the folders that the organization names. The answer is 202 once the upload's scans
-	// are recorded; whether it is imported or refused is read from `url`. A ref other than the repository's scan branch, else
-	// its default branch, fails. The key may come as `Authorization: token <API_KEY>` too. The body's media type is not
-	// looked at. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
+	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
+	// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
+	// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
+	// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+	// must be listed in the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5721,14 +5737,15 @@ type ClientInterface interface {
 
 	// UploadSarif Upload scan results as to GitHub
 	//
-	// An addition to the contract. Takes what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` takes, for tools that
-	// know it. The Repository is the one with this `spec.fullName`. Each result goes to the Project whose `spec.relativePath`
-	// holds its file, the longest first, or to the only Project of the Repository. What does not exist is created if the
-	// organization lets imports create it (`spec.imports`): the Repository with the ref as its scan branch, and the
-	// Projects of the folders that the organization names. The answer is 202 once the upload's scans
-	// are recorded; whether it is imported or refused is read from `url`. A ref other than the repository's scan branch, else
-	// its default branch, fails. The key may come as `Authorization: token <API_KEY>` too. The body's media type is not
-	// looked at. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
+	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
+	// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
+	// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
+	// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+	// must be listed in the key.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5737,28 +5754,27 @@ type ClientInterface interface {
 
 	// GetSarif Get an upload as from GitHub
 	//
-	// An addition to the contract. What GitHub's `GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}` answers of an
-	// upload to this repository, which may have come by `/v2` too. Needs the scope `findings:import`, which only a key that
-	// lists it has.
+	// An addition to the contract. Returns an upload to this repository, which may also have been sent to `/v2`, as
+	// GitHub's `GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}` does. Needs the scope `findings:import`,
+	// which must be listed in the key.
 	//
 	// Corresponds with GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id} (the `GetSarif` operationId).
 	GetSarif(ctx context.Context, owner ID, repo ID, sarifId ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListFindingsV1 Get findings (v1)
 	//
-	// The organization's findings as flat records, a page at a time. A row that does not
-	// change while pages are read is returned exactly once, whatever else changes. Needs the
-	// scope `findings:read`.
+	// The organization's findings as flat records, a page at a time. A row that does not change while you page is
+	// returned exactly once, whatever else changes. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v1/findings (the `ListFindingsV1` operationId).
 	ListFindingsV1(ctx context.Context, params *ListFindingsV1Params, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// UpdateFindingV1WithBody Update finding status (v1)
 	//
-	// Sets what people decided about the finding. Any status may follow any. A request that
-	// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
-	// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-	// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
+	// Sets people's decision about the finding. Every status may be changed to every other. A request that changes
+	// nothing succeeds and writes nothing, unless the decision is stale: then sending the same `user_status` again
+	// renews the decision for the current facts. `reason` and `expires_at` are an addition: the reason, and the time
+	// at which the decision ends. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5767,10 +5783,10 @@ type ClientInterface interface {
 
 	// UpdateFindingV1 Update finding status (v1)
 	//
-	// Sets what people decided about the finding. Any status may follow any. A request that
-	// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
-	// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-	// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
+	// Sets people's decision about the finding. Every status may be changed to every other. A request that changes
+	// nothing succeeds and writes nothing, unless the decision is stale: then sending the same `user_status` again
+	// renews the decision for the current facts. `reason` and `expires_at` are an addition: the reason, and the time
+	// at which the decision ends. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5779,66 +5795,67 @@ type ClientInterface interface {
 
 	// ListReviews Get pull-request reviews (v1)
 	//
-	// The organization's reviews, one per pull request, a page at a time. All filters that are
-	// given must match. A row that does not change while pages are read is returned exactly
-	// once, whatever else changes. Needs the scope `reviews:read`.
+	// The organization's reviews, one per pull request, a page at a time. All filters that are given must match. A row
+	// that does not change while you page is returned exactly once, whatever else changes. Needs the scope
+	// `reviews:read`.
 	//
 	// Corresponds with GET /v1/reviews (the `ListReviews` operationId).
 	ListReviews(ctx context.Context, params *ListReviewsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListAPIKeys Get API keys
 	//
-	// An addition to the contract. The organization's API keys, a page at a time: what each may do, when it ends and when it was
-	// used last. No token and no other secret is in the answer. Needs the scope `keys:read`, which only a key that lists it
-	// has.
+	// An addition to the contract. The organization's API keys, a page at a time: what each may do, when it expires
+	// and when it was last used. The answer contains no token and no other secret. Needs the scope `keys:read`, which
+	// must be listed in the key.
 	//
 	// Corresponds with GET /v2/api-keys (the `ListAPIKeys` operationId).
 	ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// StreamEvents Follow what changes
+	// StreamEvents Follow changes
 	//
-	// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
-	// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
-	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
-	// The replica of the stream then returns the same or a newer state. Another replica may be a moment behind: if its answer
-	// does not agree with the event, read again; after a `reset` read through the replica of the stream, or once more a moment
-	// later. A key receives events only for the kinds that its scopes let it read.
+	// An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
+	// kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
+	// kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
+	// replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
+	// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
+	// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
 	//
-	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
-	// scopes, with the process, for a client that does not read, and when the replica has heard nothing about a kind for
-	// `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the last `id` in `last-event-id`, to any
-	// replica: no event is lost or repeated. A replica that does not remember all that came after the id, of the kinds asked for, sends
-	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
-	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
-	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
-	// 429 with the code `busy`. A parameter of an unknown name is refused.
+	// The answer stays open, and counts once against the rate limit. It ends when the key becomes invalid or its
+	// scopes change, when the process stops, when the client does not read, and when the replica has received nothing
+	// about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
+	// last `id` in `last-event-id`, to any replica: no event is lost or repeated. A replica that does not remember all
+	// changes of the requested kinds since that id sends one `event: reset` instead: then read everything that you
+	// show again. It remembers at least the last 4,096 changes or 1 MiB of an organization, unless all organizations
+	// together have more than 65,536. An `id` without data only advances the position; a comment every 15 seconds
+	// keeps the connection alive. A key may have 4 streams at a time and an organization 128: a further one gets 429
+	// with the code `busy`. Unknown parameters are refused.
 	//
 	// Corresponds with GET /v2/events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// CountFindings Count findings by the values that they have
+	// CountFindings Count findings by value
 	//
-	// An addition to the contract. How many of the organization's findings have each value of the filters of
-	// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
-	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
-	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
-	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
-	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-	// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
-	// filter counts as not given. Needs the scope `findings:read`.
+	// An addition to the contract. The number of the organization's findings with each value of the filters of `GET
+	// /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
+	// for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
+	// field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
+	// the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
+	// counted for each bound that it meets. Unknown parameters are refused, and so is a value that selects everything:
+	// a `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
+	// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
+	// Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 	CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ExportFindings Export all findings that match, as CSV or SARIF
 	//
-	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
-	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-	// `severity`, one whose `updated_at` or severity changes may be missing. An answer that is cut off ends its connection
-	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
-	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
-	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+	// An addition to the contract. All findings of a list with these filters and this order, in one streamed answer. A
+	// finding that does not change meanwhile is contained exactly once; sorted by `updated_at` or `severity`, one
+	// whose `updated_at` or severity changes may be missing. An answer that is cut off lacks the end that HTTP/1.1 and
+	// HTTP/2 require, so that the client gets an error. The number of concurrent exports is limited, in total and per
+	// organization: a further one gets 429 with the code `busy`. Unknown parameters are refused, and so is a value
+	// that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
 	// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 	// filter counts as not given. Needs the scope `findings:read`.
 	//
@@ -5853,27 +5870,25 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/findings (the `ListFindingsV2` operationId).
 	ListFindingsV2(ctx context.Context, params *ListFindingsV2Params, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetFinding Get all that is known of a finding
+	// GetFinding Get a finding with all details
 	//
-	// An addition to the contract. One finding by its id alone, with all that is known of it but its
-	// history. Its `etag` is that of the documented shapes. Needs the scope `findings:read`.
+	// An addition to the contract. One finding by its id alone, with everything except its history. Its `etag` is that
+	// of the v1 and v2 records. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/findings/{id} (the `GetFinding` operationId).
 	GetFinding(ctx context.Context, id ID, params *GetFindingParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// UpdateFindingV2WithBody Update finding user status (v2)
 	//
-	// Sets what people decided about the finding, and the comments that say why. At least one
-	// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-	// that changes nothing succeeds and writes nothing, unless the decision is stale: then
-	// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-	// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
-	// same request or before.
+	// Sets people's decision about the finding, and the comments that explain it. At least one of `user_status` and
+	// `comments` is needed; `comments` replaces the previous comments. A request that changes nothing succeeds and
+	// writes nothing, unless the decision is stale: then sending the same `user_status` again renews the decision for
+	// the current facts. `reason` and `expires_at` are an addition: the reason, and the time at which the decision
+	// ends. They require a decision, active or muted, made by the same request or earlier.
 	//
-	// The finding is the query's `finding_id` if that is given, else `{id}`. Every other id
-	// that is given must agree with it, else the answer is 404: `{id}` is then the finding's
-	// repository, and `repo_id` and `project_id` may come in the query, the body, or both.
-	// Needs the scope `findings:triage`.
+	// The query parameter `finding_id` names the finding, or `{id}` without it. Every other id that is given must
+	// agree with it, else the answer is 404: `{id}` is then the finding's repository, and `repo_id` and `project_id`
+	// may come in the query, the body, or both. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -5882,17 +5897,15 @@ type ClientInterface interface {
 
 	// UpdateFindingV2 Update finding user status (v2)
 	//
-	// Sets what people decided about the finding, and the comments that say why. At least one
-	// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-	// that changes nothing succeeds and writes nothing, unless the decision is stale: then
-	// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-	// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
-	// same request or before.
+	// Sets people's decision about the finding, and the comments that explain it. At least one of `user_status` and
+	// `comments` is needed; `comments` replaces the previous comments. A request that changes nothing succeeds and
+	// writes nothing, unless the decision is stale: then sending the same `user_status` again renews the decision for
+	// the current facts. `reason` and `expires_at` are an addition: the reason, and the time at which the decision
+	// ends. They require a decision, active or muted, made by the same request or earlier.
 	//
-	// The finding is the query's `finding_id` if that is given, else `{id}`. Every other id
-	// that is given must agree with it, else the answer is 404: `{id}` is then the finding's
-	// repository, and `repo_id` and `project_id` may come in the query, the body, or both.
-	// Needs the scope `findings:triage`.
+	// The query parameter `finding_id` names the finding, or `{id}` without it. Every other id that is given must
+	// agree with it, else the answer is 404: `{id}` is then the finding's repository, and `repo_id` and `project_id`
+	// may come in the query, the body, or both. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -5901,13 +5914,13 @@ type ClientInterface interface {
 
 	// GetFindingHistory Get the history of a finding
 	//
-	// An addition to the contract. What happened to the finding, the oldest first: the last 16 changes,
-	// and those whose events are still to be sent. Needs the scope `findings:read`.
+	// An addition to the contract. The changes of the finding, the oldest first: the last 16, and older ones whose
+	// events are not sent yet. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/findings/{id}/history (the `GetFindingHistory` operationId).
 	GetFindingHistory(ctx context.Context, id ID, params *GetFindingHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListFindingsFull Get findings with all that is known of them
+	// ListFindingsFull Get findings with all details
 	//
 	// An addition to the contract. The organization's findings as `GET /v2/findings/{id}` shows them, a page
 	// at a time, with the parameters of `GET /v1/findings`. Needs the scope `findings:read`.
@@ -5915,15 +5928,15 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/full-findings (the `ListFindingsFull` operationId).
 	ListFindingsFull(ctx context.Context, params *ListFindingsFullParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetReviewIssueFull Get a review issue with what was decided about it
+	// GetReviewIssueFull Get a review issue with its decisions
 	//
-	// An addition to the contract. The issue as `GET /v2/issues/{id}` shows it, and what people and policies decided
-	// about it. Its `etag` is that of the documented shape. Needs the scope `reviews:read`.
+	// An addition to the contract. The issue as `GET /v2/issues/{id}` shows it, and the decisions of people and
+	// policies about it. Its `etag` is that of the documented record. Needs the scope `reviews:read`.
 	//
 	// Corresponds with GET /v2/full-issues/{id} (the `GetReviewIssueFull` operationId).
 	GetReviewIssueFull(ctx context.Context, id ID, params *GetReviewIssueFullParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListReviewsFull Get pull-request reviews with what was decided about their issues
+	// ListReviewsFull Get pull-request reviews with the decisions about their issues
 	//
 	// An addition to the contract. The organization's reviews as `GET /v2/reviews/{id}` shows them, a page at a time,
 	// with the parameters of `GET /v1/reviews`. Needs the scope `reviews:read`.
@@ -5940,10 +5953,10 @@ type ClientInterface interface {
 
 	// UpdateReviewIssueWithBody Decide about a review issue
 	//
-	// An addition to the contract. Sets what people decided about the issue, and the comments that say why. At
-	// least one of `user_status` and `comments` is needed; `comments` replaces what was there. A request that changes
-	// nothing succeeds and writes nothing. `reason` and `expires_at` belong to a decision that is active or muted,
-	// made by the same request or before. A decision resolves nothing: `status` stays as it is. Needs the scope
+	// An addition to the contract. Sets people's decision about the issue, and the comments that explain it. At least
+	// one of `user_status` and `comments` is needed; `comments` replaces the previous comments. A request that changes
+	// nothing succeeds and writes nothing. `reason` and `expires_at` require a decision, active or muted, made by the
+	// same request or earlier. A decision does not resolve the issue: `status` is not changed. Needs the scope
 	// `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
@@ -5953,10 +5966,10 @@ type ClientInterface interface {
 
 	// UpdateReviewIssue Decide about a review issue
 	//
-	// An addition to the contract. Sets what people decided about the issue, and the comments that say why. At
-	// least one of `user_status` and `comments` is needed; `comments` replaces what was there. A request that changes
-	// nothing succeeds and writes nothing. `reason` and `expires_at` belong to a decision that is active or muted,
-	// made by the same request or before. A decision resolves nothing: `status` stays as it is. Needs the scope
+	// An addition to the contract. Sets people's decision about the issue, and the comments that explain it. At least
+	// one of `user_status` and `comments` is needed; `comments` replaces the previous comments. A request that changes
+	// nothing succeeds and writes nothing. `reason` and `expires_at` require a decision, active or muted, made by the
+	// same request or earlier. A decision does not resolve the issue: `status` is not changed. Needs the scope
 	// `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
@@ -5966,17 +5979,16 @@ type ClientInterface interface {
 
 	// GetReviewIssueHistory Get the history of a review issue
 	//
-	// An addition to the contract. What happened to the issue, the oldest first: the last 16 changes,
-	// and those whose events are still to be sent. Needs the scope `reviews:read`.
+	// An addition to the contract. The changes of the issue, the oldest first: the last 16, and older ones whose
+	// events are not sent yet. Needs the scope `reviews:read`.
 	//
 	// Corresponds with GET /v2/issues/{id}/history (the `GetReviewIssueHistory` operationId).
 	GetReviewIssueHistory(ctx context.Context, id ID, params *GetReviewIssueHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListRepositories Get repositories (v2)
 	//
-	// The organization's repositories with their projects, a page at a time. A row that does
-	// not change while pages are read is returned exactly once, whatever else changes. Needs
-	// the scope `repos:read`.
+	// The organization's repositories with their projects, a page at a time. A row that does not change while you page
+	// is returned exactly once, whatever else changes. Needs the scope `repos:read`.
 	//
 	// Corresponds with GET /v2/repos (the `ListRepositories` operationId).
 	ListRepositories(ctx context.Context, params *ListRepositoriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -5999,19 +6011,20 @@ type ClientInterface interface {
 
 	// UploadScanWithBody Upload scan results
 	//
-	// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or, with
-	// `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import: new
-	// findings are created, changed ones updated, those no longer reported closed, and nobody's decision is touched. All
-	// results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and 202 with the
-	// header `Location` if that takes longer than 10 seconds. The same upload again finishes what was begun, and changes
-	// nothing that is stored already. A file with nothing but what is refused writes nothing. A review: the results that the
-	// findings of the project do not have become issues of the pull request, and the answer holds a summary of them, a
-	// comment in Markdown, and with `fail_on` the verdict of a gate. The body may be compressed,
-	// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
-	// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
-	// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-	// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
-	// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or,
+	// with `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import
+	// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
+	// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
+	// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
+	// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
+	// written. In a review, results that the project's findings do not include become issues of the pull request, and
+	// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
+	// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
+	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
+	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
+	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
+	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
+	// scope `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6020,19 +6033,20 @@ type ClientInterface interface {
 
 	// UploadScanWithApplicationSarifPlusJSONBody Upload scan results
 	//
-	// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or, with
-	// `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import: new
-	// findings are created, changed ones updated, those no longer reported closed, and nobody's decision is touched. All
-	// results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and 202 with the
-	// header `Location` if that takes longer than 10 seconds. The same upload again finishes what was begun, and changes
-	// nothing that is stored already. A file with nothing but what is refused writes nothing. A review: the results that the
-	// findings of the project do not have become issues of the pull request, and the answer holds a summary of them, a
-	// comment in Markdown, and with `fail_on` the verdict of a gate. The body may be compressed,
-	// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
-	// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
-	// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-	// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
-	// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or,
+	// with `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import
+	// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
+	// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
+	// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
+	// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
+	// written. In a review, results that the project's findings do not include become issues of the pull request, and
+	// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
+	// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
+	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
+	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
+	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
+	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
+	// scope `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/sarif+json` content type.
 	//
@@ -6055,7 +6069,7 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/reviews/{id} (the `GetReview` operationId).
 	GetReview(ctx context.Context, id ID, params *GetReviewParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ListReviewIssuesFull Get the issues of a review with what was decided about them
+	// ListReviewIssuesFull Get the issues of a review with their decisions
 	//
 	// An addition to the contract. The issues that a review raised as `GET /v2/full-issues/{id}` shows them, a page
 	// at a time, with the parameters of `GET /v2/reviews/{id}/issues`. Needs the scope `reviews:read`.
@@ -6065,8 +6079,8 @@ type ClientInterface interface {
 
 	// ListReviewIssues Get the issues of a review
 	//
-	// An addition to the contract. The issues that a review raised, a page at a time. The answer is 404
-	// where there is no such review. Needs the scope `reviews:read`.
+	// An addition to the contract. The issues that a review raised, a page at a time. The answer is 404 if the review
+	// does not exist. Needs the scope `reviews:read`.
 	//
 	// Corresponds with GET /v2/reviews/{id}/issues (the `ListReviewIssues` operationId).
 	ListReviewIssues(ctx context.Context, id ID, params *ListReviewIssuesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6085,15 +6099,15 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/scans/{id} (the `GetScan` operationId).
 	GetScan(ctx context.Context, id ID, params *GetScanParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// GetTrends Get how many findings there were, day by day
+	// GetTrends Get numbers of findings per day
 	//
-	// An addition to the contract. How many findings were open and muted at the end of each day, and how many were opened,
-	// closed and muted on it, summed over the projects that match. Days are those of UTC. The first is `from`, or the first
-	// that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
-	// now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
-	// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
-	// for each repository, project or owner, sorted by the largest increase. A parameter of an unknown name is refused.
-	// Needs the scope `findings:read`.
+	// An addition to the contract. The number of open and muted findings at the end of each day, and of those opened,
+	// closed and muted on that day, summed over the matching projects. Days are in UTC. The first is `from`, or the
+	// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
+	// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
+	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
+	// first and on the last day per repository, project or owner, the largest increase first. Unknown parameters are
+	// refused. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/trends (the `GetTrends` operationId).
 	GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6108,17 +6122,17 @@ type ClientInterface interface {
 
 	// CreateTriageOperationWithBody Decide about many findings
 	//
-	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
-	// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
-	// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
-	// the first two. `undo` gives back what an earlier operation has changed.
+	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and
+	// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
+	// that was created in a later second than the operation. Nothing changes before the operation is committed: by
+	// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
+	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
 	//
-	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-	// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
-	// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
-	// Needs the scope `findings:triage`.
+	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
+	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
+	// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
+	// created, and there is no `location`. Members that are not described are refused. Needs the scope
+	// `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6127,17 +6141,17 @@ type ClientInterface interface {
 
 	// CreateTriageOperation Decide about many findings
 	//
-	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
-	// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
-	// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
-	// the first two. `undo` gives back what an earlier operation has changed.
+	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and
+	// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
+	// that was created in a later second than the operation. Nothing changes before the operation is committed: by
+	// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
+	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
 	//
-	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-	// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
-	// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
-	// Needs the scope `findings:triage`.
+	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
+	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
+	// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
+	// created, and there is no `location`. Members that are not described are refused. Needs the scope
+	// `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6154,20 +6168,19 @@ type ClientInterface interface {
 	// CommitTriageOperation Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
-	// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
-	// failed, even if it has changed some findings, whose number `detail` gives; one whose `expires_at` has passed; and
-	// one that mutes without a reason where the organization requires one by now (`reason_required`). Needs the scope
-	// `findings:triage`.
+	// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
+	// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
+	// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
+	// a reason if the organization by now requires one (`reason_required`). Needs the scope `findings:triage`.
 	//
 	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 	CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTriageOperationFindings Get the findings of a triage operation
 	//
-	// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
-	// of it. A page with `outcome` looks at 5,000 findings at most: it may be empty although `has_more` is true. Needs the
-	// scope `findings:read`.
+	// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with
+	// its outcome. A page with the filter `outcome` examines at most 5,000 findings: it may be empty although
+	// `has_more` is true. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/triage-operations/{id}/findings (the `ListTriageOperationFindings` operationId).
 	ListTriageOperationFindings(ctx context.Context, id ID, params *ListTriageOperationFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6182,12 +6195,12 @@ type ClientInterface interface {
 
 	// CreateTriagePolicyWithBody Create a triage policy
 	//
-	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
-	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-	// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
-	// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
-	// a policy decides about findings.
+	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
+	// shows what it would decide. An expression that does not compile is refused, with the line and the column in
+	// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
+	// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+	// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
+	// in the key, and `findings:triage`, because a policy decides about findings.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6196,12 +6209,12 @@ type ClientInterface interface {
 
 	// CreateTriagePolicy Create a triage policy
 	//
-	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
-	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-	// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
-	// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
-	// a policy decides about findings.
+	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
+	// shows what it would decide. An expression that does not compile is refused, with the line and the column in
+	// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
+	// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+	// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
+	// in the key, and `findings:triage`, because a policy decides about findings.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6217,10 +6230,11 @@ type ClientInterface interface {
 
 	// UpdateTriagePolicyWithBody Apply or stop a triage policy
 	//
-	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
-	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
-	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
+	// An addition to the contract. Changes only the mode of a policy: with `apply` it decides, `preview` stops it, and
+	// the findings that it muted are open again. The key that changes the mode becomes the author. Setting the current
+	// mode changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has
+	// changed since. The answer is sent as for creating a policy. Needs the scope `policies:write`, which must be
+	// listed in the key, and `findings:triage`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6229,10 +6243,11 @@ type ClientInterface interface {
 
 	// UpdateTriagePolicy Apply or stop a triage policy
 	//
-	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
-	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
-	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
+	// An addition to the contract. Changes only the mode of a policy: with `apply` it decides, `preview` stops it, and
+	// the findings that it muted are open again. The key that changes the mode becomes the author. Setting the current
+	// mode changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has
+	// changed since. The answer is sent as for creating a policy. Needs the scope `policies:write`, which must be
+	// listed in the key, and `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6241,43 +6256,41 @@ type ClientInterface interface {
 
 	// GetUpload Get an upload
 	//
-	// An addition to the contract. An upload with its scans: how far they are, and at the end what they did. Needs the scope
-	// `findings:import`, which only a key that lists it has.
+	// An addition to the contract. An upload with the progress and the results of its scans. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Corresponds with GET /v2/uploads/{id} (the `GetUpload` operationId).
 	GetUpload(ctx context.Context, id ID, params *GetUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListWebhookDeliveries Get webhook deliveries
 	//
-	// An addition to the contract. The organization's webhook deliveries with every attempt, a page at a
-	// time; their payloads and signatures are not shown. Needs the scope `webhooks:read`, which only a key
-	// that lists it has.
+	// An addition to the contract. The organization's webhook deliveries with every attempt, a page at a time; their
+	// payloads and signatures are not shown. Needs the scope `webhooks:read`, which must be listed in the key.
 	//
 	// Corresponds with GET /v2/webhook-deliveries (the `ListWebhookDeliveries` operationId).
 	ListWebhookDeliveries(ctx context.Context, params *ListWebhookDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetWebhookDelivery Get webhook delivery
 	//
-	// An addition to the contract. One webhook delivery with every attempt, as the list shows it. Needs the
-	// scope `webhooks:read`, which only a key that lists it has.
+	// An addition to the contract. One webhook delivery with every attempt, as the list shows it. Needs the scope
+	// `webhooks:read`, which must be listed in the key.
 	//
 	// Corresponds with GET /v2/webhook-deliveries/{id} (the `GetWebhookDelivery` operationId).
 	GetWebhookDelivery(ctx context.Context, id ID, params *GetWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// RedeliverWebhookDelivery Send a webhook delivery again
 	//
-	// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same `webhook-id`.
-	// The answer is sent once the request is accepted, or after ten seconds at the latest: read the delivery to see what
-	// comes of it. Needs the scope `webhooks:redeliver`, which only a key that lists it has.
+	// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same
+	// `webhook-id`. The answer is sent once the request is accepted, or after ten seconds at the latest: read the
+	// delivery to see the outcome. Needs the scope `webhooks:redeliver`, which must be listed in the key.
 	//
 	// Corresponds with POST /v2/webhook-deliveries/{id}/redeliver (the `RedeliverWebhookDelivery` operationId).
 	RedeliverWebhookDelivery(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// VerifyWebhookDeliveryWithBody Verify webhook delivery
 	//
-	// Tells whether a payload and a signature are those that were sent with the delivery. The
-	// answer is 200 whatever the verdict, as long as the organization has the delivery. It
-	// changes nothing. Needs the scope `webhooks:verify`.
+	// Reports whether a payload was sent with a signature in this delivery. The answer is 200 for every verdict if the
+	// organization has the delivery. It changes nothing. Needs the scope `webhooks:verify`.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -6286,9 +6299,8 @@ type ClientInterface interface {
 
 	// VerifyWebhookDelivery Verify webhook delivery
 	//
-	// Tells whether a payload and a signature are those that were sent with the delivery. The
-	// answer is 200 whatever the verdict, as long as the organization has the delivery. It
-	// changes nothing. Needs the scope `webhooks:verify`.
+	// Reports whether a payload was sent with a signature in this delivery. The answer is 200 for every verdict if the
+	// organization has the delivery. It changes nothing. Needs the scope `webhooks:verify`.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -6297,8 +6309,8 @@ type ClientInterface interface {
 
 	// WhoAmI Get what the API key may do
 	//
-	// An addition to the contract. The API key that the request carries: whose it is, what it may do and when it ends. Any
-	// valid key may ask, whatever its scopes.
+	// An addition to the contract. The API key that the request carries: its organization, what it may do and when it
+	// expires. Any valid key may call this, whatever its scopes.
 	//
 	// Corresponds with GET /v2/whoami (the `WhoAmI` operationId).
 	WhoAmI(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6306,8 +6318,8 @@ type ClientInterface interface {
 
 // UploadSarifV3WithBody Upload scan results as to GitHub Enterprise Server
 //
-// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path at which GitHub
-// Enterprise Server has its API. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
+// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6326,8 +6338,8 @@ func (c *Client) UploadSarifV3WithBody(ctx context.Context, owner ID, repo ID, c
 
 // UploadSarifV3 Upload scan results as to GitHub Enterprise Server
 //
-// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path at which GitHub
-// Enterprise Server has its API. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
+// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6346,8 +6358,8 @@ func (c *Client) UploadSarifV3(ctx context.Context, owner ID, repo ID, body Uplo
 
 // GetSarifV3 Get an upload as from GitHub Enterprise Server
 //
-// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}`. Needs the scope
-// `findings:import`, which only a key that lists it has.
+// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}`. Needs the
+// scope `findings:import`, which must be listed in the key.
 //
 // Corresponds with GET /api/v3/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id} (the `GetSarifV3` operationId).
 func (c *Client) GetSarifV3(ctx context.Context, owner ID, repo ID, sarifId ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6364,14 +6376,15 @@ func (c *Client) GetSarifV3(ctx context.Context, owner ID, repo ID, sarifId ID, 
 
 // UploadSarifWithBody Upload scan results as to GitHub
 //
-// An addition to the contract. Takes what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` takes, for tools that
-// know it. The Repository is the one with this `spec.fullName`. Each result goes to the Project whose `spec.relativePath`
-// holds its file, the longest first, or to the only Project of the Repository. What does not exist is created if the
-// organization lets imports create it (`spec.imports`): the Repository with the ref as its scan branch, and the
-// Projects of the folders that the organization names. The answer is 202 once the upload's scans
-// are recorded; whether it is imported or refused is read from `url`. A ref other than the repository's scan branch, else
-// its default branch, fails. The key may come as `Authorization: token <API_KEY>` too. The body's media type is not
-// looked at. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
+// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
+// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
+// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
+// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+// must be listed in the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6390,14 +6403,15 @@ func (c *Client) UploadSarifWithBody(ctx context.Context, owner ID, repo ID, con
 
 // UploadSarif Upload scan results as to GitHub
 //
-// An addition to the contract. Takes what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` takes, for tools that
-// know it. The Repository is the one with this `spec.fullName`. Each result goes to the Project whose `spec.relativePath`
-// holds its file, the longest first, or to the only Project of the Repository. What does not exist is created if the
-// organization lets imports create it (`spec.imports`): the Repository with the ref as its scan branch, and the
-// Projects of the folders that the organization names. The answer is 202 once the upload's scans
-// are recorded; whether it is imported or refused is read from `url`. A ref other than the repository's scan branch, else
-// its default branch, fails. The key may come as `Authorization: token <API_KEY>` too. The body's media type is not
-// looked at. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
+// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
+// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
+// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
+// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+// must be listed in the key.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6416,9 +6430,9 @@ func (c *Client) UploadSarif(ctx context.Context, owner ID, repo ID, body Upload
 
 // GetSarif Get an upload as from GitHub
 //
-// An addition to the contract. What GitHub's `GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}` answers of an
-// upload to this repository, which may have come by `/v2` too. Needs the scope `findings:import`, which only a key that
-// lists it has.
+// An addition to the contract. Returns an upload to this repository, which may also have been sent to `/v2`, as
+// GitHub's `GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}` does. Needs the scope `findings:import`,
+// which must be listed in the key.
 //
 // Corresponds with GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id} (the `GetSarif` operationId).
 func (c *Client) GetSarif(ctx context.Context, owner ID, repo ID, sarifId ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6435,9 +6449,8 @@ func (c *Client) GetSarif(ctx context.Context, owner ID, repo ID, sarifId ID, re
 
 // ListFindingsV1 Get findings (v1)
 //
-// The organization's findings as flat records, a page at a time. A row that does not
-// change while pages are read is returned exactly once, whatever else changes. Needs the
-// scope `findings:read`.
+// The organization's findings as flat records, a page at a time. A row that does not change while you page is
+// returned exactly once, whatever else changes. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v1/findings (the `ListFindingsV1` operationId).
 func (c *Client) ListFindingsV1(ctx context.Context, params *ListFindingsV1Params, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6454,10 +6467,10 @@ func (c *Client) ListFindingsV1(ctx context.Context, params *ListFindingsV1Param
 
 // UpdateFindingV1WithBody Update finding status (v1)
 //
-// Sets what people decided about the finding. Any status may follow any. A request that
-// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
-// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
+// Sets people's decision about the finding. Every status may be changed to every other. A request that changes
+// nothing succeeds and writes nothing, unless the decision is stale: then sending the same `user_status` again
+// renews the decision for the current facts. `reason` and `expires_at` are an addition: the reason, and the time
+// at which the decision ends. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6476,10 +6489,10 @@ func (c *Client) UpdateFindingV1WithBody(ctx context.Context, id ID, params *Upd
 
 // UpdateFindingV1 Update finding status (v1)
 //
-// Sets what people decided about the finding. Any status may follow any. A request that
-// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
-// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
+// Sets people's decision about the finding. Every status may be changed to every other. A request that changes
+// nothing succeeds and writes nothing, unless the decision is stale: then sending the same `user_status` again
+// renews the decision for the current facts. `reason` and `expires_at` are an addition: the reason, and the time
+// at which the decision ends. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6498,9 +6511,9 @@ func (c *Client) UpdateFindingV1(ctx context.Context, id ID, params *UpdateFindi
 
 // ListReviews Get pull-request reviews (v1)
 //
-// The organization's reviews, one per pull request, a page at a time. All filters that are
-// given must match. A row that does not change while pages are read is returned exactly
-// once, whatever else changes. Needs the scope `reviews:read`.
+// The organization's reviews, one per pull request, a page at a time. All filters that are given must match. A row
+// that does not change while you page is returned exactly once, whatever else changes. Needs the scope
+// `reviews:read`.
 //
 // Corresponds with GET /v1/reviews (the `ListReviews` operationId).
 func (c *Client) ListReviews(ctx context.Context, params *ListReviewsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6517,9 +6530,9 @@ func (c *Client) ListReviews(ctx context.Context, params *ListReviewsParams, req
 
 // ListAPIKeys Get API keys
 //
-// An addition to the contract. The organization's API keys, a page at a time: what each may do, when it ends and when it was
-// used last. No token and no other secret is in the answer. Needs the scope `keys:read`, which only a key that lists it
-// has.
+// An addition to the contract. The organization's API keys, a page at a time: what each may do, when it expires
+// and when it was last used. The answer contains no token and no other secret. Needs the scope `keys:read`, which
+// must be listed in the key.
 //
 // Corresponds with GET /v2/api-keys (the `ListAPIKeys` operationId).
 func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6534,23 +6547,24 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 	return c.Client.Do(req)
 }
 
-// StreamEvents Follow what changes
+// StreamEvents Follow changes
 //
-// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
-// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
-// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
-// The replica of the stream then returns the same or a newer state. Another replica may be a moment behind: if its answer
-// does not agree with the event, read again; after a `reset` read through the replica of the stream, or once more a moment
-// later. A key receives events only for the kinds that its scopes let it read.
+// An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
+// kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
+// kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
+// replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
+// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
+// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
 //
-// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
-// scopes, with the process, for a client that does not read, and when the replica has heard nothing about a kind for
-// `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the last `id` in `last-event-id`, to any
-// replica: no event is lost or repeated. A replica that does not remember all that came after the id, of the kinds asked for, sends
-// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
-// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
-// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
-// 429 with the code `busy`. A parameter of an unknown name is refused.
+// The answer stays open, and counts once against the rate limit. It ends when the key becomes invalid or its
+// scopes change, when the process stops, when the client does not read, and when the replica has received nothing
+// about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
+// last `id` in `last-event-id`, to any replica: no event is lost or repeated. A replica that does not remember all
+// changes of the requested kinds since that id sends one `event: reset` instead: then read everything that you
+// show again. It remembers at least the last 4,096 changes or 1 MiB of an organization, unless all organizations
+// together have more than 65,536. An `id` without data only advances the position; a comment every 15 seconds
+// keeps the connection alive. A key may have 4 streams at a time and an organization 128: a further one gets 429
+// with the code `busy`. Unknown parameters are refused.
 //
 // Corresponds with GET /v2/events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6565,17 +6579,17 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 	return c.Client.Do(req)
 }
 
-// CountFindings Count findings by the values that they have
+// CountFindings Count findings by value
 //
-// An addition to the contract. How many of the organization's findings have each value of the filters of
-// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
-// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
-// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
-// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
-// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
-// filter counts as not given. Needs the scope `findings:read`.
+// An addition to the contract. The number of the organization's findings with each value of the filters of `GET
+// /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
+// for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
+// field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
+// the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
+// counted for each bound that it meets. Unknown parameters are refused, and so is a value that selects everything:
+// a `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
+// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
+// Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6592,12 +6606,12 @@ func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams,
 
 // ExportFindings Export all findings that match, as CSV or SARIF
 //
-// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
-// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-// `severity`, one whose `updated_at` or severity changes may be missing. An answer that is cut off ends its connection
-// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
-// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
-// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+// An addition to the contract. All findings of a list with these filters and this order, in one streamed answer. A
+// finding that does not change meanwhile is contained exactly once; sorted by `updated_at` or `severity`, one
+// whose `updated_at` or severity changes may be missing. An answer that is cut off lacks the end that HTTP/1.1 and
+// HTTP/2 require, so that the client gets an error. The number of concurrent exports is limited, in total and per
+// organization: a further one gets 429 with the code `busy`. Unknown parameters are refused, and so is a value
+// that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
 // 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 // filter counts as not given. Needs the scope `findings:read`.
 //
@@ -6632,10 +6646,10 @@ func (c *Client) ListFindingsV2(ctx context.Context, params *ListFindingsV2Param
 	return c.Client.Do(req)
 }
 
-// GetFinding Get all that is known of a finding
+// GetFinding Get a finding with all details
 //
-// An addition to the contract. One finding by its id alone, with all that is known of it but its
-// history. Its `etag` is that of the documented shapes. Needs the scope `findings:read`.
+// An addition to the contract. One finding by its id alone, with everything except its history. Its `etag` is that
+// of the v1 and v2 records. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/findings/{id} (the `GetFinding` operationId).
 func (c *Client) GetFinding(ctx context.Context, id ID, params *GetFindingParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6652,17 +6666,15 @@ func (c *Client) GetFinding(ctx context.Context, id ID, params *GetFindingParams
 
 // UpdateFindingV2WithBody Update finding user status (v2)
 //
-// Sets what people decided about the finding, and the comments that say why. At least one
-// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-// that changes nothing succeeds and writes nothing, unless the decision is stale: then
-// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
-// same request or before.
+// Sets people's decision about the finding, and the comments that explain it. At least one of `user_status` and
+// `comments` is needed; `comments` replaces the previous comments. A request that changes nothing succeeds and
+// writes nothing, unless the decision is stale: then sending the same `user_status` again renews the decision for
+// the current facts. `reason` and `expires_at` are an addition: the reason, and the time at which the decision
+// ends. They require a decision, active or muted, made by the same request or earlier.
 //
-// The finding is the query's `finding_id` if that is given, else `{id}`. Every other id
-// that is given must agree with it, else the answer is 404: `{id}` is then the finding's
-// repository, and `repo_id` and `project_id` may come in the query, the body, or both.
-// Needs the scope `findings:triage`.
+// The query parameter `finding_id` names the finding, or `{id}` without it. Every other id that is given must
+// agree with it, else the answer is 404: `{id}` is then the finding's repository, and `repo_id` and `project_id`
+// may come in the query, the body, or both. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6681,17 +6693,15 @@ func (c *Client) UpdateFindingV2WithBody(ctx context.Context, id ID, params *Upd
 
 // UpdateFindingV2 Update finding user status (v2)
 //
-// Sets what people decided about the finding, and the comments that say why. At least one
-// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-// that changes nothing succeeds and writes nothing, unless the decision is stale: then
-// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
-// same request or before.
+// Sets people's decision about the finding, and the comments that explain it. At least one of `user_status` and
+// `comments` is needed; `comments` replaces the previous comments. A request that changes nothing succeeds and
+// writes nothing, unless the decision is stale: then sending the same `user_status` again renews the decision for
+// the current facts. `reason` and `expires_at` are an addition: the reason, and the time at which the decision
+// ends. They require a decision, active or muted, made by the same request or earlier.
 //
-// The finding is the query's `finding_id` if that is given, else `{id}`. Every other id
-// that is given must agree with it, else the answer is 404: `{id}` is then the finding's
-// repository, and `repo_id` and `project_id` may come in the query, the body, or both.
-// Needs the scope `findings:triage`.
+// The query parameter `finding_id` names the finding, or `{id}` without it. Every other id that is given must
+// agree with it, else the answer is 404: `{id}` is then the finding's repository, and `repo_id` and `project_id`
+// may come in the query, the body, or both. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -6710,8 +6720,8 @@ func (c *Client) UpdateFindingV2(ctx context.Context, id ID, params *UpdateFindi
 
 // GetFindingHistory Get the history of a finding
 //
-// An addition to the contract. What happened to the finding, the oldest first: the last 16 changes,
-// and those whose events are still to be sent. Needs the scope `findings:read`.
+// An addition to the contract. The changes of the finding, the oldest first: the last 16, and older ones whose
+// events are not sent yet. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/findings/{id}/history (the `GetFindingHistory` operationId).
 func (c *Client) GetFindingHistory(ctx context.Context, id ID, params *GetFindingHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6726,7 +6736,7 @@ func (c *Client) GetFindingHistory(ctx context.Context, id ID, params *GetFindin
 	return c.Client.Do(req)
 }
 
-// ListFindingsFull Get findings with all that is known of them
+// ListFindingsFull Get findings with all details
 //
 // An addition to the contract. The organization's findings as `GET /v2/findings/{id}` shows them, a page
 // at a time, with the parameters of `GET /v1/findings`. Needs the scope `findings:read`.
@@ -6744,10 +6754,10 @@ func (c *Client) ListFindingsFull(ctx context.Context, params *ListFindingsFullP
 	return c.Client.Do(req)
 }
 
-// GetReviewIssueFull Get a review issue with what was decided about it
+// GetReviewIssueFull Get a review issue with its decisions
 //
-// An addition to the contract. The issue as `GET /v2/issues/{id}` shows it, and what people and policies decided
-// about it. Its `etag` is that of the documented shape. Needs the scope `reviews:read`.
+// An addition to the contract. The issue as `GET /v2/issues/{id}` shows it, and the decisions of people and
+// policies about it. Its `etag` is that of the documented record. Needs the scope `reviews:read`.
 //
 // Corresponds with GET /v2/full-issues/{id} (the `GetReviewIssueFull` operationId).
 func (c *Client) GetReviewIssueFull(ctx context.Context, id ID, params *GetReviewIssueFullParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6762,7 +6772,7 @@ func (c *Client) GetReviewIssueFull(ctx context.Context, id ID, params *GetRevie
 	return c.Client.Do(req)
 }
 
-// ListReviewsFull Get pull-request reviews with what was decided about their issues
+// ListReviewsFull Get pull-request reviews with the decisions about their issues
 //
 // An addition to the contract. The organization's reviews as `GET /v2/reviews/{id}` shows them, a page at a time,
 // with the parameters of `GET /v1/reviews`. Needs the scope `reviews:read`.
@@ -6799,10 +6809,10 @@ func (c *Client) GetReviewIssue(ctx context.Context, id ID, params *GetReviewIss
 
 // UpdateReviewIssueWithBody Decide about a review issue
 //
-// An addition to the contract. Sets what people decided about the issue, and the comments that say why. At
-// least one of `user_status` and `comments` is needed; `comments` replaces what was there. A request that changes
-// nothing succeeds and writes nothing. `reason` and `expires_at` belong to a decision that is active or muted,
-// made by the same request or before. A decision resolves nothing: `status` stays as it is. Needs the scope
+// An addition to the contract. Sets people's decision about the issue, and the comments that explain it. At least
+// one of `user_status` and `comments` is needed; `comments` replaces the previous comments. A request that changes
+// nothing succeeds and writes nothing. `reason` and `expires_at` require a decision, active or muted, made by the
+// same request or earlier. A decision does not resolve the issue: `status` is not changed. Needs the scope
 // `findings:triage`.
 //
 // Takes any type of body and a specified content type.
@@ -6822,10 +6832,10 @@ func (c *Client) UpdateReviewIssueWithBody(ctx context.Context, id ID, params *U
 
 // UpdateReviewIssue Decide about a review issue
 //
-// An addition to the contract. Sets what people decided about the issue, and the comments that say why. At
-// least one of `user_status` and `comments` is needed; `comments` replaces what was there. A request that changes
-// nothing succeeds and writes nothing. `reason` and `expires_at` belong to a decision that is active or muted,
-// made by the same request or before. A decision resolves nothing: `status` stays as it is. Needs the scope
+// An addition to the contract. Sets people's decision about the issue, and the comments that explain it. At least
+// one of `user_status` and `comments` is needed; `comments` replaces the previous comments. A request that changes
+// nothing succeeds and writes nothing. `reason` and `expires_at` require a decision, active or muted, made by the
+// same request or earlier. A decision does not resolve the issue: `status` is not changed. Needs the scope
 // `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
@@ -6845,8 +6855,8 @@ func (c *Client) UpdateReviewIssue(ctx context.Context, id ID, params *UpdateRev
 
 // GetReviewIssueHistory Get the history of a review issue
 //
-// An addition to the contract. What happened to the issue, the oldest first: the last 16 changes,
-// and those whose events are still to be sent. Needs the scope `reviews:read`.
+// An addition to the contract. The changes of the issue, the oldest first: the last 16, and older ones whose
+// events are not sent yet. Needs the scope `reviews:read`.
 //
 // Corresponds with GET /v2/issues/{id}/history (the `GetReviewIssueHistory` operationId).
 func (c *Client) GetReviewIssueHistory(ctx context.Context, id ID, params *GetReviewIssueHistoryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6863,9 +6873,8 @@ func (c *Client) GetReviewIssueHistory(ctx context.Context, id ID, params *GetRe
 
 // ListRepositories Get repositories (v2)
 //
-// The organization's repositories with their projects, a page at a time. A row that does
-// not change while pages are read is returned exactly once, whatever else changes. Needs
-// the scope `repos:read`.
+// The organization's repositories with their projects, a page at a time. A row that does not change while you page
+// is returned exactly once, whatever else changes. Needs the scope `repos:read`.
 //
 // Corresponds with GET /v2/repos (the `ListRepositories` operationId).
 func (c *Client) ListRepositories(ctx context.Context, params *ListRepositoriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -6918,19 +6927,20 @@ func (c *Client) GetProject(ctx context.Context, id ID, projectId ID, params *Ge
 
 // UploadScanWithBody Upload scan results
 //
-// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or, with
-// `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import: new
-// findings are created, changed ones updated, those no longer reported closed, and nobody's decision is touched. All
-// results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and 202 with the
-// header `Location` if that takes longer than 10 seconds. The same upload again finishes what was begun, and changes
-// nothing that is stored already. A file with nothing but what is refused writes nothing. A review: the results that the
-// findings of the project do not have become issues of the pull request, and the answer holds a summary of them, a
-// comment in Markdown, and with `fail_on` the verdict of a gate. The body may be compressed,
-// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
-// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
-// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
-// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or,
+// with `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import
+// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
+// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
+// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
+// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
+// written. In a review, results that the project's findings do not include become issues of the pull request, and
+// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
+// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
+// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
+// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
+// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
+// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
+// scope `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type.
 //
@@ -6949,19 +6959,20 @@ func (c *Client) UploadScanWithBody(ctx context.Context, id ID, projectId ID, pa
 
 // UploadScanWithApplicationSarifPlusJSONBody Upload scan results
 //
-// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or, with
-// `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import: new
-// findings are created, changed ones updated, those no longer reported closed, and nobody's decision is touched. All
-// results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and 202 with the
-// header `Location` if that takes longer than 10 seconds. The same upload again finishes what was begun, and changes
-// nothing that is stored already. A file with nothing but what is refused writes nothing. A review: the results that the
-// findings of the project do not have become issues of the pull request, and the answer holds a summary of them, a
-// comment in Markdown, and with `fail_on` the verdict of a gate. The body may be compressed,
-// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
-// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
-// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
-// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or,
+// with `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import
+// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
+// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
+// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
+// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
+// written. In a review, results that the project's findings do not include become issues of the pull request, and
+// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
+// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
+// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
+// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
+// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
+// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
+// scope `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/sarif+json` content type.
 //
@@ -7014,7 +7025,7 @@ func (c *Client) GetReview(ctx context.Context, id ID, params *GetReviewParams, 
 	return c.Client.Do(req)
 }
 
-// ListReviewIssuesFull Get the issues of a review with what was decided about them
+// ListReviewIssuesFull Get the issues of a review with their decisions
 //
 // An addition to the contract. The issues that a review raised as `GET /v2/full-issues/{id}` shows them, a page
 // at a time, with the parameters of `GET /v2/reviews/{id}/issues`. Needs the scope `reviews:read`.
@@ -7034,8 +7045,8 @@ func (c *Client) ListReviewIssuesFull(ctx context.Context, id ID, params *ListRe
 
 // ListReviewIssues Get the issues of a review
 //
-// An addition to the contract. The issues that a review raised, a page at a time. The answer is 404
-// where there is no such review. Needs the scope `reviews:read`.
+// An addition to the contract. The issues that a review raised, a page at a time. The answer is 404 if the review
+// does not exist. Needs the scope `reviews:read`.
 //
 // Corresponds with GET /v2/reviews/{id}/issues (the `ListReviewIssues` operationId).
 func (c *Client) ListReviewIssues(ctx context.Context, id ID, params *ListReviewIssuesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7084,15 +7095,15 @@ func (c *Client) GetScan(ctx context.Context, id ID, params *GetScanParams, reqE
 	return c.Client.Do(req)
 }
 
-// GetTrends Get how many findings there were, day by day
+// GetTrends Get numbers of findings per day
 //
-// An addition to the contract. How many findings were open and muted at the end of each day, and how many were opened,
-// closed and muted on it, summed over the projects that match. Days are those of UTC. The first is `from`, or the first
-// that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
-// now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
-// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
-// for each repository, project or owner, sorted by the largest increase. A parameter of an unknown name is refused.
-// Needs the scope `findings:read`.
+// An addition to the contract. The number of open and muted findings at the end of each day, and of those opened,
+// closed and muted on that day, summed over the matching projects. Days are in UTC. The first is `from`, or the
+// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
+// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
+// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
+// first and on the last day per repository, project or owner, the largest increase first. Unknown parameters are
+// refused. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/trends (the `GetTrends` operationId).
 func (c *Client) GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7127,17 +7138,17 @@ func (c *Client) ListTriageOperations(ctx context.Context, params *ListTriageOpe
 
 // CreateTriageOperationWithBody Decide about many findings
 //
-// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
-// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
-// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
-// the first two. `undo` gives back what an earlier operation has changed.
+// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and
+// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
+// that was created in a later second than the operation. Nothing changes before the operation is committed: by
+// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
+// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
 //
-// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
-// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
-// Needs the scope `findings:triage`.
+// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
+// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
+// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
+// created, and there is no `location`. Members that are not described are refused. Needs the scope
+// `findings:triage`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7156,17 +7167,17 @@ func (c *Client) CreateTriageOperationWithBody(ctx context.Context, contentType 
 
 // CreateTriageOperation Decide about many findings
 //
-// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
-// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
-// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
-// the first two. `undo` gives back what an earlier operation has changed.
+// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and
+// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
+// that was created in a later second than the operation. Nothing changes before the operation is committed: by
+// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
+// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
 //
-// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
-// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
-// Needs the scope `findings:triage`.
+// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
+// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
+// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
+// created, and there is no `location`. Members that are not described are refused. Needs the scope
+// `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7203,11 +7214,10 @@ func (c *Client) GetTriageOperation(ctx context.Context, id ID, reqEditors ...Re
 // CommitTriageOperation Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
-// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
-// failed, even if it has changed some findings, whose number `detail` gives; one whose `expires_at` has passed; and
-// one that mutes without a reason where the organization requires one by now (`reason_required`). Needs the scope
-// `findings:triage`.
+// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
+// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
+// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
+// a reason if the organization by now requires one (`reason_required`). Needs the scope `findings:triage`.
 //
 // Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 func (c *Client) CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7224,9 +7234,9 @@ func (c *Client) CommitTriageOperation(ctx context.Context, id ID, reqEditors ..
 
 // ListTriageOperationFindings Get the findings of a triage operation
 //
-// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
-// of it. A page with `outcome` looks at 5,000 findings at most: it may be empty although `has_more` is true. Needs the
-// scope `findings:read`.
+// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with
+// its outcome. A page with the filter `outcome` examines at most 5,000 findings: it may be empty although
+// `has_more` is true. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/triage-operations/{id}/findings (the `ListTriageOperationFindings` operationId).
 func (c *Client) ListTriageOperationFindings(ctx context.Context, id ID, params *ListTriageOperationFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7261,12 +7271,12 @@ func (c *Client) ListTriagePolicies(ctx context.Context, params *ListTriagePolic
 
 // CreateTriagePolicyWithBody Create a triage policy
 //
-// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
-// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
-// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
-// a policy decides about findings.
+// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
+// shows what it would decide. An expression that does not compile is refused, with the line and the column in
+// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
+// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
+// in the key, and `findings:triage`, because a policy decides about findings.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7285,12 +7295,12 @@ func (c *Client) CreateTriagePolicyWithBody(ctx context.Context, contentType str
 
 // CreateTriagePolicy Create a triage policy
 //
-// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
-// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
-// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
-// a policy decides about findings.
+// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
+// shows what it would decide. An expression that does not compile is refused, with the line and the column in
+// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
+// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
+// in the key, and `findings:triage`, because a policy decides about findings.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7326,10 +7336,11 @@ func (c *Client) GetTriagePolicy(ctx context.Context, id ID, reqEditors ...Reque
 
 // UpdateTriagePolicyWithBody Apply or stop a triage policy
 //
-// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
-// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
-// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
+// An addition to the contract. Changes only the mode of a policy: with `apply` it decides, `preview` stops it, and
+// the findings that it muted are open again. The key that changes the mode becomes the author. Setting the current
+// mode changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has
+// changed since. The answer is sent as for creating a policy. Needs the scope `policies:write`, which must be
+// listed in the key, and `findings:triage`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7348,10 +7359,11 @@ func (c *Client) UpdateTriagePolicyWithBody(ctx context.Context, id ID, contentT
 
 // UpdateTriagePolicy Apply or stop a triage policy
 //
-// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
-// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
-// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
+// An addition to the contract. Changes only the mode of a policy: with `apply` it decides, `preview` stops it, and
+// the findings that it muted are open again. The key that changes the mode becomes the author. Setting the current
+// mode changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has
+// changed since. The answer is sent as for creating a policy. Needs the scope `policies:write`, which must be
+// listed in the key, and `findings:triage`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7370,8 +7382,8 @@ func (c *Client) UpdateTriagePolicy(ctx context.Context, id ID, body UpdateTriag
 
 // GetUpload Get an upload
 //
-// An addition to the contract. An upload with its scans: how far they are, and at the end what they did. Needs the scope
-// `findings:import`, which only a key that lists it has.
+// An addition to the contract. An upload with the progress and the results of its scans. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Corresponds with GET /v2/uploads/{id} (the `GetUpload` operationId).
 func (c *Client) GetUpload(ctx context.Context, id ID, params *GetUploadParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7388,9 +7400,8 @@ func (c *Client) GetUpload(ctx context.Context, id ID, params *GetUploadParams, 
 
 // ListWebhookDeliveries Get webhook deliveries
 //
-// An addition to the contract. The organization's webhook deliveries with every attempt, a page at a
-// time; their payloads and signatures are not shown. Needs the scope `webhooks:read`, which only a key
-// that lists it has.
+// An addition to the contract. The organization's webhook deliveries with every attempt, a page at a time; their
+// payloads and signatures are not shown. Needs the scope `webhooks:read`, which must be listed in the key.
 //
 // Corresponds with GET /v2/webhook-deliveries (the `ListWebhookDeliveries` operationId).
 func (c *Client) ListWebhookDeliveries(ctx context.Context, params *ListWebhookDeliveriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7407,8 +7418,8 @@ func (c *Client) ListWebhookDeliveries(ctx context.Context, params *ListWebhookD
 
 // GetWebhookDelivery Get webhook delivery
 //
-// An addition to the contract. One webhook delivery with every attempt, as the list shows it. Needs the
-// scope `webhooks:read`, which only a key that lists it has.
+// An addition to the contract. One webhook delivery with every attempt, as the list shows it. Needs the scope
+// `webhooks:read`, which must be listed in the key.
 //
 // Corresponds with GET /v2/webhook-deliveries/{id} (the `GetWebhookDelivery` operationId).
 func (c *Client) GetWebhookDelivery(ctx context.Context, id ID, params *GetWebhookDeliveryParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7425,9 +7436,9 @@ func (c *Client) GetWebhookDelivery(ctx context.Context, id ID, params *GetWebho
 
 // RedeliverWebhookDelivery Send a webhook delivery again
 //
-// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same `webhook-id`.
-// The answer is sent once the request is accepted, or after ten seconds at the latest: read the delivery to see what
-// comes of it. Needs the scope `webhooks:redeliver`, which only a key that lists it has.
+// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same
+// `webhook-id`. The answer is sent once the request is accepted, or after ten seconds at the latest: read the
+// delivery to see the outcome. Needs the scope `webhooks:redeliver`, which must be listed in the key.
 //
 // Corresponds with POST /v2/webhook-deliveries/{id}/redeliver (the `RedeliverWebhookDelivery` operationId).
 func (c *Client) RedeliverWebhookDelivery(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7444,9 +7455,8 @@ func (c *Client) RedeliverWebhookDelivery(ctx context.Context, id ID, reqEditors
 
 // VerifyWebhookDeliveryWithBody Verify webhook delivery
 //
-// Tells whether a payload and a signature are those that were sent with the delivery. The
-// answer is 200 whatever the verdict, as long as the organization has the delivery. It
-// changes nothing. Needs the scope `webhooks:verify`.
+// Reports whether a payload was sent with a signature in this delivery. The answer is 200 for every verdict if the
+// organization has the delivery. It changes nothing. Needs the scope `webhooks:verify`.
 //
 // Takes any type of body and a specified content type.
 //
@@ -7465,9 +7475,8 @@ func (c *Client) VerifyWebhookDeliveryWithBody(ctx context.Context, id ID, conte
 
 // VerifyWebhookDelivery Verify webhook delivery
 //
-// Tells whether a payload and a signature are those that were sent with the delivery. The
-// answer is 200 whatever the verdict, as long as the organization has the delivery. It
-// changes nothing. Needs the scope `webhooks:verify`.
+// Reports whether a payload was sent with a signature in this delivery. The answer is 200 for every verdict if the
+// organization has the delivery. It changes nothing. Needs the scope `webhooks:verify`.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7486,8 +7495,8 @@ func (c *Client) VerifyWebhookDelivery(ctx context.Context, id ID, body VerifyWe
 
 // WhoAmI Get what the API key may do
 //
-// An addition to the contract. The API key that the request carries: whose it is, what it may do and when it ends. Any
-// valid key may ask, whatever its scopes.
+// An addition to the contract. The API key that the request carries: its organization, what it may do and when it
+// expires. Any valid key may call this, whatever its scopes.
 //
 // Corresponds with GET /v2/whoami (the `WhoAmI` operationId).
 func (c *Client) WhoAmI(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12442,8 +12451,8 @@ type ClientWithResponsesInterface interface {
 
 	// UploadSarifV3WithBodyWithResponse Upload scan results as to GitHub Enterprise Server
 	//
-	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path at which GitHub
-	// Enterprise Server has its API. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
+	// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12452,8 +12461,8 @@ type ClientWithResponsesInterface interface {
 
 	// UploadSarifV3WithResponse Upload scan results as to GitHub Enterprise Server
 	//
-	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path at which GitHub
-	// Enterprise Server has its API. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
+	// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12462,8 +12471,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetSarifV3WithResponse Get an upload as from GitHub Enterprise Server
 	//
-	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}`. Needs the scope
-	// `findings:import`, which only a key that lists it has.
+	// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}`. Needs the
+	// scope `findings:import`, which must be listed in the key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12472,14 +12481,15 @@ type ClientWithResponsesInterface interface {
 
 	// UploadSarifWithBodyWithResponse Upload scan results as to GitHub
 	//
-	// An addition to the contract. Takes what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` takes, for tools that
-	// know it. The Repository is the one with this `spec.fullName`. Each result goes to the Project whose `spec.relativePath`
-	// holds its file, the longest first, or to the only Project of the Repository. What does not exist is created if the
-	// organization lets imports create it (`spec.imports`): the Repository with the ref as its scan branch, and the
-	// Projects of the folders that the organization names. The answer is 202 once the upload's scans
-	// are recorded; whether it is imported or refused is read from `url`. A ref other than the repository's scan branch, else
-	// its default branch, fails. The key may come as `Authorization: token <API_KEY>` too. The body's media type is not
-	// looked at. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
+	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
+	// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
+	// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
+	// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+	// must be listed in the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12488,14 +12498,15 @@ type ClientWithResponsesInterface interface {
 
 	// UploadSarifWithResponse Upload scan results as to GitHub
 	//
-	// An addition to the contract. Takes what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` takes, for tools that
-	// know it. The Repository is the one with this `spec.fullName`. Each result goes to the Project whose `spec.relativePath`
-	// holds its file, the longest first, or to the only Project of the Repository. What does not exist is created if the
-	// organization lets imports create it (`spec.imports`): the Repository with the ref as its scan branch, and the
-	// Projects of the folders that the organization names. The answer is 202 once the upload's scans
-	// are recorded; whether it is imported or refused is read from `url`. A ref other than the repository's scan branch, else
-	// its default branch, fails. The key may come as `Authorization: token <API_KEY>` too. The body's media type is not
-	// looked at. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
+	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
+	// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
+	// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
+	// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+	// must be listed in the key.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12504,9 +12515,9 @@ type ClientWithResponsesInterface interface {
 
 	// GetSarifWithResponse Get an upload as from GitHub
 	//
-	// An addition to the contract. What GitHub's `GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}` answers of an
-	// upload to this repository, which may have come by `/v2` too. Needs the scope `findings:import`, which only a key that
-	// lists it has.
+	// An addition to the contract. Returns an upload to this repository, which may also have been sent to `/v2`, as
+	// GitHub's `GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}` does. Needs the scope `findings:import`,
+	// which must be listed in the key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12515,9 +12526,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListFindingsV1WithResponse Get findings (v1)
 	//
-	// The organization's findings as flat records, a page at a time. A row that does not
-	// change while pages are read is returned exactly once, whatever else changes. Needs the
-	// scope `findings:read`.
+	// The organization's findings as flat records, a page at a time. A row that does not change while you page is
+	// returned exactly once, whatever else changes. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12526,10 +12536,10 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateFindingV1WithBodyWithResponse Update finding status (v1)
 	//
-	// Sets what people decided about the finding. Any status may follow any. A request that
-	// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
-	// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-	// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
+	// Sets people's decision about the finding. Every status may be changed to every other. A request that changes
+	// nothing succeeds and writes nothing, unless the decision is stale: then sending the same `user_status` again
+	// renews the decision for the current facts. `reason` and `expires_at` are an addition: the reason, and the time
+	// at which the decision ends. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12538,10 +12548,10 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateFindingV1WithResponse Update finding status (v1)
 	//
-	// Sets what people decided about the finding. Any status may follow any. A request that
-	// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
-	// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-	// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
+	// Sets people's decision about the finding. Every status may be changed to every other. A request that changes
+	// nothing succeeds and writes nothing, unless the decision is stale: then sending the same `user_status` again
+	// renews the decision for the current facts. `reason` and `expires_at` are an addition: the reason, and the time
+	// at which the decision ends. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12550,9 +12560,9 @@ type ClientWithResponsesInterface interface {
 
 	// ListReviewsWithResponse Get pull-request reviews (v1)
 	//
-	// The organization's reviews, one per pull request, a page at a time. All filters that are
-	// given must match. A row that does not change while pages are read is returned exactly
-	// once, whatever else changes. Needs the scope `reviews:read`.
+	// The organization's reviews, one per pull request, a page at a time. All filters that are given must match. A row
+	// that does not change while you page is returned exactly once, whatever else changes. Needs the scope
+	// `reviews:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12561,49 +12571,50 @@ type ClientWithResponsesInterface interface {
 
 	// ListAPIKeysWithResponse Get API keys
 	//
-	// An addition to the contract. The organization's API keys, a page at a time: what each may do, when it ends and when it was
-	// used last. No token and no other secret is in the answer. Needs the scope `keys:read`, which only a key that lists it
-	// has.
+	// An addition to the contract. The organization's API keys, a page at a time: what each may do, when it expires
+	// and when it was last used. The answer contains no token and no other secret. Needs the scope `keys:read`, which
+	// must be listed in the key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v2/api-keys (the `ListAPIKeys` operationId).
 	ListAPIKeysWithResponse(ctx context.Context, params *ListAPIKeysParams, reqEditors ...RequestEditorFn) (*ListAPIKeysResult, error)
 
-	// StreamEventsWithResponse Follow what changes
+	// StreamEventsWithResponse Follow changes
 	//
-	// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
-	// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
-	// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
-	// The replica of the stream then returns the same or a newer state. Another replica may be a moment behind: if its answer
-	// does not agree with the event, read again; after a `reset` read through the replica of the stream, or once more a moment
-	// later. A key receives events only for the kinds that its scopes let it read.
+	// An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
+	// kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
+	// kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
+	// replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
+	// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
+	// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
 	//
-	// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
-	// scopes, with the process, for a client that does not read, and when the replica has heard nothing about a kind for
-	// `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the last `id` in `last-event-id`, to any
-	// replica: no event is lost or repeated. A replica that does not remember all that came after the id, of the kinds asked for, sends
-	// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
-	// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
-	// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
-	// 429 with the code `busy`. A parameter of an unknown name is refused.
+	// The answer stays open, and counts once against the rate limit. It ends when the key becomes invalid or its
+	// scopes change, when the process stops, when the client does not read, and when the replica has received nothing
+	// about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
+	// last `id` in `last-event-id`, to any replica: no event is lost or repeated. A replica that does not remember all
+	// changes of the requested kinds since that id sends one `event: reset` instead: then read everything that you
+	// show again. It remembers at least the last 4,096 changes or 1 MiB of an organization, unless all organizations
+	// together have more than 65,536. An `id` without data only advances the position; a comment every 15 seconds
+	// keeps the connection alive. A key may have 4 streams at a time and an organization 128: a further one gets 429
+	// with the code `busy`. Unknown parameters are refused.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v2/events (the `StreamEvents` operationId).
 	StreamEventsWithResponse(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*StreamEventsResult, error)
 
-	// CountFindingsWithResponse Count findings by the values that they have
+	// CountFindingsWithResponse Count findings by value
 	//
-	// An addition to the contract. How many of the organization's findings have each value of the filters of
-	// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
-	// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
-	// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
-	// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-	// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
-	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-	// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
-	// filter counts as not given. Needs the scope `findings:read`.
+	// An addition to the contract. The number of the organization's findings with each value of the filters of `GET
+	// /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
+	// for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
+	// field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
+	// the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
+	// counted for each bound that it meets. Unknown parameters are refused, and so is a value that selects everything:
+	// a `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
+	// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
+	// Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12612,12 +12623,12 @@ type ClientWithResponsesInterface interface {
 
 	// ExportFindingsWithResponse Export all findings that match, as CSV or SARIF
 	//
-	// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
-	// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-	// `severity`, one whose `updated_at` or severity changes may be missing. An answer that is cut off ends its connection
-	// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
-	// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
-	// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+	// An addition to the contract. All findings of a list with these filters and this order, in one streamed answer. A
+	// finding that does not change meanwhile is contained exactly once; sorted by `updated_at` or `severity`, one
+	// whose `updated_at` or severity changes may be missing. An answer that is cut off lacks the end that HTTP/1.1 and
+	// HTTP/2 require, so that the client gets an error. The number of concurrent exports is limited, in total and per
+	// organization: a further one gets 429 with the code `busy`. Unknown parameters are refused, and so is a value
+	// that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
 	// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 	// filter counts as not given. Needs the scope `findings:read`.
 	//
@@ -12636,10 +12647,10 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/findings (the `ListFindingsV2` operationId).
 	ListFindingsV2WithResponse(ctx context.Context, params *ListFindingsV2Params, reqEditors ...RequestEditorFn) (*ListFindingsV2Result, error)
 
-	// GetFindingWithResponse Get all that is known of a finding
+	// GetFindingWithResponse Get a finding with all details
 	//
-	// An addition to the contract. One finding by its id alone, with all that is known of it but its
-	// history. Its `etag` is that of the documented shapes. Needs the scope `findings:read`.
+	// An addition to the contract. One finding by its id alone, with everything except its history. Its `etag` is that
+	// of the v1 and v2 records. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12648,17 +12659,15 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateFindingV2WithBodyWithResponse Update finding user status (v2)
 	//
-	// Sets what people decided about the finding, and the comments that say why. At least one
-	// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-	// that changes nothing succeeds and writes nothing, unless the decision is stale: then
-	// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-	// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
-	// same request or before.
+	// Sets people's decision about the finding, and the comments that explain it. At least one of `user_status` and
+	// `comments` is needed; `comments` replaces the previous comments. A request that changes nothing succeeds and
+	// writes nothing, unless the decision is stale: then sending the same `user_status` again renews the decision for
+	// the current facts. `reason` and `expires_at` are an addition: the reason, and the time at which the decision
+	// ends. They require a decision, active or muted, made by the same request or earlier.
 	//
-	// The finding is the query's `finding_id` if that is given, else `{id}`. Every other id
-	// that is given must agree with it, else the answer is 404: `{id}` is then the finding's
-	// repository, and `repo_id` and `project_id` may come in the query, the body, or both.
-	// Needs the scope `findings:triage`.
+	// The query parameter `finding_id` names the finding, or `{id}` without it. Every other id that is given must
+	// agree with it, else the answer is 404: `{id}` is then the finding's repository, and `repo_id` and `project_id`
+	// may come in the query, the body, or both. Needs the scope `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12667,17 +12676,15 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateFindingV2WithResponse Update finding user status (v2)
 	//
-	// Sets what people decided about the finding, and the comments that say why. At least one
-	// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-	// that changes nothing succeeds and writes nothing, unless the decision is stale: then
-	// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-	// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
-	// same request or before.
+	// Sets people's decision about the finding, and the comments that explain it. At least one of `user_status` and
+	// `comments` is needed; `comments` replaces the previous comments. A request that changes nothing succeeds and
+	// writes nothing, unless the decision is stale: then sending the same `user_status` again renews the decision for
+	// the current facts. `reason` and `expires_at` are an addition: the reason, and the time at which the decision
+	// ends. They require a decision, active or muted, made by the same request or earlier.
 	//
-	// The finding is the query's `finding_id` if that is given, else `{id}`. Every other id
-	// that is given must agree with it, else the answer is 404: `{id}` is then the finding's
-	// repository, and `repo_id` and `project_id` may come in the query, the body, or both.
-	// Needs the scope `findings:triage`.
+	// The query parameter `finding_id` names the finding, or `{id}` without it. Every other id that is given must
+	// agree with it, else the answer is 404: `{id}` is then the finding's repository, and `repo_id` and `project_id`
+	// may come in the query, the body, or both. Needs the scope `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12686,15 +12693,15 @@ type ClientWithResponsesInterface interface {
 
 	// GetFindingHistoryWithResponse Get the history of a finding
 	//
-	// An addition to the contract. What happened to the finding, the oldest first: the last 16 changes,
-	// and those whose events are still to be sent. Needs the scope `findings:read`.
+	// An addition to the contract. The changes of the finding, the oldest first: the last 16, and older ones whose
+	// events are not sent yet. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v2/findings/{id}/history (the `GetFindingHistory` operationId).
 	GetFindingHistoryWithResponse(ctx context.Context, id ID, params *GetFindingHistoryParams, reqEditors ...RequestEditorFn) (*GetFindingHistoryResult, error)
 
-	// ListFindingsFullWithResponse Get findings with all that is known of them
+	// ListFindingsFullWithResponse Get findings with all details
 	//
 	// An addition to the contract. The organization's findings as `GET /v2/findings/{id}` shows them, a page
 	// at a time, with the parameters of `GET /v1/findings`. Needs the scope `findings:read`.
@@ -12704,17 +12711,17 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/full-findings (the `ListFindingsFull` operationId).
 	ListFindingsFullWithResponse(ctx context.Context, params *ListFindingsFullParams, reqEditors ...RequestEditorFn) (*ListFindingsFullResult, error)
 
-	// GetReviewIssueFullWithResponse Get a review issue with what was decided about it
+	// GetReviewIssueFullWithResponse Get a review issue with its decisions
 	//
-	// An addition to the contract. The issue as `GET /v2/issues/{id}` shows it, and what people and policies decided
-	// about it. Its `etag` is that of the documented shape. Needs the scope `reviews:read`.
+	// An addition to the contract. The issue as `GET /v2/issues/{id}` shows it, and the decisions of people and
+	// policies about it. Its `etag` is that of the documented record. Needs the scope `reviews:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v2/full-issues/{id} (the `GetReviewIssueFull` operationId).
 	GetReviewIssueFullWithResponse(ctx context.Context, id ID, params *GetReviewIssueFullParams, reqEditors ...RequestEditorFn) (*GetReviewIssueFullResult, error)
 
-	// ListReviewsFullWithResponse Get pull-request reviews with what was decided about their issues
+	// ListReviewsFullWithResponse Get pull-request reviews with the decisions about their issues
 	//
 	// An addition to the contract. The organization's reviews as `GET /v2/reviews/{id}` shows them, a page at a time,
 	// with the parameters of `GET /v1/reviews`. Needs the scope `reviews:read`.
@@ -12735,10 +12742,10 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateReviewIssueWithBodyWithResponse Decide about a review issue
 	//
-	// An addition to the contract. Sets what people decided about the issue, and the comments that say why. At
-	// least one of `user_status` and `comments` is needed; `comments` replaces what was there. A request that changes
-	// nothing succeeds and writes nothing. `reason` and `expires_at` belong to a decision that is active or muted,
-	// made by the same request or before. A decision resolves nothing: `status` stays as it is. Needs the scope
+	// An addition to the contract. Sets people's decision about the issue, and the comments that explain it. At least
+	// one of `user_status` and `comments` is needed; `comments` replaces the previous comments. A request that changes
+	// nothing succeeds and writes nothing. `reason` and `expires_at` require a decision, active or muted, made by the
+	// same request or earlier. A decision does not resolve the issue: `status` is not changed. Needs the scope
 	// `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -12748,10 +12755,10 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateReviewIssueWithResponse Decide about a review issue
 	//
-	// An addition to the contract. Sets what people decided about the issue, and the comments that say why. At
-	// least one of `user_status` and `comments` is needed; `comments` replaces what was there. A request that changes
-	// nothing succeeds and writes nothing. `reason` and `expires_at` belong to a decision that is active or muted,
-	// made by the same request or before. A decision resolves nothing: `status` stays as it is. Needs the scope
+	// An addition to the contract. Sets people's decision about the issue, and the comments that explain it. At least
+	// one of `user_status` and `comments` is needed; `comments` replaces the previous comments. A request that changes
+	// nothing succeeds and writes nothing. `reason` and `expires_at` require a decision, active or muted, made by the
+	// same request or earlier. A decision does not resolve the issue: `status` is not changed. Needs the scope
 	// `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -12761,8 +12768,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetReviewIssueHistoryWithResponse Get the history of a review issue
 	//
-	// An addition to the contract. What happened to the issue, the oldest first: the last 16 changes,
-	// and those whose events are still to be sent. Needs the scope `reviews:read`.
+	// An addition to the contract. The changes of the issue, the oldest first: the last 16, and older ones whose
+	// events are not sent yet. Needs the scope `reviews:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12771,9 +12778,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListRepositoriesWithResponse Get repositories (v2)
 	//
-	// The organization's repositories with their projects, a page at a time. A row that does
-	// not change while pages are read is returned exactly once, whatever else changes. Needs
-	// the scope `repos:read`.
+	// The organization's repositories with their projects, a page at a time. A row that does not change while you page
+	// is returned exactly once, whatever else changes. Needs the scope `repos:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12802,19 +12808,20 @@ type ClientWithResponsesInterface interface {
 
 	// UploadScanWithBodyWithResponse Upload scan results
 	//
-	// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or, with
-	// `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import: new
-	// findings are created, changed ones updated, those no longer reported closed, and nobody's decision is touched. All
-	// results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and 202 with the
-	// header `Location` if that takes longer than 10 seconds. The same upload again finishes what was begun, and changes
-	// nothing that is stored already. A file with nothing but what is refused writes nothing. A review: the results that the
-	// findings of the project do not have become issues of the pull request, and the answer holds a summary of them, a
-	// comment in Markdown, and with `fail_on` the verdict of a gate. The body may be compressed,
-	// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
-	// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
-	// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-	// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
-	// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or,
+	// with `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import
+	// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
+	// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
+	// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
+	// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
+	// written. In a review, results that the project's findings do not include become issues of the pull request, and
+	// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
+	// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
+	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
+	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
+	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
+	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
+	// scope `findings:import`, which must be listed in the key.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12823,19 +12830,20 @@ type ClientWithResponsesInterface interface {
 
 	// UploadScanWithApplicationSarifPlusJSONBodyWithResponse Upload scan results
 	//
-	// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or, with
-	// `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import: new
-	// findings are created, changed ones updated, those no longer reported closed, and nobody's decision is touched. All
-	// results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and 202 with the
-	// header `Location` if that takes longer than 10 seconds. The same upload again finishes what was begun, and changes
-	// nothing that is stored already. A file with nothing but what is refused writes nothing. A review: the results that the
-	// findings of the project do not have become issues of the pull request, and the answer holds a summary of them, a
-	// comment in Markdown, and with `fail_on` the verdict of a gate. The body may be compressed,
-	// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
-	// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
-	// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-	// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
-	// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
+	// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or,
+	// with `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import
+	// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
+	// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
+	// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
+	// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
+	// written. In a review, results that the project's findings do not include become issues of the pull request, and
+	// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
+	// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
+	// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
+	// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
+	// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
+	// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
+	// scope `findings:import`, which must be listed in the key.
 	//
 	// Takes a body of the `application/sarif+json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12862,7 +12870,7 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/reviews/{id} (the `GetReview` operationId).
 	GetReviewWithResponse(ctx context.Context, id ID, params *GetReviewParams, reqEditors ...RequestEditorFn) (*GetReviewResult, error)
 
-	// ListReviewIssuesFullWithResponse Get the issues of a review with what was decided about them
+	// ListReviewIssuesFullWithResponse Get the issues of a review with their decisions
 	//
 	// An addition to the contract. The issues that a review raised as `GET /v2/full-issues/{id}` shows them, a page
 	// at a time, with the parameters of `GET /v2/reviews/{id}/issues`. Needs the scope `reviews:read`.
@@ -12874,8 +12882,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListReviewIssuesWithResponse Get the issues of a review
 	//
-	// An addition to the contract. The issues that a review raised, a page at a time. The answer is 404
-	// where there is no such review. Needs the scope `reviews:read`.
+	// An addition to the contract. The issues that a review raised, a page at a time. The answer is 404 if the review
+	// does not exist. Needs the scope `reviews:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12900,15 +12908,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/scans/{id} (the `GetScan` operationId).
 	GetScanWithResponse(ctx context.Context, id ID, params *GetScanParams, reqEditors ...RequestEditorFn) (*GetScanResult, error)
 
-	// GetTrendsWithResponse Get how many findings there were, day by day
+	// GetTrendsWithResponse Get numbers of findings per day
 	//
-	// An addition to the contract. How many findings were open and muted at the end of each day, and how many were opened,
-	// closed and muted on it, summed over the projects that match. Days are those of UTC. The first is `from`, or the first
-	// that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
-	// now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
-	// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
-	// for each repository, project or owner, sorted by the largest increase. A parameter of an unknown name is refused.
-	// Needs the scope `findings:read`.
+	// An addition to the contract. The number of open and muted findings at the end of each day, and of those opened,
+	// closed and muted on that day, summed over the matching projects. Days are in UTC. The first is `from`, or the
+	// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
+	// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
+	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
+	// first and on the last day per repository, project or owner, the largest increase first. Unknown parameters are
+	// refused. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12927,17 +12935,17 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTriageOperationWithBodyWithResponse Decide about many findings
 	//
-	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
-	// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
-	// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
-	// the first two. `undo` gives back what an earlier operation has changed.
+	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and
+	// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
+	// that was created in a later second than the operation. Nothing changes before the operation is committed: by
+	// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
+	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
 	//
-	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-	// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
-	// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
-	// Needs the scope `findings:triage`.
+	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
+	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
+	// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
+	// created, and there is no `location`. Members that are not described are refused. Needs the scope
+	// `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12946,17 +12954,17 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTriageOperationWithResponse Decide about many findings
 	//
-	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-	// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
-	// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
-	// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
-	// the first two. `undo` gives back what an earlier operation has changed.
+	// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and
+	// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
+	// that was created in a later second than the operation. Nothing changes before the operation is committed: by
+	// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
+	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
 	//
-	// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-	// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-	// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
-	// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
-	// Needs the scope `findings:triage`.
+	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
+	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
+	// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
+	// created, and there is no `location`. Members that are not described are refused. Needs the scope
+	// `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -12975,11 +12983,10 @@ type ClientWithResponsesInterface interface {
 	// CommitTriageOperationWithResponse Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
-	// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
-	// failed, even if it has changed some findings, whose number `detail` gives; one whose `expires_at` has passed; and
-	// one that mutes without a reason where the organization requires one by now (`reason_required`). Needs the scope
-	// `findings:triage`.
+	// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
+	// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
+	// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
+	// a reason if the organization by now requires one (`reason_required`). Needs the scope `findings:triage`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12988,9 +12995,9 @@ type ClientWithResponsesInterface interface {
 
 	// ListTriageOperationFindingsWithResponse Get the findings of a triage operation
 	//
-	// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
-	// of it. A page with `outcome` looks at 5,000 findings at most: it may be empty although `has_more` is true. Needs the
-	// scope `findings:read`.
+	// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with
+	// its outcome. A page with the filter `outcome` examines at most 5,000 findings: it may be empty although
+	// `has_more` is true. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13009,12 +13016,12 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTriagePolicyWithBodyWithResponse Create a triage policy
 	//
-	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
-	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-	// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
-	// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
-	// a policy decides about findings.
+	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
+	// shows what it would decide. An expression that does not compile is refused, with the line and the column in
+	// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
+	// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+	// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
+	// in the key, and `findings:triage`, because a policy decides about findings.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13023,12 +13030,12 @@ type ClientWithResponsesInterface interface {
 
 	// CreateTriagePolicyWithResponse Create a triage policy
 	//
-	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
-	// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-	// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-	// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
-	// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
-	// a policy decides about findings.
+	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
+	// shows what it would decide. An expression that does not compile is refused, with the line and the column in
+	// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
+	// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+	// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
+	// in the key, and `findings:triage`, because a policy decides about findings.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13046,10 +13053,11 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateTriagePolicyWithBodyWithResponse Apply or stop a triage policy
 	//
-	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
-	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
-	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
+	// An addition to the contract. Changes only the mode of a policy: with `apply` it decides, `preview` stops it, and
+	// the findings that it muted are open again. The key that changes the mode becomes the author. Setting the current
+	// mode changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has
+	// changed since. The answer is sent as for creating a policy. Needs the scope `policies:write`, which must be
+	// listed in the key, and `findings:triage`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13058,10 +13066,11 @@ type ClientWithResponsesInterface interface {
 
 	// UpdateTriagePolicyWithResponse Apply or stop a triage policy
 	//
-	// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
-	// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-	// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
-	// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
+	// An addition to the contract. Changes only the mode of a policy: with `apply` it decides, `preview` stops it, and
+	// the findings that it muted are open again. The key that changes the mode becomes the author. Setting the current
+	// mode changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has
+	// changed since. The answer is sent as for creating a policy. Needs the scope `policies:write`, which must be
+	// listed in the key, and `findings:triage`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13070,8 +13079,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetUploadWithResponse Get an upload
 	//
-	// An addition to the contract. An upload with its scans: how far they are, and at the end what they did. Needs the scope
-	// `findings:import`, which only a key that lists it has.
+	// An addition to the contract. An upload with the progress and the results of its scans. Needs the scope
+	// `findings:import`, which must be listed in the key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13080,9 +13089,8 @@ type ClientWithResponsesInterface interface {
 
 	// ListWebhookDeliveriesWithResponse Get webhook deliveries
 	//
-	// An addition to the contract. The organization's webhook deliveries with every attempt, a page at a
-	// time; their payloads and signatures are not shown. Needs the scope `webhooks:read`, which only a key
-	// that lists it has.
+	// An addition to the contract. The organization's webhook deliveries with every attempt, a page at a time; their
+	// payloads and signatures are not shown. Needs the scope `webhooks:read`, which must be listed in the key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13091,8 +13099,8 @@ type ClientWithResponsesInterface interface {
 
 	// GetWebhookDeliveryWithResponse Get webhook delivery
 	//
-	// An addition to the contract. One webhook delivery with every attempt, as the list shows it. Needs the
-	// scope `webhooks:read`, which only a key that lists it has.
+	// An addition to the contract. One webhook delivery with every attempt, as the list shows it. Needs the scope
+	// `webhooks:read`, which must be listed in the key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13101,9 +13109,9 @@ type ClientWithResponsesInterface interface {
 
 	// RedeliverWebhookDeliveryWithResponse Send a webhook delivery again
 	//
-	// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same `webhook-id`.
-	// The answer is sent once the request is accepted, or after ten seconds at the latest: read the delivery to see what
-	// comes of it. Needs the scope `webhooks:redeliver`, which only a key that lists it has.
+	// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same
+	// `webhook-id`. The answer is sent once the request is accepted, or after ten seconds at the latest: read the
+	// delivery to see the outcome. Needs the scope `webhooks:redeliver`, which must be listed in the key.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -13112,9 +13120,8 @@ type ClientWithResponsesInterface interface {
 
 	// VerifyWebhookDeliveryWithBodyWithResponse Verify webhook delivery
 	//
-	// Tells whether a payload and a signature are those that were sent with the delivery. The
-	// answer is 200 whatever the verdict, as long as the organization has the delivery. It
-	// changes nothing. Needs the scope `webhooks:verify`.
+	// Reports whether a payload was sent with a signature in this delivery. The answer is 200 for every verdict if the
+	// organization has the delivery. It changes nothing. Needs the scope `webhooks:verify`.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13123,9 +13130,8 @@ type ClientWithResponsesInterface interface {
 
 	// VerifyWebhookDeliveryWithResponse Verify webhook delivery
 	//
-	// Tells whether a payload and a signature are those that were sent with the delivery. The
-	// answer is 200 whatever the verdict, as long as the organization has the delivery. It
-	// changes nothing. Needs the scope `webhooks:verify`.
+	// Reports whether a payload was sent with a signature in this delivery. The answer is 200 for every verdict if the
+	// organization has the delivery. It changes nothing. Needs the scope `webhooks:verify`.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -13134,8 +13140,8 @@ type ClientWithResponsesInterface interface {
 
 	// WhoAmIWithResponse Get what the API key may do
 	//
-	// An addition to the contract. The API key that the request carries: whose it is, what it may do and when it ends. Any
-	// valid key may ask, whatever its scopes.
+	// An addition to the contract. The API key that the request carries: its organization, what it may do and when it
+	// expires. Any valid key may call this, whatever its scopes.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17179,8 +17185,8 @@ func (r WhoAmIResult) ContentType() string {
 
 // UploadSarifV3WithBodyWithResponse Upload scan results as to GitHub Enterprise Server
 //
-// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path at which GitHub
-// Enterprise Server has its API. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
+// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17195,8 +17201,8 @@ func (c *ClientWithResponses) UploadSarifV3WithBodyWithResponse(ctx context.Cont
 
 // UploadSarifV3WithResponse Upload scan results as to GitHub Enterprise Server
 //
-// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path at which GitHub
-// Enterprise Server has its API. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs`, below the path of GitHub
+// Enterprise Server's API. Needs the scope `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17211,8 +17217,8 @@ func (c *ClientWithResponses) UploadSarifV3WithResponse(ctx context.Context, own
 
 // GetSarifV3WithResponse Get an upload as from GitHub Enterprise Server
 //
-// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}`. Needs the scope
-// `findings:import`, which only a key that lists it has.
+// An addition to the contract. The same as `/repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}`. Needs the
+// scope `findings:import`, which must be listed in the key.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17227,14 +17233,15 @@ func (c *ClientWithResponses) GetSarifV3WithResponse(ctx context.Context, owner 
 
 // UploadSarifWithBodyWithResponse Upload scan results as to GitHub
 //
-// An addition to the contract. Takes what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` takes, for tools that
-// know it. The Repository is the one with this `spec.fullName`. Each result goes to the Project whose `spec.relativePath`
-// holds its file, the longest first, or to the only Project of the Repository. What does not exist is created if the
-// organization lets imports create it (`spec.imports`): the Repository with the ref as its scan branch, and the
-// Projects of the folders that the organization names. The answer is 202 once the upload's scans
-// are recorded; whether it is imported or refused is read from `url`. A ref other than the repository's scan branch, else
-// its default branch, fails. The key may come as `Authorization: token <API_KEY>` too. The body's media type is not
-// looked at. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
+// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
+// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
+// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
+// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+// must be listed in the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17249,14 +17256,15 @@ func (c *ClientWithResponses) UploadSarifWithBodyWithResponse(ctx context.Contex
 
 // UploadSarifWithResponse Upload scan results as to GitHub
 //
-// An addition to the contract. Takes what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` takes, for tools that
-// know it. The Repository is the one with this `spec.fullName`. Each result goes to the Project whose `spec.relativePath`
-// holds its file, the longest first, or to the only Project of the Repository. What does not exist is created if the
-// organization lets imports create it (`spec.imports`): the Repository with the ref as its scan branch, and the
-// Projects of the folders that the organization names. The answer is 202 once the upload's scans
-// are recorded; whether it is imported or refused is read from `url`. A ref other than the repository's scan branch, else
-// its default branch, fails. The key may come as `Authorization: token <API_KEY>` too. The body's media type is not
-// looked at. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
+// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
+// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
+// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
+// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
+// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
+// must be listed in the key.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17271,9 +17279,9 @@ func (c *ClientWithResponses) UploadSarifWithResponse(ctx context.Context, owner
 
 // GetSarifWithResponse Get an upload as from GitHub
 //
-// An addition to the contract. What GitHub's `GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}` answers of an
-// upload to this repository, which may have come by `/v2` too. Needs the scope `findings:import`, which only a key that
-// lists it has.
+// An addition to the contract. Returns an upload to this repository, which may also have been sent to `/v2`, as
+// GitHub's `GET /repos/{owner}/{repo}/code-scanning/sarifs/{sarif_id}` does. Needs the scope `findings:import`,
+// which must be listed in the key.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17288,9 +17296,8 @@ func (c *ClientWithResponses) GetSarifWithResponse(ctx context.Context, owner ID
 
 // ListFindingsV1WithResponse Get findings (v1)
 //
-// The organization's findings as flat records, a page at a time. A row that does not
-// change while pages are read is returned exactly once, whatever else changes. Needs the
-// scope `findings:read`.
+// The organization's findings as flat records, a page at a time. A row that does not change while you page is
+// returned exactly once, whatever else changes. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17305,10 +17312,10 @@ func (c *ClientWithResponses) ListFindingsV1WithResponse(ctx context.Context, pa
 
 // UpdateFindingV1WithBodyWithResponse Update finding status (v1)
 //
-// Sets what people decided about the finding. Any status may follow any. A request that
-// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
-// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
+// Sets people's decision about the finding. Every status may be changed to every other. A request that changes
+// nothing succeeds and writes nothing, unless the decision is stale: then sending the same `user_status` again
+// renews the decision for the current facts. `reason` and `expires_at` are an addition: the reason, and the time
+// at which the decision ends. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17323,10 +17330,10 @@ func (c *ClientWithResponses) UpdateFindingV1WithBodyWithResponse(ctx context.Co
 
 // UpdateFindingV1WithResponse Update finding status (v1)
 //
-// Sets what people decided about the finding. Any status may follow any. A request that
-// changes nothing succeeds and writes nothing, unless the decision is stale: then sending
-// the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-// addition: why, and when the decision ends by itself. Needs the scope `findings:triage`.
+// Sets people's decision about the finding. Every status may be changed to every other. A request that changes
+// nothing succeeds and writes nothing, unless the decision is stale: then sending the same `user_status` again
+// renews the decision for the current facts. `reason` and `expires_at` are an addition: the reason, and the time
+// at which the decision ends. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17341,9 +17348,9 @@ func (c *ClientWithResponses) UpdateFindingV1WithResponse(ctx context.Context, i
 
 // ListReviewsWithResponse Get pull-request reviews (v1)
 //
-// The organization's reviews, one per pull request, a page at a time. All filters that are
-// given must match. A row that does not change while pages are read is returned exactly
-// once, whatever else changes. Needs the scope `reviews:read`.
+// The organization's reviews, one per pull request, a page at a time. All filters that are given must match. A row
+// that does not change while you page is returned exactly once, whatever else changes. Needs the scope
+// `reviews:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17358,9 +17365,9 @@ func (c *ClientWithResponses) ListReviewsWithResponse(ctx context.Context, param
 
 // ListAPIKeysWithResponse Get API keys
 //
-// An addition to the contract. The organization's API keys, a page at a time: what each may do, when it ends and when it was
-// used last. No token and no other secret is in the answer. Needs the scope `keys:read`, which only a key that lists it
-// has.
+// An addition to the contract. The organization's API keys, a page at a time: what each may do, when it expires
+// and when it was last used. The answer contains no token and no other secret. Needs the scope `keys:read`, which
+// must be listed in the key.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17373,23 +17380,24 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 	return ParseListAPIKeysResult(rsp)
 }
 
-// StreamEventsWithResponse Follow what changes
+// StreamEventsWithResponse Follow changes
 //
-// An addition to the contract. Server-sent events about what changes in the caller's organization: an `event` is the kind
-// of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, as far as the kind has
-// them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. What else there is to know is read by the id.
-// The replica of the stream then returns the same or a newer state. Another replica may be a moment behind: if its answer
-// does not agree with the event, read again; after a `reset` read through the replica of the stream, or once more a moment
-// later. A key receives events only for the kinds that its scopes let it read.
+// An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
+// kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
+// kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
+// replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
+// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
+// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
 //
-// The answer does not end by itself, and counts once against the rate limit. It ends with the key, with a change of its
-// scopes, with the process, for a client that does not read, and when the replica has heard nothing about a kind for
-// `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the last `id` in `last-event-id`, to any
-// replica: no event is lost or repeated. A replica that does not remember all that came after the id, of the kinds asked for, sends
-// one `event: reset` in place of it; then ask again for what you show. It remembers at least the last 4,096 changes or 1 MiB
-// of an organization, unless all organizations together have more than 65,536. An `id` without data only moves the place; a
-// comment every 15 seconds keeps the connection. A key may have 4 streams at a time and an organization 128: the next gets
-// 429 with the code `busy`. A parameter of an unknown name is refused.
+// The answer stays open, and counts once against the rate limit. It ends when the key becomes invalid or its
+// scopes change, when the process stops, when the client does not read, and when the replica has received nothing
+// about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
+// last `id` in `last-event-id`, to any replica: no event is lost or repeated. A replica that does not remember all
+// changes of the requested kinds since that id sends one `event: reset` instead: then read everything that you
+// show again. It remembers at least the last 4,096 changes or 1 MiB of an organization, unless all organizations
+// together have more than 65,536. An `id` without data only advances the position; a comment every 15 seconds
+// keeps the connection alive. A key may have 4 streams at a time and an organization 128: a further one gets 429
+// with the code `busy`. Unknown parameters are refused.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17402,17 +17410,17 @@ func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, para
 	return ParseStreamEventsResult(rsp)
 }
 
-// CountFindingsWithResponse Count findings by the values that they have
+// CountFindingsWithResponse Count findings by value
 //
-// An addition to the contract. How many of the organization's findings have each value of the filters of
-// `GET /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
-// for it: a list with that value, and with the other filters of this request, has as many rows as `count` says. What this
-// request asks of a field itself does not narrow that field's counts, so that they show what else could be chosen.
-// `created_since` counts from the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's
-// ratings: a finding is counted by each bound that it is within. A parameter of an unknown name is refused, and so is
-// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
-// 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
-// filter counts as not given. Needs the scope `findings:read`.
+// An addition to the contract. The number of the organization's findings with each value of the filters of `GET
+// /v1/findings`, the most frequent values first. Each `field` is a parameter of the lists and each `value` a value
+// for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
+// field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
+// the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
+// counted for each bound that it meets. Unknown parameters are refused, and so is a value that selects everything:
+// a `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
+// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
+// Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17427,12 +17435,12 @@ func (c *ClientWithResponses) CountFindingsWithResponse(ctx context.Context, par
 
 // ExportFindingsWithResponse Export all findings that match, as CSV or SARIF
 //
-// An addition to the contract. All findings that a list with these filters and this order has, in one answer that is
-// sent while it is made. A finding that does not change meanwhile is in it exactly once; sorted by `updated_at` or
-// `severity`, one whose `updated_at` or severity changes may be missing. An answer that is cut off ends its connection
-// without the end that HTTP/1.1 or HTTP/2 asks for, so that a client sees an error. A few exports run at a time, of
-// one organization fewer: the next gets 429 with the code `busy`. A parameter of an unknown name is refused, and so is
-// a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
+// An addition to the contract. All findings of a list with these filters and this order, in one streamed answer. A
+// finding that does not change meanwhile is contained exactly once; sorted by `updated_at` or `severity`, one
+// whose `updated_at` or severity changes may be missing. An answer that is cut off lacks the end that HTTP/1.1 and
+// HTTP/2 require, so that the client gets an error. The number of concurrent exports is limited, in total and per
+// organization: a further one gets 429 with the code `busy`. Unknown parameters are refused, and so is a value
+// that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not after
 // 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty
 // filter counts as not given. Needs the scope `findings:read`.
 //
@@ -17463,10 +17471,10 @@ func (c *ClientWithResponses) ListFindingsV2WithResponse(ctx context.Context, pa
 	return ParseListFindingsV2Result(rsp)
 }
 
-// GetFindingWithResponse Get all that is known of a finding
+// GetFindingWithResponse Get a finding with all details
 //
-// An addition to the contract. One finding by its id alone, with all that is known of it but its
-// history. Its `etag` is that of the documented shapes. Needs the scope `findings:read`.
+// An addition to the contract. One finding by its id alone, with everything except its history. Its `etag` is that
+// of the v1 and v2 records. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17481,17 +17489,15 @@ func (c *ClientWithResponses) GetFindingWithResponse(ctx context.Context, id ID,
 
 // UpdateFindingV2WithBodyWithResponse Update finding user status (v2)
 //
-// Sets what people decided about the finding, and the comments that say why. At least one
-// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-// that changes nothing succeeds and writes nothing, unless the decision is stale: then
-// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
-// same request or before.
+// Sets people's decision about the finding, and the comments that explain it. At least one of `user_status` and
+// `comments` is needed; `comments` replaces the previous comments. A request that changes nothing succeeds and
+// writes nothing, unless the decision is stale: then sending the same `user_status` again renews the decision for
+// the current facts. `reason` and `expires_at` are an addition: the reason, and the time at which the decision
+// ends. They require a decision, active or muted, made by the same request or earlier.
 //
-// The finding is the query's `finding_id` if that is given, else `{id}`. Every other id
-// that is given must agree with it, else the answer is 404: `{id}` is then the finding's
-// repository, and `repo_id` and `project_id` may come in the query, the body, or both.
-// Needs the scope `findings:triage`.
+// The query parameter `finding_id` names the finding, or `{id}` without it. Every other id that is given must
+// agree with it, else the answer is 404: `{id}` is then the finding's repository, and `repo_id` and `project_id`
+// may come in the query, the body, or both. Needs the scope `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17506,17 +17512,15 @@ func (c *ClientWithResponses) UpdateFindingV2WithBodyWithResponse(ctx context.Co
 
 // UpdateFindingV2WithResponse Update finding user status (v2)
 //
-// Sets what people decided about the finding, and the comments that say why. At least one
-// of `user_status` and `comments` is needed; `comments` replaces what was there. A request
-// that changes nothing succeeds and writes nothing, unless the decision is stale: then
-// sending the same `user_status` again renews the decision for the current facts. `reason` and `expires_at` are an
-// addition: why, and when the decision ends by itself. They belong to a decision that is active or muted, made by the
-// same request or before.
+// Sets people's decision about the finding, and the comments that explain it. At least one of `user_status` and
+// `comments` is needed; `comments` replaces the previous comments. A request that changes nothing succeeds and
+// writes nothing, unless the decision is stale: then sending the same `user_status` again renews the decision for
+// the current facts. `reason` and `expires_at` are an addition: the reason, and the time at which the decision
+// ends. They require a decision, active or muted, made by the same request or earlier.
 //
-// The finding is the query's `finding_id` if that is given, else `{id}`. Every other id
-// that is given must agree with it, else the answer is 404: `{id}` is then the finding's
-// repository, and `repo_id` and `project_id` may come in the query, the body, or both.
-// Needs the scope `findings:triage`.
+// The query parameter `finding_id` names the finding, or `{id}` without it. Every other id that is given must
+// agree with it, else the answer is 404: `{id}` is then the finding's repository, and `repo_id` and `project_id`
+// may come in the query, the body, or both. Needs the scope `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17531,8 +17535,8 @@ func (c *ClientWithResponses) UpdateFindingV2WithResponse(ctx context.Context, i
 
 // GetFindingHistoryWithResponse Get the history of a finding
 //
-// An addition to the contract. What happened to the finding, the oldest first: the last 16 changes,
-// and those whose events are still to be sent. Needs the scope `findings:read`.
+// An addition to the contract. The changes of the finding, the oldest first: the last 16, and older ones whose
+// events are not sent yet. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17545,7 +17549,7 @@ func (c *ClientWithResponses) GetFindingHistoryWithResponse(ctx context.Context,
 	return ParseGetFindingHistoryResult(rsp)
 }
 
-// ListFindingsFullWithResponse Get findings with all that is known of them
+// ListFindingsFullWithResponse Get findings with all details
 //
 // An addition to the contract. The organization's findings as `GET /v2/findings/{id}` shows them, a page
 // at a time, with the parameters of `GET /v1/findings`. Needs the scope `findings:read`.
@@ -17561,10 +17565,10 @@ func (c *ClientWithResponses) ListFindingsFullWithResponse(ctx context.Context, 
 	return ParseListFindingsFullResult(rsp)
 }
 
-// GetReviewIssueFullWithResponse Get a review issue with what was decided about it
+// GetReviewIssueFullWithResponse Get a review issue with its decisions
 //
-// An addition to the contract. The issue as `GET /v2/issues/{id}` shows it, and what people and policies decided
-// about it. Its `etag` is that of the documented shape. Needs the scope `reviews:read`.
+// An addition to the contract. The issue as `GET /v2/issues/{id}` shows it, and the decisions of people and
+// policies about it. Its `etag` is that of the documented record. Needs the scope `reviews:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17577,7 +17581,7 @@ func (c *ClientWithResponses) GetReviewIssueFullWithResponse(ctx context.Context
 	return ParseGetReviewIssueFullResult(rsp)
 }
 
-// ListReviewsFullWithResponse Get pull-request reviews with what was decided about their issues
+// ListReviewsFullWithResponse Get pull-request reviews with the decisions about their issues
 //
 // An addition to the contract. The organization's reviews as `GET /v2/reviews/{id}` shows them, a page at a time,
 // with the parameters of `GET /v1/reviews`. Needs the scope `reviews:read`.
@@ -17610,10 +17614,10 @@ func (c *ClientWithResponses) GetReviewIssueWithResponse(ctx context.Context, id
 
 // UpdateReviewIssueWithBodyWithResponse Decide about a review issue
 //
-// An addition to the contract. Sets what people decided about the issue, and the comments that say why. At
-// least one of `user_status` and `comments` is needed; `comments` replaces what was there. A request that changes
-// nothing succeeds and writes nothing. `reason` and `expires_at` belong to a decision that is active or muted,
-// made by the same request or before. A decision resolves nothing: `status` stays as it is. Needs the scope
+// An addition to the contract. Sets people's decision about the issue, and the comments that explain it. At least
+// one of `user_status` and `comments` is needed; `comments` replaces the previous comments. A request that changes
+// nothing succeeds and writes nothing. `reason` and `expires_at` require a decision, active or muted, made by the
+// same request or earlier. A decision does not resolve the issue: `status` is not changed. Needs the scope
 // `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -17629,10 +17633,10 @@ func (c *ClientWithResponses) UpdateReviewIssueWithBodyWithResponse(ctx context.
 
 // UpdateReviewIssueWithResponse Decide about a review issue
 //
-// An addition to the contract. Sets what people decided about the issue, and the comments that say why. At
-// least one of `user_status` and `comments` is needed; `comments` replaces what was there. A request that changes
-// nothing succeeds and writes nothing. `reason` and `expires_at` belong to a decision that is active or muted,
-// made by the same request or before. A decision resolves nothing: `status` stays as it is. Needs the scope
+// An addition to the contract. Sets people's decision about the issue, and the comments that explain it. At least
+// one of `user_status` and `comments` is needed; `comments` replaces the previous comments. A request that changes
+// nothing succeeds and writes nothing. `reason` and `expires_at` require a decision, active or muted, made by the
+// same request or earlier. A decision does not resolve the issue: `status` is not changed. Needs the scope
 // `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -17648,8 +17652,8 @@ func (c *ClientWithResponses) UpdateReviewIssueWithResponse(ctx context.Context,
 
 // GetReviewIssueHistoryWithResponse Get the history of a review issue
 //
-// An addition to the contract. What happened to the issue, the oldest first: the last 16 changes,
-// and those whose events are still to be sent. Needs the scope `reviews:read`.
+// An addition to the contract. The changes of the issue, the oldest first: the last 16, and older ones whose
+// events are not sent yet. Needs the scope `reviews:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17664,9 +17668,8 @@ func (c *ClientWithResponses) GetReviewIssueHistoryWithResponse(ctx context.Cont
 
 // ListRepositoriesWithResponse Get repositories (v2)
 //
-// The organization's repositories with their projects, a page at a time. A row that does
-// not change while pages are read is returned exactly once, whatever else changes. Needs
-// the scope `repos:read`.
+// The organization's repositories with their projects, a page at a time. A row that does not change while you page
+// is returned exactly once, whatever else changes. Needs the scope `repos:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17713,19 +17716,20 @@ func (c *ClientWithResponses) GetProjectWithResponse(ctx context.Context, id ID,
 
 // UploadScanWithBodyWithResponse Upload scan results
 //
-// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or, with
-// `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import: new
-// findings are created, changed ones updated, those no longer reported closed, and nobody's decision is touched. All
-// results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and 202 with the
-// header `Location` if that takes longer than 10 seconds. The same upload again finishes what was begun, and changes
-// nothing that is stored already. A file with nothing but what is refused writes nothing. A review: the results that the
-// findings of the project do not have become issues of the pull request, and the answer holds a summary of them, a
-// comment in Markdown, and with `fail_on` the verdict of a gate. The body may be compressed,
-// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
-// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
-// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
-// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or,
+// with `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import
+// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
+// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
+// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
+// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
+// written. In a review, results that the project's findings do not include become issues of the pull request, and
+// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
+// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
+// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
+// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
+// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
+// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
+// scope `findings:import`, which must be listed in the key.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17740,19 +17744,20 @@ func (c *ClientWithResponses) UploadScanWithBodyWithResponse(ctx context.Context
 
 // UploadScanWithApplicationSarifPlusJSONBodyWithResponse Upload scan results
 //
-// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or, with
-// `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import: new
-// findings are created, changed ones updated, those no longer reported closed, and nobody's decision is touched. All
-// results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and 202 with the
-// header `Location` if that takes longer than 10 seconds. The same upload again finishes what was begun, and changes
-// nothing that is stored already. A file with nothing but what is refused writes nothing. A review: the results that the
-// findings of the project do not have become issues of the pull request, and the answer holds a summary of them, a
-// comment in Markdown, and with `fail_on` the verdict of a gate. The body may be compressed,
-// with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created under its id if the
-// organization lets imports create them (`spec.imports`), and named in the `warnings` of an answer with 200; else the answer is 404. It is 409 if
-// nothing tells which repository it is (`versionControlProvenance`, or a URL as `source_root`), or if the repository has
-// other projects, since the id is probably misspelt then. A parameter of an unknown name is refused, since a misspelt
-// `dry_run` would import. Needs the scope `findings:import`, which only a key that lists it has.
+// An addition to the contract. Imports a SARIF 2.1.0 file into the project, as `kubectl findings import` does, or,
+// with `pull_request` or the ref of one, reviews a pull request, as `kubectl findings review` does. An import
+// creates new findings, updates changed ones, closes those that are no longer reported, and changes no decisions.
+// All results of one tool, category and analysis form one scan. The answer is 200 once everything is stored, and
+// 202 with the header `Location` if that takes longer than 10 seconds. Repeating the upload completes an
+// interrupted one, and changes nothing that is already stored. If everything in the file is refused, nothing is
+// written. In a review, results that the project's findings do not include become issues of the pull request, and
+// the answer holds a summary, a comment in Markdown, and with `fail_on` the verdict of a gate. The body may be
+// compressed, with the header `Content-Encoding: gzip`. A Repository or Project that does not exist is created
+// under its id if the organization lets imports create them (`spec.imports`), and named in the `warnings` of an
+// answer with 200; else the answer is 404. It is 409 if nothing identifies the repository
+// (`versionControlProvenance`, or a URL as `source_root`), or if the repository has other projects, because the id
+// is then probably misspelt. Unknown parameters are refused, because a misspelt `dry_run` would import. Needs the
+// scope `findings:import`, which must be listed in the key.
 //
 // Takes a body of the `application/sarif+json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17797,7 +17802,7 @@ func (c *ClientWithResponses) GetReviewWithResponse(ctx context.Context, id ID, 
 	return ParseGetReviewResult(rsp)
 }
 
-// ListReviewIssuesFullWithResponse Get the issues of a review with what was decided about them
+// ListReviewIssuesFullWithResponse Get the issues of a review with their decisions
 //
 // An addition to the contract. The issues that a review raised as `GET /v2/full-issues/{id}` shows them, a page
 // at a time, with the parameters of `GET /v2/reviews/{id}/issues`. Needs the scope `reviews:read`.
@@ -17815,8 +17820,8 @@ func (c *ClientWithResponses) ListReviewIssuesFullWithResponse(ctx context.Conte
 
 // ListReviewIssuesWithResponse Get the issues of a review
 //
-// An addition to the contract. The issues that a review raised, a page at a time. The answer is 404
-// where there is no such review. Needs the scope `reviews:read`.
+// An addition to the contract. The issues that a review raised, a page at a time. The answer is 404 if the review
+// does not exist. Needs the scope `reviews:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17859,15 +17864,15 @@ func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, pa
 	return ParseGetScanResult(rsp)
 }
 
-// GetTrendsWithResponse Get how many findings there were, day by day
+// GetTrendsWithResponse Get numbers of findings per day
 //
-// An addition to the contract. How many findings were open and muted at the end of each day, and how many were opened,
-// closed and muted on it, summed over the projects that match. Days are those of UTC. The first is `from`, or the first
-// that anything is known of; the last is `to`. What is known of today may be an hour old; `GET /v2/finding-counts` counts
-// now. The ages of one project's findings are exact; those of several together are estimated by a sample of ten
-// findings of each project. With `group` the answer also holds how many were open on the first and on the last day
-// for each repository, project or owner, sorted by the largest increase. A parameter of an unknown name is refused.
-// Needs the scope `findings:read`.
+// An addition to the contract. The number of open and muted findings at the end of each day, and of those opened,
+// closed and muted on that day, summed over the matching projects. Days are in UTC. The first is `from`, or the
+// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
+// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
+// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
+// first and on the last day per repository, project or owner, the largest increase first. Unknown parameters are
+// refused. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17898,17 +17903,17 @@ func (c *ClientWithResponses) ListTriageOperationsWithResponse(ctx context.Conte
 
 // CreateTriageOperationWithBodyWithResponse Decide about many findings
 //
-// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
-// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
-// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
-// the first two. `undo` gives back what an earlier operation has changed.
+// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and
+// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
+// that was created in a later second than the operation. Nothing changes before the operation is committed: by
+// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
+// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
 //
-// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
-// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
-// Needs the scope `findings:triage`.
+// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
+// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
+// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
+// created, and there is no `location`. Members that are not described are refused. Needs the scope
+// `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17923,17 +17928,17 @@ func (c *ClientWithResponses) CreateTriageOperationWithBodyWithResponse(ctx cont
 
 // CreateTriageOperationWithResponse Decide about many findings
 //
-// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and shows what
-// `set` would change. If the operation is committed when it selects, filters select no finding that was created in a
-// later second than the operation. Nothing changes before the operation is committed: by `commit` in this request, or
-// by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and `undo` is given; `set` belongs to
-// the first two. `undo` gives back what an earlier operation has changed.
+// An addition to the contract. Selects findings once, by their ids or by the filters of `GET /v2/findings`, and
+// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
+// that was created in a later second than the operation. Nothing changes before the operation is committed: by
+// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
+// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
 //
-// The answer comes once the findings are selected, with `commit` once all of them are worked through, and after ten
-// seconds in any case: ask for the operation again where it has more to do. An operation that has failed by then is
-// answered with 400, or with 409 where the organization has too many, and with its `location`. While twice as many
-// exist as may be kept, none is created, and there is no `location`. Members that are not described are refused.
-// Needs the scope `findings:triage`.
+// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
+// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
+// 409 if the organization has too many, with its `location`. While twice as many exist as may be kept, none is
+// created, and there is no `location`. Members that are not described are refused. Needs the scope
+// `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -17964,11 +17969,10 @@ func (c *ClientWithResponses) GetTriageOperationWithResponse(ctx context.Context
 // CommitTriageOperationWithResponse Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// that somebody decided about after they were selected. One that is committed already stays as it is. The answer comes
-// once all of them are worked through, and after ten seconds in any case. Answered with 400: an operation that has
-// failed, even if it has changed some findings, whose number `detail` gives; one whose `expires_at` has passed; and
-// one that mutes without a reason where the organization requires one by now (`reason_required`). Needs the scope
-// `findings:triage`.
+// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
+// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
+// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
+// a reason if the organization by now requires one (`reason_required`). Needs the scope `findings:triage`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17983,9 +17987,9 @@ func (c *ClientWithResponses) CommitTriageOperationWithResponse(ctx context.Cont
 
 // ListTriageOperationFindingsWithResponse Get the findings of a triage operation
 //
-// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with what came
-// of it. A page with `outcome` looks at 5,000 findings at most: it may be empty although `has_more` is true. Needs the
-// scope `findings:read`.
+// An addition to the contract. The findings that the operation has selected, in the order of their ids, each with
+// its outcome. A page with the filter `outcome` examines at most 5,000 findings: it may be empty although
+// `has_more` is true. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18016,12 +18020,12 @@ func (c *ClientWithResponses) ListTriagePoliciesWithResponse(ctx context.Context
 
 // CreateTriagePolicyWithBodyWithResponse Create a triage policy
 //
-// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
-// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
-// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
-// a policy decides about findings.
+// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
+// shows what it would decide. An expression that does not compile is refused, with the line and the column in
+// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
+// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
+// in the key, and `findings:triage`, because a policy decides about findings.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18036,12 +18040,12 @@ func (c *ClientWithResponses) CreateTriagePolicyWithBodyWithResponse(ctx context
 
 // CreateTriagePolicyWithResponse Create a triage policy
 //
-// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and shows what it
-// would decide. An expression that does not compile is refused, with the line and the column in `detail`. The
-// answer is sent once the policy's counts are available, or after ten seconds at the latest: `observed` tells which.
-// While twice as many policies exist as may be in force, previews included, none is created. Members that are not
-// described are refused. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`:
-// a policy decides about findings.
+// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
+// shows what it would decide. An expression that does not compile is refused, with the line and the column in
+// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
+// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
+// in the key, and `findings:triage`, because a policy decides about findings.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18071,10 +18075,11 @@ func (c *ClientWithResponses) GetTriagePolicyWithResponse(ctx context.Context, i
 
 // UpdateTriagePolicyWithBodyWithResponse Apply or stop a triage policy
 //
-// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
-// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
-// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
+// An addition to the contract. Changes only the mode of a policy: with `apply` it decides, `preview` stops it, and
+// the findings that it muted are open again. The key that changes the mode becomes the author. Setting the current
+// mode changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has
+// changed since. The answer is sent as for creating a policy. Needs the scope `policies:write`, which must be
+// listed in the key, and `findings:triage`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18089,10 +18094,11 @@ func (c *ClientWithResponses) UpdateTriagePolicyWithBodyWithResponse(ctx context
 
 // UpdateTriagePolicyWithResponse Apply or stop a triage policy
 //
-// An addition to the contract. Changes the mode of a policy, and nothing else of it: `apply` has it decide, `preview`
-// stops that, and what it muted is open again. Whoever changes the mode is its author from then on. A mode
-// that it has already changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has changed since.
-// The answer is sent as for creating a policy. Needs the scope `policies:write`, which only a key that lists it has, and `findings:triage`.
+// An addition to the contract. Changes only the mode of a policy: with `apply` it decides, `preview` stops it, and
+// the findings that it muted are open again. The key that changes the mode becomes the author. Setting the current
+// mode changes nothing. Send `generation` and `uid` so that you do not apply an expression that somebody has
+// changed since. The answer is sent as for creating a policy. Needs the scope `policies:write`, which must be
+// listed in the key, and `findings:triage`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18107,8 +18113,8 @@ func (c *ClientWithResponses) UpdateTriagePolicyWithResponse(ctx context.Context
 
 // GetUploadWithResponse Get an upload
 //
-// An addition to the contract. An upload with its scans: how far they are, and at the end what they did. Needs the scope
-// `findings:import`, which only a key that lists it has.
+// An addition to the contract. An upload with the progress and the results of its scans. Needs the scope
+// `findings:import`, which must be listed in the key.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18123,9 +18129,8 @@ func (c *ClientWithResponses) GetUploadWithResponse(ctx context.Context, id ID, 
 
 // ListWebhookDeliveriesWithResponse Get webhook deliveries
 //
-// An addition to the contract. The organization's webhook deliveries with every attempt, a page at a
-// time; their payloads and signatures are not shown. Needs the scope `webhooks:read`, which only a key
-// that lists it has.
+// An addition to the contract. The organization's webhook deliveries with every attempt, a page at a time; their
+// payloads and signatures are not shown. Needs the scope `webhooks:read`, which must be listed in the key.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18140,8 +18145,8 @@ func (c *ClientWithResponses) ListWebhookDeliveriesWithResponse(ctx context.Cont
 
 // GetWebhookDeliveryWithResponse Get webhook delivery
 //
-// An addition to the contract. One webhook delivery with every attempt, as the list shows it. Needs the
-// scope `webhooks:read`, which only a key that lists it has.
+// An addition to the contract. One webhook delivery with every attempt, as the list shows it. Needs the scope
+// `webhooks:read`, which must be listed in the key.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18156,9 +18161,9 @@ func (c *ClientWithResponses) GetWebhookDeliveryWithResponse(ctx context.Context
 
 // RedeliverWebhookDeliveryWithResponse Send a webhook delivery again
 //
-// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same `webhook-id`.
-// The answer is sent once the request is accepted, or after ten seconds at the latest: read the delivery to see what
-// comes of it. Needs the scope `webhooks:redeliver`, which only a key that lists it has.
+// An addition to the contract. Sends the event of a delivery again at once, whatever its status, with the same
+// `webhook-id`. The answer is sent once the request is accepted, or after ten seconds at the latest: read the
+// delivery to see the outcome. Needs the scope `webhooks:redeliver`, which must be listed in the key.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -18173,9 +18178,8 @@ func (c *ClientWithResponses) RedeliverWebhookDeliveryWithResponse(ctx context.C
 
 // VerifyWebhookDeliveryWithBodyWithResponse Verify webhook delivery
 //
-// Tells whether a payload and a signature are those that were sent with the delivery. The
-// answer is 200 whatever the verdict, as long as the organization has the delivery. It
-// changes nothing. Needs the scope `webhooks:verify`.
+// Reports whether a payload was sent with a signature in this delivery. The answer is 200 for every verdict if the
+// organization has the delivery. It changes nothing. Needs the scope `webhooks:verify`.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18190,9 +18194,8 @@ func (c *ClientWithResponses) VerifyWebhookDeliveryWithBodyWithResponse(ctx cont
 
 // VerifyWebhookDeliveryWithResponse Verify webhook delivery
 //
-// Tells whether a payload and a signature are those that were sent with the delivery. The
-// answer is 200 whatever the verdict, as long as the organization has the delivery. It
-// changes nothing. Needs the scope `webhooks:verify`.
+// Reports whether a payload was sent with a signature in this delivery. The answer is 200 for every verdict if the
+// organization has the delivery. It changes nothing. Needs the scope `webhooks:verify`.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -18207,8 +18210,8 @@ func (c *ClientWithResponses) VerifyWebhookDeliveryWithResponse(ctx context.Cont
 
 // WhoAmIWithResponse Get what the API key may do
 //
-// An addition to the contract. The API key that the request carries: whose it is, what it may do and when it ends. Any
-// valid key may ask, whatever its scopes.
+// An addition to the contract. The API key that the request carries: its organization, what it may do and when it
+// expires. Any valid key may call this, whatever its scopes.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -1707,10 +1707,10 @@ func (e ListWebhookDeliveriesParamsEvent) Valid() bool {
 
 // APIKey An API key of the organization, without its token.
 type APIKey struct {
-	// Conditions Its conditions, `Ready` and `Stalled`, as far as they are known.
+	// Conditions Its conditions, `Ready` and `Stalled`, if they are known.
 	Conditions []ResourceCondition `json:"conditions"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
 	// Description Who uses it, and for what.
@@ -1719,16 +1719,16 @@ type APIKey struct {
 	// Disabled Whether it is refused until somebody enables it again.
 	Disabled bool `json:"disabled"`
 
-	// ExpiresAt When that token ends; null while there is none.
+	// ExpiresAt When that token expires; null if there is none.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Id The key's id, which is its name.
 	Id string `json:"id"`
 
-	// IssuedAt When its present token was issued; null while none is.
+	// IssuedAt When its current token was issued; null if there is none.
 	IssuedAt *time.Time `json:"issued_at"`
 
-	// LastUsedAt When a request last carried it, to the minute; null where none has.
+	// LastUsedAt When a request last used it, to the minute; null if none has.
 	LastUsedAt *time.Time `json:"last_used_at"`
 
 	// Scopes What it may do.
@@ -1737,16 +1737,16 @@ type APIKey struct {
 
 // APIKeyList A page of API keys.
 type APIKeyList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's keys.
 	Items []APIKey `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many keys there are in all.
+	// Total How many keys exist in total.
 	Total int64 `json:"total"`
 }
 
@@ -1768,7 +1768,7 @@ type Agent struct {
 // BusinessCriticality How much the business depends on a project.
 type BusinessCriticality string
 
-// DecisionReason Why it was decided so; null where nobody said.
+// DecisionReason The reason for the decision; null if none was given.
 type DecisionReason = Reason
 
 // Details What is wrong, where, and what to do.
@@ -1779,7 +1779,7 @@ type Details struct {
 	// Description What is wrong.
 	Description string `json:"description"`
 
-	// EndpointLocations The ways in from outside.
+	// EndpointLocations The endpoints through which the problem can be reached.
 	EndpointLocations []EndpointLocation `json:"endpoint_locations"`
 
 	// ExploitFeasibility How hard an attack is.
@@ -1788,7 +1788,7 @@ type Details struct {
 	// ExploitWalkthrough An attack step by step.
 	ExploitWalkthrough string `json:"exploit_walkthrough"`
 
-	// FixedCode Code that could take its place.
+	// FixedCode Code that could replace it.
 	FixedCode string `json:"fixed_code"`
 
 	// Location A place in a file of the repository.
@@ -1800,23 +1800,23 @@ type Details struct {
 	// RemediationEffort How hard the remediation is.
 	RemediationEffort *Effort `json:"remediation_effort"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
-	// SupportingFiles Other places that matter.
+	// SupportingFiles Other relevant places.
 	SupportingFiles []FileLocation `json:"supporting_files"`
 
 	// Title The title.
 	Title string `json:"title"`
 
-	// ValidationEvidence Why the finding is held to be real.
+	// ValidationEvidence The evidence that the finding is real.
 	ValidationEvidence []ValidationEvidence `json:"validation_evidence"`
 }
 
-// Effort How hard something is.
+// Effort A level of difficulty.
 type Effort string
 
-// EndpointLocation A way in from outside.
+// EndpointLocation An endpoint through which the problem can be reached.
 type EndpointLocation struct {
 	// Action The HTTP verb, gRPC method, or GraphQL operation.field.
 	Action string `json:"action"`
@@ -1831,38 +1831,38 @@ type EndpointLocation struct {
 // EndpointLocationType The protocol.
 type EndpointLocationType string
 
-// Error The body of every answer that is an error.
+// Error The body of every error.
 type Error struct {
-	// Code What is wrong, for programs: `invalid_value`, `repeated`, `missing`, `malformed`, `too_long`, `invalid_cursor`,
-	// `reason_required`, `unauthorized`, `missing_scope`, `not_found`, `method_not_allowed`, `changed`, `refused`, `busy`,
-	// `rate_limited`, `internal`, `try_again` or `stale`. More may be added.
+	// Code The problem, for programs: `invalid_value`, `repeated`, `missing`, `malformed`, `too_long`,
+	// `invalid_cursor`, `reason_required`, `unauthorized`, `missing_scope`, `not_found`, `method_not_allowed`,
+	// `changed`, `refused`, `busy`, `rate_limited`, `internal`, `try_again` or `stale`. More may be added.
 	Code string `json:"code"`
 
-	// Detail What is wrong, for people. Its wording may change.
+	// Detail A description of the problem for people. Its wording may change.
 	Detail string `json:"detail"`
 
-	// Error The fixed message of the status.
+	// Error The fixed message for the status.
 	Error ErrorError `json:"error"`
 
-	// Field The parameter, header or member of the body that is wrong; empty where it is none of them.
+	// Field The parameter, header or member of the body that is wrong; empty if it is none of them.
 	Field string `json:"field"`
 }
 
-// ErrorError The fixed message of the status.
+// ErrorError The fixed message for the status.
 type ErrorError string
 
 // Exposure Who can reach a project where it runs.
 type Exposure string
 
-// FieldCounts How many findings have each value of a field. Findings without a value are not counted.
+// FieldCounts The number of findings with each value of a field. Findings without a value are not counted.
 type FieldCounts struct {
-	// Distinct How many values there are, told or not.
+	// Distinct The number of values, including those that are not returned.
 	Distinct int32 `json:"distinct"`
 
-	// Field The parameter of the lists that the values are for.
+	// Field The parameter of the lists that accepts the values.
 	Field string `json:"field"`
 
-	// Values The values that the most findings have, these first; values of the same count are sorted by their text.
+	// Values The most frequent values, the most frequent first; values with the same count are sorted by their text.
 	Values []ValueCount `json:"values"`
 }
 
@@ -1880,7 +1880,7 @@ type FileLocation struct {
 	// Hash The hash of the place's content.
 	Hash string `json:"hash"`
 
-	// LineNumber The line, from 1; 0 where it is not known.
+	// LineNumber The line, from 1; 0 if it is not known.
 	LineNumber int32 `json:"line_number"`
 
 	// MethodName The method that holds the place.
@@ -1890,11 +1890,11 @@ type FileLocation struct {
 	Url string `json:"url"`
 }
 
-// FindingCategory The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
-// vulnerability of a package that is used; Secret, a credential where it should not be.
+// FindingCategory The type of problem: Code, a weakness in code or configuration; Package, a known vulnerability of a package that
+// is used; Secret, a credential that should not be there.
 type FindingCategory string
 
-// FindingCounts How many findings have each value.
+// FindingCounts The number of findings with each value.
 type FindingCounts struct {
 	// Fields The counts by each field.
 	Fields []FieldCounts `json:"fields"`
@@ -1903,9 +1903,9 @@ type FindingCounts struct {
 	Total int32 `json:"total"`
 }
 
-// FindingFacts What the scanner says of the finding beyond shape v2.
+// FindingFacts The scanner's facts about the finding that the v2 record does not have.
 type FindingFacts struct {
-	// Category The sort of thing that was found.
+	// Category The type of problem.
 	Category *FindingCategory `json:"category"`
 
 	// Class The vulnerability class.
@@ -1917,7 +1917,7 @@ type FindingFacts struct {
 	// Package The package that the finding is in.
 	Package FindingPackage `json:"package"`
 
-	// RuleId The scanner's own name of the rule.
+	// RuleId The scanner's own name for the rule.
 	RuleId string `json:"rule_id"`
 
 	// Score The scanner's score or the CVSS base score, with one digit after the point.
@@ -1932,19 +1932,19 @@ type FindingFacts struct {
 	// Tool The scanner's name.
 	Tool string `json:"tool"`
 
-	// ToolSeverity The scanner's own word for the severity.
+	// ToolSeverity The scanner's own rating of the severity.
 	ToolSeverity string `json:"tool_severity"`
 
 	// Vulnerability The known vulnerability that the finding reports.
 	Vulnerability FindingVulnerability `json:"vulnerability"`
 }
 
-// FindingFull A finding with all that is known of it, the members of shape v2 among them.
+// FindingFull A finding with all details, including the members of the v2 record.
 type FindingFull struct {
 	// Agent The agent that found the issue.
 	Agent Agent `json:"agent"`
 
-	// ClosedAt When the scan was started that no longer reports the finding.
+	// ClosedAt When the scan that no longer reports the finding was started.
 	ClosedAt *time.Time `json:"closed_at"`
 
 	// ClosedScanId The scan that no longer reports the finding.
@@ -1959,23 +1959,23 @@ type FindingFull struct {
 	// CreatedAt When the finding was first seen.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	// DecidedBy Who last set `user_status`, `reason`, `expires_at` or `comments`.
 	DecidedBy string `json:"decided_by"`
 
-	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty where
-	// the decision rests on the facts as they are.
+	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty if the
+	// decision is based on the current facts.
 	DecisionStale string `json:"decision_stale"`
 
 	// Details What is wrong, where, and what to do.
 	Details Details `json:"details"`
 
-	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Facts What the scanner says of the finding beyond shape v2.
+	// Facts The scanner's facts about the finding that the v2 record does not have.
 	Facts FindingFacts `json:"facts"`
 
-	// Fingerprints The values by which the scanner knows the finding again.
+	// Fingerprints The values by which the scanner recognises the finding.
 	Fingerprints []Fingerprint `json:"fingerprints"`
 
 	// Id The finding's id.
@@ -1987,7 +1987,7 @@ type FindingFull struct {
 	// Project The project that the finding is in.
 	Project FindingProject `json:"project"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
 	// Repo The repository that the finding is in.
@@ -1996,9 +1996,9 @@ type FindingFull struct {
 	// ScanDetails The scan that created or last changed the finding.
 	ScanDetails ScanDetails `json:"scan_details"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
-	// a policy or a decision about the same result in a pull request mutes it, or its source
-	// suppresses it (by a comment in the code, or a baseline), else open.
+	// Status closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+	// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+	// baseline), else open.
 	Status FindingStatus `json:"status"`
 
 	// UpdatedAt When the finding or its triage last changed.
@@ -2007,29 +2007,29 @@ type FindingFull struct {
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
 
-	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-	// `user_status` of the issue stay as they are.
+	// Verdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+	// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+	// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+	// and `user_status` of the issue are not changed.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
 // FindingFullList A page of findings.
 type FindingFullList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's findings.
 	Items []FindingFull `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many findings match in all.
+	// Total How many findings match in total.
 	Total int64 `json:"total"`
 }
 
-// FindingHistory What happened to a finding.
+// FindingHistory The history of a finding.
 type FindingHistory struct {
 	// FindingId The finding's id.
 	FindingId string `json:"finding_id"`
@@ -2079,7 +2079,7 @@ type FindingProjectContext struct {
 	// Exposure Who can reach the project where it runs.
 	Exposure *Exposure `json:"exposure"`
 
-	// Owner The person or team that answers for the project.
+	// Owner The person or team that is responsible for the project.
 	Owner string `json:"owner"`
 
 	// SensitiveDataTypes The sensitive data that the project handles.
@@ -2101,9 +2101,9 @@ type FindingRepo struct {
 	Url string `json:"url"`
 }
 
-// FindingRest What is known of a finding beyond shape v2.
+// FindingRest The details of a finding that the v2 record does not have.
 type FindingRest struct {
-	// ClosedAt When the scan was started that no longer reports the finding.
+	// ClosedAt When the scan that no longer reports the finding was started.
 	ClosedAt *time.Time `json:"closed_at"`
 
 	// ClosedScanId The scan that no longer reports the finding.
@@ -2112,35 +2112,35 @@ type FindingRest struct {
 	// CommitHash The commit of the scan that created or last changed the finding.
 	CommitHash string `json:"commit_hash"`
 
-	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	// DecidedBy Who last set `user_status`, `reason`, `expires_at` or `comments`.
 	DecidedBy string `json:"decided_by"`
 
-	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty where
-	// the decision rests on the facts as they are.
+	// DecisionStale What has changed since `user_status` was decided, for example "severity high, now medium"; empty if the
+	// decision is based on the current facts.
 	DecisionStale string `json:"decision_stale"`
 
-	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Facts What the scanner says of the finding beyond shape v2.
+	// Facts The scanner's facts about the finding that the v2 record does not have.
 	Facts FindingFacts `json:"facts"`
 
-	// Fingerprints The values by which the scanner knows the finding again.
+	// Fingerprints The values by which the scanner recognises the finding.
 	Fingerprints []Fingerprint `json:"fingerprints"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
-	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-	// `user_status` of the issue stay as they are.
+	// Verdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+	// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+	// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+	// and `user_status` of the issue are not changed.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
-// FindingStatus closed where the scanner no longer reports the finding, else open_muted where a person,
-// a policy or a decision about the same result in a pull request mutes it, or its source
-// suppresses it (by a comment in the code, or a baseline), else open.
+// FindingStatus closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+// baseline), else open.
 type FindingStatus string
 
 // FindingSuppression How and why the source suppresses the finding.
@@ -2148,7 +2148,7 @@ type FindingSuppression struct {
 	// Justification Why, as the source gives it.
 	Justification string `json:"justification"`
 
-	// Kind inSource, by a comment in the code; external, by a baseline; null where nothing suppresses it.
+	// Kind inSource, by a comment in the code; external, by a baseline; null if nothing suppresses it.
 	Kind *SuppressionKind `json:"kind"`
 }
 
@@ -2181,7 +2181,7 @@ type FindingV1 struct {
 	// EndpointPath The path of the vulnerable endpoint.
 	EndpointPath string `json:"endpoint_path"`
 
-	// FixedCodeBlock Code that could take its place.
+	// FixedCodeBlock Code that could replace it.
 	FixedCodeBlock string `json:"fixed_code_block"`
 
 	// HandlerClassName The class that holds the vulnerable code.
@@ -2223,15 +2223,15 @@ type FindingV1 struct {
 	// SecretType The type of secret, for findings that are secrets.
 	SecretType string `json:"secret_type"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
-	// a policy or a decision about the same result in a pull request mutes it, or its source
-	// suppresses it (by a comment in the code, or a baseline), else open.
+	// Status closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+	// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+	// baseline), else open.
 	Status FindingStatus `json:"status"`
 
-	// SupportingFiles Other places that matter.
+	// SupportingFiles Other relevant places.
 	SupportingFiles []FindingV1Location `json:"supporting_files"`
 
 	// UpdatedAt When the finding or its triage last changed.
@@ -2246,16 +2246,16 @@ type FindingV1 struct {
 
 // FindingV1List A page of findings.
 type FindingV1List struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's findings.
 	Items []FindingV1 `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many findings match in all.
+	// Total How many findings match in total.
 	Total int64 `json:"total"`
 }
 
@@ -2267,7 +2267,7 @@ type FindingV1Location struct {
 	// Hash The hash of the place's content.
 	Hash string `json:"hash"`
 
-	// Line The line, from 1; 0 where it is not known.
+	// Line The line, from 1; 0 if it is not known.
 	Line int32 `json:"line"`
 
 	// Url The place at the provider.
@@ -2285,7 +2285,7 @@ type FindingV1Project struct {
 	// Exposure Who can reach the project where it runs.
 	Exposure *Exposure `json:"exposure"`
 
-	// Owner The person or team that answers for the project.
+	// Owner The person or team that is responsible for the project.
 	Owner string `json:"owner"`
 
 	// Summary What the project does.
@@ -2335,9 +2335,9 @@ type FindingV2 struct {
 	// ScanDetails The scan that created or last changed the finding.
 	ScanDetails ScanDetails `json:"scan_details"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
-	// a policy or a decision about the same result in a pull request mutes it, or its source
-	// suppresses it (by a comment in the code, or a baseline), else open.
+	// Status closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+	// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+	// baseline), else open.
 	Status FindingStatus `json:"status"`
 
 	// UpdatedAt When the finding or its triage last changed.
@@ -2349,22 +2349,22 @@ type FindingV2 struct {
 
 // FindingV2List A page of findings.
 type FindingV2List struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's findings.
 	Items []FindingV2 `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many findings match in all.
+	// Total How many findings match in total.
 	Total int64 `json:"total"`
 }
 
 // FindingV2Update A change of a finding. Members that are not described are ignored.
 type FindingV2Update struct {
-	// Comments Triage comments; they replace those that were there.
+	// Comments Triage comments; they replace the previous ones.
 	Comments *string `json:"comments,omitempty"`
 
 	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
@@ -2385,30 +2385,30 @@ type FindingV2Update struct {
 	UserStatus *UserStatus `json:"user_status,omitempty"`
 }
 
-// FindingVerdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-// `user_status` of the issue stay as they are.
+// FindingVerdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+// and `user_status` of the issue are not changed.
 type FindingVerdict struct {
-	// By Who decided in the pull request, or had written the policy when it decided.
+	// By Who decided in the pull request, or was the author of the policy when it decided.
 	By string `json:"by"`
 
 	// Comment That person's or the policy's comment.
 	Comment string `json:"comment"`
 
-	// Policy The policy's name; empty where none decides.
+	// Policy The policy's name; empty if none decides.
 	Policy string `json:"policy"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
-	// ReviewIssue The id of the review issue that a person decided about; empty where none did.
+	// ReviewIssue The id of the review issue that a person decided about; empty if there is none.
 	ReviewIssue string `json:"review_issue"`
 
 	// Since Since when the decision counts for the finding.
 	Since *time.Time `json:"since"`
 
-	// UserStatus What was decided; null where nothing was.
+	// UserStatus The decision; null if there is none.
 	UserStatus *UserStatus `json:"user_status"`
 }
 
@@ -2417,11 +2417,11 @@ type FindingVulnerability struct {
 	// Aliases Its further ids.
 	Aliases []string `json:"aliases"`
 
-	// Id Its CVE where the scanner knows one, else the id that the scanner reports.
+	// Id Its CVE if the scanner knows one, else the id that the scanner reports.
 	Id string `json:"id"`
 }
 
-// Fingerprint A value by which a scanner knows a finding again.
+// Fingerprint A value by which a scanner recognises a finding.
 type Fingerprint struct {
 	// Name The name of the fingerprint's algorithm and version.
 	Name string `json:"name"`
@@ -2430,52 +2430,54 @@ type Fingerprint struct {
 	Value string `json:"value"`
 }
 
-// GateVerdict What a gate says of a pull request.
+// GateVerdict The verdict of a gate about a pull request.
 type GateVerdict string
 
 // GivenEnd When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
 // the end. Changing `user_status` removes the previous end.
 type GivenEnd = string
 
-// GivenPolicyDecision What the policy decides about each finding that it matches.
+// GivenPolicyDecision The decision about each matching finding.
 type GivenPolicyDecision struct {
 	// Comment Explains the decision.
 	Comment *string `json:"comment,omitempty"`
 
-	// Reason Why; needed to mute.
+	// Reason The reason; required to mute.
 	Reason *GivenPolicyDecisionReason `json:"reason,omitempty"`
 
-	// UserStatus What they become.
+	// UserStatus The `user_status` that matching findings get.
 	UserStatus GivenPolicyDecisionUserStatus `json:"user_status"`
 }
 
-// GivenPolicyDecisionReason Why; needed to mute.
+// GivenPolicyDecisionReason The reason; required to mute.
 type GivenPolicyDecisionReason string
 
-// GivenPolicyDecisionUserStatus What they become.
+// GivenPolicyDecisionUserStatus The `user_status` that matching findings get.
 type GivenPolicyDecisionUserStatus string
 
 // GivenReason The reason for the decision; `none` removes it. Changing `user_status` removes the previous
 // reason. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
 type GivenReason string
 
-// GivenTriage What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
-// that another `user_status` comes without the reason and the end of the one before.
+// GivenTriage The decision about each finding. At least one of `user_status` and `comments` is required; members that are not
+// given are not changed, except that a different `user_status` removes the previous reason and end.
 type GivenTriage struct {
-	// Comments Triage comments; they replace those that were there, and the empty text takes them away.
+	// Comments Triage comments; they replace the previous ones, and an empty text removes them.
 	Comments *string `json:"comments,omitempty"`
 
 	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again.
 	ExpiresAt *string `json:"expires_at,omitempty"`
 
-	// Reason Why. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+	// Reason The reason. An organization may require one to mute: then a request without it gets 400 with the code
+	// `reason_required`.
 	Reason *GivenTriageReason `json:"reason,omitempty"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus *UserStatus `json:"user_status,omitempty"`
 }
 
-// GivenTriageReason Why. An organization may require one to mute: then a request without it gets 400 with the code `reason_required`.
+// GivenTriageReason The reason. An organization may require one to mute: then a request without it gets 400 with the code
+// `reason_required`.
 type GivenTriageReason string
 
 // ID A resource's id, at most 253 bytes of UTF-8 without control characters.
@@ -2484,9 +2486,9 @@ type ID = string
 // Level An estimate on a scale of three steps.
 type Level string
 
-// Project A project on its own.
+// Project A project.
 type Project struct {
-	// BusinessCriticality How much the business depends on the project; a person's word before a scanner's.
+	// BusinessCriticality How much the business depends on the project; a person's value takes precedence over a scanner's.
 	BusinessCriticality *BusinessCriticality `json:"business_criticality"`
 
 	// Components The parts of the project.
@@ -2501,13 +2503,13 @@ type Project struct {
 	// Deployments Where the project runs, by environment.
 	Deployments map[string]string `json:"deployments"`
 
-	// Enabled Whether the project is to be scanned. Imports do not look at it.
+	// Enabled Whether the project should be scanned. Imports ignore this.
 	Enabled bool `json:"enabled"`
 
-	// Evidence Why the folder is held to be a project.
+	// Evidence Why the folder is considered a project.
 	Evidence string `json:"evidence"`
 
-	// Exposure Who can reach the project where it runs; a person's word before a scanner's.
+	// Exposure Who can reach the project where it runs; a person's value takes precedence over a scanner's.
 	Exposure *Exposure `json:"exposure"`
 
 	// FileExtensions The extensions of its files.
@@ -2531,7 +2533,7 @@ type Project struct {
 	// LastScanId The scan that was started last.
 	LastScanId string `json:"last_scan_id"`
 
-	// LastScanStatus How far the scan is that was started last.
+	// LastScanStatus The progress of the scan that was started last.
 	LastScanStatus *ScanStatus `json:"last_scan_status"`
 
 	// LastScannedAt When the last scan that succeeded was completed.
@@ -2540,7 +2542,7 @@ type Project struct {
 	// OrganizationId The organization's id.
 	OrganizationId string `json:"organization_id"`
 
-	// Owner The person or team that answers for the project.
+	// Owner The person or team that is responsible for the project.
 	Owner string `json:"owner"`
 
 	// Provider Who hosts the repository.
@@ -2561,19 +2563,19 @@ type Project struct {
 	// Size The size in bytes.
 	Size int64 `json:"size"`
 
-	// Summary What the project does; a person's words before a scanner's.
+	// Summary What the project does; a person's text takes precedence over a scanner's.
 	Summary string `json:"summary"`
 
 	// UpdatedAt When the project last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// UserBusinessCriticality What people say of it.
+	// UserBusinessCriticality People's value.
 	UserBusinessCriticality *BusinessCriticality `json:"user_business_criticality"`
 
-	// UserExposure What people say of it.
+	// UserExposure People's value.
 	UserExposure *Exposure `json:"user_exposure"`
 
-	// UserSummary What people say of it.
+	// UserSummary People's value.
 	UserSummary string `json:"user_summary"`
 }
 
@@ -2588,7 +2590,7 @@ type ProjectComponent struct {
 	// FolderName The folder that holds the part.
 	FolderName string `json:"folder_name"`
 
-	// Type What sort of part it is.
+	// Type The type of the part.
 	Type string `json:"type"`
 }
 
@@ -2604,10 +2606,10 @@ type ProjectRepo struct {
 	Url string `json:"url"`
 }
 
-// PullRequestStatus Where a pull request is in its life.
+// PullRequestStatus The state of a pull request.
 type PullRequestStatus string
 
-// Reason Why something was decided.
+// Reason The reason for a decision.
 type Reason string
 
 // Repository A repository with its projects.
@@ -2615,7 +2617,7 @@ type Repository struct {
 	// Archived Whether it is archived.
 	Archived bool `json:"archived"`
 
-	// CastScanEnabled Whether it is to be scanned. Imports do not look at it.
+	// CastScanEnabled Whether it should be scanned. Imports ignore this.
 	CastScanEnabled bool `json:"cast_scan_enabled"`
 
 	// CloneUrl Where to clone it from.
@@ -2627,10 +2629,10 @@ type Repository struct {
 	// DefaultBranchName The default branch.
 	DefaultBranchName string `json:"default_branch_name"`
 
-	// Description The provider's description.
+	// Description The description at the provider.
 	Description string `json:"description"`
 
-	// FullName The name with that of its owner.
+	// FullName The full name, with that of the owner.
 	FullName string `json:"full_name"`
 
 	// Id The repository's id.
@@ -2696,25 +2698,25 @@ type Repository struct {
 
 // RepositoryList A page of repositories.
 type RepositoryList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's repositories.
 	Items []Repository `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many repositories match in all.
+	// Total How many repositories match in total.
 	Total int64 `json:"total"`
 }
 
-// RepositoryProject A project as it is shown inside of its repository.
+// RepositoryProject A project as its repository shows it.
 type RepositoryProject struct {
-	// BusinessCriticality How much the business depends on the project; a person's word before a scanner's.
+	// BusinessCriticality How much the business depends on the project; a person's value takes precedence over a scanner's.
 	BusinessCriticality *BusinessCriticality `json:"business_criticality"`
 
-	// CastScanEnabled Whether the project's repository is to be scanned.
+	// CastScanEnabled Whether the project's repository should be scanned.
 	CastScanEnabled bool `json:"cast_scan_enabled"`
 
 	// Components The parts of the project.
@@ -2732,13 +2734,13 @@ type RepositoryProject struct {
 	// Deployments Where the project runs, by environment.
 	Deployments map[string]string `json:"deployments"`
 
-	// Enabled Whether the project is to be scanned. Imports do not look at it.
+	// Enabled Whether the project should be scanned. Imports ignore this.
 	Enabled bool `json:"enabled"`
 
-	// Evidence Why the folder is held to be a project.
+	// Evidence Why the folder is considered a project.
 	Evidence string `json:"evidence"`
 
-	// Exposure Who can reach the project where it runs; a person's word before a scanner's.
+	// Exposure Who can reach the project where it runs; a person's value takes precedence over a scanner's.
 	Exposure *Exposure `json:"exposure"`
 
 	// FileExtensions The extensions of its files.
@@ -2750,7 +2752,7 @@ type RepositoryProject struct {
 	// Frameworks The frameworks in use.
 	Frameworks []string `json:"frameworks"`
 
-	// HasCustomMetadata Whether people have said anything of it.
+	// HasCustomMetadata Whether people have set any of its values.
 	HasCustomMetadata bool `json:"has_custom_metadata"`
 
 	// Id The project's id.
@@ -2765,7 +2767,7 @@ type RepositoryProject struct {
 	// LastScanId The scan that was started last.
 	LastScanId string `json:"last_scan_id"`
 
-	// LastScanStatus How far the scan is that was started last.
+	// LastScanStatus The progress of the scan that was started last.
 	LastScanStatus *ScanStatus `json:"last_scan_status"`
 
 	// LastScannedAt When the last scan that succeeded was completed.
@@ -2774,13 +2776,13 @@ type RepositoryProject struct {
 	// OrganizationId The organization's id.
 	OrganizationId string `json:"organization_id"`
 
-	// Owner The person or team that answers for the project.
+	// Owner The person or team that is responsible for the project.
 	Owner string `json:"owner"`
 
-	// PrimaryFramework The framework that the project rests on most.
+	// PrimaryFramework The main framework of the project.
 	PrimaryFramework string `json:"primary_framework"`
 
-	// PrimaryLanguage The language that most of the project is written in.
+	// PrimaryLanguage The main language of the project.
 	PrimaryLanguage string `json:"primary_language"`
 
 	// Provider Who hosts the repository.
@@ -2795,13 +2797,13 @@ type RepositoryProject struct {
 	// Repo The repository that the project is in.
 	Repo ProjectRepo `json:"repo"`
 
-	// ScannerBusinessCriticality What a scanner says of it.
+	// ScannerBusinessCriticality The scanner's value.
 	ScannerBusinessCriticality *BusinessCriticality `json:"scanner_business_criticality"`
 
-	// ScannerExposure What a scanner says of it.
+	// ScannerExposure The scanner's value.
 	ScannerExposure *Exposure `json:"scanner_exposure"`
 
-	// ScannerSummary What a scanner says of it.
+	// ScannerSummary The scanner's value.
 	ScannerSummary string `json:"scanner_summary"`
 
 	// SensitiveDataTypes The sensitive data that the project handles.
@@ -2810,68 +2812,68 @@ type RepositoryProject struct {
 	// Size The size in bytes.
 	Size int64 `json:"size"`
 
-	// Summary What the project does; a person's words before a scanner's.
+	// Summary What the project does; a person's text takes precedence over a scanner's.
 	Summary string `json:"summary"`
 
 	// UpdatedAt When the project last changed.
 	UpdatedAt time.Time `json:"updated_at"`
 
-	// UserBusinessCriticality What people say of it.
+	// UserBusinessCriticality People's value.
 	UserBusinessCriticality *BusinessCriticality `json:"user_business_criticality"`
 
-	// UserExposure What people say of it.
+	// UserExposure People's value.
 	UserExposure *Exposure `json:"user_exposure"`
 
-	// UserSummary What people say of it.
+	// UserSummary People's value.
 	UserSummary string `json:"user_summary"`
 }
 
-// RepositoryProjectDetails What a repository shows of its projects beyond what a project shows on its own.
+// RepositoryProjectDetails The members of a project that only its repository shows.
 type RepositoryProjectDetails struct {
-	// CastScanEnabled Whether the project's repository is to be scanned.
+	// CastScanEnabled Whether the project's repository should be scanned.
 	CastScanEnabled bool `json:"cast_scan_enabled"`
 
 	// DeploymentUsage How the project is deployed.
 	DeploymentUsage string `json:"deployment_usage"`
 
-	// HasCustomMetadata Whether people have said anything of it.
+	// HasCustomMetadata Whether people have set any of its values.
 	HasCustomMetadata bool `json:"has_custom_metadata"`
 
-	// PrimaryFramework The framework that the project rests on most.
+	// PrimaryFramework The main framework of the project.
 	PrimaryFramework string `json:"primary_framework"`
 
-	// PrimaryLanguage The language that most of the project is written in.
+	// PrimaryLanguage The main language of the project.
 	PrimaryLanguage string `json:"primary_language"`
 
-	// ScannerBusinessCriticality What a scanner says of it.
+	// ScannerBusinessCriticality The scanner's value.
 	ScannerBusinessCriticality *BusinessCriticality `json:"scanner_business_criticality"`
 
-	// ScannerExposure What a scanner says of it.
+	// ScannerExposure The scanner's value.
 	ScannerExposure *Exposure `json:"scanner_exposure"`
 
-	// ScannerSummary What a scanner says of it.
+	// ScannerSummary The scanner's value.
 	ScannerSummary string `json:"scanner_summary"`
 }
 
-// ResourceCondition What the controllers say of a resource, as kubectl shows it.
+// ResourceCondition A condition of a resource, as kubectl shows it.
 type ResourceCondition struct {
-	// ChangedAt Since when it has this status.
+	// ChangedAt When it got this status.
 	ChangedAt time.Time `json:"changed_at"`
 
-	// Message Why, and what to do about it.
+	// Message An explanation, and what to do.
 	Message string `json:"message"`
 
-	// Reason Why, in a word such as Expired.
+	// Reason The reason, in a word such as Expired.
 	Reason string `json:"reason"`
 
-	// Status Whether it is so.
+	// Status Whether the condition is met.
 	Status ResourceConditionStatus `json:"status"`
 
-	// Type What it is about, such as Ready.
+	// Type The type, such as Ready.
 	Type string `json:"type"`
 }
 
-// ResourceConditionStatus Whether it is so.
+// ResourceConditionStatus Whether the condition is met.
 type ResourceConditionStatus string
 
 // Review The reviews of one pull request.
@@ -2906,7 +2908,7 @@ type Review struct {
 	// PrNumber The pull request's number.
 	PrNumber int32 `json:"pr_number"`
 
-	// PrStatus Where a pull request is in its life.
+	// PrStatus The state of a pull request.
 	PrStatus PullRequestStatus `json:"pr_status"`
 
 	// PrTitle The pull request's title.
@@ -2928,7 +2930,7 @@ type Review struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// ReviewFull A review with what was decided about its issues, the documented members among them.
+// ReviewFull A review with the decisions about its issues, including the documented members.
 type ReviewFull struct {
 	// ClosedIssueCount How many of its issues are resolved.
 	ClosedIssueCount int32 `json:"closed_issue_count"`
@@ -2966,7 +2968,7 @@ type ReviewFull struct {
 	// PrNumber The pull request's number.
 	PrNumber int32 `json:"pr_number"`
 
-	// PrStatus Where a pull request is in its life.
+	// PrStatus The state of a pull request.
 	PrStatus PullRequestStatus `json:"pr_status"`
 
 	// PrTitle The pull request's title.
@@ -2990,16 +2992,16 @@ type ReviewFull struct {
 
 // ReviewFullList A page of reviews.
 type ReviewFullList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's reviews.
 	Items []ReviewFull `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many reviews match in all.
+	// Total How many reviews match in total.
 	Total int64 `json:"total"`
 }
 
@@ -3032,7 +3034,7 @@ type ReviewIssue struct {
 	// LastSeenAt When the last commit that shows the issue was reviewed.
 	LastSeenAt *time.Time `json:"last_seen_at"`
 
-	// LineNumber The line, from 1; 0 where it is not known.
+	// LineNumber The line, from 1; 0 if it is not known.
 	LineNumber int32 `json:"line_number"`
 
 	// PrNumber The pull request's number.
@@ -3050,7 +3052,7 @@ type ReviewIssue struct {
 	// RepoOwner The repository's owner.
 	RepoOwner string `json:"repo_owner"`
 
-	// ResolvedAt When the commit was reviewed that resolved the issue.
+	// ResolvedAt When the commit that resolved the issue was reviewed.
 	ResolvedAt *time.Time `json:"resolved_at"`
 
 	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open, or if the review no longer keeps
@@ -3063,7 +3065,7 @@ type ReviewIssue struct {
 	// SeenInCommits The commits that showed the issue.
 	SeenInCommits []string `json:"seen_in_commits"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
 	// Status resolved once a later reviewed commit no longer shows the issue, else open.
@@ -3076,7 +3078,7 @@ type ReviewIssue struct {
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// ReviewIssueFull A review issue with what was decided about it, the documented members among them.
+// ReviewIssueFull A review issue with the decisions about it, including the documented members.
 type ReviewIssueFull struct {
 	// Comments Triage comments.
 	Comments string `json:"comments"`
@@ -3090,13 +3092,13 @@ type ReviewIssueFull struct {
 	// CreatedAt When the issue was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	// DecidedBy Who last set `user_status`, `reason`, `expires_at` or `comments`.
 	DecidedBy string `json:"decided_by"`
 
 	// Description What is wrong.
 	Description string `json:"description"`
 
-	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// FileLocationLink The place at the provider.
@@ -3114,10 +3116,11 @@ type ReviewIssueFull struct {
 	// LastSeenAt When the last commit that shows the issue was reviewed.
 	LastSeenAt *time.Time `json:"last_seen_at"`
 
-	// LineNumber The line, from 1; 0 where it is not known.
+	// LineNumber The line, from 1; 0 if it is not known.
 	LineNumber int32 `json:"line_number"`
 
-	// PackageVersion The version of the package that the issue is in, as the last reviewed commit that shows the issue has it; empty where none is known.
+	// PackageVersion The version of the package that the issue is in, as of the last reviewed commit that shows the issue; empty
+	// if it is not known.
 	PackageVersion string `json:"package_version"`
 
 	// PrNumber The pull request's number.
@@ -3126,7 +3129,7 @@ type ReviewIssueFull struct {
 	// Provider Who hosts the pull request.
 	Provider string `json:"provider"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
 	// RepoId The repository's id.
@@ -3138,7 +3141,7 @@ type ReviewIssueFull struct {
 	// RepoOwner The repository's owner.
 	RepoOwner string `json:"repo_owner"`
 
-	// ResolvedAt When the commit was reviewed that resolved the issue.
+	// ResolvedAt When the commit that resolved the issue was reviewed.
 	ResolvedAt *time.Time `json:"resolved_at"`
 
 	// ResolvedBy The first reviewed commit after the last that showed the issue; empty while it is open, or if the review no longer keeps
@@ -3151,7 +3154,7 @@ type ReviewIssueFull struct {
 	// SeenInCommits The commits that showed the issue.
 	SeenInCommits []string `json:"seen_in_commits"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
 	// Status resolved once a later reviewed commit no longer shows the issue, else open.
@@ -3166,29 +3169,29 @@ type ReviewIssueFull struct {
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
 
-	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-	// `user_status` of the issue stay as they are.
+	// Verdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+	// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+	// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+	// and `user_status` of the issue are not changed.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
 // ReviewIssueFullList A page of issues.
 type ReviewIssueFullList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's issues.
 	Items []ReviewIssueFull `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many issues match in all.
+	// Total How many issues match in total.
 	Total int64 `json:"total"`
 }
 
-// ReviewIssueHistory What happened to a review issue.
+// ReviewIssueHistory The history of a review issue.
 type ReviewIssueHistory struct {
 	// IssueId The issue's id.
 	IssueId string `json:"issue_id"`
@@ -3199,43 +3202,44 @@ type ReviewIssueHistory struct {
 
 // ReviewIssueList A page of issues.
 type ReviewIssueList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's issues.
 	Items []ReviewIssue `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many issues match in all.
+	// Total How many issues match in total.
 	Total int64 `json:"total"`
 }
 
-// ReviewIssueRest What people and policies decided about a review issue, and what it is about.
+// ReviewIssueRest The decisions of people and policies about a review issue, and its package version.
 type ReviewIssueRest struct {
 	// Comments Triage comments.
 	Comments string `json:"comments"`
 
-	// DecidedBy Who set `user_status`, `reason`, `expires_at` or `comments` last.
+	// DecidedBy Who last set `user_status`, `reason`, `expires_at` or `comments`.
 	DecidedBy string `json:"decided_by"`
 
-	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null where it has no end.
+	// ExpiresAt When the decision ends, or has ended; then `user_status` is open. Null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// PackageVersion The version of the package that the issue is in, as the last reviewed commit that shows the issue has it; empty where none is known.
+	// PackageVersion The version of the package that the issue is in, as of the last reviewed commit that shows the issue; empty
+	// if it is not known.
 	PackageVersion string `json:"package_version"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`
 
-	// Verdict What a person decided about the same result in a pull request, else a TriagePolicy, as long as no person has
-	// decided about the finding and the scanner reports it. Where it is muted, `status` is open_muted; `user_status` of
-	// the finding stays open. Of a review issue: what a TriagePolicy decided, as long as no person has; `status` and
-	// `user_status` of the issue stay as they are.
+	// Verdict A person's decision about the same result in a pull request, else a TriagePolicy's, as long as no person has
+	// decided about the finding and the scanner reports it. If it mutes, `status` is open_muted; `user_status` of the
+	// finding stays open. For a review issue: a TriagePolicy's decision, as long as no person has decided; `status`
+	// and `user_status` of the issue are not changed.
 	Verdict FindingVerdict `json:"verdict"`
 }
 
@@ -3244,7 +3248,7 @@ type ReviewIssueStatus string
 
 // ReviewIssueUpdate A decision about a review issue. Members that are not described are ignored.
 type ReviewIssueUpdate struct {
-	// Comments Triage comments; they replace those that were there.
+	// Comments Triage comments; they replace the previous ones.
 	Comments *string `json:"comments,omitempty"`
 
 	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. `none` removes
@@ -3261,20 +3265,20 @@ type ReviewIssueUpdate struct {
 
 // ReviewList A page of reviews.
 type ReviewList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's reviews.
 	Items []Review `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many reviews match in all.
+	// Total How many reviews match in total.
 	Total int64 `json:"total"`
 }
 
-// ReviewRest What was decided about a review's open issues, by a person or else by a policy. They count in
+// ReviewRest The decisions about a review's open issues, by a person or else by a policy. These issues count in
 // `open_issue_count` too.
 type ReviewRest struct {
 	// OpenConfirmedCount How many open issues are confirmed.
@@ -3284,21 +3288,21 @@ type ReviewRest struct {
 	OpenMutedCount int32 `json:"open_muted_count"`
 }
 
-// SarifError The body of every answer that is an error to a client of GitHub's API.
+// SarifError The body of every error for a client of GitHub's API.
 type SarifError struct {
-	// Code What is wrong, for programs, as in other errors.
+	// Code The problem, for programs, as in other errors.
 	Code string `json:"code"`
 
-	// Detail What is wrong, for people. Its wording may change.
+	// Detail A description of the problem for people. Its wording may change.
 	Detail string `json:"detail"`
 
-	// Error The fixed message of the status.
+	// Error The fixed message for the status.
 	Error string `json:"error"`
 
 	// Field The parameter, header or member that is wrong; empty if there is none.
 	Field string `json:"field"`
 
-	// Message What is wrong, in one text. What is wrong with an upload begins with `rejecting SARIF`.
+	// Message A description of the problem. For an upload it begins with `rejecting SARIF`.
 	Message string `json:"message"`
 }
 
@@ -3311,7 +3315,7 @@ type SarifReceipt struct {
 	Url string `json:"url"`
 }
 
-// SarifStatus How far an upload is.
+// SarifStatus The progress of an upload.
 type SarifStatus struct {
 	// AnalysesUrl The address of the upload with its scans, below `/v2/uploads`.
 	AnalysesUrl string `json:"analyses_url"`
@@ -3326,7 +3330,7 @@ type SarifStatus struct {
 // SarifStatusProcessingStatus pending: a scan is under way; complete: all scans are stored; failed: a scan failed, and none is under way.
 type SarifStatusProcessingStatus string
 
-// SarifUpload A file of results, as GitHub takes it.
+// SarifUpload A file of results, as GitHub accepts it.
 type SarifUpload struct {
 	// CheckoutUri The root of the source on the machine that scanned, such as `file:///home/runner/work/payments/payments`; paths of
 	// findings become relative to it.
@@ -3353,11 +3357,11 @@ type SarifUpload struct {
 
 // Scan One run of one tool over a project, as it was imported.
 type Scan struct {
-	// Analysis Distinguishes scans of one tool and category.
+	// Analysis The analysis: distinguishes scans of one tool and category.
 	Analysis string `json:"analysis"`
 
-	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
-	// vulnerability of a package that is used; Secret, a credential where it should not be.
+	// Category The type of problem: Code, a weakness in code or configuration; Package, a known vulnerability of a package that
+	// is used; Secret, a credential that should not be there.
 	Category FindingCategory `json:"category"`
 
 	// CommitHash The scanned commit.
@@ -3366,7 +3370,7 @@ type Scan struct {
 	// CompletedAt When the import ended; null until then.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// Counts The results by what the import did with them; all 0 until it ends. Of the scan of a pull request: created, updated
+	// Counts The number of results per outcome; all 0 until the import ends. For the scan of a pull request: created, updated
 	// (seen in one more commit) and reopened issues; unchanged are issues and findings of the base.
 	Counts ScanCounts `json:"counts"`
 
@@ -3379,7 +3383,7 @@ type Scan struct {
 	// ImportedBy The API key that uploaded the scan, such as apikey/ci; empty if it was not uploaded over REST.
 	ImportedBy string `json:"imported_by"`
 
-	// Message What failed or was skipped, for people.
+	// Message A description for people of what failed or was skipped.
 	Message string `json:"message"`
 
 	// Progress How many of the import's changes are stored.
@@ -3394,7 +3398,9 @@ type Scan struct {
 	// ReviewId The id of the review of the scanned pull request; empty if the scan is of the scan branch.
 	ReviewId string `json:"review_id"`
 
-	// SettledAt When the state of each finding that the scan changed was recorded: a replica shows all of them within a moment of that, or marks its answers with x-data-age. null until then, and for scans of pull requests, scans that failed without an end, and refused ones.
+	// SettledAt When the states of all findings that the scan changed were recorded: each replica shows them a moment later,
+	// or marks its answers with x-data-age. null until then, and for scans of pull requests, scans that failed
+	// without an end, and refused ones.
 	SettledAt *time.Time `json:"settled_at"`
 
 	// SkippedBecause Why results were skipped, the most frequent reason first.
@@ -3416,7 +3422,7 @@ type Scan struct {
 	UploadId string `json:"upload_id"`
 }
 
-// ScanCounts The results by what the import did with them; all 0 until it ends. Of the scan of a pull request: created, updated
+// ScanCounts The number of results per outcome; all 0 until the import ends. For the scan of a pull request: created, updated
 // (seen in one more commit) and reopened issues; unchanged are issues and findings of the base.
 type ScanCounts struct {
 	// Closed Known findings that are no longer reported.
@@ -3434,7 +3440,7 @@ type ScanCounts struct {
 	// Unchanged Known findings that were not written.
 	Unchanged int32 `json:"unchanged"`
 
-	// Updated Known findings of which a fact changed.
+	// Updated Known findings with changed facts.
 	Updated int32 `json:"updated"`
 }
 
@@ -3443,7 +3449,7 @@ type ScanDetails struct {
 	// AnalyzedAt When the scan looked at the finding.
 	AnalyzedAt *time.Time `json:"analyzed_at"`
 
-	// RejectedAt When the scanner took the finding for false.
+	// RejectedAt When the scanner rejected the finding as false.
 	RejectedAt *time.Time `json:"rejected_at"`
 
 	// ScanId The scan's id.
@@ -3455,16 +3461,16 @@ type ScanDetails struct {
 
 // ScanList A page of scans.
 type ScanList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's scans.
 	Items []Scan `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many scans match in all.
+	// Total How many scans match in total.
 	Total int64 `json:"total"`
 }
 
@@ -3486,10 +3492,10 @@ type ScanSkip struct {
 	Reason string `json:"reason"`
 }
 
-// ScanStatus How far a scan is.
+// ScanStatus The progress of a scan.
 type ScanStatus string
 
-// Severity How bad it is.
+// Severity The severity.
 type Severity string
 
 // SuppressionKind How the source suppresses a finding.
@@ -3497,10 +3503,10 @@ type SuppressionKind string
 
 // Transition A change of a finding or a review issue.
 type Transition struct {
-	// At When the change was made, as far as is known.
+	// At The best known time of the change.
 	At time.Time `json:"at"`
 
-	// Author For `judged`, who had written the policy; else empty.
+	// Author For `judged`, who wrote the policy; else empty.
 	Author string `json:"author"`
 
 	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ and the policy's name,
@@ -3511,36 +3517,36 @@ type Transition struct {
 	// after 128 characters.
 	Comment string `json:"comment"`
 
-	// ExpiresAt When the decision ends that was made, or has ended; null where it has no end.
+	// ExpiresAt When the decision ends or has ended; null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// From The value before, the user status for `triaged`, `expired`, `stale` and `fresh`, the policies' verdict for
-	// `judged`, open where there is none, else the status; empty for the first.
+	// `judged`, open if there is none, else the status; empty for the first.
 	From string `json:"from"`
 
 	// ImportedBy The API key that uploaded that scan, such as apikey/ci; empty if it was not uploaded over REST or is no longer kept.
 	ImportedBy string `json:"imported_by"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
-	// ScanId The scan that made the change; empty where none did.
+	// ScanId The scan that made the change; empty if there is none.
 	ScanId string `json:"scan_id"`
 
-	// Seq The number of the change, from 1 and without a gap.
+	// Seq The number of the change, from 1 without gaps.
 	Seq int64 `json:"seq"`
 
 	// To The value after.
 	To string `json:"to"`
 
-	// Type Of a finding created, updated, triaged, judged, expired, closed, reopened, suppressed, unsuppressed, stale or fresh; of
-	// a review issue opened, resolved, triaged, judged or expired. More may be added.
+	// Type For a finding created, updated, triaged, judged, expired, closed, reopened, suppressed, unsuppressed, stale
+	// or fresh; for a review issue opened, resolved, triaged, judged or expired. More may be added.
 	Type string `json:"type"`
 }
 
-// TrendDay The findings at the end of a day, and what happened on it.
+// TrendDay The numbers at the end of a day, and the changes on it.
 type TrendDay struct {
-	// Age How many days before the findings were detected that were open. null where none was.
+	// Age The days since detection, for the open findings; null if there are none.
 	Age *TrendSpread `json:"age"`
 
 	// Closed How many findings a scan closed on the day.
@@ -3561,7 +3567,7 @@ type TrendDay struct {
 	// Opened How many findings were detected or reopened on the day.
 	Opened int32 `json:"opened"`
 
-	// TimeToClose How many days before the findings were detected that were closed on the day. null where none was.
+	// TimeToClose The days from detection to closing, for the findings that were closed on the day; null if there are none.
 	TimeToClose *TrendSpread `json:"time_to_close"`
 }
 
@@ -3573,10 +3579,10 @@ type TrendGroup struct {
 	// Before How many findings were in the status `open`, by severity.
 	Before TrendOpen `json:"before"`
 
-	// Since The first of the days of which anything is known of them.
+	// Since The first of the days for which the group has data.
 	Since string `json:"since"`
 
-	// Value The repository, project or owner, as the parameter of that name takes it.
+	// Value The repository, project or owner, as a value of the parameter of that name.
 	Value string `json:"value"`
 }
 
@@ -3598,24 +3604,25 @@ type TrendOpen struct {
 	Total int32 `json:"total"`
 }
 
-// TrendSpread How numbers of days are distributed over findings.
+// TrendSpread The distribution of a number of days over findings.
 type TrendSpread struct {
-	// Median Half of the findings have at most so many days.
+	// Median The median.
 	Median int32 `json:"median"`
 
-	// P90 Nine tenths of the findings have at most so many days.
+	// P90 The 90th percentile.
 	P90 int32 `json:"p90"`
 }
 
-// Trends How many findings there were, day by day.
+// Trends The numbers of findings per day.
 type Trends struct {
-	// Days A row for each day, from the first of which anything is known.
+	// Days One row per day, from the first for which data exists.
 	Days []TrendDay `json:"days"`
 
-	// Groups The change of each group that was asked for. Without `group` there are none.
+	// Groups The change of each group; empty without `group`.
 	Groups []TrendGroup `json:"groups"`
 
-	// TimeToClose How many days before the findings were detected that were closed on any of the days. null where none was.
+	// TimeToClose The days from detection to closing, for the findings that were closed on any of the days; null if there are
+	// none.
 	TimeToClose *TrendSpread `json:"time_to_close"`
 }
 
@@ -3627,23 +3634,23 @@ type TriageOperation struct {
 	// Commit Whether it is committed.
 	Commit bool `json:"commit"`
 
-	// CommittedBy Who committed it; empty while nobody has.
+	// CommittedBy Who committed it; empty until then.
 	CommittedBy string `json:"committed_by"`
 
-	// CompletedAt When it ended; null while it has not.
+	// CompletedAt When it ended; null until then.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// Conflicted How many were left alone, because somebody decided about them after they were selected or, if the operation
-	// was interrupted by a restart or by a write that failed, because anything changed them.
+	// Conflicted How many were skipped, because somebody decided about them after they were selected or, if the operation was
+	// interrupted by a restart or a failed write, because anything changed them.
 	Conflicted int32 `json:"conflicted"`
 
-	// Conflicts The first of those that were left alone.
+	// Conflicts The first of those that were skipped.
 	Conflicts []TriageOperationExample `json:"conflicts"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// CreatedBy Who made it, such as apikey/ci.
+	// CreatedBy Who created it, such as apikey/ci.
 	CreatedBy string `json:"created_by"`
 
 	// Decided Who had decided about the findings when they were selected, the most frequent first.
@@ -3658,66 +3665,68 @@ type TriageOperation struct {
 	// Failures The first of those that failed.
 	Failures []TriageOperationExample `json:"failures"`
 
-	// Filters What was asked for, by the name of the filter; empty where ids were. An operation that was made with kubectl may have
-	// several values of one filter, with commas between, and the filters `file`, `label_selector` and `field_selector`.
+	// Filters The filters of the selection, by name; empty if ids were given. An operation that was created with kubectl
+	// may have several values of one filter, separated by commas, and the filters `file`, `label_selector` and
+	// `field_selector`.
 	Filters map[string]string `json:"filters"`
 
 	// Id The operation's id.
 	Id string `json:"id"`
 
-	// Ids The ids of the findings; empty where filters were given.
+	// Ids The ids of the findings; empty if filters were given.
 	Ids []string `json:"ids"`
 
 	// Matched How many findings were selected.
 	Matched int32 `json:"matched"`
 
-	// NotUndoable How many of them an undo would leave as they are, for want of room to keep what they had.
+	// NotUndoable How many of them an undo cannot restore, because there was no room to store their previous decisions.
 	NotUndoable int32 `json:"not_undoable"`
 
-	// Phase selecting: its findings are being selected; preview: they are, and nothing happens until it is committed; running: it works
-	// through them; completed: it has; failed: it cannot go on, and `detail` says why.
+	// Phase selecting: its findings are being selected; preview: they are selected, and nothing happens until it is
+	// committed; running: they are being processed; completed: all are processed; failed: it cannot continue, and
+	// `detail` has the reason.
 	Phase TriageOperationPhase `json:"phase"`
 
 	// Samples The ids of some of the findings.
 	Samples []string `json:"samples"`
 
-	// Set What is decided about each finding; nothing of it for an undo.
+	// Set The decision about each finding; empty for an undo.
 	Set TriageOperationDecision `json:"set"`
 
-	// Unchanged How many were as they should be.
+	// Unchanged How many already had the decision.
 	Unchanged int32 `json:"unchanged"`
 
-	// Undo The id of the operation that is undone; empty for every other.
+	// Undo The id of the operation that this one undoes; empty if it undoes none.
 	Undo string `json:"undo"`
 
-	// WouldChange How many of them it changes, unless somebody decides about them before it does.
+	// WouldChange How many of them it changes, unless somebody decides about them first.
 	WouldChange int32 `json:"would_change"`
 }
 
-// TriageOperationDecider One who had decided about findings of the operation.
+// TriageOperationDecider An author of earlier decisions about findings of the operation.
 type TriageOperationDecider struct {
-	// By The author of the decisions; empty where it is not known.
+	// By The author of the decisions; empty if it is not known.
 	By string `json:"by"`
 
 	// Count How many findings.
 	Count int32 `json:"count"`
 }
 
-// TriageOperationDecision What is decided about each finding; nothing of it for an undo.
+// TriageOperationDecision The decision about each finding; empty for an undo.
 type TriageOperationDecision struct {
-	// Comments The comments; empty where none are set.
+	// Comments The comments; empty if none are set.
 	Comments string `json:"comments"`
 
-	// ExpiresAt When the decision ends; null where it does not.
+	// ExpiresAt When the decision ends; null if it has no end.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
 	// RemovesComments Whether the comments of the findings are removed, as empty comments in the request do.
 	RemovesComments bool `json:"removes_comments"`
 
-	// UserStatus What they become; null where that stays.
+	// UserStatus The new `user_status`; null if it is not changed.
 	UserStatus *UserStatus `json:"user_status"`
 }
 
@@ -3730,21 +3739,21 @@ type TriageOperationExample struct {
 	Message string `json:"message"`
 }
 
-// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Unlike
-// in a query, an empty value is refused: with an unset variable it would select more findings than intended. Omit such a
-// member.
+// TriageOperationFilters The filters of `GET /v2/findings`, each written as in its query; findings must match all. At least one is
+// needed. Unlike in a query, an empty value is refused: with an unset variable it would select more findings than
+// intended. Omit such a member.
 type TriageOperationFilters struct {
-	// Category The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
-	// vulnerability of a package that is used; Secret, a credential where it should not be.
+	// Category The type of problem: Code, a weakness in code or configuration; Package, a known vulnerability of a package that
+	// is used; Secret, a credential that should not be there.
 	Category *FindingCategory `json:"category,omitempty"`
 
 	// Class The vulnerability class.
 	Class *string `json:"class,omitempty"`
 
-	// CreatedSince The first `created_at`.
+	// CreatedSince The earliest `created_at`.
 	CreatedSince *time.Time `json:"created_since,omitempty"`
 
-	// CreatedUntil The first `created_at` that is too late.
+	// CreatedUntil Only findings with an earlier `created_at`.
 	CreatedUntil *time.Time `json:"created_until,omitempty"`
 
 	// File The path of a file, or of a folder with a slash at its end.
@@ -3771,15 +3780,15 @@ type TriageOperationFilters struct {
 	// Rule The scanner's rule.
 	Rule *string `json:"rule,omitempty"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity *Severity `json:"severity,omitempty"`
 
-	// Stale Whether the decision rests on facts that have changed.
+	// Stale Whether the decision is based on facts that have changed.
 	Stale *TriageOperationFiltersStale `json:"stale,omitempty"`
 
-	// Status closed where the scanner no longer reports the finding, else open_muted where a person,
-	// a policy or a decision about the same result in a pull request mutes it, or its source
-	// suppresses it (by a comment in the code, or a baseline), else open.
+	// Status closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+	// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+	// baseline), else open.
 	Status *FindingStatus `json:"status,omitempty"`
 
 	// Suppressed Whether the source suppresses the finding.
@@ -3791,10 +3800,10 @@ type TriageOperationFilters struct {
 	// Tool The scanner.
 	Tool *string `json:"tool,omitempty"`
 
-	// UpdatedSince The first `updated_at`.
+	// UpdatedSince The earliest `updated_at`.
 	UpdatedSince *time.Time `json:"updated_since,omitempty"`
 
-	// UpdatedUntil The first `updated_at` that is too late.
+	// UpdatedUntil Only findings with an earlier `updated_at`.
 	UpdatedUntil *time.Time `json:"updated_until,omitempty"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
@@ -3804,7 +3813,7 @@ type TriageOperationFilters struct {
 	Vulnerability *string `json:"vulnerability,omitempty"`
 }
 
-// TriageOperationFiltersStale Whether the decision rests on facts that have changed.
+// TriageOperationFiltersStale Whether the decision is based on facts that have changed.
 type TriageOperationFiltersStale string
 
 // TriageOperationFiltersSuppressed Whether the source suppresses the finding.
@@ -3815,7 +3824,7 @@ type TriageOperationFinding struct {
 	// FindingId The finding's id. It may have been removed since.
 	FindingId string `json:"finding_id"`
 
-	// Outcome What came of it; null while it has not had its turn.
+	// Outcome The outcome; null until it is processed.
 	Outcome *TriageOutcome `json:"outcome"`
 }
 
@@ -3827,84 +3836,85 @@ type TriageOperationFindingList struct {
 	// Items The page's findings.
 	Items []TriageOperationFinding `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many findings match in all.
+	// Total How many findings match in total.
 	Total int64 `json:"total"`
 }
 
 // TriageOperationList A page of triage operations.
 type TriageOperationList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's operations.
 	Items []TriageOperation `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many operations there are in all.
+	// Total How many operations exist in total.
 	Total int64 `json:"total"`
 }
 
-// TriageOperationPhase selecting: its findings are being selected; preview: they are, and nothing happens until it is committed; running: it works
-// through them; completed: it has; failed: it cannot go on, and `detail` says why.
+// TriageOperationPhase selecting: its findings are being selected; preview: they are selected, and nothing happens until it is
+// committed; running: they are being processed; completed: all are processed; failed: it cannot continue, and
+// `detail` has the reason.
 type TriageOperationPhase string
 
 // TriageOperationRequest Which findings to decide about, and how; or which operation to undo.
 type TriageOperationRequest struct {
-	// Commit Whether to do it. By default the answer shows what would be done.
+	// Commit Whether to carry the operation out. By default the answer shows what it would do.
 	Commit *bool `json:"commit,omitempty"`
 
-	// Filters The filters of `GET /v2/findings`, each written as in its query; findings have to meet all. At least one is needed. Unlike
-	// in a query, an empty value is refused: with an unset variable it would select more findings than intended. Omit such a
-	// member.
+	// Filters The filters of `GET /v2/findings`, each written as in its query; findings must match all. At least one is
+	// needed. Unlike in a query, an empty value is refused: with an unset variable it would select more findings than
+	// intended. Omit such a member.
 	Filters *TriageOperationFilters `json:"filters,omitempty"`
 
 	// Ids The ids of the findings.
 	Ids *[]ID `json:"ids,omitempty"`
 
-	// Set What is decided about each finding. At least one of `user_status` and `comments` is needed; what is not given stays, but
-	// that another `user_status` comes without the reason and the end of the one before.
+	// Set The decision about each finding. At least one of `user_status` and `comments` is required; members that are not
+	// given are not changed, except that a different `user_status` removes the previous reason and end.
 	Set *GivenTriage `json:"set,omitempty"`
 
 	// Undo A resource's id, at most 253 bytes of UTF-8 without control characters.
 	Undo *ID `json:"undo,omitempty"`
 }
 
-// TriageOutcome What came of a finding. changed: the operation has decided about it; unchanged: it was as it should be; conflicted: it was
-// skipped, because somebody decided about it after it was selected, or while an operation committed by its first request
-// waited for its turn; failed: it could not be changed. A finding that only a scan has changed is also skipped, as
-// conflicted, if it is unknown whether the operation has decided about it: the controllers were restarted while they
-// worked through its part, and the scan changed it after it was selected; or a write of it failed, and the scan changed it
-// after that. So is an undecided finding without version or code to compare that has changed since it was selected,
-// though not in severity: it may be another problem.
+// TriageOutcome The outcome for a finding. changed: the operation has decided about it; unchanged: it already had the decision;
+// conflicted: it was skipped, because somebody decided about it after it was selected, or while an operation
+// committed by its first request waited for its turn; failed: it could not be changed. A finding that only a scan
+// has changed is also skipped, as conflicted, if the operation may already have decided about it: the controllers
+// were restarted while they processed its part, and the scan changed it after it was selected; or a write of it
+// failed, and the scan changed it after that. So is an undecided finding without version or code to compare that
+// has changed since it was selected, though not in severity: it may be another problem.
 type TriageOutcome string
 
-// TriagePolicy A rule that decides about the findings that match an expression, as long as no person has. The counts are of findings that
-// are not closed.
+// TriagePolicy A rule that decides about the findings that match an expression, as long as no person has decided about them.
+// The counts are of findings that are not closed.
 type TriagePolicy struct {
 	// Applied How many of them it decides about.
 	Applied int32 `json:"applied"`
 
-	// Author Who wrote it as it is, such as ann@example.com or apikey/ci.
+	// Author Who wrote the current version, such as ann@example.com or apikey/ci.
 	Author string `json:"author"`
 
-	// CompileError Why the expression does not compile; the message is empty where it does.
+	// CompileError Why the expression does not compile; the message is empty if it does.
 	CompileError TriagePolicyCompileError `json:"compile_error"`
 
-	// Conditions Its conditions, `Ready`, `Stalled`, `Compiled` and `InForce`, as far as they are known.
+	// Conditions Its conditions, `Ready`, `Stalled`, `Compiled` and `InForce`, if they are known.
 	Conditions []ResourceCondition `json:"conditions"`
 
-	// CreatedAt When it was made.
+	// CreatedAt When it was created.
 	CreatedAt time.Time `json:"created_at"`
 
-	// Failed How many the expression failed for.
+	// Failed For how many findings the expression failed.
 	Failed int32 `json:"failed"`
 
-	// Failure One of the findings that the expression failed for; its members are empty where there is none.
+	// Failure One of the findings for which the expression failed; its members are empty if there is none.
 	Failure TriagePolicyFailure `json:"failure"`
 
 	// Generation Increases with each change of the policy's spec. Send it and `uid` when you change the mode, so that the change applies
@@ -3914,52 +3924,53 @@ type TriagePolicy struct {
 	// Id The policy's id, which is its name.
 	Id string `json:"id"`
 
-	// InForce Whether it decides, by its present state or an earlier one. The condition `InForce` says why or why not.
+	// InForce Whether the current version of the policy, or an earlier one, decides. The condition `InForce` has the
+	// reason.
 	InForce bool `json:"in_force"`
 
-	// LastMatchedAt When the newest finding that was seen to match was created; null where none was.
+	// LastMatchedAt When the newest matching finding was created; null if none has matched.
 	LastMatchedAt *time.Time `json:"last_matched_at"`
 
-	// Match The CEL expression that says which findings the policy decides about.
+	// Match The CEL expression that selects the findings that the policy decides about.
 	Match string `json:"match"`
 
 	// Matched How many findings match.
 	Matched int32 `json:"matched"`
 
-	// MaxFindings It is stopped while it matches more findings than that.
+	// MaxFindings The policy is stopped while it matches more findings than this.
 	MaxFindings int32 `json:"max_findings"`
 
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`
 
-	// Observed Whether the members below are of the policy as it is, and not of an earlier state.
+	// Observed Whether the members below describe the current version of the policy, and not an earlier one.
 	Observed bool `json:"observed"`
 
-	// Overridden How many match that a person has decided about otherwise.
+	// Overridden How many matching findings a person has decided about differently.
 	Overridden int32 `json:"overridden"`
 
-	// Priority Of several policies that match a finding, the one of the highest priority decides.
+	// Priority If several policies match a finding, the one with the highest priority decides.
 	Priority int32 `json:"priority"`
 
 	// Samples The ids of some of the findings that match.
 	Samples []string `json:"samples"`
 
-	// Set What a policy decides about each finding that it matches.
+	// Set The decision of a policy about each matching finding.
 	Set TriagePolicyDecision `json:"set"`
 
-	// Shadowed How many match that another policy decides about.
+	// Shadowed How many matching findings another policy decides about.
 	Shadowed int32 `json:"shadowed"`
 
 	// ShadowedBy The ids of these policies.
 	ShadowedBy []string `json:"shadowed_by"`
 
-	// Uid Is another one after the policy was deleted and created again under its name, with a `generation` that begins at 1.
+	// Uid Differs if the policy was deleted and created again under its name, with a `generation` that begins at 1.
 	Uid string `json:"uid"`
 
-	// ValidFrom When it comes into force; null for at once.
+	// ValidFrom When it comes into force; null if at once.
 	ValidFrom *time.Time `json:"valid_from"`
 
-	// ValidUntil When it ends; null where it does not.
+	// ValidUntil When it ends; null if it has no end.
 	ValidUntil *time.Time `json:"valid_until"`
 
 	// WouldApply How many it would decide about, if it were in force; 0 while it is.
@@ -3978,34 +3989,34 @@ type TriagePolicyChange struct {
 	Uid *string `json:"uid,omitempty"`
 }
 
-// TriagePolicyCompileError Why the expression does not compile; the message is empty where it does.
+// TriagePolicyCompileError Why the expression does not compile; the message is empty if it does.
 type TriagePolicyCompileError struct {
-	// Column The column, from 1; 0 where it is none in particular.
+	// Column The column, from 1; 0 if it is not known.
 	Column int32 `json:"column"`
 
-	// Line The line, from 1; 0 where it is none in particular.
+	// Line The line, from 1; 0 if it is not known.
 	Line int32 `json:"line"`
 
 	// Message What is wrong.
 	Message string `json:"message"`
 }
 
-// TriagePolicyDecision What a policy decides about each finding that it matches.
+// TriagePolicyDecision The decision of a policy about each matching finding.
 type TriagePolicyDecision struct {
 	// Comment Explains the decision.
 	Comment string `json:"comment"`
 
-	// Reason Why it was decided so; null where nobody said.
+	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
 
-	// UserStatus What they become.
+	// UserStatus The `user_status` that matching findings get.
 	UserStatus TriagePolicyDecisionUserStatus `json:"user_status"`
 }
 
-// TriagePolicyDecisionUserStatus What they become.
+// TriagePolicyDecisionUserStatus The `user_status` that matching findings get.
 type TriagePolicyDecisionUserStatus string
 
-// TriagePolicyFailure One of the findings that the expression failed for; its members are empty where there is none.
+// TriagePolicyFailure One of the findings for which the expression failed; its members are empty if there is none.
 type TriagePolicyFailure struct {
 	// FindingId The finding's id.
 	FindingId string `json:"finding_id"`
@@ -4016,40 +4027,40 @@ type TriagePolicyFailure struct {
 
 // TriagePolicyList A page of triage policies.
 type TriagePolicyList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's policies.
 	Items []TriagePolicy `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many policies there are in all.
+	// Total How many policies exist in total.
 	Total int64 `json:"total"`
 }
 
 // TriagePolicyMode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 type TriagePolicyMode string
 
-// TriagePolicyRequest A triage policy to be made.
+// TriagePolicyRequest A triage policy to create.
 type TriagePolicyRequest struct {
-	// Match The CEL expression that says which findings the policy decides about.
+	// Match The CEL expression that selects the findings that the policy decides about.
 	Match string `json:"match"`
 
-	// MaxFindings The policy is stopped while it matches more findings than that. By default 1000.
+	// MaxFindings The policy is stopped while it matches more findings than this. By default 1000.
 	MaxFindings *int `json:"max_findings,omitempty"`
 
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode *TriagePolicyMode `json:"mode,omitempty"`
 
-	// Name The policy's id. One that no other policy has is made where none is given.
+	// Name The policy's id. By default a unique one is generated.
 	Name *string `json:"name,omitempty"`
 
-	// Priority Of several policies that match a finding, the one of the highest priority decides. By default 0.
+	// Priority If several policies match a finding, the one with the highest priority decides. By default 0.
 	Priority *int `json:"priority,omitempty"`
 
-	// Set What the policy decides about each finding that it matches.
+	// Set The decision about each matching finding.
 	Set GivenPolicyDecision `json:"set"`
 
 	// ValidFrom When the policy comes into force, in RFC 3339; by default at once.
@@ -4061,9 +4072,10 @@ type TriagePolicyRequest struct {
 
 // Upload A file of results that was uploaded, with the scans that it holds.
 type Upload struct {
-	// Changes What would change, in the answer to a dry run; of each scan at most 100 of each action. Findings that the file does
-	// not report are listed if the key has `findings:read`, and issues of a pull request if it has `reviews:read`.
-	// `reviews` show the open issues of the commit, also those from other files, to every key that may import.
+	// Changes What would change, in the answer to a dry run; at most 100 of each action per scan. Findings that the file
+	// does not report are listed if the key has `findings:read`, and issues of a pull request if it has
+	// `reviews:read`. `reviews` show the open issues of the commit, also those from other files, to every key that
+	// may import.
 	Changes []UploadChange `json:"changes"`
 
 	// DryRun Whether this is the answer to a dry run, which stores nothing.
@@ -4072,7 +4084,7 @@ type Upload struct {
 	// Id The upload's id; empty in the answer to a dry run.
 	Id string `json:"id"`
 
-	// ProjectId The id of the scanned project; empty if they are several, each of which its scans name.
+	// ProjectId The id of the scanned project; empty if there are several: then the scans name them.
 	ProjectId string `json:"project_id"`
 
 	// RepoId The id of the scanned repository.
@@ -4087,16 +4099,16 @@ type Upload struct {
 	// Scans The scans that exist, by tool, category and analysis.
 	Scans []Scan `json:"scans"`
 
-	// Status running: a scan is under way; completed: all scans are stored; failed: a scan failed, and none is under way. The same
-	// upload again finishes it. null in the answer to a dry run, and if it is not known any more: some scans were removed
-	// by the organization's retention, and none that is left failed, or more scans have the upload's id than
-	// an upload stores.
+	// Status running: a scan is under way; completed: all scans are stored; failed: a scan failed, and none is under way.
+	// Repeating the upload completes it. null in the answer to a dry run, and if the status is no longer known:
+	// retention removed some of the scans and no remaining one failed, or more scans have the upload's id than an
+	// upload stores.
 	Status *ScanStatus `json:"status"`
 
 	// UnlistedChanges How many changes of a dry run are not listed.
 	UnlistedChanges int32 `json:"unlisted_changes"`
 
-	// Warnings What somebody should look into; empty while a scan is under way.
+	// Warnings What somebody should check; empty while a scan is under way.
 	Warnings []string `json:"warnings"`
 }
 
@@ -4105,7 +4117,7 @@ type UploadChange struct {
 	// Action What would be done, such as create, update, reopen or close.
 	Action string `json:"action"`
 
-	// Because How the finding was recognized, if not by everything. Empty for a key that may not read findings.
+	// Because How the finding was recognised, if it differs from the result. Empty for a key that may not read findings.
 	Because string `json:"because"`
 
 	// FindingId The finding's id, or the issue's.
@@ -4114,7 +4126,7 @@ type UploadChange struct {
 	// Place The file and the line.
 	Place string `json:"place"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
 	// Title The finding's title, or the issue's.
@@ -4124,9 +4136,10 @@ type UploadChange struct {
 	Tool string `json:"tool"`
 }
 
-// UploadReview What an upload found in a pull request, as of its end; numbers are 0 and texts empty until then, and if it failed.
+// UploadReview The results of an upload for a pull request, as of its end; numbers are 0 and texts empty until then, and if it
+// failed.
 type UploadReview struct {
-	// BaseNeverScannedWith The scans that the base never had; all their results count as new, and so no gate passes because of it.
+	// BaseNeverScannedWith The scans that the base never had; all their results count as new for the gate.
 	BaseNeverScannedWith []string `json:"base_never_scanned_with"`
 
 	// CommitHash The reviewed commit.
@@ -4186,10 +4199,10 @@ type UploadReview struct {
 	// Seen Open issues that the commit shows too.
 	Seen int32 `json:"seen"`
 
-	// Skipped Results that became no issue.
+	// Skipped Results that did not become issues.
 	Skipped int32 `json:"skipped"`
 
-	// Unchanged Issues that the commit was known to show.
+	// Unchanged Issues that were already known in this commit.
 	Unchanged int32 `json:"unchanged"`
 }
 
@@ -4204,7 +4217,7 @@ type UploadReviewIssue struct {
 	// Place The file and the line.
 	Place string `json:"place"`
 
-	// Severity How bad it is.
+	// Severity The severity.
 	Severity Severity `json:"severity"`
 
 	// Title The issue's title, at most 160 characters.
@@ -4214,7 +4227,7 @@ type UploadReviewIssue struct {
 // UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 type UserStatus string
 
-// ValidationEvidence A test that the finding has passed.
+// ValidationEvidence A check that confirmed the finding.
 type ValidationEvidence struct {
 	// Criteria What was tried.
 	Criteria string `json:"criteria"`
@@ -4223,12 +4236,12 @@ type ValidationEvidence struct {
 	Rationale string `json:"rationale"`
 }
 
-// ValueCount How many findings have a value.
+// ValueCount The number of findings with a value.
 type ValueCount struct {
-	// Count How many findings a list with it shows.
+	// Count The number of findings in a list with this value.
 	Count int32 `json:"count"`
 
-	// Value What to give the parameter.
+	// Value The value for the parameter.
 	Value string `json:"value"`
 }
 
@@ -4236,9 +4249,9 @@ type ValueCount struct {
 // the event.
 type WebhookAttemptOutcome string
 
-// WebhookDelivery One event on its way to one endpoint, with every attempt.
+// WebhookDelivery The delivery of one event to one endpoint, with every attempt.
 type WebhookDelivery struct {
-	// Attempts The attempts in order; of more than 32 the last.
+	// Attempts The attempts in order, at most the last 32.
 	Attempts []WebhookDeliveryAttempt `json:"attempts"`
 
 	// CreatedAt When the delivery was created.
@@ -4284,10 +4297,10 @@ type WebhookDeliveryAttempt struct {
 	// At When the request was sent; the header `webhook-timestamp`.
 	At time.Time `json:"at"`
 
-	// EndedAt When the attempt ended; null while it runs, and if its end was not observed.
+	// EndedAt When the attempt ended; null while it runs, and if its end is not known.
 	EndedAt *time.Time `json:"ended_at"`
 
-	// Message What failed, for people; empty if nothing did.
+	// Message A description for people of what failed; empty if nothing did.
 	Message string `json:"message"`
 
 	// Outcome How an attempt ended. started: it has not; unknown: the answer could not be recorded, so the receiver may have
@@ -4303,16 +4316,16 @@ type WebhookDeliveryAttempt struct {
 
 // WebhookDeliveryList A page of webhook deliveries.
 type WebhookDeliveryList struct {
-	// HasMore Whether more items exist; the page may be shorter than `size` all the same.
+	// HasMore Whether more items exist, even if the page is shorter than `size`.
 	HasMore bool `json:"has_more"`
 
 	// Items The page's deliveries.
 	Items []WebhookDelivery `json:"items"`
 
-	// NextCursor To be passed back as `cursor` for the next page; empty at the end.
+	// NextCursor Pass it back as `cursor` for the next page; empty on the last page.
 	NextCursor string `json:"next_cursor"`
 
-	// Total How many deliveries match in all.
+	// Total How many deliveries match in total.
 	Total int64 `json:"total"`
 }
 
@@ -4327,18 +4340,17 @@ type WebhookVerification struct {
 	// Message The status in a sentence for people.
 	Message string `json:"message"`
 
-	// Status verified; signature_mismatch: the delivery was not sent with this signature;
-	// payload_mismatch: it was, with another payload; secret_expired: both are as they were
-	// sent, and the secret that signed is no longer valid.
+	// Status verified; signature_mismatch: the delivery was not sent with this signature; payload_mismatch: the signature was
+	// sent, but with another payload; secret_expired: both were sent, but the signing secret is no longer valid.
 	Status WebhookVerificationStatus `json:"status"`
 
-	// Valid Whether the payload may be trusted; true for the status verified alone.
+	// Valid Whether the payload can be trusted; true only for the status verified.
 	Valid bool `json:"valid"`
 }
 
-// WebhookVerificationRequest What was received. Members that are not described are ignored.
+// WebhookVerificationRequest The received payload and signature. Members that are not described are ignored.
 type WebhookVerificationRequest struct {
-	// Payload The body that was received, as it came.
+	// Payload The body exactly as it was received.
 	Payload string `json:"payload"`
 
 	// Signature A signature that was received with it, or the whole value of the header
@@ -4346,17 +4358,16 @@ type WebhookVerificationRequest struct {
 	Signature string `json:"signature"`
 }
 
-// WebhookVerificationStatus verified; signature_mismatch: the delivery was not sent with this signature;
-// payload_mismatch: it was, with another payload; secret_expired: both are as they were
-// sent, and the secret that signed is no longer valid.
+// WebhookVerificationStatus verified; signature_mismatch: the delivery was not sent with this signature; payload_mismatch: the signature was
+// sent, but with another payload; secret_expired: both were sent, but the signing secret is no longer valid.
 type WebhookVerificationStatus string
 
 // WhoAmI What an API key may do.
 type WhoAmI struct {
-	// ExpiresAt When the key ends.
+	// ExpiresAt When the key expires.
 	ExpiresAt time.Time `json:"expires_at"`
 
-	// Key The key's name, which decisions made with it carry as `apikey/` and the name.
+	// Key The key's name; decisions made with it are signed with `apikey/` and the name.
 	Key string `json:"key"`
 
 	// OrganizationId The organization that the key belongs to.
@@ -4365,15 +4376,16 @@ type WhoAmI struct {
 	// RequestsPerMinute How many requests the key may send in a window of 60 seconds.
 	RequestsPerMinute int32 `json:"requests_per_minute"`
 
-	// RequiresReason Whether the organization requires a reason to mute: without one, to mute gets 400 with the code `reason_required`.
+	// RequiresReason Whether the organization requires a reason to mute: without one, muting is answered with 400 and the code
+	// `reason_required`.
 	RequiresReason bool `json:"requires_reason"`
 
 	// Scopes What the key may do.
 	Scopes []string `json:"scopes"`
 }
 
-// CategoryFilter The sort of thing that was found: Code, a weakness in code or configuration; Package, a known
-// vulnerability of a package that is used; Secret, a credential where it should not be.
+// CategoryFilter The type of problem: Code, a weakness in code or configuration; Package, a known vulnerability of a package that
+// is used; Secret, a credential that should not be there.
 type CategoryFilter = FindingCategory
 
 // ClassFilter defines model for ClassFilter.
@@ -4409,7 +4421,7 @@ type IfMatch = string
 // IfNoneMatch defines model for IfNoneMatch.
 type IfNoneMatch = string
 
-// IssueSeverityFilter How bad it is.
+// IssueSeverityFilter The severity.
 type IssueSeverityFilter = Severity
 
 // IssueSort defines model for IssueSort.
@@ -4436,7 +4448,7 @@ type PolicyFilter = ID
 // ProjectFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
 type ProjectFilter = ID
 
-// PullRequestStatusFilter Where a pull request is in its life.
+// PullRequestStatusFilter The state of a pull request.
 type PullRequestStatusFilter = PullRequestStatus
 
 // RepoFilter A resource's id, at most 253 bytes of UTF-8 without control characters.
@@ -4454,7 +4466,7 @@ type ReviewSort string
 // RuleFilter defines model for RuleFilter.
 type RuleFilter = string
 
-// SeverityFilter How bad it is.
+// SeverityFilter The severity.
 type SeverityFilter = Severity
 
 // Size defines model for Size.
@@ -4466,9 +4478,9 @@ type StaleFilter = bool
 // StartTime defines model for StartTime.
 type StartTime = time.Time
 
-// StatusFilter closed where the scanner no longer reports the finding, else open_muted where a person,
-// a policy or a decision about the same result in a pull request mutes it, or its source
-// suppresses it (by a comment in the code, or a baseline), else open.
+// StatusFilter closed if the scanner no longer reports the finding, else open_muted if a person, a policy or a decision about
+// the same result in a pull request mutes it, or its source suppresses it (by a comment in the code, or a
+// baseline), else open.
 type StatusFilter = FindingStatus
 
 // SuppressedFilter defines model for SuppressedFilter.
@@ -4492,60 +4504,61 @@ type UserStatusFilter = UserStatus
 // VulnerabilityFilter defines model for VulnerabilityFilter.
 type VulnerabilityFilter = string
 
-// BadRequest The body of every answer that is an error.
+// BadRequest The body of every error.
 type BadRequest = Error
 
-// Forbidden The body of every answer that is an error.
+// Forbidden The body of every error.
 type Forbidden = Error
 
-// InternalError The body of every answer that is an error.
+// InternalError The body of every error.
 type InternalError = Error
 
-// InvalidParameter The body of every answer that is an error.
+// InvalidParameter The body of every error.
 type InvalidParameter = Error
 
-// NotFound The body of every answer that is an error.
+// NotFound The body of every error.
 type NotFound = Error
 
-// OperationRefused The body of every answer that is an error.
+// OperationRefused The body of every error.
 type OperationRefused = Error
 
-// PolicyChanged The body of every answer that is an error.
+// PolicyChanged The body of every error.
 type PolicyChanged = Error
 
-// PolicyRefused The body of every answer that is an error.
+// PolicyRefused The body of every error.
 type PolicyRefused = Error
 
-// PreconditionFailed The body of every answer that is an error.
+// PreconditionFailed The body of every error.
 type PreconditionFailed = Error
 
-// Refused The body of every answer that is an error.
+// Refused The body of every error.
 type Refused = Error
 
-// TooManyOperations The body of every answer that is an error.
+// TooManyOperations The body of every error.
 type TooManyOperations = Error
 
-// TooManyRequests The body of every answer that is an error.
+// TooManyRequests The body of every error.
 type TooManyRequests = Error
 
-// Unauthorized The body of every answer that is an error.
+// Unauthorized The body of every error.
 type Unauthorized = Error
 
 // ListFindingsV1Params defines parameters for ListFindingsV1.
 type ListFindingsV1Params struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
-	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
+	// Sort What to sort by. Rows with the same time are sorted by id. `severity` is an addition to the contract: by
+	// severity, then by score (findings without one lowest), then by `created_at` and by id; `desc` returns the most
+	// severe first.
 	Sort *ListFindingsV1ParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListFindingsV1ParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only findings of this status.
@@ -4569,17 +4582,17 @@ type ListFindingsV1Params struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -4588,8 +4601,8 @@ type ListFindingsV1Params struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -4603,21 +4616,21 @@ type ListFindingsV1Params struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
@@ -4630,30 +4643,29 @@ type ListFindingsV1ParamsOrder string
 
 // UpdateFindingV1Params defines parameters for UpdateFindingV1.
 type UpdateFindingV1Params struct {
-	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
-	// nothing is written and the answer is 412. A weak tag (`W/`), such as a proxy makes that compresses answers by itself,
-	// never matches.
+	// IfMatch The `etag` of the finding or review issue that the decision is based on. If it has changed since, nothing is
+	// written and the answer is 412. A weak tag (`W/`), as set by a proxy that compresses answers, never matches.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
 
 // ListReviewsParams defines parameters for ListReviews.
 type ListReviewsParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by, numbers as numbers. Rows of one value are sorted by id.
+	// Sort What to sort by, numbers numerically. Rows with the same value are sorted by id.
 	Sort *ListReviewsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListReviewsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *ReviewSize `form:"size,omitempty" json:"size,omitempty"`
 
-	// StartTime Only reviews whose `updated_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// StartTime Only reviews whose `updated_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	StartTime *StartTime `form:"start_time,omitempty" json:"start_time,omitempty"`
 
 	// EndTime Only reviews whose `updated_at` is earlier than this; written as `start_time`, and not
@@ -4663,9 +4675,8 @@ type ListReviewsParams struct {
 	// Status Only reviews of pull requests of this status.
 	Status *PullRequestStatusFilter `form:"status,omitempty" json:"status,omitempty"`
 
-	// Custom A list with a name. open_with_issues: open pull requests with open issues;
-	// merged_with_issues: merged ones with open issues; not_reviewed: no commit was reviewed;
-	// reviewed: a commit was reviewed.
+	// Custom A predefined selection. open_with_issues: open pull requests with open issues; merged_with_issues: merged ones
+	// with open issues; not_reviewed: no commit was reviewed; reviewed: a commit was reviewed.
 	Custom *ListReviewsParamsCustom `form:"custom,omitempty" json:"custom,omitempty"`
 }
 
@@ -4680,18 +4691,18 @@ type ListReviewsParamsCustom string
 
 // ListAPIKeysParams defines parameters for ListAPIKeys.
 type ListAPIKeysParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListAPIKeysParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListAPIKeysParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 }
 
@@ -4703,22 +4714,23 @@ type ListAPIKeysParamsOrder string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
-	// Kinds The kinds to follow, at least one, with commas and no blanks between them: `finding`, `operation` and `scan` need
-	// the scope `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without it, all
-	// that the key may read.
+	// Kinds The kinds to follow, at least one, separated by commas without blanks: `finding`, `operation` and `scan`
+	// need the scope `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without
+	// it, all that the key may read.
 	Kinds *string `form:"kinds,omitempty" json:"kinds,omitempty"`
 
-	// Follow `false`: end with what there is now, and after two minutes at the latest: the connection is cut off then, so
-	// connect again with the last `id`. Without `last-event-id` that is no change, and the `id` to begin with.
+	// Follow `false`: end after the changes that are available now. If that takes two minutes, the connection is cut off:
+	// connect again with the last `id`. Without `last-event-id` the answer contains no change, only the `id` to
+	// begin with.
 	Follow *bool `form:"follow,omitempty" json:"follow,omitempty"`
 
-	// LastEventId The `id` of the last event that was received. One that is not of this stream is answered with a reset.
+	// LastEventId The `id` of the last event that was received. An unknown one is answered with a reset.
 	LastEventId *string `json:"last-event-id,omitempty"`
 }
 
 // CountFindingsParams defines parameters for CountFindings.
 type CountFindingsParams struct {
-	// Field The only field to count by. By default findings are counted by all but `file`, of which most values have few.
+	// Field The only field to count by. The default is all fields except `file`, because most files have few findings.
 	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
 
 	// Values The maximum number of values returned per field.
@@ -4745,17 +4757,17 @@ type CountFindingsParams struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -4764,8 +4776,8 @@ type CountFindingsParams struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -4779,21 +4791,21 @@ type CountFindingsParams struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 
@@ -4806,12 +4818,14 @@ type CountFindingsParamsField string
 
 // ExportFindingsParams defines parameters for ExportFindings.
 type ExportFindingsParams struct {
-	// Format `csv`: a header and a row for each finding, in UTF-8 without a byte order mark; what a spreadsheet would take for
-	// a formula has an apostrophe before it. `sarif`: SARIF 2.1.0 with a run for each tool, each in the order asked for.
+	// Format `csv`: a header and a row for each finding, in UTF-8 without a byte order mark; text that a spreadsheet
+	// would treat as a formula is prefixed with an apostrophe. `sarif`: SARIF 2.1.0 with one run per tool, each in
+	// the requested order.
 	Format *ExportFindingsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
-	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
+	// Sort What to sort by. Rows with the same time are sorted by id. `severity` is an addition to the contract: by
+	// severity, then by score (findings without one lowest), then by `created_at` and by id; `desc` returns the most
+	// severe first.
 	Sort *ExportFindingsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
@@ -4838,17 +4852,17 @@ type ExportFindingsParams struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -4857,8 +4871,8 @@ type ExportFindingsParams struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -4872,21 +4886,21 @@ type ExportFindingsParams struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
@@ -4905,19 +4919,20 @@ type ExportFindings200ApplicationSarifPlusJSONResponseBodyVersion string
 
 // ListFindingsV2Params defines parameters for ListFindingsV2.
 type ListFindingsV2Params struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
-	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
+	// Sort What to sort by. Rows with the same time are sorted by id. `severity` is an addition to the contract: by
+	// severity, then by score (findings without one lowest), then by `created_at` and by id; `desc` returns the most
+	// severe first.
 	Sort *ListFindingsV2ParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListFindingsV2ParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only findings of this status.
@@ -4941,17 +4956,17 @@ type ListFindingsV2Params struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -4960,8 +4975,8 @@ type ListFindingsV2Params struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -4975,21 +4990,21 @@ type ListFindingsV2Params struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
@@ -5017,9 +5032,8 @@ type UpdateFindingV2Params struct {
 	// RepoId The id of the finding's repository.
 	RepoId *ID `form:"repo_id,omitempty" json:"repo_id,omitempty"`
 
-	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
-	// nothing is written and the answer is 412. A weak tag (`W/`), such as a proxy makes that compresses answers by itself,
-	// never matches.
+	// IfMatch The `etag` of the finding or review issue that the decision is based on. If it has changed since, nothing is
+	// written and the answer is 412. A weak tag (`W/`), as set by a proxy that compresses answers, never matches.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
 
@@ -5031,19 +5045,20 @@ type GetFindingHistoryParams struct {
 
 // ListFindingsFullParams defines parameters for ListFindingsFull.
 type ListFindingsFullParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id. `severity` is an addition to the contract: by how severe findings
-	// are, then by their score, those without one lowest, then by `created_at` and by id; `desc` has the worst first.
+	// Sort What to sort by. Rows with the same time are sorted by id. `severity` is an addition to the contract: by
+	// severity, then by score (findings without one lowest), then by `created_at` and by id; `desc` returns the most
+	// severe first.
 	Sort *ListFindingsFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListFindingsFullParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only findings of this status.
@@ -5067,17 +5082,17 @@ type ListFindingsFullParams struct {
 	// Tool Only findings of this scanner, its name compared byte by byte.
 	Tool *ToolFilter `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Rule Only findings of this rule, the scanner's own name of it compared byte by byte.
+	// Rule Only findings of this rule, by the scanner's own name for it, compared byte by byte.
 	Rule *RuleFilter `form:"rule,omitempty" json:"rule,omitempty"`
 
 	// Vulnerability Only findings of this vulnerability, by its id or any of its aliases, ignoring case.
 	Vulnerability *VulnerabilityFilter `form:"vulnerability,omitempty" json:"vulnerability,omitempty"`
 
-	// Package Only findings in this package: by its name, ignoring case, or by its package URL, of which one
-	// without a version means every version.
+	// Package Only findings in this package: by its name, ignoring case, or by its package URL; without a version it matches
+	// every version.
 	Package *PackageFilter `form:"package,omitempty" json:"package,omitempty"`
 
-	// File Only findings in this file, compared byte by byte; below this folder where it ends in a slash.
+	// File Only findings in this file, or below this folder if it ends in a slash; compared byte by byte.
 	File *FileFilter `form:"file,omitempty" json:"file,omitempty"`
 
 	// Owner Only findings of projects of this owner, compared byte by byte.
@@ -5086,8 +5101,8 @@ type ListFindingsFullParams struct {
 	// Category Only findings of this category.
 	Category *CategoryFilter `form:"category,omitempty" json:"category,omitempty"`
 
-	// CreatedSince Only findings whose `created_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// CreatedSince Only findings whose `created_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	CreatedSince *CreatedSinceFilter `form:"created_since,omitempty" json:"created_since,omitempty"`
 
 	// CreatedUntil Only findings whose `created_at` is earlier than this; written as `created_since`, and not
@@ -5101,21 +5116,21 @@ type ListFindingsFullParams struct {
 	// before `updated_since`.
 	UpdatedUntil *UpdatedUntilFilter `form:"updated_until,omitempty" json:"updated_until,omitempty"`
 
-	// MinScore Only findings of this score at least, in digits and at most one point; none without a score.
+	// MinScore Only findings with at least this score, written as digits with at most one point; findings without a score do
+	// not match.
 	MinScore *MinScoreFilter `form:"min_score,omitempty" json:"min_score,omitempty"`
 
-	// Text Only findings of which the title or the path of the file holds each of these words, in whole or as a
-	// part of a word, ignoring case. At most 8 words, which white space separates.
+	// Text Only findings whose title or file path contains each of these words, also as part of a word, ignoring case. At
+	// most 8 words, separated by white space.
 	Text *TextFilter `form:"text,omitempty" json:"text,omitempty"`
 
-	// Stale true: only findings with a decision that rests on facts which have changed since; false: only
-	// the others.
+	// Stale true: only findings whose decision is based on facts that have changed since; false: only the others.
 	Stale *StaleFilter `form:"stale,omitempty" json:"stale,omitempty"`
 
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings of which the verdict in force is by the triage policy of this id: nobody has decided about them, and they
+	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
 	// are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
@@ -5134,22 +5149,22 @@ type GetReviewIssueFullParams struct {
 
 // ListReviewsFullParams defines parameters for ListReviewsFull.
 type ListReviewsFullParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by, numbers as numbers. Rows of one value are sorted by id.
+	// Sort What to sort by, numbers numerically. Rows with the same value are sorted by id.
 	Sort *ListReviewsFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListReviewsFullParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *ReviewSize `form:"size,omitempty" json:"size,omitempty"`
 
-	// StartTime Only reviews whose `updated_at` is this time or later: a date-time of RFC 3339, T and Z in
-	// upper or lower case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
+	// StartTime Only reviews whose `updated_at` is this time or later: an RFC 3339 date-time with T and Z in upper or lower
+	// case, seconds from 00 to 59, offsets up to 23:59, years 0001 to 9999 in UTC.
 	StartTime *StartTime `form:"start_time,omitempty" json:"start_time,omitempty"`
 
 	// EndTime Only reviews whose `updated_at` is earlier than this; written as `start_time`, and not
@@ -5159,9 +5174,8 @@ type ListReviewsFullParams struct {
 	// Status Only reviews of pull requests of this status.
 	Status *PullRequestStatusFilter `form:"status,omitempty" json:"status,omitempty"`
 
-	// Custom A list with a name. open_with_issues: open pull requests with open issues;
-	// merged_with_issues: merged ones with open issues; not_reviewed: no commit was reviewed;
-	// reviewed: a commit was reviewed.
+	// Custom A predefined selection. open_with_issues: open pull requests with open issues; merged_with_issues: merged ones
+	// with open issues; not_reviewed: no commit was reviewed; reviewed: a commit was reviewed.
 	Custom *ListReviewsFullParamsCustom `form:"custom,omitempty" json:"custom,omitempty"`
 }
 
@@ -5182,9 +5196,8 @@ type GetReviewIssueParams struct {
 
 // UpdateReviewIssueParams defines parameters for UpdateReviewIssue.
 type UpdateReviewIssueParams struct {
-	// IfMatch The `etag` of the finding or review issue that the decision rests on. If it has another by now,
-	// nothing is written and the answer is 412. A weak tag (`W/`), such as a proxy makes that compresses answers by itself,
-	// never matches.
+	// IfMatch The `etag` of the finding or review issue that the decision is based on. If it has changed since, nothing is
+	// written and the answer is 412. A weak tag (`W/`), as set by a proxy that compresses answers, never matches.
 	IfMatch *IfMatch `json:"if-match,omitempty"`
 }
 
@@ -5196,19 +5209,19 @@ type GetReviewIssueHistoryParams struct {
 
 // ListRepositoriesParams defines parameters for ListRepositories.
 type ListRepositoriesParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id; a repository without a last commit
-	// comes first in ascending order and last in descending order.
+	// Sort What to sort by. Rows with the same time are sorted by id; a repository without a last commit comes first in
+	// ascending order and last in descending order.
 	Sort *ListRepositoriesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListRepositoriesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 }
 
@@ -5238,7 +5251,7 @@ type UploadScanParams struct {
 	// Tool The scanner's name, instead of the one in the file.
 	Tool *string `form:"tool,omitempty" json:"tool,omitempty"`
 
-	// Formerly Another name under which the scanner's findings are known; they are taken over with their decisions.
+	// Formerly An earlier name of the scanner; the findings of that name are taken over with their decisions.
 	Formerly *string `form:"formerly,omitempty" json:"formerly,omitempty"`
 
 	// Analysis Distinguishes scans of one tool and category, instead of `automationDetails.id` in the file; `-` for none.
@@ -5251,12 +5264,13 @@ type UploadScanParams struct {
 	Commit *string `form:"commit,omitempty" json:"commit,omitempty"`
 
 	// Ref The scanned ref, such as `refs/heads/main`. If it is that of a pull request, `refs/pull/412/head`,
-	// `refs/pull/412/merge` or the same with `refs/merge-requests`, the pull request is reviewed. If it is a branch other
-	// than the repository's scan branch, else its default branch, the upload is refused. By default the scan branch.
+	// `refs/pull/412/merge` or the same with `refs/merge-requests`, the pull request is reviewed. Any other ref
+	// must be the repository's scan branch, or without one its default branch, else the upload is refused. By
+	// default the scan branch.
 	Ref *string `form:"ref,omitempty" json:"ref,omitempty"`
 
-	// PullRequest The number of the pull request that was scanned: it is reviewed, whatever `ref` is. `commit` is then needed, unless
-	// the file names it.
+	// PullRequest The number of the pull request that was scanned: the pull request is reviewed, whatever `ref` is. `commit`
+	// is then required, unless the file names it.
 	PullRequest *int `form:"pull_request,omitempty" json:"pull_request,omitempty"`
 
 	// PrTitle The title of the pull request; by default unchanged.
@@ -5265,16 +5279,16 @@ type UploadScanParams struct {
 	// PrAuthor Who opened the pull request; by default unchanged.
 	PrAuthor *string `form:"pr_author,omitempty" json:"pr_author,omitempty"`
 
-	// PrStatus Where the pull request is in its life: by default unchanged, and open for a new one. A merged one stays merged:
-	// another value is then refused.
+	// PrStatus The state of the pull request; unchanged by default, open for a new one. A merged one stays merged: another
+	// value is refused.
 	PrStatus *PullRequestStatus `form:"pr_status,omitempty" json:"pr_status,omitempty"`
 
-	// PrOpenedAt When the pull request began; by default when it was first reviewed. A time more than five minutes in the future
-	// is refused.
+	// PrOpenedAt When the pull request was opened; by default when it was first reviewed. A time more than five minutes in
+	// the future is refused.
 	PrOpenedAt *time.Time `form:"pr_opened_at,omitempty" json:"pr_opened_at,omitempty"`
 
-	// FailOn The gate of a pull request: high fails on an open issue of high severity, medium on one of high or medium severity,
-	// new on any. The verdict is in the answer, whose status is 200 all the same.
+	// FailOn The gate of a pull request: high fails on an open issue of high severity, medium on one of high or medium
+	// severity, new on any. The verdict is in the answer; its status is 200 in both cases.
 	FailOn *UploadScanParamsFailOn `form:"fail_on,omitempty" json:"fail_on,omitempty"`
 
 	// StartedAt When the scan started; by default taken from the file, else now.
@@ -5283,11 +5297,12 @@ type UploadScanParams struct {
 	// SourceRoot The root of the source on the machine that scanned; paths of findings become relative to it.
 	SourceRoot *string `form:"source_root,omitempty" json:"source_root,omitempty"`
 
-	// DryRun Whether to write nothing, and to answer with what would change. If the import would be refused for its scan's age or
-	// analysis, or for how many findings it would close, the answer is 200 too, and its `warnings` give the reason.
+	// DryRun Write nothing, and return what would change. If the import would be refused because of its scan's age or
+	// analysis, or the number of findings that it would close, the answer is still 200, and its `warnings` give
+	// the reason.
 	DryRun *bool `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// Force Whether to import a scan that is older than the last completed one, and to close any number of findings.
+	// Force Import a scan even if it is older than the last completed one, and close any number of findings.
 	Force *bool `form:"force,omitempty" json:"force,omitempty"`
 }
 
@@ -5308,18 +5323,18 @@ type GetReviewParams struct {
 
 // ListReviewIssuesFullParams defines parameters for ListReviewIssuesFull.
 type ListReviewIssuesFullParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListReviewIssuesFullParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListReviewIssuesFullParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only issues of this status.
@@ -5343,18 +5358,18 @@ type ListReviewIssuesFullParamsStatus string
 
 // ListReviewIssuesParams defines parameters for ListReviewIssues.
 type ListReviewIssuesParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListReviewIssuesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListReviewIssuesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only issues of this status.
@@ -5378,18 +5393,18 @@ type ListReviewIssuesParamsStatus string
 
 // ListScansParams defines parameters for ListScans.
 type ListScansParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListScansParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListScansParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// RepoId Only scans of this repository.
@@ -5428,13 +5443,13 @@ type GetTrendsParams struct {
 	// Owner Only findings of projects of this owner, compared byte by byte.
 	Owner *OwnerFilter `form:"owner,omitempty" json:"owner,omitempty"`
 
-	// From The first day, 89 days before the last unless it is given. At most 800 days before it, and not after today.
+	// From The first day; by default 89 days before the last. At most 800 days before it, and not after today.
 	From *string `form:"from,omitempty" json:"from,omitempty"`
 
-	// To The last day. Today unless it is given, and no later than that.
+	// To The last day; by default today, and not after today.
 	To *string `form:"to,omitempty" json:"to,omitempty"`
 
-	// Group What projects are grouped by. By default there are no groups.
+	// Group How projects are grouped. By default there are no groups.
 	Group *GetTrendsParamsGroup `form:"group,omitempty" json:"group,omitempty"`
 
 	// Values The maximum number of groups returned.
@@ -5449,22 +5464,22 @@ type GetTrendsParamsGroup string
 
 // ListTriageOperationsParams defines parameters for ListTriageOperations.
 type ListTriageOperationsParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Undo Only the operations that undo one of the operations with these ids, with commas and no blanks between them: at
+	// Undo Only the operations that undo one of the operations with these ids, separated by commas without blanks; at
 	// least one.
 	Undo *string `form:"undo,omitempty" json:"undo,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListTriageOperationsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListTriageOperationsParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 }
 
@@ -5476,32 +5491,32 @@ type ListTriageOperationsParamsOrder string
 
 // ListTriageOperationFindingsParams defines parameters for ListTriageOperationFindings.
 type ListTriageOperationFindingsParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
-	// Outcome Only findings of this outcome.
+	// Outcome Only findings with this outcome.
 	Outcome *TriageOutcome `form:"outcome,omitempty" json:"outcome,omitempty"`
 }
 
 // ListTriagePoliciesParams defines parameters for ListTriagePolicies.
 type ListTriagePoliciesParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListTriagePoliciesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListTriagePoliciesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 }
 
@@ -5519,18 +5534,18 @@ type GetUploadParams struct {
 
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
-	// Cursor The `next_cursor` of the page before; absent or empty for the first page. It holds for
-	// the same endpoint, organization, sort, order and values of filters; `size` may change.
+	// Cursor The `next_cursor` of the previous page; absent or empty for the first page. It is valid only for the same
+	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Sort What to sort by. Rows of one time are sorted by id.
+	// Sort What to sort by. Rows with the same time are sorted by id.
 	Sort *ListWebhookDeliveriesParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
 
 	// Order The direction to sort in.
 	Order *ListWebhookDeliveriesParamsOrder `form:"order,omitempty" json:"order,omitempty"`
 
-	// Size How many items a page holds at most. A page whose body would pass 8 MiB ends early, with
-	// `has_more` true; it holds one item at least.
+	// Size The maximum number of items in a page. A page whose body would exceed 8 MiB ends early, with `has_more` true,
+	// but holds at least one item.
 	Size *Size `form:"size,omitempty" json:"size,omitempty"`
 
 	// Status Only deliveries of this status.
