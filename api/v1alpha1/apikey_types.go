@@ -58,8 +58,7 @@ func DefaultScopes() []Scope {
 
 // APIKeySpec describes what a key is for and how long it is valid.
 type APIKeySpec struct {
-	// description says who uses the key and for what, for example "The team's dashboard". At most
-	// 512 characters.
+	// description is who uses the key and for what, for example "The team's dashboard". At most 512 characters.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Description string `json:"description,omitempty"`
@@ -183,7 +182,7 @@ type APIKey struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is declared.
+	// spec is the desired state.
 	// +optional
 	Spec APIKeySpec `json:"spec,omitzero"`
 	// status is what the controllers observed. Only they write it.

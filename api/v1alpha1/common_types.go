@@ -115,8 +115,8 @@ type RateLimit struct {
 	RequestsPerMinute *int32 `json:"requestsPerMinute,omitempty"`
 }
 
-// RemovalProgress is the progress of deleting an object's children. It is counted anew every 10 seconds, or
-// sooner after 5,000 more deletions.
+// RemovalProgress is the progress of deleting an object's children. It is counted again every 10 seconds, or sooner
+// after 5,000 more deletions.
 type RemovalProgress struct {
 	// observedAt is when the objects were counted.
 	// +required

@@ -44,8 +44,8 @@ const (
 	// ConditionReady is True when the controllers have done all that the spec asks for.
 	// Positive polarity. Absent until the first reconcile.
 	ConditionReady = "Ready"
-	// ConditionStalled is True when nothing will change until a person acts; the message
-	// says how. Negative polarity: absent while all is well.
+	// ConditionStalled is True when nothing will change until a person acts as the message describes. Negative polarity:
+	// absent while all is well.
 	ConditionStalled = "Stalled"
 )
 
@@ -66,8 +66,8 @@ const (
 	ReasonProjectInAnotherRepository = "ProjectInAnotherRepository"
 )
 
-// ReasonUnreadable is that of an Event about an object that the API server serves and that the controllers
-// cannot read. It is no condition's: nothing can be written to what cannot be read.
+// ReasonUnreadable is that of an Event about an object that the API server serves and that the controllers cannot read.
+// No condition has it, because the status of an object that cannot be read cannot be written.
 const ReasonUnreadable = "Unreadable"
 
 // SetCondition adds the condition, or replaces the one of its type and keeps that one's LastTransitionTime if the

@@ -321,8 +321,8 @@ type FindingDetails struct {
 	// +kubebuilder:validation:MaxLength=16000
 	// +optional
 	Description string `json:"description,omitempty"`
-	// severity as the import derived it from the scanner's rating: high, medium or low. Critical findings are
-	// high; score and toolSeverity tell them apart. Written by the scanner's import.
+	// severity as the import derived it from the scanner's rating: high, medium or low. Critical findings are high; score
+	// and toolSeverity distinguish them. Written by the scanner's import.
 	// +required
 	Severity Level `json:"severity"`
 	// score from 0.0 to 10.0, a decimal with one digit after the point, for example "9.8": the
@@ -332,9 +332,8 @@ type FindingDetails struct {
 	// +kubebuilder:validation:Pattern=`^(10\.0|[0-9]\.[0-9])$`
 	// +optional
 	Score string `json:"score,omitempty"`
-	// toolSeverity is the severity in the scanner's own words, for example "CRITICAL" or "moderate"; else its
-	// level, for example "error". Written by the scanner's import; at most 64 characters. Absent: the scanner
-	// gives neither.
+	// toolSeverity is the scanner's own rating of the severity, for example "CRITICAL" or "moderate"; else its level, for
+	// example "error". Written by the scanner's import; at most 64 characters. Absent: the scanner gives neither.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ToolSeverity string `json:"toolSeverity,omitempty"`
@@ -504,10 +503,10 @@ type FindingTriage struct {
 	// mute (spec.triage.requireReason).
 	// +optional
 	Reason DecisionReason `json:"reason,omitempty"`
-	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z": from then on the finding is open
-	// again, until somebody decides anew. The controllers record the end in status.endedAt; userStatus here stays
-	// as it was written. Removed when userStatus becomes open, and with the first new userStatus after the end, unless
-	// that request changes it. Absent: the decision does not end.
+	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z": from then on the finding is open again,
+	// until somebody decides again. The controllers record the end in status.endedAt; userStatus here stays as it was
+	// written. Removed when userStatus becomes open, and with the first new userStatus after the end, unless that request
+	// changes it. Absent: the decision does not end.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
 	// comments explain the decision. At most 10000 characters.
@@ -621,8 +620,7 @@ type FindingStatus struct {
 	// +kubebuilder:validation:MaxItems=24
 	// +optional
 	Transitions []Transition `json:"transitions,omitempty"`
-	// emittedSeq is the seq of the last transition whose webhook deliveries have been made or are
-	// not needed.
+	// emittedSeq is the seq of the last transition whose webhook deliveries have been created or are not needed.
 	// +optional
 	EmittedSeq int64 `json:"emittedSeq,omitempty"`
 	// conditions of the finding: Ready, Stalled, DecisionStale.

@@ -33,8 +33,7 @@ type OrganizationSpec struct {
 	// +kubebuilder:validation:MaxLength=200
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// rateLimit is the limit for each API key of the organization without a limit of its own. Default: 600
-	// requests per minute.
+	// rateLimit is the limit for each API key of the organization that sets none. Default: 600 requests per minute.
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 	// apiKeys limits the organization's API keys.
@@ -60,8 +59,8 @@ type OrganizationSpec struct {
 // OrganizationTriage sets the requirements for decisions about findings and review issues.
 type OrganizationTriage struct {
 	// requireReason refuses to mute a finding or a review issue without spec.triage.reason, and triage operations that
-	// mute without spec.set.reason, over kubectl and REST. What was muted before stays as it is until somebody changes
-	// its triage. Default: false.
+	// mute without spec.set.reason, over kubectl and REST. Findings and issues that were muted before stay muted until
+	// somebody changes their triage. Default: false.
 	// +optional
 	RequireReason bool `json:"requireReason,omitempty"`
 }
@@ -118,8 +117,8 @@ type OrganizationQuotas struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Projects *int64 `json:"projects,omitempty"`
-	// scans is the maximum number of Scans, for example 5000. Finished ones count until retention
-	// removes them. An import makes one per tool, category and analysis.
+	// scans is the maximum number of Scans, for example 5000. Finished ones count until retention removes them. An import
+	// creates one per tool, category and analysis.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Scans *int64 `json:"scans,omitempty"`
@@ -158,9 +157,9 @@ type OrganizationQuotas struct {
 
 // OrganizationAPIKeys bounds an organization's API keys.
 type OrganizationAPIKeys struct {
-	// maxLifetime is the longest life of a token from its issue: a duration of at least "1m", for
-	// example "2160h". Lowering it ends older tokens earlier; raising it extends none that has expired, and none beyond
-	// the expiry that it was issued with. Absent: 90 days, unless the key sets spec.expiresAt.
+	// maxLifetime is the longest lifetime of a token from its issue: a duration of at least "1m", for example "2160h".
+	// Lowering it ends older tokens earlier; raising it extends none that has expired, and none beyond the expiry that it
+	// was issued with. Absent: 90 days, unless the key sets spec.expiresAt.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="maxLifetime must be hours, minutes and seconds of at least 1m, for example 2160h"
@@ -202,9 +201,9 @@ type Retention struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedDeliveries must be hours, minutes and seconds and not negative, for example 8760h for a year"
 	// +optional
 	FinishedDeliveries *metav1.Duration `json:"finishedDeliveries,omitempty"`
-	// finishedOperations is how long a TriageOperation is kept after it has completed or failed, for example "2160h";
-	// from then on it cannot be undone. Absent: "720h", 30 days. One that nobody commits is removed after 24 hours.
-	// One that failed without choosing findings is removed after an hour at the latest.
+	// finishedOperations is how long a TriageOperation is kept after it has completed or failed, for example "2160h"; from
+	// then on it cannot be undone. Absent: "720h", 30 days. One that nobody commits is removed after 24 hours. One that
+	// failed before its findings were selected is removed after an hour at the latest.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && !self.matches('[ a-gi-lo-rtv-zA-Z]')",message="finishedOperations must be hours, minutes and seconds and not negative, for example 8760h for a year"
@@ -271,7 +270,7 @@ type Organization struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is declared.
+	// spec is the desired state.
 	// +optional
 	Spec OrganizationSpec `json:"spec,omitzero"`
 	// status is what the controllers observed. Only they write it.

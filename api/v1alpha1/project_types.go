@@ -33,7 +33,7 @@ type ProjectSpec struct {
 	// +kubebuilder:validation:XValidation:rule=`!self.trim().matches(r'(^|[/\\])[.][.]([/\\]|$)')`,message="relativePath must be a folder in the repository, for example services/api, without .."
 	// +optional
 	RelativePath string `json:"relativePath,omitempty"`
-	// enabled tells clients whether the project is to be scanned. Imports do not look at it. Absent means true.
+	// enabled tells clients whether the project should be scanned. Imports ignore it. Absent means true.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 	// scanner holds the scanners' assessment of the project.
@@ -239,7 +239,7 @@ type Project struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is declared.
+	// spec is the desired state.
 	// +required
 	Spec ProjectSpec `json:"spec"`
 	// status is what the controllers observed. Only they write it.
@@ -248,7 +248,7 @@ type Project struct {
 	Status ProjectStatus `json:"status,omitzero"`
 }
 
-// IsEnabled reports whether the project is to be scanned.
+// IsEnabled reports whether the project should be scanned.
 func (p *Project) IsEnabled() bool { return p.Spec.Enabled == nil || *p.Spec.Enabled }
 
 // InEffect takes each member from the user's assessment if it is set, else from the scanner's.

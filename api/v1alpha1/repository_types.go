@@ -40,7 +40,7 @@ type RepositorySpec struct {
 	// private is true if the provider shows the repository only to its members.
 	// +optional
 	Private bool `json:"private,omitempty"`
-	// archived is true if the repository is read-only at the provider. Imports do not look at it.
+	// archived is true if the repository is read-only at the provider. Imports ignore it.
 	// +optional
 	Archived bool `json:"archived,omitempty"`
 	// installationID is the provider's id of the app installation that reads the repository, for
@@ -52,7 +52,7 @@ type RepositorySpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	ProviderID string `json:"providerID,omitempty"`
-	// scanEnabled tells clients whether the repository is to be scanned. Imports do not look at it.
+	// scanEnabled tells clients whether the repository should be scanned. Imports ignore it.
 	// +optional
 	ScanEnabled bool `json:"scanEnabled,omitempty"`
 	// languages maps each language to its bytes of code, for example Go: 482133. At most 64
@@ -165,7 +165,7 @@ type Repository struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is declared.
+	// spec is the desired state.
 	// +optional
 	Spec RepositorySpec `json:"spec,omitzero"`
 	// status is what the controllers observed. Only they write it.

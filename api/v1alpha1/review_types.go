@@ -109,8 +109,7 @@ type ReviewStatus struct {
 	// +kubebuilder:validation:MaxItems=24
 	// +optional
 	Transitions []Transition `json:"transitions,omitempty"`
-	// emittedSeq is the seq of the last transition whose webhook deliveries have been made or are
-	// not needed.
+	// emittedSeq is the seq of the last transition whose webhook deliveries have been created or are not needed.
 	// +optional
 	EmittedSeq int64 `json:"emittedSeq,omitempty"`
 	// conditions of the review: Ready, Stalled.
@@ -150,7 +149,7 @@ type Review struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is declared.
+	// spec is the desired state.
 	// +required
 	Spec ReviewSpec `json:"spec"`
 	// status is what the controllers observed. Only they write it.

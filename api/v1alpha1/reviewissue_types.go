@@ -112,9 +112,9 @@ type ReviewIssueTriage struct {
 
 // ReviewIssueResult is what a scanner reported in a commit of a pull request, in the terms of a finding's facts.
 type ReviewIssueResult struct {
-	// key by which the result is recognised in the base branch: a digest of repository, tool, rule, file and
-	// evidence, for example "hb5vsq7wxwdeqplxqo6bkyfxyi". At most 32 characters. Absent: the commit has several
-	// results that only their lines tell apart.
+	// key by which the result is recognised in the base branch: a digest of repository, tool, rule, file and evidence, for
+	// example "hb5vsq7wxwdeqplxqo6bkyfxyi". At most 32 characters. Absent: the commit has several results that differ only
+	// in their lines.
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Key string `json:"key,omitempty"`
@@ -136,7 +136,7 @@ type ReviewIssueResult struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	RuleID string `json:"ruleID,omitempty"`
-	// class of weakness: the CWE where the scanner names one, for example "CWE-89", else the rule's id.
+	// class of weakness: the CWE if the scanner names one, for example "CWE-89", else the rule's id.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Class string `json:"class,omitempty"`
@@ -156,7 +156,7 @@ type ReviewIssueResult struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	ToolSeverity string `json:"toolSeverity,omitempty"`
-	// vulnerability that the issue reports, where it has a public or a vendor's id.
+	// vulnerability that the issue reports, if it has a public or a vendor's id.
 	// +optional
 	Vulnerability *FindingVulnerability `json:"vulnerability,omitempty"`
 	// package that the issue is in, for issues about a dependency or an installed package.
@@ -242,8 +242,7 @@ type ReviewIssueStatus struct {
 	// +kubebuilder:validation:MaxItems=24
 	// +optional
 	Transitions []Transition `json:"transitions,omitempty"`
-	// emittedSeq is the seq of the last transition whose webhook deliveries have been made or are
-	// not needed.
+	// emittedSeq is the seq of the last transition whose webhook deliveries have been created or are not needed.
 	// +optional
 	EmittedSeq int64 `json:"emittedSeq,omitempty"`
 	// conditions of the issue: Ready, Stalled.
@@ -283,7 +282,7 @@ type ReviewIssue struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is declared.
+	// spec is the desired state.
 	// +required
 	Spec ReviewIssueSpec `json:"spec"`
 	// status is what the controllers observed. Only they write it.

@@ -98,10 +98,10 @@ type ScanSpec struct {
 	// category of what the scanner looked for: Code, Package or Secret. Immutable.
 	// +required
 	Category FindingCategory `json:"category"`
-	// analysis tells scans of one tool and category apart that look at different parts of the project, for
-	// example "/language:ruby". A scan replaces only the findings of its own analysis. Written by the importer,
-	// from automationDetails.id of the file up to its last slash; at most 256 characters. Immutable. Absent: the
-	// scan has no analysis.
+	// analysis distinguishes scans of one tool and category that cover different parts of the project, for example
+	// "/language:ruby". A scan replaces only the findings of its own analysis. Written by the importer, from
+	// automationDetails.id of the file up to its last slash; at most 256 characters. Immutable. Absent: the scan has no
+	// analysis.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Analysis string `json:"analysis,omitempty"`
@@ -367,7 +367,7 @@ type ScanReviewResult struct {
 	Unscanned []string `json:"unscanned,omitempty"`
 	// scannerWarnings is how many warnings the scanners gave, about files that they could not read or about their
 	// configuration. They come first in the warnings of the same scan, which has room for 32; the upload's other scans
-	// count none.
+	// have 0.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	ScannerWarnings int32 `json:"scannerWarnings,omitempty"`
@@ -378,7 +378,7 @@ type ScanReviewResult struct {
 	Issues []ScanReviewIssue `json:"issues,omitempty"`
 }
 
-// ScanReviewIssue is an open issue of a pull request, as it was at the end of a scan.
+// ScanReviewIssue is an open issue of a pull request as of the end of a scan.
 type ScanReviewIssue struct {
 	// name of the ReviewIssue. 1 to 253 characters.
 	// +kubebuilder:validation:MinLength=1
@@ -451,8 +451,7 @@ type ScanStatus struct {
 	// +kubebuilder:validation:MaxItems=24
 	// +optional
 	Transitions []Transition `json:"transitions,omitempty"`
-	// emittedSeq is the seq of the last transition whose webhook deliveries have been made or are
-	// not needed.
+	// emittedSeq is the seq of the last transition whose webhook deliveries have been created or are not needed.
 	// +optional
 	EmittedSeq int64 `json:"emittedSeq,omitempty"`
 	// conditions of the scan: Ready, Stalled, Settled.

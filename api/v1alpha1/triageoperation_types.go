@@ -73,8 +73,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.commit) || !oldSelf.commit || has(self.commit) && self.commit",message="what is committed stays so: undo it with another operation"
 type TriageOperationSpec struct {
 	// select chooses the findings: those named in ids, or those that match the filters once older operations have ended.
-	// If the operation is committed by then, the filters select none that was created in a later second than the
-	// operation. Absent with undo.
+	// If the operation is already committed then, the filters select no finding that was created in a later second than
+	// the operation. Absent with undo.
 	// +optional
 	Select *FindingSelection `json:"select,omitempty"`
 	// set is the decision about each of them. Absent with undo.
@@ -201,7 +201,7 @@ type FindingSelection struct {
 	// suppressed selects findings that the source suppresses (true) or does not suppress (false).
 	// +optional
 	Suppressed *bool `json:"suppressed,omitempty"`
-	// policy is the name of the TriagePolicy that made the verdict in force.
+	// policy is the name of the TriagePolicy whose verdict is in force.
 	// +optional
 	Policy ResourceName `json:"policy,omitempty"`
 	// file that contains the finding, or a folder if it ends in a slash, for example "src/api/".
@@ -343,8 +343,7 @@ type OperationExample struct {
 	Message string `json:"message"`
 }
 
-// TriageOperation decides about many findings at once: it shows what it would do, does it when it is committed, and can
-// be undone.
+// TriageOperation is one decision about many findings, with a preview before it is committed, and an undo.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -370,7 +369,7 @@ type TriageOperation struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is declared.
+	// spec is the desired state.
 	// +required
 	Spec TriageOperationSpec `json:"spec"`
 	// status is what the controllers observed. Only they write it.

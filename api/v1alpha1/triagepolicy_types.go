@@ -246,7 +246,7 @@ type TriagePolicy struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is declared.
+	// spec is the desired state.
 	// +required
 	Spec TriagePolicySpec `json:"spec"`
 	// status is what the controllers observed. Only they write it.

@@ -121,7 +121,7 @@ const (
 
 // WebhookAttempt is one request to the receiver.
 type WebhookAttempt struct {
-	// at is when the attempt was made, sent as the header webhook-timestamp.
+	// at is when the attempt began, sent as the header webhook-timestamp.
 	// +required
 	At Time `json:"at"`
 	// endedAt is when the attempt ended. Absent while it runs, and if its end was not observed.
@@ -156,8 +156,7 @@ type WebhookSignature struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	Digest string `json:"digest"`
-	// secretID is the identifier of the secret that made the signature, as in the endpoint's
-	// status.
+	// secretID is the identifier of the secret of the signature, as in the endpoint's status.
 	// +kubebuilder:validation:MaxLength=64
 	// +required
 	SecretID string `json:"secretID"`

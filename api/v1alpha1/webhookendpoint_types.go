@@ -97,8 +97,8 @@ type WebhookEndpointSpec struct {
 	// together with secretRef.
 	// +optional
 	Rotation *WebhookSecretRotation `json:"rotation,omitempty"`
-	// disabled sends nothing while it is true. Pending deliveries are sent when it is enabled
-	// again; events that occur while it is disabled are not.
+	// disabled stops sending while it is true. Pending deliveries are sent when it is enabled again; events that occur
+	// while it is disabled are not.
 	// +optional
 	Disabled bool `json:"disabled,omitempty"`
 	// batch is how the changes of findings by one scan, TriageOperation or TriagePolicy become events: None, one event
@@ -244,7 +244,7 @@ type WebhookEndpoint struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is what is declared.
+	// spec is the desired state.
 	// +required
 	Spec WebhookEndpointSpec `json:"spec"`
 	// status is what the controllers observed. Only they write it.
