@@ -42,13 +42,13 @@ func newAPIServerCommand() *cobra.Command {
 		Short: "Serve the REST API",
 		Long: `Serve the REST API of findings.
 
-Findings are read from a model in memory that a watch on the Kubernetes API feeds; what
-clients decide about them is written there. Any number of replicas may run side by side:
+Findings are read from memory, which watches on the Kubernetes API keep up to date; clients'
+decisions are written to the Kubernetes API. Any number of replicas may run side by side:
 give them the same --cursor-keys-dir, so that each continues the others' lists. The public
 signing keys are read from --namespace. With --findings-kubeconfig, --kubeconfig is not used.
 
-/healthz, /readyz and /metrics are served on a port of their own, without an API key.
-SIGTERM and SIGINT end the server once it has answered the requests that have begun.`,
+/healthz, /readyz and /metrics are served on a separate port, without an API key.
+On SIGTERM and SIGINT the server answers the requests that have begun, then ends.`,
 		Example: `  # Against the cluster of a kubeconfig file, on port 9000
   findings-operator apiserver --kubeconfig ./kubeconfig --bind-address :9000`,
 		Args: flagerror.NoArguments(""),
@@ -74,7 +74,7 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 		"how old the API key data may become before requests are refused; at least 5s. With more than 1m, a replica\n"+
 			"that has lost the API server may refuse re-signed tokens while the signing key is rotated")
 	flags.DurationVar(&o.DataStaleness, "data-staleness", apiserver.DefaultDataStaleness,
-		"how long a kind may be silent before requests that depend on it are refused; from 2m30s on\n"+
+		"how long nothing may be received about a kind before requests that depend on it are refused; from 2m30s on\n"+
 			"answers carry x-data-age")
 	flags.StringVar(&o.TLSCertFile, "tls-cert-file", "",
 		"certificate file for TLS; without it, plain HTTP. A renewed certificate is used without a restart")
@@ -82,13 +82,13 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.RedisURLFile, "redis-url-file", "",
 		"file with the URL of the Redis in which replicas share their rate limits; without it each replica counts by itself")
 	flags.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil,
-		"networks of the proxies in front whose X-Forwarded-For is trusted, for example 10.0.0.0/8; they must hold no clients")
+		"networks of the proxies whose X-Forwarded-For is trusted, for example 10.0.0.0/8; they must contain no clients")
 	flags.StringVar(&o.TraceEndpoint, "otlp-endpoint", "",
 		"URL of an OpenTelemetry collector that accepts OTLP over HTTP, for example http://collector:4318; without it nothing is traced")
 	flags.Float64Var(&o.TraceSampleRatio, "trace-sample-ratio", 0.1,
-		"share of requests that are traced, from 0 to 1; a request with a traceparent follows its flag")
+		"share of requests that are traced, from 0 to 1; for a request with a traceparent header, the header's flag decides")
 	flags.BoolVar(&o.Console, "console", false,
-		"serve the console, the web pages that people triage in, at /console/; its sessions are encrypted with the keys of\n"+
+		"serve the console, web pages for triage, at /console/; its sessions are encrypted with the keys of\n"+
 			"--cursor-keys-dir; without that flag they end when the process ends")
 	flags.IntVar(&o.Uploads.Total, "uploads", uploads.DefaultLimits.Total,
 		"how many uploads of scan results may be under way at a time")

@@ -125,11 +125,11 @@ func newControllerCommand() *cobra.Command {
 		Short: "Run the controllers",
 		Long: `Run the controllers of all kinds.
 
-They record in the status of each object what they observe, send webhooks and remove what
-has passed its retention. More than one replica needs --leader-elect: one works, and the
-others take over. With --findings-kubeconfig the Lease stays in the cluster of --kubeconfig.
+They record in the status of each object what they observe, send webhooks, and remove objects
+after their retention. More than one replica needs --leader-elect: one leads, and another takes
+over when it stops. With --findings-kubeconfig the Lease stays in the cluster of --kubeconfig.
 
-/metrics, and /healthz and /readyz, are served on ports of their own.`,
+/metrics is served on one port, /healthz and /readyz on another.`,
 		Example: `  # Against the cluster of a kubeconfig file, without leader election
   findings-operator controller --kubeconfig ./kubeconfig`,
 		Args: flagerror.NoArguments(""),
@@ -155,7 +155,7 @@ func (o *controllerOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.probeAddress, "health-probe-bind-address", ":9091",
 		"address of /healthz and /readyz; 0 turns them off")
 	flags.StringToIntVar(&o.concurrency, "concurrency", nil,
-		"how many objects are reconciled at a time, by controller; those not named: "+o.defaultConcurrency())
+		"how many objects are reconciled at a time, by controller; defaults: "+o.defaultConcurrency())
 	flags.Lookup("concurrency").DefValue = "" // help would end with "(default [])"
 	flags.StringArrayVar(&o.webhookAllowCIDR, "webhook-allow-cidr", nil,
 		"range of addresses that are not public and that webhooks may be sent to, for example 10.1.0.0/16; repeatable")

@@ -34,7 +34,7 @@ func newHealthcheckCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "healthcheck URL[=CODE] ...",
 		Short: "Wait until addresses answer with a status code",
-		Long: `Wait until each address answers with its status code, 200 unless it is given.
+		Long: `Wait until each URL answers with the given status code; default: 200.
 
 The image holds only this binary, no shell and no curl: the chart's test and your own probes
 can use this command.`,

@@ -15,10 +15,10 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-const historyLong = `Show who decided what about a finding, and when: people, and policies where no person has.
+const historyLong = `Show who decided what about a finding, and when: people, and policies if no person has.
 
 The finding keeps the last 16 changes of any kind; --all also shows those that scanners made.
-Of a scan that was uploaded over REST it shows the API key, while the scan is kept.
+For a scan that was uploaded over REST it also shows the API key, while the scan is kept.
 Older changes and whole comments are in the controllers' audit log.`
 
 const historyExample = `  # Who muted this, and why

@@ -30,8 +30,8 @@ close each other's findings. A file that is not SARIF 2.1.0 is refused, and then
 If a file shows that its scanner did not run to its end, its results are imported and nothing is
 closed; the Scan is Failed, and so is the command.
 
-A Repository or a Project that does not exist is created if spec.imports.create of the Organization says so, with
-the URL, branch and commit that the files name in versionControlProvenance. What exists is never changed.`
+A Repository or a Project that does not exist is created if spec.imports.create of the Organization is true, with
+the URL, branch and commit that the files name in versionControlProvenance. Existing ones are never changed.`
 
 const importExample = `  # Import what gosec found in a project of the organization acme
   kubectl findings import gosec.sarif --repository payments --project api -n org-acme
@@ -84,10 +84,10 @@ func newImportCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.projectPath, "project-path", "",
 		"folder of the Project in the repository, if the Project is created; default: the whole repository")
 	flags.StringVar(&o.branch, "branch", "",
-		"branch that was scanned; refused if the Repository has another, or if it is a ref of something else, as "+
+		"branch that was scanned; refused if the Repository has another, or if it is not a branch, such as "+
 			"refs/pull/4/merge or refs/tags/v1. A Repository that is created gets it; default: taken from the files")
 	flags.StringVar(&o.formerly, "formerly", "",
-		"another name under which the scanner's findings are known; they are taken over with their decisions")
+		"an earlier name of the scanner; the findings of that name are taken over with their decisions")
 	flags.StringVar(&o.analysis, "analysis", "",
 		"distinguishes scans of one tool and category, instead of automationDetails.id in the files; '' for none")
 	flags.StringVar(&o.category, "category", "", "Code, Package or Secret; default: derived from the scanner's name")

@@ -16,8 +16,8 @@ import (
 const keyCreateLong = `Create an API key and wait until its token has been issued.
 
 The token is printed only with --show-token; else the command names the Secret that holds it. A
-key without a scope may read and decide, but not what only a key may do that lists its scope: import
-scans, read webhook deliveries and send them again, write policies, read keys. Without --expires-in
+key without a scope may read and decide; to import scans, read webhook deliveries and send them
+again, write policies or read keys, a key must list the scope. Without --expires-in
 it expires after 90 days, or earlier if the organization's maximum lifetime is shorter. If that ends
 a key before the requested time, the command reports it.`
 

@@ -20,12 +20,12 @@ import (
 const rotateLong = `Give an API key a new token and wait until it has been issued.
 
 The previous token stays valid for the time given with --overlap. Without it the previous token is
-refused at once: use that for a leaked token; other clients would be interrupted.
+refused at once, which interrupts clients that use it: do that only if the token leaked.
 
-A key with a spec.expiresAt, which --expires-in sets, ends then, whichever token it has: --expires-in
-gives it another end, counted from now. A key without one needs no such flag: each new token is valid
-for 90 days, or the organization's maximum if that is less. With it the key gets a fixed end, which
-later rotations do not move.`
+A key with a spec.expiresAt, which --expires-in sets, expires at that time, even if it gets a new token:
+--expires-in sets another time, counted from now. A key without spec.expiresAt needs no such flag: each
+new token is valid for 90 days, or the organization's maximum if that is less. With --expires-in the key
+gets a fixed end, which later rotations do not change.`
 
 // maxOverlap is the longest overlap that the API server accepts.
 const maxOverlap = 720 * time.Hour
@@ -64,7 +64,7 @@ func newRotateKeyCommand(use string, c cli) *cobra.Command {
 		},
 		ValidArgsFunction: completeOneName(c, "APIKey", keyDescription),
 	}
-	o.addFlags(cmd, "how long the key is valid from now on, for example 720h; default: its end stays as it is")
+	o.addFlags(cmd, "how long the key is valid from now on, for example 720h; default: its end is not changed")
 	cmd.Flags().DurationVar(&o.overlap, "overlap", 0, "how long the previous token stays valid, at most 720h")
 	return cmd
 }

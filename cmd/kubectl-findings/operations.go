@@ -14,8 +14,8 @@ import (
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
 
-const operationsLong = `List an organization's triage operations, the latest first: what each one does, how far it is,
-what came of its findings, and who made it. "kubectl findings triage --undo NAME" undoes one.`
+const operationsLong = `List an organization's triage operations, the latest first: what each one does, its progress,
+the outcome for its findings, and who created it. "kubectl findings triage --undo NAME" undoes one.`
 
 const operationsExample = `  # What was decided about many findings at once
   kubectl findings operations

@@ -22,14 +22,14 @@ const policyTestLong = `Compare triage policies in files with the cluster: what 
 
 All policies of the files are evaluated together, as if they were in force, with the policies that are in
 force in the namespace, over its findings that are not closed. They take the place of those of the same
-name. For each policy it prints how many findings match and what comes of them, and which findings the
-policy gains and loses against the version in the cluster. Nothing is written; with the right to
-write policies, the API server is asked as well whether it accepts them, as a dry run. A policy with
-mode Preview, or with validFrom in the future, is counted as if it applied now. If one of that name is
-in force, applying such a file would end its decisions, so they are listed as lost.
+name. For each policy it prints how many findings match, who decides about them, and which findings the
+policy gains and loses compared with the version in the cluster. Nothing is written; if you may write
+policies, a server-side dry run also checks that the API server accepts them. A policy with mode Preview,
+or with validFrom in the future, is evaluated as if it applied now. If a policy of that name is in force,
+applying such a file would end its decisions, so they are listed as lost.
 
 The exit status is 0 if the comparison was made, 1 if it was not (an expression that does not compile, a
-manifest that is refused, no connection), and 3 if it was made and --fail-on says that a policy fails:
+manifest that is refused, no connection), and 3 if it was made and a policy fails by --fail-on:
 
   gains, gains=N    it gains findings, or more than N
   losses, losses=N  it loses findings, or more than N
@@ -94,7 +94,7 @@ func newPolicyTestCommand(c cli) *cobra.Command {
 	}
 	o.files.AddFlags(cmd.Flags())
 	cmd.Flags().StringSliceVar(&o.failOn, "fail-on", nil,
-		"exit with status 3 on "+alternatives(gateWords())+" (can be repeated; most take a bound, as gains=50)")
+		"exit with status 3 on "+alternatives(gateWords())+" (can be repeated; most accept a number, such as gains=50)")
 	cmd.Flags().StringVarP(&o.output, "output", "o", "",
 		"format of the comparison: json or yaml, which list every finding; default: text")
 	completeWords(cmd, "fail-on", gateWords())

@@ -29,9 +29,9 @@ import (
 
 const redeliverLong = `Send webhook deliveries again.
 
-The same event is sent with the same webhook-id, whatever happened before, so a receiver that has
-it already recognises it. Name the deliveries, or select them with filters: --failed selects those
-that failed for good. The selection is shown first, and nothing is sent until you confirm or pass
+The same event is sent with the same webhook-id, so a receiver that already has it
+recognises it. Name the deliveries, or select them with filters: --failed selects those
+that failed after their last attempt. The selection is shown first, and nothing is sent until you confirm or pass
 --yes.
 
 With --wait the command ends when every delivery was delivered, has failed again, or is not sent
@@ -40,7 +40,7 @@ because its endpoint is disabled.`
 const redeliverExample = `  # One delivery, waiting for the result
   kubectl findings redeliver d-6c2ogq5d4kq2ztyinkx7m5ya2e --wait
 
-  # The receiver is back: everything that it missed
+  # Everything that a receiver missed while it was down
   kubectl findings redeliver --endpoint dashboard --failed
 
   # Preview what that would send
@@ -88,7 +88,7 @@ func newRedeliverCommand(c cli) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.endpoint, "endpoint", "", "only deliveries to this WebhookEndpoint")
-	flags.BoolVar(&o.failed, "failed", false, "only deliveries that failed for good")
+	flags.BoolVar(&o.failed, "failed", false, "only deliveries that failed after their last attempt")
 	addSelectorFlags(flags, &o.labels, &o.fields, "spec.event.type=finding.created,status.phase!=Delivered")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would be sent again, and send nothing")
 	flags.BoolVarP(&o.yes, "yes", "y", false, "do not ask")

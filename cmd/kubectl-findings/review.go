@@ -31,7 +31,7 @@ that the base does not have become issues. Findings of the base that the files d
 
 Commits are recorded in the order in which they are reviewed; the last 250 are kept. Without
 files only the pull request is recorded, or, with --clean, that nothing was found in the
-commit. A repository that does not exist is created if spec.imports.create of the Organization says so.`
+commit. A repository that does not exist is created if spec.imports.create of the Organization is true.`
 
 const reviewExample = `  # Record what gosec found in the head of pull request 412
   kubectl findings review gosec.sarif --repository payments --pr 412 --commit "$GIT_COMMIT" -n org-acme
@@ -93,7 +93,7 @@ func newReviewCommand(c cli) *cobra.Command {
 		"who hosts the pull request, for example github; default: unchanged, the repository's for a new one")
 	flags.StringVar(&o.reviewedAt, "reviewed-at", "", "when the commit was reviewed, in RFC 3339; default: now")
 	flags.StringVar(&o.openedAt, "opened-at", "",
-		"when the pull request began, in RFC 3339; default: when it was first reviewed")
+		"when the pull request was opened, in RFC 3339; default: when it was first reviewed")
 	flags.StringVar(&o.format, "format", "",
 		"markdown: print the summary as a comment for the pull request; default: text")
 	flags.StringVar(&o.failOn, "fail-on", "",

@@ -147,8 +147,8 @@ func (f *filter) addFlags(to *pflag.FlagSet) {
 		"only findings whose title or path contains each of these words, ignoring case")
 	flags.StringVar(&f.minScore, "min-score", "", "only findings with at least this score, from 0 to 10")
 	flags.StringVar(&f.createdSince, "created-since", "",
-		"only findings that were found at this time or later, for example 2026-01-31T12:00:00Z")
-	flags.StringVar(&f.createdUntil, "created-until", "", "only findings that were found before this time")
+		"only findings that were first seen at this time or later, for example 2026-01-31T12:00:00Z")
+	flags.StringVar(&f.createdUntil, "created-until", "", "only findings that were first seen before this time")
 	flags.StringVar(&f.updatedSince, "updated-since", "", "only findings that changed at this time or later")
 	flags.StringVar(&f.updatedUntil, "updated-until", "", "only findings that last changed before this time")
 	addSelectorFlags(flags, &selection.LabelSelector, &selection.FieldSelector, "spec.class=CWE-89,status.state!=closed")

@@ -14,30 +14,30 @@ const triageLong = `Decide about findings.
 
 Muted findings are not to be acted on, confirmed ones are real, reopened ones are undecided again.
 --reason gives the reason as a keyword, and an organization may require one to mute. --expires-at and
---expires-in end the decision by itself: then the finding is open again, and its history says whose decision ended.
+--expires-in set when the decision ends: then the finding is open again, and its history shows whose decision ended.
 A new decision does not inherit the reason and the end of the previous one.
 --comment explains the decision and replaces the previous comment; without a decision it changes only
 the comment. The API server records who decided.
 
-A decision is stale once the facts differ from those that it was made about: another severity, other
-code, another version, a doubt ("kubectl findings list --stale"). Repeat the same decision to
-confirm that it still holds.
+A decision is stale if the facts have changed since it was made: another severity, other code,
+another version, a doubt ("kubectl findings list --stale"). Repeat the same decision to
+confirm that it is still right.
 
-Name the findings, and each gets a decision in your own name. Or select them with the filters of
-"kubectl findings list": that makes a TriageOperation, which the controllers carry out in the cluster.
+If you name the findings, each gets a decision in your own name. If you select them with the filters of
+"kubectl findings list", the command creates a TriageOperation, which the controllers carry out in the cluster.
 It is shown first, and nothing is decided until you confirm or pass --yes. A finding that somebody else
-triages in the meantime is left as it is and counts as conflicted. While the operation waits, for example
-for an older one, standard error says why. Ctrl-C and --timeout stop the waiting; an operation that you
-have confirmed goes on.
+triages in the meantime is not changed and counts as conflicted. While the operation waits, for example
+for an older one, standard error shows why. Ctrl-C and --timeout only stop the waiting; an operation that
+you have confirmed continues.
 
 --undo OPERATION restores what the findings had before an operation ("kubectl findings operations"
 lists them), except for findings that somebody has decided about since.
 
---dry-run shows what would change: with filters it makes an operation, shows it and deletes it.
+--dry-run shows what would change: with filters it creates an operation, shows it and deletes it.
 --dry-run=server also has the API server check the write. The exit code is 1 if anything failed
 or conflicted.`
 
-const triageExample = `  # Mute a finding and say why
+const triageExample = `  # Mute a finding with a comment
   kubectl findings triage f-gvoagaawln76qanzzhb4sxqjlh --mute --comment "Only the sample reads it"
 
   # Mute it for 30 days, with a reason
@@ -50,13 +50,13 @@ const triageExample = `  # Mute a finding and say why
   kubectl findings triage --field-selector spec.class=CWE-338,spec.tool=gosec --mute --dry-run
   kubectl findings triage --field-selector spec.class=CWE-338,spec.tool=gosec --mute --comment "Not used for secrets"
 
-  # Keep muted what has changed since it was muted
+  # Repeat the decision about muted findings that have changed since
   kubectl findings triage --stale --user-status muted --mute --comment "Looked at again"
 
   # Reopen everything that is muted in a project
   kubectl findings triage --project api --user-status muted --reopen --yes
 
-  # Take that back
+  # Undo that
   kubectl findings triage --undo reopen-x7k2pd`
 
 // The values of --dry-run.

@@ -16,14 +16,14 @@ import (
 const triageIssueLong = `Decide about issues of pull requests.
 
 Muted issues are not to be acted on, confirmed ones are real, reopened ones are undecided again; --reason,
---expires-at, --expires-in and --comment mean what they mean to "kubectl findings triage". The API server
+--expires-at, --expires-in and --comment mean the same as for "kubectl findings triage". The API server
 records who decided.
 
-Later reviews of the pull request keep the decision. A gate fails all the same: it does not look at
-decisions. Once the same result stands in the base branch, its finding shows the decision with its
-author, as long as nobody has decided about the finding.`
+Later reviews of the pull request keep the decision. A gate ignores decisions: it fails for muted issues
+too. Once the base branch has the same result, its finding shows the decision with its author, as long
+as nobody has decided about the finding.`
 
-const triageIssueExample = `  # Mute an issue and say why
+const triageIssueExample = `  # Mute an issue with a reason
   kubectl findings triage-issue i-gvoagaawln76qanzzhb4sxqjlh --mute --reason used-in-tests
 
   # The issues of one pull request
