@@ -29,10 +29,9 @@ import (
 
 const redeliverLong = `Send webhook deliveries again.
 
-The same event is sent with the same webhook-id, so a receiver that already has it
-recognises it. Name the deliveries, or select them with filters: --failed selects those
-that failed after their last attempt. The selection is shown first, and nothing is sent until you confirm or pass
---yes.
+The same event is sent with the same webhook-id, so a receiver that already has it recognises it. Name the deliveries,
+or select them with filters: --failed selects those that failed after their last attempt. The selection is shown first,
+and nothing is sent until you confirm or pass --yes.
 
 With --wait the command ends when every delivery was delivered, has failed again, or is not sent
 because its endpoint is disabled.`
