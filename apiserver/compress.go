@@ -17,7 +17,7 @@ import (
 // would not arrive sooner.
 const minCompressedBytes = 1400
 
-// compressors are pooled: each takes a megabyte. They use the fastest level, because the lists of this service
+// compressors are pooled, because each takes a megabyte. They use the fastest level, because the lists of this service
 // are repetitive text.
 var compressors = sync.Pool{New: func() any {
 	writer, err := gzip.NewWriterLevel(io.Discard, gzip.BestSpeed)
@@ -27,12 +27,12 @@ var compressors = sync.Pool{New: func() any {
 	return writer
 }}
 
-// compressions limits concurrent compression, in total and per organization: a client that does not read a long body
-// occupies a compressor. Exports are limited by themselves.
+// compressions limits concurrent compression, in total and per organization, because a client that does not read a long
+// body occupies a compressor. Exports have a limit of their own.
 var compressions = slots.New(64, 32)
 
-// takeCompressor reports whether the body of a request may be compressed. If not, it is sent as it is, and its entity
-// tag is made that of the plain body. The caller calls free once the body is compressed.
+// takeCompressor reports whether the body of a request may be compressed. If not, it is sent uncompressed, with the
+// entity tag of the plain body. The caller calls free once the body is compressed.
 func takeCompressor(c *gin.Context) (free func(), taken bool) {
 	free, err := compressions.Take(stateOf(c).identity.Organization)
 	if err == nil {
@@ -60,8 +60,8 @@ func compressing(w io.Writer, body func(io.Writer) error) error {
 // findings.
 const maxBuffered = 256 << 10
 
-// buffered buffers writes until maxBuffered is reached or flush is called. A client that is slow to read a
-// page of usual size therefore does not occupy a compressor.
+// buffered buffers writes until maxBuffered is reached or flush is called, so that a client that is slow to read a page
+// of usual size does not occupy a compressor.
 type buffered struct {
 	to   io.Writer
 	kept []byte

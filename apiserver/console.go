@@ -19,14 +19,14 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 )
 
-// insideKey marks a request that the console makes in this process. Clients cannot set it.
+// insideKey marks a request that the console makes within this process. Clients cannot set it.
 type insideKey struct{}
 
-// fromInside reports whether the request was made for a page of the console. Such requests count against no
-// rate limit: the page was counted.
+// fromInside reports whether the request was made for a page of the console. Such requests do not count against a rate
+// limit, because the page was counted.
 func fromInside(ctx context.Context) bool { return ctx.Value(insideKey{}) != nil }
 
-// pageKey holds the context of the request for a page, in that request and in those that the console makes for it.
+// pageKey holds the context of the request for a page, both in that request and in those that the console makes for it.
 type pageKey struct{}
 
 // inside serves requests of the console.
@@ -36,7 +36,7 @@ func inside(engine http.Handler) http.Handler {
 	})
 }
 
-// ofConsole reports whether a person made the request: for a page of the console, or for an export.
+// ofConsole reports whether a user made the request, for a page of the console or for an export.
 func (r *router) ofConsole(request *http.Request) bool {
 	return r.console != nil &&
 		(strings.HasPrefix(request.URL.Path, console.Path) || request.Context().Value(exportKey{}) != nil)
@@ -86,8 +86,9 @@ func (r *router) addConsolePages(engine *gin.Engine) {
 	engine.GET(home, func(c *gin.Context) { c.Redirect(http.StatusSeeOther, console.Path) })
 }
 
-// refuseOtherOrganization refuses a link or a stream of a page that was loaded before a login to another organization.
-// It removes the name of the organization, which is no parameter of the operation, and refuses a damaged address.
+// refuseOtherOrganization refuses a link or a stream from a page that was loaded before a login to another
+// organization. It removes the name of the organization, which is not a parameter of the operation, and refuses a
+// malformed address.
 func (r *router) refuseOtherOrganization(c *gin.Context) {
 	const name = "organization"
 	query, err := console.Query(c.Request)
@@ -107,9 +108,9 @@ func (r *router) refuseOtherOrganization(c *gin.Context) {
 	c.Request.URL.RawQuery = query.Encode()
 }
 
-// goOnAfter makes a stream resume after the place in the query, because a browser's EventSource cannot send a
-// header on its first request. On a reconnect the browser sends the header itself; that place is later and
-// wins.
+// goOnAfter makes a stream resume after the position in the query, because a browser's EventSource cannot send a header
+// on its first request. On a reconnect the browser sends the header itself; that position is later and takes
+// precedence.
 func goOnAfter(request *http.Request) {
 	query := request.URL.Query()
 	if request.Header.Get(openapi.HeaderLastEventID) == "" && query.Has("after") {
@@ -139,7 +140,7 @@ func (r *router) servePage(route page.Route) gin.HandlerFunc {
 	}
 }
 
-// serve returns the console's answer. A long form has its place until then, and not while the page is sent.
+// serve returns the console's answer. A long form keeps its place until then, but not while the page is sent.
 func (r *router) serve(c *gin.Context, route page.Route) (console.Answer, error) {
 	free, err := receive(c, console.MaxFormBytes)
 	if err != nil {
@@ -160,7 +161,7 @@ func sendAnswer(c *gin.Context, answer console.Answer) {
 	sendBody(c, answer.Status, content.Of(answer.Body))
 }
 
-// failPage answers a person's request with a page that explains the error.
+// failPage answers a user's request with a page that explains the error.
 func failPage(c *gin.Context, shown *console.Console, p *problem.Problem) {
 	failure := api.Failed(p.Status, p.Detail)
 	failure.Body.Code, failure.Body.Field = p.Code, p.Field

@@ -9,11 +9,11 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console"
 )
 
-// exportKey holds a browser's request for an export, in the one that is made for it.
+// exportKey holds a browser's request for an export, in the request that is made for it.
 type exportKey struct{}
 
-// addExport serves the download of an export. The session identifies it, as for a page, and one that fails is answered
-// with a page.
+// addExport serves the download of an export. As for a page, the session identifies it, and a failure is answered with
+// a page.
 func (r *router) addExport(engine *gin.Engine) {
 	operation := inside(engine)
 	r.addPassed(engine, "export", "/v2/finding-export", func(c *gin.Context, request *http.Request) {
@@ -33,8 +33,8 @@ func (r *router) addEvents(engine *gin.Engine) {
 	})
 }
 
-// addPassed serves an operation that a browser requests directly. Its answer is not buffered on the way, and ends with
-// the session.
+// addPassed serves an operation that a browser requests directly. Its response is not buffered on the way, and ends
+// with the session.
 func (r *router) addPassed(engine *gin.Engine, name, to string, serve func(c *gin.Context, request *http.Request)) {
 	at := console.Path + name
 	r.templates[at] = at

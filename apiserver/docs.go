@@ -8,7 +8,7 @@ import (
 	swaggerfiles "github.com/swaggo/files/v2"
 )
 
-// docsPath is where the contract is shown to people, without authentication.
+// docsPath is where users can read the contract, without authentication.
 const docsPath = "/docs"
 
 // docsPolicy allows the page to load from and call only this service, and forbids framing it. Swagger UI sets
@@ -16,7 +16,7 @@ const docsPath = "/docs"
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// All URLs are relative, so that the service may be served under a path of a proxy.
+// All URLs are relative, so that a proxy may serve the service under a path.
 const docsPage = `<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -33,7 +33,7 @@ const docsPage = `<!DOCTYPE html>
 </html>
 `
 
-// No validator, because it would run on another host. Nothing is stored in the browser: it would be the API
+// No validator, because it would run on another host. Nothing is stored in the browser, because that would be the API
 // key.
 const docsScript = `SwaggerUIBundle({
   url: "openapi.json",

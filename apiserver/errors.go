@@ -34,7 +34,7 @@ func fail(c *gin.Context, err error) {
 		failPage(c, s.console, p)
 		return
 	}
-	// In an order for human readers: the generated type begins with the code.
+	// The order is for human readers: the generated type begins with the code.
 	shown := struct {
 		Message string `json:"message,omitempty"`
 		Error   string `json:"error"`

@@ -19,7 +19,7 @@ const (
 	// eventPatience is how long a client may take to receive one write. A client that does not read is
 	// disconnected, and can resume.
 	eventPatience = 5 * time.Second
-	// heartbeat is how often something is sent when nothing changes: proxies treat a silent connection as dead.
+	// heartbeat is how often something is sent without changes, because proxies treat a silent connection as dead.
 	heartbeat = 15 * time.Second
 	// eventBatch is the maximum number of changes per write.
 	eventBatch = 256
@@ -65,7 +65,7 @@ func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
 	// without deadlines has no connection.
 	_ = control.SetReadDeadline(time.Time{})
 	client := &pacedWriter{to: c.Writer, control: control, patience: eventPatience}
-	if events.Once { // it takes no place among the streams, but the changes of a busy organization may never end
+	if events.Once { // it takes no stream's place, but the changes of a busy organization may never end
 		client.end = time.Now().Add(writeTimeout)
 	}
 	stream := &eventStream{events: events, client: client, flush: c.Writer.Flush, resets: r.metrics.resets.Inc}
@@ -107,8 +107,8 @@ func (r *router) follow(c *gin.Context, stream *eventStream) {
 	}
 }
 
-// beat shows the client that the stream is alive. It reports false if one of the stream's kinds has been silent for too
-// long: then the stream ends, and the client connects again and is told that the data is stale.
+// beat keeps the client informed that the stream is alive. It returns false if one of the stream's kinds has been
+// silent for too long: the stream then ends, and the client connects again and is told that the data is stale.
 func (r *router) beat(stream *eventStream) bool {
 	if _, silence := r.silenceBehind(stream.events); r.isStale(silence) {
 		return false
@@ -117,8 +117,7 @@ func (r *router) beat(stream *eventStream) bool {
 	return true
 }
 
-// stillAdmitted reports whether the key is still valid with the same scopes, and how long it stays so if nobody
-// changes it.
+// stillAdmitted reports whether the key is still valid with the same scopes, and for how long if nobody changes it.
 func (r *router) stillAdmitted(c *gin.Context) (left time.Duration, ok bool) {
 	now, s := time.Now(), stateOf(c)
 	identity, err := s.authenticate()
@@ -156,8 +155,8 @@ func (e *eventStream) send() bool {
 	return e.write()
 }
 
-// beat keeps the connection alive, and lets send advance the client's place past changes that are not meant for
-// it. So the log still holds the client's place even if it gets no events for long.
+// beat keeps the connection alive, and lets send advance the client's position past changes that are not meant for it,
+// so that the log still holds the position even if the client gets no events for long.
 func (e *eventStream) beat() {
 	e.out.WriteString(":\n\n")
 	e.positionSent = false
@@ -168,7 +167,7 @@ func (e *eventStream) event(name string, at changes.Position, data []byte) {
 	e.at, e.positionSent = at, true
 }
 
-// place advances the client's place without an event.
+// place advances the client's position without an event.
 func (e *eventStream) place(at changes.Position) {
 	if e.positionSent = true; e.at != at {
 		fmt.Fprintf(&e.out, "id: %s\n\n", e.events.ID(at))

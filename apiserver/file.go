@@ -10,8 +10,8 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// file is a body that is the same for everybody. Files need no key, so it is compressed once, when the process
-// starts, and sent without a copy: a client that does not read it occupies only its connection.
+// file is a body that is the same for everybody. Files need no key, so a file is compressed once, at startup, and sent
+// without a copy: a client that does not read it occupies only its connection.
 type file struct{ plain, compressed []byte }
 
 func newFile(plain []byte) *file {

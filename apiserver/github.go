@@ -36,8 +36,8 @@ func asGitHub(p *problem.Problem) *problem.Problem {
 	return p
 }
 
-// rejecting is the prefix of an error about an upload: clients recognize by it that the file or its sender is
-// at fault.
+// rejecting is the prefix of an error about an upload, by which clients recognize that the file or its sender is at
+// fault.
 const rejecting = "rejecting SARIF: "
 
 // gitHubMessage returns the text that GitHub's clients show.
@@ -54,14 +54,13 @@ func gitHubMessage(p *problem.Problem, method string) string {
 // host matches a name or an address, with or without a port.
 var host = regexp.MustCompile(`^(\[[0-9a-fA-F:.]{2,45}\]|[A-Za-z0-9._-]{1,253})(:[0-9]{1,5})?$`)
 
-// origin returns scheme and host under which the client reached the service, or "" if the Host header is not
-// valid. A proxy may report that it was reached over HTTPS; a client that claims so itself deceives only
-// itself.
+// origin returns scheme and host under which the client reached the service, or "" if the Host header is invalid. A
+// proxy may report that it was reached over HTTPS; a client that claims so deceives only itself.
 func origin(r *http.Request) string {
 	if !host.MatchString(r.Host) {
 		return ""
 	}
-	// With several proxies, the first value is that of the proxy which the client reached.
+	// With several proxies, the first value is that of the proxy nearest to the client.
 	proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 	if r.TLS != nil || strings.EqualFold(strings.TrimSpace(proto), "https") {
 		return "https://" + r.Host

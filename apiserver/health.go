@@ -13,7 +13,7 @@ import (
 func (s *Server) healthHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "ok") //nolint:errcheck // a probe that has gone away
+		fmt.Fprintln(w, "ok") //nolint:errcheck // the probe may be gone
 	})
 	mux.HandleFunc("GET /readyz", s.readyz)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{Registry: registry}))
@@ -41,5 +41,5 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	fmt.Fprint(w, report+s.silenceReport()) //nolint:errcheck // a probe that has gone away
+	fmt.Fprint(w, report+s.silenceReport()) //nolint:errcheck // the probe may be gone
 }

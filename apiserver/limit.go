@@ -23,8 +23,8 @@ func (r *router) limit(c *gin.Context) {
 	}
 }
 
-// callerOf returns the key even for a request that is refused because the key data is too old: if such requests
-// were counted by address, keys behind one proxy would use up one another's limit.
+// callerOf returns the key even if the request is refused because the key data is too old. Counted by address, such
+// requests with keys behind one proxy would use up each other's limit.
 func (r *router) callerOf(c *gin.Context) ratelimit.Caller {
 	s := stateOf(c)
 	if s.authErr == nil || errors.Is(s.authErr, auth.ErrStale) && s.identity.KeyUID != "" {

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// closeLost makes the system close a connection whose peer has acknowledged nothing for that long. By
-// default it resends for a quarter of an hour, and the stream of a client that vanished keeps its place. Errors are
-// ignored: then the default holds.
+// closeLost makes the system close a connection whose peer has acknowledged nothing for that long. By default it
+// resends for a quarter of an hour, during which the stream of a client that vanished keeps its place. Errors are
+// ignored, and leave the default.
 func closeLost(connection net.Conn, after time.Duration) {
 	if encrypted, is := connection.(*tls.Conn); is {
 		connection = encrypted.NetConn()

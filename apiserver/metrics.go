@@ -14,7 +14,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 )
 
-// metrics count requests by the contract's route, never by path: clients can invent any number of paths.
+// metrics count requests by the contract's route, never by path, because clients can invent any number of paths.
 type metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec

@@ -32,7 +32,7 @@ import (
 // requestIDHeader identifies a request in responses and logs.
 const requestIDHeader = "X-Request-Id"
 
-// usualAge is the age up to which a response has no api.DataAgeHeader.
+// usualAge is the age up to which a response does not have api.DataAgeHeader.
 const usualAge = 5 * time.Second
 
 // state is shared by the middlewares of a request.
@@ -48,9 +48,9 @@ type state struct {
 	authenticate func() (auth.Identity, error)
 	// needed are the scopes that the operation requires.
 	needed []v1alpha1.Scope
-	// lasting is set for streams, whose duration says nothing about the service's speed.
+	// lasting is set for streams, whose duration does not reflect the service's speed.
 	lasting bool
-	// panicked is set if the handler panicked: an error of the server, whether or not the client waits.
+	// panicked is set if the handler panicked, which is an error of the server even if the client has left.
 	panicked bool
 }
 
@@ -58,8 +58,8 @@ const stateKey = "findings.state"
 
 func stateOf(c *gin.Context) *state { return c.MustGet(stateKey).(*state) }
 
-// observe assigns the request an ID and a span, and logs and counts it once it is answered. It comes before
-// recovery, so that it sees the response to a panic.
+// observe assigns the request an ID and a span, and logs and counts it once it is answered. It comes before recovery,
+// so that it sees the response to a panic.
 func (r *router) observe(c *gin.Context) {
 	start := time.Now()
 	s := &state{requestID: requestID(c.GetHeader(requestIDHeader))}
@@ -91,17 +91,17 @@ func (r *router) routeOf(c *gin.Context) string {
 	return cmp.Or(r.templates[c.FullPath()], unmatched)
 }
 
-// statusClientGone is logged and counted instead of a server error that no client received. Nginx invented it.
+// statusClientGone is logged and counted in place of a server error that no client received. Nginx invented it.
 const statusClientGone = 499
 
-// maxClientWait is how long a request may take and still count as given up by its client, unless it is an upload:
-// after that the server was too slow. It is less than readTimeout - readHeaderTimeout, because net/http cancels
-// requests at the read deadline of a connection too.
+// maxClientWait is how long a request, unless it is an upload, may take and still count as given up by its client;
+// after that the server was too slow. It is less than readTimeout - readHeaderTimeout, because net/http also cancels
+// requests at the read deadline of a connection.
 const maxClientWait = 10 * time.Second
 
 // outcome returns the status to log and to count: the one that was sent, or statusClientGone if the client left before
 // an error of the server. A request often fails because its client gave up, which must not raise an alert. A server
-// that stops cancels requests too.
+// that stops cancels requests, too.
 func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 	status := c.Writer.Status()
 	if status < http.StatusInternalServerError || !abandoned(c.Request.Context(), s.err) {
@@ -119,8 +119,8 @@ func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 }
 
 // abandoned reports whether a request that ended with this error was canceled by its client. A page cancels its other
-// requests after the first error: then a request that fails for a reason of its own is not abandoned as long as the
-// page's client waits.
+// requests after the first error: a request that fails for a reason of its own is not abandoned as long as the page's
+// client waits.
 func abandoned(ctx context.Context, err *problem.Problem) bool {
 	ended := ctx.Err()
 	page, ofPage := ctx.Value(pageKey{}).(context.Context)
@@ -143,7 +143,7 @@ func (r *router) record(c *gin.Context, s *state, status int, took time.Duration
 	r.log.LogAttrs(c.Request.Context(), at, "Request", accessLine(c, s, route, status, took)...)
 }
 
-// accessLine leaves out the query, headers and bodies: they may contain secrets.
+// accessLine omits the query, headers and bodies, because they may contain secrets.
 func accessLine(c *gin.Context, s *state, route string, status int, took time.Duration) []slog.Attr {
 	line := []slog.Attr{
 		slog.String("requestID", s.requestID),
@@ -209,7 +209,7 @@ func recovery(c *gin.Context) {
 		if cause == nil {
 			return
 		}
-		// The code that aborted has recorded why, perhaps in the log line of a request inside this one.
+		// The code that aborted has recorded the cause, perhaps in the log line of an inner request.
 		if cause != http.ErrAbortHandler { //nolint:errorlint // as below
 			stateOf(c).panicked = true
 			stateOf(c).err = problem.Internal("", fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
@@ -297,8 +297,8 @@ func (r *router) lacking(identity auth.Identity, needed []v1alpha1.Scope) error 
 	return nil
 }
 
-// readmit decides again about a request whose body or response takes a while: its key may have been revoked or have
-// lost a scope, and its organization may have been deleted. The age of the data is not checked again.
+// readmit authenticates again for a request whose body or response takes a while: its key may have been revoked or have
+// lost a scope, and its organization may have been deleted. It does not check the age of the data again.
 func (r *router) readmit(c *gin.Context) error {
 	s := stateOf(c)
 	identity, err := s.authenticate()
@@ -386,18 +386,18 @@ func named(kind func(detail string) *problem.Problem, err error) error {
 	return p
 }
 
-// longBody is the length beyond which a body needs a place in longBodies.
+// longBody is the length from which a body needs a place in longBodies.
 const longBody = 64 << 10
 
-// longBodyRetryAfter is when to try again for a place: usually a body is there at once.
+// longBodyRetryAfter is when to try again for a place: a body usually arrives at once.
 const longBodyRetryAfter = time.Second
 
-// longBodies limits how many long bodies are received at a time, in total and per organization: a client that does not
-// send the end of one occupies memory until readTimeout.
+// longBodies limits how many long bodies are received at a time, in total and per organization, because a client that
+// does not send the end of one occupies memory until readTimeout.
 var longBodies = slots.New(128, 32)
 
-// receive takes a place for a body of at most that many bytes. The caller frees it once the body is read.
-// A body of unknown length may be long.
+// receive takes a place for a body of at most that many bytes, or of unknown length, which may be long. The caller
+// frees it once the body is read.
 func receive(c *gin.Context, most int64) (free func(), err error) {
 	if length := c.Request.ContentLength; most <= longBody || 0 <= length && length <= longBody {
 		return func() {}, nil

@@ -102,7 +102,7 @@ func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, e
 	return engine, nil
 }
 
-// serveUnknown answers requests that no route takes: people get a page with links, programs an error.
+// serveUnknown answers requests without a route: users get a page with links, programs an error.
 func (r *router) serveUnknown(unknown *problem.Problem) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if r.ofConsole(c.Request) && c.Request.Method == http.MethodGet {
@@ -113,7 +113,7 @@ func (r *router) serveUnknown(unknown *problem.Problem) gin.HandlerFunc {
 	}
 }
 
-// addPublic serves what needs no key: the contract, and the page that shows it.
+// addPublic serves what needs no key: the contract, and the page that displays it.
 func (r *router) addPublic(engine *gin.Engine, contract []byte) error {
 	public, err := docsFiles()
 	if err != nil {

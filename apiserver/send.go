@@ -101,28 +101,28 @@ func lengthOf(parts []content.Part) (length int) {
 	return length
 }
 
-// chunkBytes is how much of a body is assembled for one write. A client that does not read occupies one chunk
-// per request, and the rest of a body that nothing else holds: see ownPages. Each further write wakes the client and
-// costs: a page of 100 findings, 225 kB, takes a tenth more processor time in chunks of 128 KiB, and a fifth more in
+// chunkBytes is how much of a body is assembled for one write. A client that does not read occupies one chunk per
+// request, and the rest of a body that nothing else holds: see ownPages. Each further write wakes the client, which has
+// a cost: a page of 100 findings, 225 kB, takes a tenth more processor time in chunks of 128 KiB, and a fifth more in
 // chunks of 64.
 const chunkBytes = 256 << 10
 
-// chunkPatience is how long a client may take to read a chunk. Each client that reads nothing keeps one for so
+// chunkPatience is how long a client may take to read a chunk. Each client that reads nothing occupies one for that
 // long, and a key may send hundreds of requests in a minute.
 const chunkPatience = 20 * time.Second
 
-// chunks is a pool, without the chunks that grew because of a long part.
+// chunks is a pool without the chunks that a long part has made larger.
 var chunks = sync.Pool{New: func() any { return new(make([]byte, 0, chunkBytes+chunkBytes/4)) }}
 
-// ownPages limits how many pages that only their responses hold are sent at a time, in total and per organization, if
-// they are longer than a chunk: one may have 8 MiB, and its client two minutes.
+// ownPages limits how many pages longer than a chunk are sent at a time, in total and per organization, if only their
+// responses hold them: one may have 8 MiB, and its client two minutes.
 var ownPages = slots.New(16, 4)
 
-// ownPageRetryAfter is when to try again for a place: the usual client has read its page by then.
+// ownPageRetryAfter is when to try again for a place: a usual client has read its page by then.
 const ownPageRetryAfter = 5 * time.Second
 
 // takeOwnPage takes a place for a body of that length if one is needed. The caller frees it once the body is sent. The
-// console needs none: it reads at once.
+// console needs none, because it reads at once.
 func takeOwnPage(c *gin.Context, own bool, length int) (free func(), err error) {
 	if !own || length <= chunkBytes || fromInside(c.Request.Context()) {
 		return func() {}, nil

@@ -41,12 +41,12 @@ const (
 	readTimeout  = 45 * time.Second
 	writeTimeout = 2 * time.Minute
 	idleTimeout  = 2 * time.Minute
-	// lostAfter is when a connection is closed whose client acknowledges nothing that was sent. It is longer than
-	// writeTimeout, because a client that does not read counts as lost too.
+	// lostAfter is when a connection is closed whose client acknowledges nothing. It is longer than writeTimeout, because
+	// a client that does not read counts as lost, too.
 	lostAfter      = writeTimeout + 30*time.Second
 	maxHeaderBytes = 32 << 10
-	// maxConcurrentStreams is how many requests an HTTP/2 connection may have open, the minimum that the
-	// protocol recommends: a client that reads no responses occupies a chunk for each of them.
+	// maxConcurrentStreams is how many requests an HTTP/2 connection may have open, the minimum that the protocol
+	// recommends, because a client that reads no responses occupies a chunk for each.
 	maxConcurrentStreams = 100
 )
 
@@ -57,8 +57,8 @@ const shutdownTimeout = cluster.Patience + 5*time.Second
 // can close.
 const exportEndTimeout = 5 * time.Second
 
-// uploadEndTimeout is how long before the end of shutdownTimeout imports are stopped, so that their last write can be
-// finished, their end recorded, and their Leases released.
+// uploadEndTimeout is how long before the end of shutdownTimeout imports are stopped, so that they can finish the last
+// write, record their end, and release their Leases.
 const uploadEndTimeout = importer.FinishTimeout + importer.EndTimeout + 3*time.Second
 
 // flushTimeout is how much of shutdownTimeout sending the last traces may take.
@@ -258,7 +258,7 @@ func (s *Server) HealthAddress() string { return s.healthListener.Addr().String(
 // an error, if a part of the server fails.
 func (s *Server) Run(ctx context.Context) error {
 	s.log.Info("Serving", "address", s.Address(), "tls", s.certificates != nil, "healthAddress", s.HealthAddress())
-	// The parts outlive ctx: requests that have begun need them until the end.
+	// The parts outlive ctx, because requests that have begun need them until the end.
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, running := errgroup.WithContext(running)
@@ -313,8 +313,8 @@ func (s *Server) shutdown(ctx context.Context) error {
 	return errors.Join(err, s.health.Close())
 }
 
-// drainUploads lets imports finish within the time that requests have, less the time to record that an import
-// was stopped. The channel is closed once no import is running.
+// drainUploads gives imports the time that requests have to finish, less the time to record that an import was stopped.
+// The channel is closed once no import is running.
 func (s *Server) drainUploads(ctx context.Context) <-chan struct{} {
 	drained := make(chan struct{})
 	go func() {

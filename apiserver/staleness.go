@@ -31,7 +31,7 @@ var dependsOn = map[v1alpha1.Scope][]string{
 	v1alpha1.ScopeReviewsRead:    {"organizations", "repositories", "reviews", "reviewissues"},
 	v1alpha1.ScopeWebhooksVerify: {"organizations", "webhookdeliveries"},
 	v1alpha1.ScopeWebhooksRead:   {"organizations", "webhookdeliveries"},
-	// Policies, and deliveries to be sent again, are read from the API server and not from the model.
+	// Policies, and deliveries to send again, are read from the API server, not from the model.
 	v1alpha1.ScopePoliciesWrite:     {"organizations"},
 	v1alpha1.ScopeWebhooksRedeliver: {"organizations"},
 	v1alpha1.ScopeKeysRead:          {"organizations"},
@@ -60,8 +60,8 @@ func (r *router) silenceBehind(stream *handlers.Events) (kind string, silence ti
 	return r.model.Silence(kinds...)
 }
 
-// checkDataAge adds the maximum age of the data behind a response if a kind has long been silent, and refuses
-// to answer from data that is older than the operator allows.
+// checkDataAge adds the maximum age of the data behind a response if a kind has long been silent, and refuses to answer
+// if the data is older than the operator allows.
 func (r *router) checkDataAge(contract *openapi.Operation) gin.HandlerFunc {
 	kinds := alsoDependsOn[contract.ID]
 	if len(contract.Scopes) > 0 {
@@ -87,8 +87,8 @@ func (r *router) checkSilence(c *gin.Context, kind string, silence time.Duration
 	return true
 }
 
-// checkOrganization refuses to answer while the read model does not show the organization of a valid key:
-// everything in it would seem not to exist.
+// checkOrganization refuses to answer while the read model does not show the organization of a valid key, because all
+// its objects would seem not to exist.
 func (r *router) checkOrganization(c *gin.Context) {
 	if err := r.shows(stateOf(c).identity, stateOf(c).needed); err != nil {
 		fail(c, err)
@@ -110,9 +110,8 @@ func (r *router) shows(identity auth.Identity, needed []v1alpha1.Scope) error {
 // isStale reports whether the data is too old to answer from.
 func (r *router) isStale(silence time.Duration) bool { return silence > r.dataStaleness }
 
-// silenceReport returns the part of the readiness report that names the silent kinds. A replica with silent kinds
-// stays ready: usually all replicas are affected at the same time, and a Service without endpoints helps
-// nobody.
+// silenceReport returns the part of the readiness report that names the silent kinds. A replica with silent kinds stays
+// ready, because usually all replicas are affected at the same time, and a Service without endpoints helps nobody.
 func (s *Server) silenceReport() (report string) {
 	if age := s.auth.Age(time.Now()); s.auth.Synced() && age > usualAge {
 		report += fmt.Sprintf("[!] keys: not listed for %s\n", age.Round(time.Second))

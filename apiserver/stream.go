@@ -32,7 +32,7 @@ func openStream(c *gin.Context, described *openapi.Operation) (*handlers.Stream,
 	default:
 		return nil, invalidEncoding("the header Content-Encoding must be gzip, or absent")
 	}
-	// curl declares the JSON that it sends as a form, and GitHub accepts that.
+	// curl declares the JSON that it sends as a form, which GitHub accepts.
 	if !described.IsEnvelope() {
 		if err := described.CheckContentType(c.GetHeader("Content-Type")); err != nil {
 			return nil, err
@@ -69,8 +69,8 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		// Until the response, net/http keeps reading to notice a disconnect: a deadline would look like one. The
-		// response may wait for other imports.
+		// Until the response, which may wait for other imports, net/http keeps reading to notice a disconnect, and a deadline
+		// would look like one.
 		_ = b.control.SetReadDeadline(time.Time{})
 		_ = b.control.SetWriteDeadline(time.Now().Add(streamTimeout))
 	case err != nil:

@@ -21,13 +21,13 @@ import (
 // streamedBytes is how much of a streamed response is buffered for a slow client.
 const streamedBytes = 64 << 10
 
-// streamedPace is how many bytes per second a client must read on average, once it has used up writeTimeout: otherwise
+// streamedPace is how many bytes per second a client must read on average, once it has used up writeTimeout. Otherwise
 // a few clients that read next to nothing would occupy all places for days.
 const streamedPace = 16 << 10
 
 // sendStreamed sends a body while it is produced, compressed if the client accepts that. If the body cannot be
-// completed, the connection is aborted: a partial response must not look complete. readmit is called before each chunk,
-// because a slow client may read for an hour; its error ends the body.
+// completed, the connection is aborted, because a partial response must not look complete. readmit is called before
+// each chunk, because a slow client may read for an hour; its error ends the body.
 func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error) {
 	defer body.Close()
 	header := c.Writer.Header()
@@ -58,8 +58,8 @@ func sendStreamed(c *gin.Context, body *handlers.Streamed, readmit func() error)
 	if err != nil {
 		cut := problem.Internal("the answer was cut off", err)
 		if own, is := errors.AsType[*problem.Problem](client.err); is && own.Status >= http.StatusInternalServerError {
-			cut.Status = own.Status // nobody can tell whether the client is still admitted
-		} else if cmp.Or(client.err, c.Request.Context().Err()) != nil { // it is gone, does not read, or is not admitted
+			cut.Status = own.Status // it is unknown whether the client is still admitted
+		} else if cmp.Or(client.err, c.Request.Context().Err()) != nil { // gone, not reading, or no longer admitted
 			cut.Status = http.StatusOK
 		}
 		stateOf(c).err = cut
@@ -78,8 +78,8 @@ func withConnection(ctx context.Context, connection net.Conn) context.Context {
 	return context.WithValue(ctx, connectionKey{}, connection)
 }
 
-// reset aborts the connection of a request in a way that no complete response ends. With HTTP/1.0, which
-// proxies use, a normal close would mark the end of the body.
+// reset aborts the connection of a request in a way that cannot be mistaken for a complete response. With HTTP/1.0,
+// which proxies use, a normal close would mark the end of the body.
 func reset(r *http.Request) {
 	connection, _ := r.Context().Value(connectionKey{}).(net.Conn)
 	if encrypted, is := connection.(*tls.Conn); is {
@@ -91,19 +91,18 @@ func reset(r *http.Request) {
 	}
 }
 
-// pacedWriter gives the client time for each chunk and, if there is an end or a pace, for all of them. A client that
-// does not read them in that time is disconnected. The next request on the connection has the server's usual deadlines
-// again.
+// pacedWriter gives the client time for each chunk and, if there is an end or a pace, for all of them. It disconnects a
+// client that does not read them in time. The next request on the connection has the server's usual deadlines again.
 type pacedWriter struct {
 	to      io.Writer
 	control *http.ResponseController
 	// patience is how long a chunk may take.
 	patience time.Duration
-	// end is when all chunks must have been taken; zero for a body without such an end.
+	// end is when all chunks must have been read; zero without such an end.
 	end time.Time
 	// pace is how many bytes that the client takes extend its allowance by a second; zero without an allowance.
 	pace int
-	// allowance is how long the client may still make the server wait, in all chunks.
+	// allowance is how long the client may still make the server wait, for all chunks together.
 	allowance time.Duration
 	// readmit returns an error if the client must get no more; nil if it may get all.
 	readmit func() error

@@ -136,7 +136,7 @@ func knownKinds() (client.Options, error) {
 }
 
 // Run keeps the view up to date until the context ends, and then returns nil. It returns early if the Kubernetes API
-// shows an earlier state than before: whatever this process knows may be what was lost.
+// shows an earlier state than before: anything that this process knows may have been lost.
 func (a *Authenticator) Run(ctx context.Context) error {
 	running, ctx := errgroup.WithContext(ctx)
 	forever := func(run func()) { running.Go(func() error { run(); return nil }) }
@@ -180,7 +180,7 @@ func (a *Authenticator) Authenticate(header string, now time.Time) (Identity, er
 	return identity, err
 }
 
-// lookUp identifies the sender from the known data, however old it is.
+// lookUp identifies the sender from the available data, however old it is.
 func (a *Authenticator) lookUp(token string, now time.Time) (Identity, error) {
 	claims, err := a.signatures.verify(*a.signingKeys.Load(), token)
 	if err != nil {
@@ -219,7 +219,7 @@ func (a *Authenticator) MarkForbidden(identity Identity, scope v1alpha1.Scope) {
 		at: time.Now()})
 }
 
-// Age returns the maximum age of the key data, and math.MaxInt64 until everything was listed once.
+// Age returns the maximum age of the key data; math.MaxInt64 until everything was listed once.
 func (a *Authenticator) Age(now time.Time) time.Duration {
 	var oldest time.Duration
 	for _, f := range a.feeds {

@@ -96,8 +96,8 @@ func trim(object metav1.Object) {
 }
 
 // withOwnConnections returns a copy of the config that shares its connections with nothing else, and a function that
-// closes them. Each feed lists over its own: a stalled watch does not delay a list, and giving up a list breaks neither
-// a watch nor the lists of other feeds.
+// closes them. Each feed lists over its own connections: a stalled watch does not delay a list, and giving up a list
+// breaks neither a watch nor the lists of other feeds.
 func withOwnConnections(config *rest.Config) (own *rest.Config, closeAll func()) {
 	own = rest.CopyConfig(config)
 	dial := own.Dial

@@ -48,8 +48,8 @@ func (i Identity) Allows(scope v1alpha1.Scope) bool {
 // Author returns how an object records that the key decided or imported something.
 func (i Identity) Author() string { return v1alpha1.APIKeyAuthorPrefix + i.KeyName }
 
-// admit decides about a token with a valid signature: is it a current token of its key, and may
-// the key still be used? Key and organization are nil if they do not exist.
+// admit decides about a token with a valid signature: whether it is a current token of its key, and whether the key may
+// still be used. Key and organization are nil if they do not exist.
 func admit(claims tokens.Claims, key *v1alpha1.APIKey, organization *v1alpha1.Organization,
 	now time.Time) (Identity, error) {
 	refuse := func(reason Reason) error { return &refusal{reason: reason, key: claims.KeyUID} }
@@ -141,8 +141,8 @@ func requestsPerMinute(key *v1alpha1.APIKey, organization *v1alpha1.Organization
 	return limit
 }
 
-// keysDecideAlike reports whether admit decides alike with both states of a key: no more differs than what is recorded
-// of its use and in its conditions.
+// keysDecideAlike reports whether admit decides the same for two states of a key: they differ only in the record of its
+// use and in its conditions.
 func keysDecideAlike(before, after *v1alpha1.APIKey) bool {
 	a, b := *before, *after
 	for _, key := range []*v1alpha1.APIKey{&a, &b} {
@@ -151,7 +151,7 @@ func keysDecideAlike(before, after *v1alpha1.APIKey) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// organizationsDecideAlike reports the same of two states of an organization, whose counts change with each import.
+// organizationsDecideAlike reports the same for two states of an organization, whose counts change with each import.
 func organizationsDecideAlike(before, after *v1alpha1.Organization) bool {
 	a, b := *before, *after
 	for _, organization := range []*v1alpha1.Organization{&a, &b} {

@@ -8,7 +8,7 @@ import (
 // sweepInterval is how often a recent drops what it no longer needs.
 const sweepInterval = time.Minute
 
-// recent remembers when something was last done for each key, for as long as that suppresses doing it again.
+// recent remembers when an action was last done for each key, for as long as that suppresses doing it again.
 type recent[K comparable] struct {
 	interval time.Duration
 	at       map[K]time.Time
@@ -19,7 +19,8 @@ func newRecent[K comparable](interval time.Duration) recent[K] {
 	return recent[K]{interval: interval, at: map[K]time.Time{}}
 }
 
-// has reports whether it was done for the key less than an interval before now, or after it: a clock may be set back.
+// has reports whether the action was done for the key less than an interval before now, or after it, because a clock
+// may be set back.
 func (r *recent[K]) has(key K, now time.Time) bool {
 	at, ok := r.at[key]
 	return ok && now.Sub(at).Abs() < r.interval

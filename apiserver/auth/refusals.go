@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	// refusalInterval is how often one key's refusals for one reason are announced, at most.
+	// refusalInterval is the minimum time between two announcements of one key's refusals for one reason.
 	refusalInterval = 10 * time.Minute
-	// maxReceived is how many refusals may wait, for example while an Event is written. Refusals beyond that are
-	// dropped: a later refusal serves as well.
+	// maxReceived is how many refusals may wait, for example while an Event is written. More are dropped: a later refusal
+	// serves as well.
 	maxReceived = 1024
 	// refusalsKept bounds the pairs of key and reason whose last announcement is remembered.
 	refusalsKept = 16384
@@ -32,8 +32,8 @@ const (
 	refusalTimeout = 5 * time.Second
 )
 
-// announced holds the reason and the note of the Event for each Reason that the owners of a key can act on.
-// Refusals for other reasons concern no key, or a key that no longer exists.
+// announced holds the reason and the note of the Event for each Reason that the owners of a key can act on. Other
+// refusals are about no key, or about a key that no longer exists.
 var announced = map[Reason]struct{ reason, note string }{
 	ReasonDisabled: {"RefusedDisabled", "A request with this key was refused: spec.disabled is set"},
 	ReasonExpired: {"RefusedExpired",
@@ -44,8 +44,8 @@ var announced = map[Reason]struct{ reason, note string }{
 
 // refusals announces refused requests as Events on the keys that they were sent with.
 //
-// A request hands over every refusal in the same way, whatever the reason, so that the response time reveals
-// nothing. The rest is done in the background.
+// A request queues every refusal in the same way, whatever the reason, so that the response time reveals nothing. The
+// rest is done in the background.
 type refusals struct {
 	received chan refused
 	// instance identifies this replica, by its hostname.

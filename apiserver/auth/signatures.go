@@ -28,9 +28,9 @@ func bearer(header string) (string, error) {
 	return token, nil
 }
 
-// signatures caches which tokens have a valid signature, by the token's hash: verifying costs more than the
-// rest of a request's identification. Invalid tokens are not cached, so that nobody can fill the memory with
-// them; each costs one verification at most, and none if it names an unknown signing key.
+// signatures caches which tokens have a valid signature, by the token's hash, because verifying costs more than the
+// rest of a request's identification. Invalid tokens are not cached, so that nobody can fill the memory with them; each
+// costs at most one verification, and none if it names an unknown signing key.
 type signatures struct {
 	good *lru.Cache
 }

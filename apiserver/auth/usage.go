@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// usageInterval is how often a key's last use is written, at most.
+	// usageInterval is the minimum time between two writes of a key's last use.
 	usageInterval = time.Minute
-	// usageQueue is how many writes may wait. Uses beyond that are skipped; a later use is recorded.
+	// usageQueue is how many writes may wait. More are skipped: a later use is recorded.
 	usageQueue = 256
 	// usageTimeout bounds one write.
 	usageTimeout = 5 * time.Second

@@ -14,15 +14,15 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
 )
 
-// view holds the known objects of one resource, fed by a watch and by lists at the same time. In whatever order
-// data arrives, the view holds the newest state of each object and no deleted object, unless a list proves that the
-// newest state was lost.
+// view holds the known objects of one resource, fed by a watch and by lists at the same time. In whatever order data
+// arrives, the view holds the newest state of each object and no deleted object, unless a list proves that the newest
+// state was lost.
 type view[T client.Object] struct {
 	// key returns a second key, besides the UID, by which an object is found; "" for none.
 	key func(T) string
-	// same reports whether two states of an object differ in nothing that matters for changed; nil if all matters.
+	// same reports whether two states of an object differ in nothing that matters to changed; nil if everything matters.
 	same func(before, after T) bool
-	// changed is called with the lock held whenever an object was put that is not the same, or one was removed.
+	// changed is called with the lock held whenever an object was stored that is not the same, or one was removed.
 	changed func(objects map[types.NamespacedName]T)
 
 	mu       sync.RWMutex

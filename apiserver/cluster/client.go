@@ -1,6 +1,6 @@
-// Package cluster reads and writes single objects at the Kubernetes API where the read model may be behind: it
-// stores people's decisions, and returns projects, repositories' ids, webhook deliveries, triage operations and triage
-// policies as currently stored.
+// Package cluster reads and writes single objects at the Kubernetes API where the read model may be behind: it stores
+// users' decisions, and returns projects, repositories' ids, webhook deliveries, triage operations and triage policies
+// as currently stored.
 package cluster
 
 import (

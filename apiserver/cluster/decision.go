@@ -8,13 +8,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// Decision is a person's decision about an object.
+// Decision is a user's decision about an object.
 type Decision struct {
 	findingstate.Decision
 	// By is the author that the object records.
 	By string
-	// Basis holds the facts behind the decision. Empty means those of the state that is changed, or none for kinds whose
-	// decisions depend on no facts.
+	// Basis holds the facts that the decision is based on. Empty means those of the changed state, or none for kinds whose
+	// decisions have no basis.
 	Basis string
 }
 

@@ -14,8 +14,8 @@ import (
 // errLongLine is returned to a caller that would exceed the length of a line.
 var errLongLine = errors.New("too many callers wait")
 
-// lines serialize the callers of each object, such as its writers, in the order in which they came. Callers of
-// different objects do not affect one another.
+// lines serialize the callers of each object, such as its writers, in the order of their arrival. Callers of different
+// objects do not affect one another.
 type lines struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]*line

@@ -95,8 +95,9 @@ func (c *Client) OperationPart(ctx context.Context, operation *v1alpha1.TriageOp
 	return Part{findings, part.Spec.Outcomes}, nil
 }
 
-// explainOperation translates an error of the API server for clients that know nothing of it. whose follows the name of
-// the member that must hold a reason, such as " of a new operation": an existing one cannot get one.
+// explainOperation translates an error of the API server for clients, which do not know the API server. whose follows
+// the name of the member that must hold a reason, such as " of a new operation", because an existing one cannot get a
+// reason.
 func explainOperation(err error, whose string) error {
 	switch {
 	case kube.IsQuotaExceeded(err):

@@ -28,9 +28,9 @@ func (c *Client) Policy(ctx context.Context, namespace, name string) (*v1alpha1.
 	return read[*v1alpha1.TriagePolicy](ctx, c.rest, namespace, name, policyNoun)
 }
 
-// maxPolicies is the number of policies from which on no further one is created. Previews are included, because each
-// change of a finding counts the matches of all policies anew. It is not exact: concurrent requests do not see one
-// another's policies.
+// maxPolicies is the number of policies from which no further one is created. Previews count, because each change of a
+// finding causes the matches of all policies to be counted again. It is not exact: concurrent requests do not see each
+// other's policies.
 const maxPolicies = 2 * triagepolicy.MaxInForce
 
 // CreatePolicy stores a policy and returns it once the controllers have observed its spec, or as it is after
@@ -50,7 +50,8 @@ func (c *Client) CreatePolicy(ctx context.Context, policy *v1alpha1.TriagePolicy
 	return await(ctx, c, created, observed), nil
 }
 
-// sameSpec reports whether both policies have the same spec, which names the author: anybody may have chosen the name.
+// sameSpec reports whether both policies have the same spec, which names the author, because anybody may have chosen
+// the name.
 func sameSpec(stored, sent *v1alpha1.TriagePolicy) bool {
 	first, err := json.Marshal(stored.Spec)
 	second, failed := json.Marshal(sent.Spec)
@@ -95,7 +96,7 @@ func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 	return await(ctx, c, policy, observed), nil
 }
 
-// explainPolicy translates an error of the API server for clients that know nothing of it.
+// explainPolicy translates an error of the API server for clients, which do not know the API server.
 func explainPolicy(name string, err error) error {
 	switch {
 	case kube.IsAlreadyExists(err):

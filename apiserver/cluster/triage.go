@@ -21,7 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// Patience is how long a decision is tried, including the wait for other writers.
+// Patience is for how long storing a decision is tried, including the wait for other writers.
 const Patience = 30 * time.Second
 
 // maxWriters bounds the writers that wait for one object. A write takes about 20 ms, so a writer behind more than that
@@ -37,7 +37,7 @@ const (
 	maxPause   = 4
 )
 
-// Triager stores people's decisions about objects of one kind.
+// Triager stores users' decisions about objects of one kind.
 type Triager[T kube.Object] struct {
 	// Noun is the name of the kind in messages to clients.
 	Noun string
@@ -60,10 +60,10 @@ func (t *Triager[T]) Stored(ctx context.Context, namespace, name string) (T, err
 	return read[T](ctx, t.rest, namespace, name, t.Noun)
 }
 
-// Turn waits until no other caller of this Triager has the object. The caller calls done after it has written
-// and its readers see the result; then the next caller gets its turn.
+// Turn waits until no other caller of this Triager has the object. The caller calls done after it has written and its
+// readers see the result; then the next caller gets its turn.
 //
-// Without turns, writers of one object in the same process would make one another's patches fail.
+// Without turns, writers of one object in the same process would cause conflicts in each other's patches.
 func (t *Triager[T]) Turn(ctx context.Context, object T) (done func(), err error) {
 	done, err = t.lines.enter(ctx, newest.Key(object))
 	if err != nil {
@@ -74,14 +74,13 @@ func (t *Triager[T]) Turn(ctx context.Context, object T) (done func(), err error
 
 // Triage applies a decision to an object and returns the object as that write left it.
 //
-// known is the object as the caller last saw it. The API server checks that it is still current, even if the
-// decision changes nothing. If it is not, Triage reads the object and tries again, for as long as Patience and
-// ctx allow. Triage calls check before each try: a finding that was deleted and created again under the same
-// name may belong to another project. Its error is returned only for a state that the API server has just
-// returned, because what the caller knew may be old.
+// known is the object as the caller last saw it. The API server checks that it is still current, even if the decision
+// changes nothing. If it is not, Triage reads the object and tries again, for as long as Patience and ctx allow. Triage
+// calls check before each try, because a finding that was deleted and created again under the same name may belong to
+// another project. It returns check's error only for a state that the API server has just returned, because the
+// caller's may be old.
 //
-// If the outcome of a write is unknown, the decision may be written again, which changes nothing the second
-// time.
+// If the outcome of a write is unknown, the decision may be written again, which changes nothing the second time.
 func (t *Triager[T]) Triage(ctx context.Context, known Known[T], check func(Known[T]) error,
 	decision Decision) (none T, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
@@ -113,8 +112,8 @@ func (t *Triager[T]) Triage(ctx context.Context, known Known[T], check func(Know
 	}
 }
 
-// backOff waits after a conflict. It does not wait after the first conflict, usually with the controllers,
-// which record the effects of the last patch and then stop writing.
+// backOff waits after a conflict. It does not wait after the first one, which is usually with the controllers: they
+// record the effects of the last patch and then stop writing.
 func (t *Triager[T]) backOff(ctx context.Context, attempt int) error {
 	if attempt == 1 {
 		return context.Cause(ctx)
@@ -172,7 +171,8 @@ func end(span trace.Span, err error) {
 // reasonsPolicy is the admission policy that requires a reason to mute if the Organization does.
 const reasonsPolicy = "findings-reasons.appsec.dev"
 
-// explain translates an error of the API server for a client, which knows nothing of it. A problem stays as it is.
+// explain translates an error of the API server for a client, which does not know the API server. A problem stays
+// unchanged.
 func explain(noun string, err error) error {
 	var known *problem.Problem
 	switch {

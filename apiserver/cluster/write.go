@@ -16,13 +16,13 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// strict makes the API server refuse fields that its CRDs do not have. Without it the API server drops them: decisions
-// would be stored without their end, and triage operations without a filter.
+// strict makes the API server refuse fields that its CRDs do not have. Otherwise it drops them: decisions would be
+// stored without their expiry, and triage operations without a filter.
 const strict = metav1.FieldValidationStrict
 
-// create stores an object and returns it as it was stored. If it is not known whether the API server has stored it, the
-// object is sent once more: a client that did so itself would create another one, under another name. It is stored if
-// isSame accepts the stored one of its name.
+// create stores an object and returns it as stored. If the outcome is unknown, it sends the object once more, under the
+// same name: a client that did so itself would create another one. An existing object of that name counts as stored if
+// isSame accepts it.
 func create[T kube.Object](ctx context.Context, c *Client, object T, noun string,
 	isSame func(stored, sent T) bool) (T, error) {
 	created, err := post(ctx, c, object)

@@ -140,8 +140,8 @@ func (c *Console) visit(route page.Route, request Request) (*page.Visit, error) 
 // refusal of the key.
 var eventScopes = []string{"findings:read", "reviews:read", "webhooks:read"}
 
-// Query returns the parameters of the address, and refuses a damaged one: without its damaged filters, it would select
-// more than was intended.
+// Query returns the parameters of the address. It refuses a malformed one, which would select more than intended
+// without its malformed filters.
 func Query(r *http.Request) (url.Values, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *Console) checkOrigin(route page.Route, r *http.Request) error {
 	return nil
 }
 
-// checkKey refuses to give a page parts that another key may see: somebody has logged in with that key in another tab,
+// checkKey refuses to give a page parts that another key may see: the user has logged in with that key in another tab,
 // perhaps for another organization.
 func (c *Console) checkKey(r *http.Request) error {
 	if given := r.Header.Get(tokenHeader); given != "" && !c.session.Holds(r, given, time.Now()) {
@@ -236,8 +236,8 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	return answer
 }
 
-// maxNext is how long the address of a page may be to be part of the login's, which escapes it once more: proxies allow
-// a few kB of headers, and would refuse the redirect to the login.
+// maxNext is how long the address of a page may be to become part of the login's, which escapes it once more: proxies
+// allow a few kB of headers, and would refuse the redirect to the login.
 const maxNext = 2 << 10
 
 // login returns the address of the login that leads back to the page.
@@ -249,9 +249,9 @@ func (c *Console) login(r *http.Request) string {
 	return Path + "login?next=" + url.QueryEscape(next)
 }
 
-// next returns where to go after the login: the requested page, or that of the form if the request was a change. A
-// browser sends no more than the origin as Referer if the address of the form's page is long. Most forms are sent to
-// the address of a page, which shows them or continues with them.
+// next returns where to go after the login: the requested page, or that of the form if the request was a change. If the
+// address of the form's page is long, a browser sends only the origin as Referer. Most forms are sent to the address of
+// a page, which shows them or continues with them.
 func (c *Console) next(r *http.Request) string {
 	if r.Method == http.MethodGet {
 		return r.URL.RequestURI()
@@ -285,7 +285,7 @@ func (c *Console) render(ctx context.Context, v *page.Visit, response page.Respo
 	return answer, nil
 }
 
-// setDataAge sets the header that holds how old what the answer is about may be, in seconds, unless it is 0.
+// setDataAge sets the header that holds how old the data behind the answer may be, in seconds, unless it is 0.
 func (a *Answer) setDataAge(seconds int) {
 	if seconds > 0 {
 		a.Header.Set(api.DataAgeHeader, strconv.Itoa(seconds))

@@ -55,8 +55,8 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	return operationOutcome(stored, http.StatusCreated, invalidOrRefused(stored))
 }
 
-// invalidOrRefused returns the error of a new operation, should it have failed: a conflict if the organization has too
-// many at present, for which the request cannot be blamed.
+// invalidOrRefused returns the error of a new operation if it has failed: a conflict if the organization currently has
+// too many, which is not the fault of the request.
 func invalidOrRefused(operation *v1alpha1.TriageOperation) func(detail string) *problem.Problem {
 	stalled := v1alpha1.FindCondition(operation.Status.Conditions, v1alpha1.ConditionStalled)
 	if stalled != nil && stalled.Reason == v1alpha1.ReasonTooManyOperations {
@@ -117,8 +117,8 @@ func addSubject(spec *v1alpha1.TriageOperationSpec, given *openapi.TriageOperati
 }
 
 // operationOutcome answers with an operation that a request has created or committed: with that status if it has
-// nothing to do at present, else with 202. One that has failed is the given error, so that clients that check only the
-// status notice.
+// nothing to do at present, else with 202. For a failed operation it returns the given error, so that clients that
+// check only the status notice.
 func operationOutcome(operation *v1alpha1.TriageOperation, status int,
 	failed func(detail string) *problem.Problem) (Response, error) {
 	switch {

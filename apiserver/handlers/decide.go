@@ -13,7 +13,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
-// stored is a resource that people decide about, as the API server stores it.
+// stored is a resource that users decide about, as the API server stores it.
 type stored interface {
 	comparable
 	kube.Object
@@ -41,8 +41,8 @@ type subject[T stored, I shown[T]] struct {
 	store *cluster.Triager[T]
 }
 
-// known returns the organization's resource with the id as the model shows it. What the model lacks is read from
-// the API server: another replica may have shown it already.
+// known returns the organization's resource with the id as the model shows it. A resource missing in the model is read
+// from the API server, because another replica may already have shown it.
 func (s subject[T, I]) known(ctx context.Context, request Request) (none I, err error) {
 	if item, there := s.find(request.Organization, s.id); there {
 		return item, nil
@@ -103,8 +103,8 @@ func decide[T stored, I shown[T]](ctx context.Context, request Request, about su
 	}
 	decision := cluster.Decision{Decision: decided, By: request.Author()}
 	if !request.IfMatch.NamesStates() {
-		// The decision is based on the facts shown to the client, not on those that a scan writes meanwhile. A state that
-		// the client names is the one that is changed: this replica may have shown an older one so far.
+		// The decision is based on the facts shown to the client, not on those that a scan writes meanwhile. If the client
+		// names a state, that one is changed, because this replica may have shown an older one.
 		decision.Basis = item.Standing().Facts
 	}
 	done, err := about.store.Turn(ctx, item.Object())

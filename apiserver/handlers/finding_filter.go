@@ -45,8 +45,8 @@ func findingFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
 	return filter, nil
 }
 
-// strictFilter is findingFilter for requests where a slip must not select every finding: a filter that is given but
-// selects everything is refused.
+// strictFilter is findingFilter for requests where a mistake must not select every finding: it refuses a filter that is
+// given but selects everything.
 func strictFilter(query openapi.Parameters) (readmodel.FindingFilter, error) {
 	filter, err := findingFilter(query)
 	if err != nil {

@@ -95,7 +95,7 @@ func timeOf(at *time.Time) *v1alpha1.Time {
 	return new(v1alpha1.NewTime(render.SecondFrom(*at)))
 }
 
-// inBody turns the problem of a query into one of an object in the body.
+// inBody turns a problem with a query into one with an object in the body.
 func inBody(object string, err error) error {
 	p, is := errors.AsType[*problem.Problem](err)
 	if !is {

@@ -17,7 +17,7 @@ type Response struct {
 	Location string
 	// Body of the response, in parts.
 	Body []content.Part
-	// Own reports that nothing but this response holds the items of Body.
+	// Own means that nothing but this response holds the items of Body.
 	Own bool
 	// Tag is the entity tag of a resource, for conditional requests; empty if the response is not a single
 	// resource.

@@ -65,7 +65,7 @@ func (b *Backend) StreamEvents(_ context.Context, request Request) (Response, er
 		return Response{}, err
 	}
 	places := b.places(request.Organization)
-	// An invalid place, or one of another organization, is before all remembered changes.
+	// An invalid position, or one of another organization, is before all remembered changes.
 	var after *changes.Position
 	if request.LastEventID != "" {
 		at, _ := places.read(request.LastEventID)
@@ -120,11 +120,11 @@ var kindNames = func() (names []string) {
 	return names
 }()
 
-// placePurpose is the purpose that the keys of places are derived for.
+// placePurpose is the purpose for which the keys of positions are derived.
 const placePurpose = "findings-operator event id 1"
 
-// places encodes the ids of one organization's events. They are encrypted: the versions in them would reveal
-// how much is written for all organizations together.
+// places encodes positions as event ids for one organization. They are encrypted, because the versions in them would
+// reveal how much is written for all organizations together.
 type places struct {
 	// keys returns the current keys: a stream may be older than the keys, and its ids must outlive it.
 	keys  func() [][]byte
@@ -144,7 +144,7 @@ func (p places) write(at changes.Position) string {
 	return sealed.Seal(p.keys()[0], content, p.bound)
 }
 
-// maxPlaceBytes is longer than any place.
+// maxPlaceBytes is longer than any encoded position.
 const maxPlaceBytes = 256
 
 // read returns false and the zero position for a string that write did not produce.

@@ -11,9 +11,9 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Operation is an operation of the contract with the table that its requests are validated with. The table is
-// built from the document once: a general validator would take longer for a list request than the list itself,
-// and its error messages describe schemas.
+// Operation is an operation of the contract with the table that validates its requests. The table is built from the
+// document once: a general validator would take longer for a list request than the list itself, and its error messages
+// describe schemas.
 type Operation struct {
 	// ID is the operationId.
 	ID string

@@ -41,7 +41,7 @@ type scalar struct {
 	byDefault string
 }
 
-// newScalar refuses a schema that it cannot validate completely: either all that the contract states about
+// newScalar refuses a schema that it cannot validate completely: either everything that the contract states about
 // requests is enforced, or the service does not start.
 func newScalar(ref *openapi3.SchemaRef) (scalar, error) {
 	if ref == nil || ref.Value == nil {

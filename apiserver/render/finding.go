@@ -7,7 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Finding is the rendered content of a finding's own object, in all shapes. What it shows of other objects is
+// Finding is the rendered content of a finding's own object, in all shapes. The parts that come from other objects are
 // inserted when a shape is written. So a finding is rendered once, however often the joined objects change, and
 // thousands of findings share one project's JSON. It never changes.
 type Finding struct {
@@ -18,13 +18,13 @@ type Finding struct {
 	endsV1 [partsV1]uint32
 	endsV2 [partsV2]uint32
 	texts  [textCount]span
-	// ownV1 and ownV2 are the lengths of the shapes without what they show of other objects.
+	// ownV1 and ownV2 are the lengths of the shapes without the parts from other objects.
 	ownV1, ownV2 uint32
 	common       common
 	rest         rest
 }
 
-// Shown is what a finding shows of other objects, and the time of its last change. It never changes.
+// Shown is what a finding shows from other objects, and the time of its last change. It never changes.
 type Shown struct {
 	Organization *Organization
 	// UpdatedAt is the time to show. It is not taken from the object, which does not contain it before its

@@ -1,8 +1,8 @@
-// Package render turns resources, and what they show of each other, into the JSON of the REST API.
+// Package render turns resources, and what they show from each other, into the JSON of the REST API.
 // docs/decisions/fields.md describes where each member comes from.
 //
-// Every documented member is always present. An unknown value is null for a time or an enumeration, else "",
-// [], {}, 0 or false.
+// Every documented member is always present. An unknown value is null for a time or an enumeration, else "", [], {}, 0
+// or false.
 package render
 
 import (

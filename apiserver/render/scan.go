@@ -108,9 +108,9 @@ func Upload(scans []*v1alpha1.Scan) openapi.Upload {
 	}
 }
 
-// uploadStatus returns the status of an upload. All Scans of an upload are created before the first of them
-// ends, so a missing one was removed since. Then only a failure among the remaining ones determines how the
-// upload ended; otherwise its status is unknown, and nil.
+// uploadStatus returns the status of an upload. All Scans of an upload are created before the first of them ends, so a
+// missing one was removed later. Then only a failure among the remaining ones determines how the upload ended;
+// otherwise its status is unknown, and nil.
 func uploadStatus(scans []*v1alpha1.Scan) *openapi.ScanStatus {
 	status := openapi.ScanStatusCompleted
 	for _, s := range scans {

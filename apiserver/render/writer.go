@@ -8,8 +8,8 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// writer writes the JSON of a finding's shapes member by member. For data of other objects, and for texts
-// written before, it leaves a hole, where one part ends and the next begins.
+// writer writes the JSON of a finding's shapes member by member. For data of other objects, and for texts written
+// before, it leaves a hole, where one part ends and the next begins.
 type writer struct {
 	buffer *bytes.Buffer
 	// first is set if the next member or item is the first of its object or array.

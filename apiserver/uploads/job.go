@@ -58,7 +58,7 @@ func (s *Service) start(j *job, release func()) bool {
 	end := s.metrics.begin()
 	s.jobs.Go(func() {
 		defer close(j.done)
-		defer release() // before done: a client that was answered with the outcome may send the next upload
+		defer release() // before done, because a client that was answered with the outcome may send the next upload
 		defer end(j)
 		j.err = safely.Func(func() error { return s.run(j) })()
 		if stack := safely.Stack(j.err); stack != "" {
@@ -152,7 +152,7 @@ func (s *Service) scan(ctx context.Context, c *importer.Client, j *job, refused 
 	if refused == nil {
 		summaries, err := im.Import(ctx, j.batches)
 		if _, is := errors.AsType[*importer.RefusedError](err); is && j.DryRun && len(summaries) > 0 {
-			err = nil // the changes help to decide about force; the warnings tell that it would be refused
+			err = nil // the changes help to decide about force; the warnings report that it would be refused
 		}
 		return summaries, err
 	}
@@ -210,7 +210,7 @@ func refusedRef(repository *v1alpha1.Repository, ref string) string {
 		"a pull request is uploaded with pull_request, or with a ref as refs/pull/412/head", ref, branch)
 }
 
-// problem returns the error of a job that is done, with the objects that the job created before it, and that stay.
+// problem returns the error of a finished job, with the objects that the job created before it, which stay.
 func (j *job) problem() error {
 	failure := *problem.Of(explain(j.err))
 	if j.DryRun || j.found == nil || len(j.found.Provisioned) == 0 {

@@ -81,7 +81,7 @@ type hold struct {
 	taken        int64
 }
 
-// take reserves n more bytes. It reserves nothing beyond the organization's share: the reader refuses an upload
+// take reserves n more bytes. It reserves nothing beyond the organization's share, because the reader refuses an upload
 // that is too large by itself.
 func (h *hold) take(n int) error {
 	if h.taken+int64(n) > h.memory.limits.share() {

@@ -49,8 +49,8 @@ const (
 	// outcomeCompleted is an import that is stored completely, outcomePreviewed a dry run.
 	outcomeCompleted outcome = "completed"
 	outcomePreviewed outcome = "previewed"
-	// outcomeRefused is for the client to fix. outcomeBusy waited too long for other imports. outcomeStopped
-	// ended with the process.
+	// outcomeRefused is for the client to fix. outcomeBusy waited too long for other imports. outcomeStopped ended with
+	// the process.
 	outcomeRefused outcome = "refused"
 	outcomeBusy    outcome = "busy"
 	outcomeStopped outcome = "stopped"

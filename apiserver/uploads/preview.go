@@ -50,9 +50,9 @@ var reportedActions = []importer.Action{
 	importer.ActionCreate, importer.ActionUpdate, importer.ActionReopen, reviewimport.ActionSee,
 }
 
-// previewChanges adds the changes that a tool's scan, or a review, would make. A key that may not read them gets only
-// those of what its file reports: an empty file would show it all open findings otherwise. It does not get how they
-// were recognised either, because that quotes the stored finding.
+// previewChanges adds the changes that a tool's scan, or a review, would make. A key that may not read findings gets
+// only the changes to what its file reports, or an empty file would show it all open findings. It does not learn either
+// how they were recognised, because that quotes the stored finding.
 func previewChanges(upload *openapi.Upload, tool string, changes []importer.Change, mayRead bool) {
 	for _, change := range changes {
 		if !mayRead && !slices.Contains(reportedActions, change.Action) {

@@ -81,7 +81,7 @@ func (r *Request) settle() (string, error) {
 	return settings.SourceRoot, r.resolve()
 }
 
-// source remembers the error that ended the client's bytes.
+// source remembers the error that ended the client's body.
 type source struct {
 	reader io.Reader
 	// inMember means that the file is the member `sarif` of the body.

@@ -114,7 +114,7 @@ func (o *apiserverOptions) validate() error {
 	if (o.TLSCertFile == "") != (o.TLSKeyFile == "") {
 		problems = append(problems, errors.New("--tls-cert-file and --tls-private-key-file go together"))
 	}
-	if strings.Contains(o.RedisURLFile, "://") { // a password may be in it, which the error of opening it would repeat
+	if strings.Contains(o.RedisURLFile, "://") { // the error of opening it would repeat a password in it
 		problems = append(problems, errors.New("--redis-url-file must name a file that contains the URL, and is a URL"))
 	}
 	proxies, err := clientaddress.ParseTrusted(o.trustedProxies)

@@ -112,7 +112,7 @@ type controllerOptions struct {
 	cursorKeysSecret  string
 	retentionRate     float32
 
-	// leases connects to the API server of the Lease and of the cursor keys, kinds to the one of the kinds.
+	// leases connects to the API server of the Lease and of the cursor keys, kinds to that of the kinds.
 	leases, kinds *rest.Config
 	// webhooks holds the parsed ranges of addresses.
 	webhooks webhookdelivery.Settings
@@ -217,7 +217,7 @@ func parseRanges(flag string, texts []string) ([]netip.Prefix, error) {
 	var out []netip.Prefix
 	for _, text := range texts {
 		prefix, err := netip.ParsePrefix(text)
-		if err != nil || prefix.Addr().Is4In6() { // dialled addresses are never written so
+		if err != nil || prefix.Addr().Is4In6() { // dialled addresses never have this form
 			return nil, fmt.Errorf("%s %q is not a range of addresses such as 10.1.0.0/16 or fd00::/8", flag, text)
 		}
 		out = append(out, prefix)

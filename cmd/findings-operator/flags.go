@@ -74,7 +74,7 @@ func (o *commonOptions) local(manager string) (*rest.Config, error) {
 	return loadConfig("--kubeconfig", o.kubeconfig, manager)
 }
 
-// plane returns the config for the API server that stores the kinds, usually the same one. The process goes by that
+// plane returns the config for the API server that stores the kinds, usually the same one. The process uses that
 // server's time.
 func (o *commonOptions) plane(manager string) (*rest.Config, error) {
 	flag, path := "--findings-kubeconfig", o.findingsKubeconfig
@@ -103,8 +103,8 @@ func loadConfig(flag, path, manager string) (*rest.Config, error) {
 	return config, nil
 }
 
-// readConfig takes the pod's service account only without a kubeconfig: the API server of a file that names none would
-// silently be the pod's own.
+// readConfig uses the pod's service account only without a kubeconfig. Otherwise the API server of a file that names
+// none would silently be the pod's own.
 func readConfig(flag, path string) (*rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path

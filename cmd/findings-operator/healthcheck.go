@@ -93,7 +93,7 @@ func (o *healthcheckOptions) run(ctx context.Context, arguments []string) error 
 
 func parseHealthTarget(argument string) (healthTarget, error) {
 	target := healthTarget{url: argument, code: http.StatusOK}
-	// A query may contain the sign too, so there only a valid status code counts, and no value of a parameter.
+	// A query may contain the sign, too, so only a valid status code counts there, not the value of a parameter.
 	if at := strings.LastIndex(argument, "="); at >= 0 && !endsInParameter(argument[:at]) {
 		last := argument[at+1:]
 		switch code, err := strconv.Atoi(last); {
@@ -121,7 +121,7 @@ func (t healthTarget) await(ctx context.Context, client *http.Client) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, healthcheckInterval, true, func(ctx context.Context) (bool, error) {
 		if err := t.ask(ctx, client); err != nil {
-			// The timeout itself says nothing about the address.
+			// The timeout itself is no information about the address.
 			if ctx.Err() == nil || last == nil {
 				last = err
 			}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// writeEnvironment writes the file that shells and tests source to reach this run. The file only exists while
+// writeEnvironment writes the file that shells and tests source to reach this run. The file exists only while
 // everything answers. Without a key its line is omitted.
 func writeEnvironment(o options, url, key string) error {
 	var content strings.Builder

@@ -59,7 +59,7 @@ func loadPKI(o options) (*pki, error) {
 	return p, nil
 }
 
-// makeServingCertificate writes the two files if they do not exist or soon expire.
+// makeServingCertificate writes the two files if they do not exist or expire soon.
 func makeServingCertificate(certFile, keyFile string) error {
 	content, err := os.ReadFile(certFile)
 	if err == nil && validFor(content, renewBefore) {

@@ -54,7 +54,7 @@ func run(outer context.Context, o options, out io.Writer) (err error) {
 	return whyStopped(outer, ctx)
 }
 
-// whyStopped returns why the run was given up; nil after Ctrl-C, which is not a failure, not even during the start.
+// whyStopped returns why the run was given up; nil after Ctrl-C, which is no failure, even during the start.
 func whyStopped(outer, ctx context.Context) error {
 	if outer.Err() != nil {
 		return nil

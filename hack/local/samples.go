@@ -56,8 +56,8 @@ func (s *samples) stop() error {
 	return s.receiver.stop()
 }
 
-// makeSamples fills the sample organization by manifests, real scans, and a real webhook. After an error nothing of it
-// keeps running.
+// makeSamples fills the sample organization from manifests, real scans, and a real webhook. After an error none of its
+// processes keeps running.
 func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err error) {
 	made := &samples{}
 	if made.token, err = applySamples(ctx, o, p); err != nil {
@@ -71,7 +71,7 @@ func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err erro
 			err = errors.Join(err, made.receiver.stop())
 		}
 	}()
-	// Before the scans, whose deliveries would fail at the earlier run's port: the third attempt is minutes later.
+	// Do this before the scans, whose deliveries would fail at the earlier run's port: the third attempt is minutes later.
 	if err := made.receiver.moveEndpoint(ctx); err != nil {
 		return nil, err
 	}
@@ -91,9 +91,9 @@ func makeSamples(ctx context.Context, o options, p *plane) (_ *samples, err erro
 	return made, nil
 }
 
-// earlierSamples returns the samples of an earlier run as they are, or nil if there is no sample API key. Nothing
-// receives their webhooks. It gives the key's controller the time to renew a status of the earlier run; a key that is
-// not ready then is no error, so that a person can act on it.
+// earlierSamples returns the samples of an earlier run unchanged, or nil if there is no sample API key. Nothing
+// receives their webhooks. It gives the key's controller time to renew the status of the earlier run; a key that is not
+// ready then is no error, so that a user can act on it.
 func earlierSamples(ctx context.Context, c client.Reader, timeout time.Duration) (*samples, error) {
 	var earlier *samples
 	// The reads take the outer context: the last one must not fail because the wait is over.
@@ -107,8 +107,8 @@ func earlierSamples(ctx context.Context, c client.Reader, timeout time.Duration)
 	return earlier, err
 }
 
-// readSamples returns the samples by the key's present status, or nil if there is no key. It reports whether this
-// is final, or the key's controller may still change it.
+// readSamples returns the samples according to the key's current status, or nil if there is no key. It reports whether
+// this is final, or the key's controller may still change it.
 func readSamples(ctx context.Context, c client.Reader) (_ *samples, final bool, err error) {
 	key := &v1alpha1.APIKey{}
 	err = c.Get(ctx, client.ObjectKey{Namespace: sampleNamespace, Name: sampleAPIKey}, key)
@@ -198,7 +198,7 @@ func hasExpired(key *v1alpha1.APIKey, now time.Time) bool {
 func waitForReady(ctx context.Context, o options, c client.Reader, object client.Object,
 	list *[]v1alpha1.Condition) error {
 	err := eventually(ctx, func(ctx context.Context) (bool, error) {
-		*list = nil // decoding would keep what the answer does not contain
+		*list = nil // decoding would keep what is not in the response
 		if err := c.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
 			return false, err
 		}
@@ -231,7 +231,7 @@ func isReady(object client.Object, list []v1alpha1.Condition) (bool, error) {
 	return ready.Status == metav1.ConditionTrue, nil
 }
 
-// stuck returns the error of a start that cannot succeed until a person has done what the message says.
+// stuck returns the error of a start that cannot succeed until a user has followed the message.
 func stuck(message string) error {
 	return fmt.Errorf("%s Start with SAMPLES=false to do that", message)
 }

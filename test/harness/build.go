@@ -33,7 +33,7 @@ func Root() string {
 	panic(fmt.Sprintf("neither %s nor %s is in a checkout of findings-operator: start it in one", program, here))
 }
 
-// built is the environment variable by which `make test` says that it has just built this project's programs.
+// built is the environment variable by which `make test` reports that it has just built this project's programs.
 const built = "FINDINGS_BUILT"
 
 // Build compiles this project's programs, as `make build` does, and returns the folder that holds

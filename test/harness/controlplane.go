@@ -47,8 +47,9 @@ type Credentials struct {
 	TokensFile, AdminToken string
 }
 
-// CollectLess returns the environment of the test, in which programs also collect garbage less often: kube-apiserver
-// spends a quarter of its time on it, and tests have more memory than time. It is not for programs that are measured.
+// CollectLess returns the environment of the test, changed so that programs collect garbage less often: kube-apiserver
+// spends a quarter of its time on it, and tests have more memory than time. Do not use it for programs that are
+// measured.
 func CollectLess() []string { return append(os.Environ(), "GOGC=400", "GOMEMLIMIT=1GiB") }
 
 // ControlPlaneBinary returns the path of one of the control plane's programs, such as "kubectl".

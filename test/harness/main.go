@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// startTimeout bounds the start of what a package's tests need, including the first build of all programs.
+// startTimeout bounds the start of everything that a package's tests need, including the first build of all programs.
 const startTimeout = 15 * time.Minute
 
-// Main starts what the package's tests need, runs them, and stops everything whatever their result. Call it from
+// Main starts what the package's tests need, runs them, and stops everything, whatever their result. Call it from
 // TestMain. Fuzz targets must not use what start provides.
 func Main(m *testing.M, start func(context.Context, *Stops) error) { os.Exit(run(m, start)) }
 

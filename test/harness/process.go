@@ -22,7 +22,7 @@ import (
 const (
 	// reviveAfter is the delay before a process is revived, as with a kubelet.
 	reviveAfter = time.Second
-	// stopTimeout is how long a process may take to end after it is asked to.
+	// stopTimeout is how long a process may take to end after it was asked to.
 	stopTimeout = 2 * time.Minute
 	// logTail is how many of a log's last bytes are shown.
 	logTail = 6000
@@ -58,7 +58,7 @@ type Process struct {
 	ended   chan struct{}
 	wanted  bool
 	starts  int
-	// strays describe each end of the program that no call had asked for.
+	// strays describe each end of the program that no call had requested.
 	strays []string
 }
 
@@ -97,7 +97,7 @@ func (p *Process) spawn() error {
 	return nil
 }
 
-// follow waits for the process to end and records an end that no call asked for.
+// follow waits for the process to end and records an end that no call requested.
 func (p *Process) follow(command *exec.Cmd, ended chan struct{}) {
 	err := command.Wait()
 	p.mutex.Lock()
@@ -121,7 +121,7 @@ func Runs(pid int) bool {
 	return err != nil || !strings.Contains(string(stat), ") Z ")
 }
 
-// EndOf describes how a process ended, by what waiting for it returned.
+// EndOf describes how a process ended, given the result of waiting for it.
 func EndOf(err error) string {
 	if err == nil {
 		return "exit status 0"
@@ -253,7 +253,7 @@ func (p *Process) runs() bool {
 	}
 }
 
-// Strays describes each end of the program that no call had asked for.
+// Strays describes each end of the program that no call had requested.
 func (p *Process) Strays() []string {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()

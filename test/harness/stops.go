@@ -6,10 +6,10 @@ import (
 	"os"
 )
 
-// Stops ends what was started for the tests of a package, the latest first.
+// Stops ends everything that was started for the tests of a package, the latest first.
 type Stops []func() error
 
-// Add has Stop call this function too.
+// Add makes Stop call this function, too.
 func (s *Stops) Add(stop func() error) { *s = append(*s, stop) }
 
 // Folder makes a temporary folder, which Stop removes.

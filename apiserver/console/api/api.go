@@ -1,5 +1,5 @@
-// Package api calls the operations of the REST API within the process that serves them, as the holder of an API key:
-// through the same routes and checks as any other client, with the same responses.
+// Package api calls the operations of the REST API within the process that serves them, on behalf of the holder of an
+// API key: through the same routes and checks as any other client, with the same responses.
 package api
 
 import (
@@ -74,14 +74,14 @@ func Is(err error, status int) bool {
 // codeStale is the code of a response of 500 for which the service is not to blame.
 const codeStale = "stale"
 
-// IsStale reports whether the service does not return a resource for the moment, because what it knows about that kind
-// is too old. A page can be shown without it.
+// IsStale reports whether the service currently does not return a resource because its data of that kind is too old. A
+// page can be shown without it.
 func IsStale(err error) bool {
 	failure, is := errors.AsType[*Failure](err)
 	return is && failure.Status == http.StatusInternalServerError && failure.Body.Code == codeStale
 }
 
-// Refused returns the failure of a request that a form can correct: it is not valid, or in conflict with what there is.
+// Refused returns the failure of a request that a form can correct: it is invalid, or conflicts with existing data.
 func Refused(err error) (failure *Failure, is bool) {
 	failure, is = errors.AsType[*Failure](err)
 	return failure, is && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusConflict)

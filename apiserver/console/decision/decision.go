@@ -41,7 +41,7 @@ type Facts struct {
 	// Title, Description, Path and Line count only without version and code: nothing else tells one problem from another.
 	Title, Description, Path string
 	Line                     int
-	// Stale is how they differ from those of the last decision, or why they are in doubt; empty if neither is so.
+	// Stale is how they differ from those of the last decision, or why they are in doubt; empty if neither applies.
 	Stale string
 }
 
@@ -52,7 +52,7 @@ const (
 )
 
 // digest identifies the facts, by the rules for the basis of a decision: white space in code does not count. Without
-// version and code it also holds what the problem is and where, which a stored basis does not hold.
+// version and code it also covers the problem and its location, which are not part of a stored basis.
 func (f Facts) digest() string {
 	if f.Severity == "high" && (f.Score >= criticalScore || strings.EqualFold(f.ToolSeverity, critical)) {
 		f.Severity = critical
@@ -74,14 +74,14 @@ func (f Facts) seen() string {
 	return f.digest() + digest(f.Stale)
 }
 
-// areIn reports whether the person who has seen a state has seen these facts. What made the decision stale then does
-// not matter if nothing does now.
+// areIn reports whether the user who has seen a state has seen these facts. What made the decision stale then does not
+// matter if nothing does now.
 func (f Facts) areIn(seen string) bool {
 	seen = seen[min(len(seen), len(undecidedDigest)):] // without the decision
 	return seen == f.seen() || f.Stale == "" && strings.HasPrefix(seen, f.digest())
 }
 
-// Seen identifies what a person has seen: a decision, who made it, the facts, and what makes the decision stale. Other
+// Seen identifies what a user has seen: a decision, its author, the facts, and what makes the decision stale. Other
 // changes by scans do not affect it.
 func (d Standing) Seen() string { return d.decided() + d.Facts.seen() }
 
@@ -222,10 +222,10 @@ func (d Decision) formFields() []field {
 // identify returns a short form of a field's value, whatever its line ends.
 func identify(value string) string { return digest(page.Lines(value)) }
 
-// Typed returns what another form is filled with after one was refused: the values that the person changed, and for the
-// others those of the current decision, so that no value is restored that somebody else has replaced. If the person
-// chose another status, the reason and the end are as sent, also if they are empty. If the person chose none and there
-// is no decision any more, the status is open: a form without a status would show the first choice, which mutes.
+// Typed returns the values to fill another form with after one was refused: those that the user changed and, for the
+// others, those of the current decision, so that no value is restored that somebody else has replaced. If the user
+// chose another status, the reason and the end are as sent, even if they are empty. If the user chose none and there is
+// no longer a decision, the status is open: a form without a status would show the first choice, which mutes.
 func Typed(form url.Values, now Decision) Decision {
 	typed := func(name string) bool { return form.Get(filledPrefix+name) != identify(form.Get(name)) }
 	d, chosen := now.Initial(), typed("user_status")

@@ -23,14 +23,14 @@ const (
 	// patience is how long Store waits for the state that the form shows: the replica that answers may not have received
 	// the person's previous decision yet.
 	patience = time.Second
-	// pause is how long it waits between two looks.
+	// pause is how long it waits between two reads.
 	pause = 100 * time.Millisecond
 )
 
 // Store stores the decision of a form and returns the previous one. It reads the finding or issue at the address shown,
-// and sends the change to the address changed. If another person has decided since the page was shown, a scan has
-// changed the facts, or scans change anything again and again, it stores nothing and returns overtaken. A form that is
-// sent twice is not overtaken by itself.
+// and sends the change to the address changed. It stores nothing and returns overtaken if another user has decided
+// since the page was shown, if a scan has changed the facts, or if scans keep changing something. A form that is sent
+// twice is not overtaken by itself.
 func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
 	for try := 1; ; try++ {
 		var tag string
@@ -52,7 +52,7 @@ func Store(ctx context.Context, v *page.Visit, shown, changed string) (before St
 // read reads the finding or issue, until it is as the form shows it. overtaken reports that it is not.
 func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag string, overtaken bool, err error) {
 	seen := v.Form.Get("seen")
-	// It only ends with an error if the time is over, or the person has left.
+	// It ends with an error only if the time is over, or the user has left.
 	_ = wait.PollUntilContextTimeout(ctx, pause, patience, true, func(context.Context) (bool, error) {
 		var found record
 		tag, err = v.API.Get(ctx, shown, nil, &found)
@@ -70,8 +70,8 @@ func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag s
 // client, which has no constant for the prefix.
 func Author(v *page.Visit) string { return "apikey/" + v.Who.Key }
 
-// isOf reports whether the author has already decided what the form says, about the facts that the form has shown. To
-// send it again changes nothing.
+// isOf reports whether the author has already made the decision of the form, about the facts that the form has shown.
+// Sending it again changes nothing.
 func (d Standing) isOf(form url.Values, author string) bool {
 	wanted, is := ChangeOf(form, d.Decision), ChangeTo(d.Decision)
 	same := func(wanted, is *string) bool { return wanted == nil || ptr.Deref(wanted, none) == ptr.Deref(is, none) }
@@ -124,8 +124,8 @@ func (r record) standing() Standing {
 	return r.Standing
 }
 
-// Own returns what the decision of the given author has made of the state before. now is what was read after it. If
-// somebody else has decided in between, it returns a state that never was, so that an undo is refused.
+// Own returns the result of the given author's decision about the state before. now is what was read after it. If
+// somebody else has decided in between, it returns a state that never existed, so that an undo is refused.
 func Own(before, now Standing, author string) Standing {
 	now.Facts = before.Facts
 	now.Stale = "" // the decision is about the facts that were seen

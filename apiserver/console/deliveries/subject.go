@@ -12,9 +12,9 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// subject is the object of an event, in words for people.
+// subject is the object of an event, described for users.
 type subject struct {
-	// Kind in words; Title is the id if there is nothing better.
+	// Kind in words; Title is the id if there is no better title.
 	Kind, Title string
 	// Page is its page in the console, or "".
 	Page string
@@ -76,8 +76,8 @@ func (s subjects) of(d client.WebhookDelivery) subject { return s[keyOf(d)] }
 
 func keyOf(d client.WebhookDelivery) [2]string { return [2]string{d.SubjectKind, d.SubjectId} }
 
-// readSubjects reads the subjects of the deliveries, each once. If the service refuses to return one from
-// old data, the others of its kind are not asked for: each would be refused too, and count as an error of the service.
+// readSubjects reads the subjects of the deliveries, each once. If the service refuses to return one from old data, the
+// others of its kind are not requested, because each would be refused, too, and count as an error of the service.
 func readSubjects(ctx context.Context, v *page.Visit, all []client.WebhookDelivery) (subjects, error) {
 	found, refused := subjects{}, map[string]bool{}
 	for _, d := range all {

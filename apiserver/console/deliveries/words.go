@@ -55,7 +55,7 @@ func took(a client.WebhookDeliveryAttempt) string {
 	return strconv.Itoa(int(a.EndedAt.Sub(a.At)/time.Second)) + " s"
 }
 
-// next explains what happens next, and what a person can do about it.
+// next explains what happens next, and what the user can do about it.
 func next(d client.WebhookDelivery, now time.Time) string {
 	a := last(d)
 	switch {
@@ -84,7 +84,8 @@ func next(d client.WebhookDelivery, now time.Time) string {
 	return "It is retried automatically, with longer pauses each time. If the receiver works again, redeliver it now."
 }
 
-// AttemptsPerRound is how many attempts a delivery gets, and each redelivery of it. The REST API does not tell.
+// AttemptsPerRound is how many attempts a delivery gets, and each redelivery of it. The REST API does not contain the
+// number.
 const AttemptsPerRound = 8
 
 // attemptsOfRound returns how many attempts were made, or since the delivery was to be sent again.

@@ -12,7 +12,7 @@ import (
 
 // decisionAnswer is the response to a module's decision.
 type decisionAnswer struct {
-	// Changed reports whether a decision was stored. One in doubt that is repeated is: it is about the facts of now.
+	// Changed reports whether a decision was stored. Repeating a doubtful decision stores it, based on the current facts.
 	Changed bool `json:"changed,omitempty"`
 	// Undo is the change that restores the previous decision; nil if that was the same.
 	Undo *decision.Change `json:"undo,omitempty"`

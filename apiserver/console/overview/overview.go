@@ -34,7 +34,7 @@ const (
 	shownValues = 10
 )
 
-// shown is the content of the page. Numbers of today are counted now, and each links to the findings that it counts;
+// shown is the content of the page. Today's numbers are counted now, and each links to the findings that it counts;
 // numbers of the past are as recorded.
 type shown struct {
 	// Open counts the findings that are reported and not muted, High those of them with severity high. Stale counts those

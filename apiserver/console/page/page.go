@@ -27,11 +27,10 @@ type Route struct {
 	Public bool
 }
 
-// Handle serves a page. An error that is an *api.Failure is shown to the person; any other is shown as an internal
-// error.
+// Handle serves a page. An error that is an *api.Failure is shown to the user; any other is shown as an internal error.
 type Handle func(ctx context.Context, v *Visit) (Response, error)
 
-// Visit is a person's request.
+// Visit is a user's request.
 type Visit struct {
 	// API calls the operations with the session's key.
 	API *api.Client
@@ -48,7 +47,7 @@ type Visit struct {
 	// Place is a position in the stream of events that is not later than the page's data; empty if a module asks, if
 	// the key may not follow events, or if the service did not return the position.
 	Place string
-	// Scripted reports that a module of the console asks, and not the browser: it expects a fragment of the page.
+	// Scripted means that a module of the console makes the request, not the browser: it expects a fragment of the page.
 	Scripted bool
 	// LogIn checks an API key and returns the cookie of its session.
 	LogIn func(ctx context.Context, apiKey string) (*http.Cookie, error)
@@ -80,7 +79,7 @@ func SeeOther(location string) Response {
 // May reports whether the session's key has the scope.
 func (v *Visit) May(scope string) bool { return slices.Contains(v.Who.Scopes, scope) }
 
-// DataAge returns how old what the page shows may be, in seconds; 0 if it is not older than usual.
+// DataAge returns how old the data on the page may be, in seconds; 0 if it is not older than usual.
 func (v *Visit) DataAge() int {
 	if v.API == nil {
 		return 0
@@ -88,13 +87,13 @@ func (v *Visit) DataAge() int {
 	return v.API.DataAge()
 }
 
-// Resource returns the path, in a list of the console or of the REST API, of what the page's path names.
+// Resource returns the path of the resource that the page's path names, in a list of the console or of the REST API.
 func (v *Visit) Resource(list string) string { return Of(list, v.Path("id")) }
 
 // Of returns the path of a resource in a list of the console or of the REST API.
 func Of(list, id string) string { return list + "/" + url.PathEscape(id) }
 
-// Given returns the parameters of these names that have a value, without the spaces around it, which pasted names often
+// Given returns the parameters of these names that have a value, without surrounding spaces, which pasted names often
 // have. An empty form field is not a filter.
 func Given(query url.Values, names ...string) url.Values {
 	given := url.Values{}
@@ -178,7 +177,7 @@ func Text(ctx context.Context, part templ.Component) (string, error) {
 // Today returns the first day, in UTC, that can be chosen as the last day of something.
 func Today() string { return time.Now().UTC().Format(time.DateOnly) }
 
-// Lines returns the text of a form with the line ends of the service: browsers normalise those.
+// Lines returns the text of a form with the line ends of the service, because browsers normalise them.
 func Lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
 
 // EndOf returns the expiry for the value of a form. A day ends with its last second, in UTC.

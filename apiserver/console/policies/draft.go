@@ -103,8 +103,8 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 	return d.page(http.StatusOK)
 }
 
-// whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. A made up
-// name would be that of other policies, too, which the manifest would replace.
+// whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. An
+// invented name could be that of another policy, which the manifest would replace.
 func (d draft) whole() bool {
 	decides := d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
 	return d.yaml != "" && d.Name != "" && d.Match != "" && decides
@@ -125,7 +125,7 @@ func (d draft) page(status int) (page.Response, error) {
 
 // draftOrCreate serves the form of a new policy, and the form of the list of findings that leads to it. Only the form
 // of a policy has the field match. It is sent to the address of its own page, so that a login or a problem page leads
-// back to it, also if it is shown again.
+// back to it, even if it is shown again.
 func draftOrCreate(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if v.Form.Has("match") {
 		return create(ctx, v)
@@ -184,7 +184,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return page.SeeOther(page.Of(listPath, made.Id)), nil
 }
 
-// isCreated reports whether the person has created just this policy before: the form was sent twice.
+// isCreated reports whether the user has created just this policy before: the form was sent twice.
 func (d draft) isCreated(ctx context.Context, v *page.Visit) bool {
 	var stored client.TriagePolicy
 	if _, err := v.API.Get(ctx, page.Of(apiPath, d.Name), nil, &stored); err != nil {

@@ -42,19 +42,19 @@ var stopped = standing{"stopped", ui.Doubt, "It no longer decides: what it muted
 // nothingToDo ends the text about a policy, unless its expression cannot be evaluated for some findings.
 const nothingToDo = " There is nothing to do."
 
-// tooWide is what to do about a preview that matches more findings than the policy may.
+// tooWide is the advice about a preview that matches more findings than the policy may.
 const tooWide = "Applied as it is, it would be stopped at once: it matches more findings than it may. Narrow the " +
 	"expression, or raise the limit with kubectl, before you apply it."
 
-// uncounted is what to do about a preview whose matches cannot be counted.
+// uncounted is the advice about a preview whose matches cannot be counted.
 const uncounted = "Counting its matches takes too long, so it cannot be applied. Begin the expression with a short " +
 	"comparison that rules most findings out."
 
-// laterTooWide is what to do about a policy that begins later and matches more findings than it may.
+// laterTooWide is the advice about a policy that begins later and matches more findings than it may.
 const laterTooWide = "It begins later, but it would be stopped at once: it matches more findings than it may. Narrow the " +
 	"expression, or raise the limit with kubectl."
 
-// laterUncounted is what to do about a policy that begins later and whose matches cannot be counted.
+// laterUncounted is the advice about a policy that begins later and whose matches cannot be counted.
 const laterUncounted = "It begins later, but it would not come into force: counting its matches takes too long. Begin " +
 	"the expression with a short comparison that rules most findings out."
 
@@ -75,8 +75,8 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 	return c
 }
 
-// notInForce says why the latest version of a policy does not replace the earlier one, by the reason of its condition
-// Ready.
+// notInForce explains why the latest version of a policy does not replace the earlier one, from the reason of its
+// condition Ready.
 var notInForce = map[string]string{
 	"NotCompiled": "does not compile. Open the policy to see the error, and fix it.",
 	"TooMany":     "matches more findings than it may. Narrow the expression, or raise the limit if all of them are meant.",
@@ -92,15 +92,15 @@ func earlierDecision(message string) string {
 	return ""
 }
 
-// isCounted reports whether the counts, samples and failures in the status are those of the version that is shown or,
-// if it says so, of an earlier one in force. If counting a version that is not in force takes too long, they are
-// outdated, or 0 because nothing is known; a policy that is known to match too many was then not counted to the end.
+// isCounted reports whether the counts, samples and failures in the status belong to the version that is shown or, if
+// the page says so, to an earlier one in force. If counting a version that is not in force takes too long, they are
+// outdated, or 0 because nothing is known. A policy that is known to match too many was then not counted completely.
 func isCounted(p client.TriagePolicy) bool {
 	ready := condition(p, "Ready").Reason
 	return p.Observed && (p.InForce || ready != "TooCostly" && (ready != "TooMany" || p.Matched > 0))
 }
 
-// caveat is what to know about the counts of a policy in force; "" if nothing.
+// caveat is a remark about the counts of a policy in force; may be "".
 func caveat(p client.TriagePolicy) string {
 	switch {
 	case condition(p, "InForce").Reason == "EarlierGeneration":

@@ -68,8 +68,8 @@ type held struct {
 	end    time.Time
 }
 
-// session returns the content of the request's session. Another site of the same domain may set cookies, too: one that
-// cannot be opened is ignored, and if two can be opened, neither is used.
+// session returns the content of the request's session. Another site of the same domain may set cookies, too: a cookie
+// that cannot be opened is ignored, and if two can be opened, neither is used.
 func (s Sealer) session(r *http.Request, now time.Time) (its held) {
 	for _, cookie := range r.CookiesNamed(CookieName) {
 		opened := s.open(cookie.Value, now)

@@ -16,10 +16,10 @@ const (
 	keycap     = '\u20e3'
 )
 
-// Visible returns a text of the scanned code, such as a path, with its invisible characters as escapes. Those that
-// reverse the reading direction would show another order than compilers read, and others hide a text, end a line where
-// the reader sees no end, or make two names look alike. Those without which a script or an emoji is shown wrong stay,
-// where they are used for that. It is for display alone: links and forms need the text itself.
+// Visible returns a text of the scanned code, such as a path, with its invisible characters as escapes. Characters that
+// reverse the reading direction would show another order than compilers read, and others hide text, end a line where
+// the reader sees no end, or make two names look alike. Characters that a script or an emoji needs stay where they are
+// used for that. The result is for display only: links and forms need the text itself.
 func Visible(text string) string {
 	if !strings.ContainsFunc(text, isInvisible) {
 		return text

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Execute runs the program. After an unknown command that resembles no other, the error says where all commands are
-// listed.
+// Execute runs the program. After an unknown command that resembles no other, the error names the command that lists
+// all commands.
 func Execute(ctx context.Context, root *cobra.Command) error {
 	refuseUnknown(root)
 	err := root.ExecuteContext(ctx)
@@ -23,8 +23,8 @@ func Execute(ctx context.Context, root *cobra.Command) error {
 	return fmt.Errorf("%w: see '%s --help'", err, root.CommandPath())
 }
 
-// refuseUnknown makes the commands that cobra adds refuse what they do not know. They would print their help to
-// standard output and succeed, and a script of a misspelt or forgotten shell would hold prose.
+// refuseUnknown makes the commands that cobra adds refuse unknown arguments. Otherwise they would print their help to
+// standard output and succeed, and the completion script of a misspelt or missing shell would contain prose.
 func refuseUnknown(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
@@ -55,7 +55,7 @@ func refuseUnknown(root *cobra.Command) {
 	}
 }
 
-// Explain adds to an error of a flag what to write instead. It is a cobra.Command's FlagErrorFunc.
+// Explain adds the correct usage to an error of a flag. It is a cobra.Command's FlagErrorFunc.
 func Explain(cmd *cobra.Command, err error) error {
 	if invalid, is := errors.AsType[*pflag.InvalidValueError](err); is {
 		if want := wanted(invalid); want != "" {
@@ -66,7 +66,7 @@ func Explain(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%w: see '%s --help'", err, cmd.CommandPath())
 }
 
-// wanted describes the values of the flag; empty if the error already says what is wrong.
+// wanted describes the values of the flag; empty if the error already explains the mistake.
 func wanted(invalid *pflag.InvalidValueError) string {
 	number, isNumber := errors.AsType[*strconv.NumError](invalid)
 	isDuration := strings.HasPrefix(invalid.Unwrap().Error(), "time: ")
@@ -105,7 +105,7 @@ func RefuseBlank(cmd *cobra.Command, blank func(*pflag.Flag) bool) error {
 // IsBlank reports whether a value of a flag holds nothing.
 func IsBlank(value string) bool { return strings.TrimSpace(value) == "" }
 
-// Arguments refuses the arguments that check refuses. want says which to give.
+// Arguments refuses the arguments that check refuses. want describes the arguments to give.
 func Arguments(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, arguments []string) error {
 		if check(cmd, arguments) != nil {
@@ -115,7 +115,7 @@ func Arguments(check cobra.PositionalArgs, want string) cobra.PositionalArgs {
 	}
 }
 
-// NoArguments refuses arguments of a command that takes none. hint says what to do instead; may be empty.
+// NoArguments refuses arguments of a command that takes none. hint describes the alternative; may be empty.
 func NoArguments(hint string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, arguments []string) error {
 		if len(arguments) == 0 {
