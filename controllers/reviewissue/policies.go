@@ -26,11 +26,11 @@ var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bo
 func (r *Reconciler) rejudge(ctx context.Context) handler.EventHandler {
 	return policies.Rejudge(ctx, policies.WholeNamespace,
 		func(ctx context.Context, object client.Object) ([]ctrl.Request, error) {
-			return r.otherVerdicts(ctx, object.GetNamespace())
+			return r.outdatedVerdicts(ctx, object.GetNamespace())
 		})
 }
 
-func (r *Reconciler) otherVerdicts(ctx context.Context, namespace string) ([]ctrl.Request, error) {
+func (r *Reconciler) outdatedVerdicts(ctx context.Context, namespace string) ([]ctrl.Request, error) {
 	judge, err := r.policies.Judge(ctx, namespace, r.Clock.Now())
 	if err != nil {
 		return nil, err

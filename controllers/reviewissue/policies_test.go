@@ -42,7 +42,7 @@ func TestAPanicOverOneIssueLeavesTheOthersJudged(t *testing.T) {
 		},
 	})
 	r := &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, policies: policies.NewBook(c)}
-	got, err := r.otherVerdicts(t.Context(), "org-x")
+	got, err := r.outdatedVerdicts(t.Context(), "org-x")
 	harness.Must(t, err)
 	NewWithT(t).Expect(got).To(ConsistOf(HaveField("Name", "broken"), HaveField("Name", "other")))
 }
