@@ -53,7 +53,7 @@ type scope = reconcile.Scope[*v1alpha1.Project, *v1alpha1.ProjectStatus]
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Project{}) }
 
-// Reconcile brings the status of one project up to date, or removes what belongs to a project that is being deleted.
+// Reconcile updates the status of one project, or removes the objects that belong to a project that is being deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,

@@ -32,7 +32,7 @@ func repositoryOfProject(project *v1alpha1.Project) v1alpha1.ResourceName {
 	return project.Spec.RepositoryRef.Name
 }
 
-// worthReconciling passes over our own status writes, except when a project begins to wait for its repository.
+// worthReconciling ignores our own status writes, except when a project begins to wait for its repository.
 var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.Project) bool {
 	return watch.FinalizersChanged(before, after) ||
 		watch.BeginsToWait(before.Status.Conditions, after.Status.Conditions, v1alpha1.ReasonRepositoryNotFound)

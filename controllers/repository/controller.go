@@ -53,7 +53,7 @@ type scope = reconcile.Scope[*v1alpha1.Repository, *v1alpha1.RepositoryStatus]
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.Repository{}) }
 
-// Reconcile brings the status of one repository up to date, or removes what belongs to a repository that is being
+// Reconcile updates the status of one repository, or removes the objects that belong to a repository that is being
 // deleted.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{

@@ -67,8 +67,7 @@ type scope = reconcile.Scope[*v1alpha1.ReviewIssue, *v1alpha1.ReviewIssueStatus]
 
 func newScope() *scope { return reconcile.NewScope(&v1alpha1.ReviewIssue{}) }
 
-// Reconcile brings the status of one issue up to its own and its review's spec, and makes the deliveries that
-// are owed for its transitions.
+// Reconcile updates the status of one issue, and makes the deliveries that its transitions require.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,

@@ -15,8 +15,8 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 )
 
-// worthReconciling passes over our own status writes, except of another verdict or the end of a decision: policies
-// may have changed while the cache still held the old status.
+// worthReconciling ignores our own status writes, except for a new verdict or the end of a decision: policies may have
+// changed while the cache still held the old status.
 var worthReconciling = watch.SpecOr(func(before, after *v1alpha1.ReviewIssue) bool {
 	return !findingstate.SameVerdict(before.Status.Verdict, after.Status.Verdict) ||
 		!before.Status.EndedAt.Equal(after.Status.EndedAt)

@@ -13,8 +13,8 @@ import (
 )
 
 // observe records the status that follows from the issue's spec and its review's, the decision about it, and whether
-// the review exists. If it does not, nothing is retried: the watch on reviews enqueues the issue when it is created.
-// It requeues for when the decision ends.
+// the review exists. If it does not, the watch on reviews enqueues the issue when it is created. It requeues for the
+// end of the decision.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	name, review := s.Object.Spec.ReviewRef.Name, &v1alpha1.Review{}
 	exists, err := reconcile.Exists(ctx, r.Client, review, s.Object.Namespace, name)
@@ -39,8 +39,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// auditTriage writes an audit line for each user's decision, or end of a decision, that is about to be
-// recorded.
+// auditTriage writes an audit line for each user's decision, or end of one, that is about to be recorded.
 func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
 	r.audit.Decisions(s.Object, s.Object.Spec.Triage.Comments,
 		transitions.Of(s.Before.Transitions, s.Before.EmittedSeq), transitions.Of(s.Status.Transitions, s.Status.EmittedSeq))

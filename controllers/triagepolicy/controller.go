@@ -89,8 +89,7 @@ func newReconciler(base reconcile.Base) *Reconciler {
 	}
 }
 
-// countsOtherwise passes over updates that do not affect any count, such as a finding's history and
-// conditions.
+// countsOtherwise ignores updates that do not affect any count, such as those of a finding's history and conditions.
 var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 	return findingstate.Undecided(before) != findingstate.Undecided(after) ||
 		findingstate.PersonsStatus(before) != findingstate.PersonsStatus(after)

@@ -28,7 +28,7 @@ func isUrgent(delivery *v1alpha1.WebhookDelivery) bool {
 	return err == nil && webhooks.IsSingleDecision(v1alpha1.TransitionType(change), payload.Data.By)
 }
 
-// urgent lets through urgent deliveries.
+// urgent selects urgent deliveries.
 var urgent = predicate.NewPredicateFuncs(func(object client.Object) bool {
 	delivery, isDelivery := object.(*v1alpha1.WebhookDelivery)
 	return isDelivery && isUrgent(delivery)

@@ -46,8 +46,8 @@ type envelope struct {
 	Data      any           `json:"data"`
 }
 
-// NewDelivery returns the delivery of the event to the endpoint. The same event and endpoint
-// give the same name, so that creating it twice makes one. Its webhook-id is that name.
+// NewDelivery returns the delivery of the event to the endpoint. Its name, which is also its webhook-id, depends only
+// on the event and the endpoint, so that creating it twice makes one.
 func NewDelivery(event Event, endpoint *v1alpha1.WebhookEndpoint) (*v1alpha1.WebhookDelivery, error) {
 	return namedDelivery(DeliveryName(event.SubjectUID, event.Sequence, endpoint.UID), event, endpoint)
 }

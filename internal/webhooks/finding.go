@@ -12,18 +12,18 @@ const FindingEventPrefix = "finding"
 // FindingEvent returns the event type for a finding's transition.
 func FindingEvent(t v1alpha1.TransitionType) string { return FindingEventPrefix + "." + string(t) }
 
-// creationSeq is the number of the transition that a finding was created.
+// creationSeq is the number of the transition that records a finding's creation.
 const creationSeq = 1
 
-// RecordsCreation reports whether nothing but this delivery records that it was made of the finding's creation: the
-// finding has no stored status.
+// RecordsCreation reports whether this delivery is the only record that the finding's creation was delivered, because
+// the finding has no stored status.
 func RecordsCreation(delivery *v1alpha1.WebhookDelivery, finding *v1alpha1.Finding) bool {
 	return finding.Status.UpdatedAt == nil &&
 		delivery.Name == DeliveryName(finding.UID, creationSeq, types.UID(delivery.Spec.EndpointRef.UID))
 }
 
-// FindingData is the data of a finding's event. It holds ids and what changed; the scanner's texts and
-// people's comments are left to the REST API.
+// FindingData is the data of a finding's event. It holds ids and what changed, without the scanner's texts and users'
+// comments, which the REST API returns.
 type FindingData struct {
 	FindingID string `json:"finding_id"`
 	// UID distinguishes the finding from a later one with the same id. With Seq it

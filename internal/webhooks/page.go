@@ -62,7 +62,7 @@ func CauseOfOperation(operation *v1alpha1.TriageOperation) Cause {
 }
 
 // CauseOfPolicy returns the cause of the named policy's pages. It uses only the name: deleting a policy changes its
-// findings, and these know nothing else about it.
+// findings, which hold nothing else of it.
 func CauseOfPolicy(name string) Cause {
 	const kind = "TriagePolicy"
 	return Cause{kind: kind, name: name, key: kind + "/" + name, data: pageData{PolicyID: name}}
@@ -79,12 +79,10 @@ func PageEntryOf(finding *v1alpha1.Finding, t v1alpha1.Transition) PageEntry {
 	return PageEntry{Type: FindingEvent(t.Type), Timestamp: t.At, FindingData: DataOfFinding(finding, t)}
 }
 
-// Pages puts the entries into deliveries to the endpoint, in their order, as many in each as it
-// may hold.
+// Pages puts the entries in order into deliveries to the endpoint, as many in each as fit.
 //
-// A page's name follows from the cause, the endpoint and its first entry. An entry is in exactly one page, so
-// no two pages share a name, even after the first was removed by retention. Making the same pages
-// again yields the same names.
+// A page's name follows from the cause, the endpoint and its first entry. An entry is in exactly one page, so no two
+// pages share a name, even after the first was removed by retention. Making the same pages again yields the same names.
 func Pages(cause Cause, endpoint *v1alpha1.WebhookEndpoint,
 	entries []PageEntry) ([]*v1alpha1.WebhookDelivery, error) {
 	var out []*v1alpha1.WebhookDelivery
@@ -116,8 +114,7 @@ func fitting(cause Cause, entries []PageEntry) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		// With the comma before it. The first entry is always in the page: its own delivery would
-		// be as large.
+		// The comma before it counts. The first entry is always in the page, because its own delivery would be as large.
 		if size += one + 1; size > v1alpha1.MaxWebhookPayloadLength && i > 0 {
 			return i, nil
 		}
@@ -170,8 +167,8 @@ type EntryKey struct {
 	Seq       int64  `json:"seq"`
 }
 
-// Covered returns the transitions that the delivery contains, if it is a page. Every page in the cache is read again
-// whenever it changes, so it reads nothing else of them.
+// Covered returns the transitions that the delivery contains, if it is a page. It reads nothing else, because every
+// page in the cache is read again whenever it changes.
 func Covered(delivery *v1alpha1.WebhookDelivery) []EntryKey {
 	if delivery.Spec.Event.Type != EventFindingBatch {
 		return nil
@@ -182,7 +179,7 @@ func Covered(delivery *v1alpha1.WebhookDelivery) []EntryKey {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal([]byte(delivery.Spec.Payload), &content); err != nil {
-		return nil // Not a page of ours: these are JSON.
+		return nil // not one of our pages, which are JSON
 	}
 	return content.Data.Findings
 }

@@ -41,11 +41,10 @@ func Round(status *v1alpha1.WebhookDeliveryStatus) []v1alpha1.WebhookAttempt {
 	return status.Attempts[len(status.Attempts)-n:]
 }
 
-// NextAttempt returns when the delivery's next attempt is due, the zero time meaning at once, and
-// whether there is one. All attempts of its round must have ended.
+// NextAttempt returns when the delivery's next attempt is due, the zero time meaning at once, and whether there is one.
+// All attempts of its round must have ended.
 //
-// The result depends only on the delivery, so a controller that has just started computes the same
-// times.
+// The result depends only on the delivery, so that a newly started controller computes the same times.
 func NextAttempt(delivery *v1alpha1.WebhookDelivery) (at time.Time, due bool) {
 	round := Round(&delivery.Status)
 	n := len(round)
@@ -64,9 +63,9 @@ func NextAttempt(delivery *v1alpha1.WebhookDelivery) (at time.Time, due bool) {
 
 // waitAfter returns the wait after the last attempt of the round, without jitter.
 //
-// An attempt with an unknown outcome is repeated soon: the receiver may never have seen it, and recognises
-// a repetition by its webhook-id. After two unknown attempts in a row the schedule applies; otherwise a payload
-// that kills the controller would do so every few seconds.
+// An attempt with an unknown outcome is repeated soon: the receiver may never have seen it, and recognises a repetition
+// by its webhook-id. After two unknown attempts in a row the schedule applies, or a payload that crashes the controller
+// would do so every few seconds.
 func waitAfter(round []v1alpha1.WebhookAttempt) time.Duration {
 	n := len(round)
 	unknown := round[n-1].Outcome == v1alpha1.WebhookAttemptUnknown
@@ -104,7 +103,7 @@ func RetryAt(header string, now time.Time) *v1alpha1.Time {
 	if latest := now.Add(maxRetryAfter); until.After(latest) {
 		until = latest
 	}
-	return new(v1alpha1.NewTime(until.Add(time.Second - 1))) // rounded up: never sooner than asked
+	return new(v1alpha1.NewTime(until.Add(time.Second - 1))) // rounded up, so never sooner than requested
 }
 
 func retryAfter(header string, now time.Time) (time.Time, bool) {
@@ -117,8 +116,8 @@ func retryAfter(header string, now time.Time) (time.Time, bool) {
 	return date, err == nil
 }
 
-// RedeliveryAsked returns the redelivery that the delivery's annotation requests and that was not
-// accepted yet, in the form in which it is recorded; "" if there is none.
+// RedeliveryAsked returns the redelivery that the delivery's annotation requests and that was not accepted yet, in the
+// form in which it is recorded; "" if there is none.
 func RedeliveryAsked(delivery *v1alpha1.WebhookDelivery) string {
 	value := delivery.Annotations[v1alpha1.RedeliverAnnotation]
 	if value == "" {

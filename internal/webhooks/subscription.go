@@ -28,8 +28,8 @@ func IsOlder(endpoint *v1alpha1.WebhookEndpoint, at time.Time) bool {
 // their condition repeats the number.
 const MaxServed = 50
 
-// Served returns those of a namespace's endpoints that get events: the oldest, sorted by age and then by name. It does
-// not sort its argument, which may hold thousands.
+// Served returns the endpoints of a namespace that get events: the oldest, sorted by age and then by name. It does not
+// sort its argument, which may hold thousands.
 func Served(endpoints []v1alpha1.WebhookEndpoint) []v1alpha1.WebhookEndpoint {
 	served := make([]v1alpha1.WebhookEndpoint, 0, min(len(endpoints), MaxServed)+1)
 	for i := range endpoints {
@@ -46,8 +46,8 @@ func Served(endpoints []v1alpha1.WebhookEndpoint) []v1alpha1.WebhookEndpoint {
 	return served
 }
 
-// IsServed reports whether the endpoint is among Served of the endpoints of its namespace, whether or not those hold it
-// already.
+// IsServed reports whether the endpoint is among Served of the endpoints of its namespace, whether or not these already
+// include it.
 func IsServed(endpoint *v1alpha1.WebhookEndpoint, all []v1alpha1.WebhookEndpoint) bool {
 	return CountOlder(endpoint, all) < MaxServed
 }
@@ -73,14 +73,14 @@ func Enabled(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return endpoint.DeletionTimestamp.IsZero() && !endpoint.IsDisabled()
 }
 
-// Backlogged reports whether too many deliveries for the endpoint are pending. HoldsBack reports for which changes no
-// more are made then.
+// Backlogged reports whether too many deliveries for the endpoint are pending. HoldsBack reports which changes become
+// no deliveries then.
 func Backlogged(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionBacklogged)
 }
 
-// HoldsBack reports whether no delivery of the change is made for the endpoint because too many are pending. Single
-// decisions are few, and somebody waits for them: they are held back only once twice as many are pending.
+// HoldsBack reports whether the change becomes no delivery for the endpoint because too many are pending. Single
+// decisions are few, and users wait for them: they are held back only once twice as many are pending.
 func HoldsBack(endpoint *v1alpha1.WebhookEndpoint, change v1alpha1.TransitionType, by string) bool {
 	return Backlogged(endpoint) && (HoldsDecisionsBack(endpoint) || !IsSingleDecision(change, by))
 }
@@ -91,14 +91,14 @@ func HoldsDecisionsBack(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return Backlogged(endpoint) && backlog.Reason != v1alpha1.ReasonTooManyPending
 }
 
-// IsSingleDecision reports whether the change is a decision about one object, by a person or with an API key. Those of
-// imports, operations and policies are thousands at a time.
+// IsSingleDecision reports whether the change is a decision about one object, by a user or with an API key. Decisions
+// of imports, operations and policies come by the thousand.
 func IsSingleDecision(change v1alpha1.TransitionType, by string) bool {
 	return change == v1alpha1.TransitionTriaged && !strings.HasPrefix(by, v1alpha1.OperationAuthorPrefix)
 }
 
-// eventTypes holds the types by which events are selected. EventFindingBatch is none of them: a page is selected by the
-// types of its entries.
+// eventTypes holds the types by which events are selected. It lacks EventFindingBatch, because a page is selected by
+// the types of its entries.
 var eventTypes = slices.Concat(
 	typesOf(FindingEventPrefix, v1alpha1.TransitionCreated, v1alpha1.TransitionUpdated, v1alpha1.TransitionTriaged,
 		v1alpha1.TransitionJudged, v1alpha1.TransitionExpired, v1alpha1.TransitionClosed, v1alpha1.TransitionReopened,

@@ -38,15 +38,14 @@ func (s VerificationStatus) Message() string {
 	return "The signature is not one that was sent with this delivery."
 }
 
-// Valid reports whether a receiver may trust what it got.
+// Valid reports whether a receiver may trust the message.
 func (s VerificationStatus) Valid() bool { return s == Verified }
 
-// Verify compares a payload and a signature that a receiver claims to have received with what was
-// sent. The signature is a single one ("v1,<base64>") or a whole header value with several; one valid
-// signature is enough.
+// Verify compares a payload and a signature that a receiver claims to have received with what was sent. The signature
+// is a single one ("v1,<base64>") or a whole header value with several; one valid signature is enough.
 //
-// If several things are wrong, the signature is reported before the payload, and the payload
-// before the secret. Digests and payloads are compared in constant time.
+// If several things are wrong, the signature is reported before the payload, and the payload before the secret. Digests
+// and payloads are compared in constant time.
 func Verify(delivery *v1alpha1.WebhookDelivery, payload, signature string, now time.Time) VerificationStatus {
 	sent := sentSignatures(delivery)
 	digests := make([]string, len(sent))
@@ -71,7 +70,7 @@ func Verify(delivery *v1alpha1.WebhookDelivery, payload, signature string, now t
 	return Verified
 }
 
-// sentSignatures returns the signatures of all attempts, failed ones included: each may have arrived.
+// sentSignatures returns the signatures of all attempts, including failed ones, because each may have arrived.
 func sentSignatures(delivery *v1alpha1.WebhookDelivery) []v1alpha1.WebhookSignature {
 	var out []v1alpha1.WebhookSignature
 	for i := range delivery.Status.Attempts {

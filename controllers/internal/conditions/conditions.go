@@ -11,7 +11,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/truncate"
 )
 
-// Verdict is a reconcile's result, as conditions show it.
+// Verdict is a reconcile's result as the conditions show it.
 type Verdict struct {
 	// Ready means that nothing is left to do.
 	Ready bool
@@ -57,7 +57,7 @@ func ReadyReason(list []v1alpha1.Condition) string {
 	return ready.Reason
 }
 
-// Set puts the verdict into the list. A condition that stays as it was keeps its time.
+// Set puts the verdict into the list. An unchanged condition keeps its time.
 func Set(list *[]v1alpha1.Condition, verdict Verdict, generation int64, now time.Time) {
 	reason, message := verdict.Reason, verdict.Message
 	SetOne(list, v1alpha1.ConditionReady, verdict.Ready, reason, message, generation, now)
@@ -68,7 +68,7 @@ func Set(list *[]v1alpha1.Condition, verdict Verdict, generation int64, now time
 	}
 }
 
-// SetOne puts one condition into the list. If it stays as it was, it keeps its time.
+// SetOne puts one condition into the list. An unchanged condition keeps its time.
 func SetOne(list *[]v1alpha1.Condition, kind string, is bool, reason, message string, generation int64, now time.Time) {
 	status := metav1.ConditionFalse
 	if is {

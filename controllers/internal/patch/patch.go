@@ -26,9 +26,9 @@ const conflictDelay = 50 * time.Millisecond
 // longer exists.
 const goneDelay = time.Second
 
-// Status writes after over before as object's status, by JSON merge patch. It reports whether a
-// write was needed; object then has the new resource version. Only metadata is requested in the
-// response: object's status is what was written, and encoding it is expensive for the API server.
+// Status writes after over before as object's status, by JSON merge patch. It reports whether a write was needed;
+// object then has the new resource version. The response is limited to metadata: the status is what was written, and
+// encoding it is expensive for the API server.
 func Status(ctx context.Context, c client.Client, object client.Object, before, after any) (bool, error) {
 	data, err := statusPatch(object.GetResourceVersion(), before, after)
 	if err != nil || data == nil {
@@ -58,8 +58,8 @@ func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 		return nil, err
 	}
 	if observed.ObservedGeneration == 0 {
-		// Nothing is stored yet, not even counters of 0. Compared with the zero status they would never be
-		// written, and columns would show blanks.
+		// Nothing is stored yet, not even counters of 0. Compared with the zero status they would never be written, and
+		// columns would be blank.
 		from = []byte("{}")
 	}
 	status, err := kube.Difference(json.RawMessage(from), after)
@@ -74,7 +74,7 @@ func Locked(before client.Object) client.Patch {
 	return client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 }
 
-// AsSeen lets a deletion fail if the object has changed since it was read, or has been replaced.
+// AsSeen makes a deletion fail if the object has changed since it was read, or has been replaced.
 func AsSeen(object client.Object) client.Preconditions {
 	return client.Preconditions{UID: new(object.GetUID()), ResourceVersion: new(object.GetResourceVersion())}
 }
@@ -107,8 +107,8 @@ func changeFinalizers(ctx context.Context, c client.Client, object client.Object
 }
 
 // Outcome turns the error of a write into the result of a reconcile. Conflicts and deleted objects are normal with
-// several writers: the request is requeued to see the current state, and neither is reported as an error. A NotFound is
-// requeued too, since it may concern another object than the reconciled one.
+// several writers, and not reported as errors: the request is requeued to see the current state. A NotFound is
+// requeued, too, because it may be about another object than the reconciled one.
 func Outcome(result ctrl.Result, err error) (ctrl.Result, error) {
 	switch {
 	case err == nil:
