@@ -1,5 +1,5 @@
-// Package console serves the web pages in which people triage findings. It is a client of the REST API in the same
-// process: everything a page shows or does is an operation of openapi.yaml, called with the person's API key.
+// Package console serves the web pages in which users triage findings. It is a client of the REST API in the same
+// process: everything a page shows or does is an operation of openapi.yaml, called with the user's API key.
 package console
 
 import (

@@ -247,7 +247,7 @@ func uri(path string) string {
 	return (&url.URL{Path: path}).String()
 }
 
-// suppressions returns why a finding needs no action: because its source suppresses it, because a person muted
+// suppressions returns why a finding needs no action: because its source suppresses it, because a user muted
 // it, or otherwise because a policy or another author's verdict did. An empty list states that the result is
 // not suppressed.
 func suppressions(f *openapi.FindingFull) []sarifSuppression {

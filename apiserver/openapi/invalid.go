@@ -8,7 +8,7 @@ type InvalidError struct {
 	Field string
 	// Code is one of the codes of package problem.
 	Code string
-	// Text explains the error to people.
+	// Text explains the error to users.
 	Text string
 }
 

@@ -65,7 +65,7 @@ func (o *controllerOptions) controllerSetups() []controllerSetup {
 	}
 	return []controllerSetup{
 		{"apikey", 2, apikey.Settings{Namespace: o.namespace}.SetupWithManager},
-		// Few workers, so that writes by scanners and people take precedence on a busy API server.
+		// Few workers, so that writes by scanners and users take precedence on a busy API server.
 		{"finding", 2, finding.Settings{Implied: left}.SetupWithManager},
 		{"findingtrend", 1, findingtrend.Settings{}.SetupWithManager},
 		{"organization", 2, organization.SetupWithManager},

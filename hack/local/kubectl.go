@@ -18,7 +18,7 @@ func kubectl(ctx context.Context, o options, arguments ...string) (string, error
 		append([]string{"--kubeconfig=" + o.state("kubeconfig")}, arguments...)...)
 }
 
-// apply applies manifests with force: changes that people made to fields that earlier runs applied are reverted to the
+// apply applies manifests with force: changes that users made to fields that earlier runs applied are reverted to the
 // files.
 func apply(ctx context.Context, o options, arguments ...string) error {
 	_, err := kubectl(ctx, o, append([]string{

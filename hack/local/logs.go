@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// reporter prints one line for the person at the terminal. It may be called concurrently.
+// reporter prints one line for the user at the terminal. It may be called concurrently.
 type reporter func(format string, arguments ...any)
 
 func newReporter(out io.Writer) reporter {

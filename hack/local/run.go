@@ -98,7 +98,7 @@ func bringUp(ctx context.Context, o options, keys *pki, children *supervisor, sa
 	return op.url, made, nil
 }
 
-// howToCall returns the text for the person at the terminal once everything runs. The key is only shown there and never
+// howToCall returns the text for the user at the terminal once everything runs. The key is only shown there and never
 // logged.
 func howToCall(o options, url string, made *samples, took time.Duration) string {
 	env := o.state("env")

@@ -141,7 +141,7 @@ func readSamples(ctx context.Context, c client.Reader) (_ *samples, final bool, 
 	return &samples{token: token}, true, nil
 }
 
-// applySamples creates the sample organization from manifests, and returns its API key's token; "" if a person has
+// applySamples creates the sample organization from manifests, and returns its API key's token; "" if a user has
 // disabled the key.
 func applySamples(ctx context.Context, o options, p *plane) (string, error) {
 	if err := apply(ctx, o, "--filename="+o.config("samples", "organization.yaml")); err != nil {
@@ -193,7 +193,7 @@ func hasExpired(key *v1alpha1.APIKey, now time.Time) bool {
 	return expires != nil && !now.Before(expires.Time)
 }
 
-// waitForReady returns once the object, whose conditions are in the list, is ready. It fails at once if only a person
+// waitForReady returns once the object, whose conditions are in the list, is ready. It fails at once if only a user
 // can change that.
 func waitForReady(ctx context.Context, o options, c client.Reader, object client.Object,
 	list *[]v1alpha1.Condition) error {
@@ -213,7 +213,7 @@ func waitForReady(ctx context.Context, o options, c client.Reader, object client
 	return nil
 }
 
-// isReady reports whether the object with these conditions is ready, and why it will not be unless a person acts.
+// isReady reports whether the object with these conditions is ready, and why it will not be unless a user acts.
 func isReady(object client.Object, list []v1alpha1.Condition) (bool, error) {
 	ready := v1alpha1.FindCondition(list, v1alpha1.ConditionReady)
 	switch {

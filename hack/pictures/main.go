@@ -118,7 +118,7 @@ func take(ctx context.Context, base string, v view, scheme string, width int64, 
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	fmt.Println(file) //nolint:forbidigo // for people
+	fmt.Println(file) //nolint:forbidigo // for users
 	return os.WriteFile(file, picture.Data, 0o600)
 }
 

@@ -24,7 +24,7 @@ const (
 	SecretExpired VerificationStatus = "secret_expired"
 )
 
-// Message returns the sentence for people that describes the status.
+// Message returns the sentence for users that describes the status.
 func (s VerificationStatus) Message() string {
 	switch s {
 	case Verified:

@@ -57,7 +57,7 @@ type Compared struct {
 	Examples []Change
 	// Unscanned names the tools that never scanned the base, so that all their results are new.
 	Unscanned []string
-	// Warnings are problems that need a person's attention.
+	// Warnings are problems that need a user's attention.
 	Warnings []string
 }
 

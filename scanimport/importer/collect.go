@@ -75,7 +75,7 @@ type Batch struct {
 	Examples []string
 	// Notes counts the corrections made while reading, by sentence.
 	Notes map[string]int
-	// Warnings are problems that a person should look at before the import compares anything.
+	// Warnings are problems that a user should look at before the import compares anything.
 	Warnings []string
 
 	// budget is shared by all batches of the files.

@@ -52,7 +52,7 @@ type Summary struct {
 	NotAdopted int `json:"notAdopted,omitempty"`
 	// Provisioned are the objects that were created for the import, or in a dry run would be.
 	Provisioned []Provisioned `json:"provisioned,omitempty"`
-	// Warnings are problems that need a person's attention.
+	// Warnings are problems that need a user's attention.
 	Warnings []string `json:"warnings,omitempty"`
 	// LeftOpen counts findings that were about to be closed when another client changed them, or the API server refused.
 	LeftOpen int `json:"leftOpen,omitempty"`
@@ -133,7 +133,7 @@ const (
 	skipCrossed    = "its finding kept changing in the meantime: the next import handles it"
 )
 
-// Name returns the scan's name for people.
+// Name returns the scan's name for users.
 func (s *Summary) Name() string { return scanName(s.Tool, s.Category, s.Analysis) }
 
 // maxWarnings bounds how many unreadable objects are named.
@@ -241,7 +241,7 @@ func shown(action Action, name string, d *v1alpha1.FindingDetails) Change {
 	}
 }
 
-// FileAndLine returns a file and, if it is known, the line as they are shown to people.
+// FileAndLine returns a file and, if it is known, the line as they are shown to users.
 func FileAndLine(file string, line int32) string {
 	if file == "" || line <= 0 {
 		return file

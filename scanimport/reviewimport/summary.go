@@ -48,7 +48,7 @@ type Summary struct {
 	SkippedExamples []string `json:"skippedExamples,omitempty"`
 	// Notes counts the corrections made while reading.
 	Notes map[string]int `json:"notes,omitempty"`
-	// Warnings are problems that need a person's attention.
+	// Warnings are problems that need a user's attention.
 	Warnings []string `json:"warnings,omitempty"`
 	// Changes in a dry run, at most importer.MaxChanges of each action.
 	Changes []importer.Change `json:"changes,omitempty"`

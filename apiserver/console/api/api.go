@@ -25,12 +25,12 @@ import (
 // ours are the options for reading responses: the service never writes duplicate members, so the check is skipped.
 var ours = jsontext.AllowDuplicateNames(true)
 
-// Client calls operations with one key. Each request of a person gets its own Client.
+// Client calls operations with one key. Each request of a user gets its own Client.
 type Client struct {
 	handler http.Handler
 	// key is the API key.
 	key string
-	// requestID identifies the person's request, also in the log lines of the operations.
+	// requestID identifies the user's request, also in the log lines of the operations.
 	requestID string
 	// dataAge is the greatest age of the data behind the successful responses.
 	dataAge atomic.Int64

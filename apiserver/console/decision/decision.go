@@ -1,5 +1,5 @@
 // Package decision handles decisions made in the console: the fields of a form, the request to the REST API, and
-// conflicts with other people's decisions.
+// conflicts with other users' decisions.
 package decision
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
-// Decision is a person's decision about a finding or an issue, as the REST API returns it.
+// Decision is a user's decision about a finding or an issue, as the REST API returns it.
 type Decision struct {
 	UserStatus string     `json:"user_status"`
 	Reason     *string    `json:"reason"`
@@ -85,7 +85,7 @@ func (f Facts) areIn(seen string) bool {
 // changes by scans do not affect it.
 func (d Standing) Seen() string { return d.decided() + d.Facts.seen() }
 
-// isIn reports whether the person has seen the decision and the facts.
+// isIn reports whether the user has seen the decision and the facts.
 func (d Standing) isIn(seen string) bool {
 	return strings.HasPrefix(seen, d.decided()) && d.Facts.areIn(seen)
 }

@@ -21,7 +21,7 @@ const tries = 5
 
 const (
 	// patience is how long Store waits for the state that the form shows: the replica that answers may not have received
-	// the person's previous decision yet.
+	// the user's previous decision yet.
 	patience = time.Second
 	// pause is how long it waits between two reads.
 	pause = 100 * time.Millisecond

@@ -46,7 +46,7 @@ func (s shown) now() decision.Standing {
 	}}
 }
 
-// filled returns the initial values of the form: the decision in force, or what the person typed if it was not stored.
+// filled returns the initial values of the form: the decision in force, or what the user typed if it was not stored.
 func (s shown) filled() decision.Decision {
 	if s.Sent != nil {
 		return decision.Typed(s.Sent, s.now().Decision)

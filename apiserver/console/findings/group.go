@@ -22,7 +22,7 @@ var groupings = []filter{
 
 // group is a group of findings that share a value.
 type group struct {
-	// Word is the value, and Title its name for people; empty if the value is the name.
+	// Word is the value, and Title its name for users; empty if the value is the name.
 	Word, Title string
 	Count       int
 	// Severities are the group's counts by severity, the worst first; empty if unknown.

@@ -18,7 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/ui"
 )
 
-// filter is a parameter of the lists of findings, with its names for people.
+// filter is a parameter of the lists of findings, with its names for users.
 type filter struct {
 	// Name of the parameter.
 	Name string

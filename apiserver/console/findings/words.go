@@ -42,7 +42,7 @@ func (r row) standing() string {
 // standingBadge shows the status of a finding.
 var standingBadge = ui.Fixed(badge, "open", "confirmed", "muted", "closed")
 
-// decider returns who decided: a person, else a policy or a decision in a pull request.
+// decider returns who decided: a user, else a policy or a decision in a pull request.
 func (r row) decider() string {
 	switch {
 	case r.UserStatus != "open":

@@ -52,7 +52,7 @@ func (v *Visit) Samples(ctx context.Context, ids []string) (samples []Finding, e
 	return samples, err
 }
 
-// MaxSelected bounds how many findings a person may select, as an operation cannot name more.
+// MaxSelected bounds how many findings a user may select, as an operation cannot name more.
 const MaxSelected = 400
 
 // EachFinding reads at most MaxSelected findings by their ids, each once, and passes each to use before it reads the

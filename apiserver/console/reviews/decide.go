@@ -12,7 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// decide stores a decision about an issue, unless another person has decided, or a scan has changed the facts, since
+// decide stores a decision about an issue, unless another user has decided, or a scan has changed the facts, since
 // the issue was shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if _, err := viewOf(v); err != nil {
@@ -52,7 +52,7 @@ func (s shown) conflictElsewhere() bool {
 	return s.Conflict != "" && !slices.ContainsFunc(s.open.Items, is) && !slices.ContainsFunc(s.resolved.Items, is)
 }
 
-// filled returns the initial values of an issue's form: the decision in force, or what the person typed if it was not
+// filled returns the initial values of an issue's form: the decision in force, or what the user typed if it was not
 // stored.
 func (s shown) filled(i client.ReviewIssueFull) decision.Decision {
 	if s.Conflicted == i.Id {

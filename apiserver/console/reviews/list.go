@@ -66,7 +66,7 @@ func asked(view url.Values) url.Values {
 	return query
 }
 
-// named are the lists with names, and their names for people.
+// named are the lists with names, and their names for users.
 var named = []ui.Option{
 	{Value: "", Word: "All"},
 	{Value: "open_with_issues", Word: "Open with issues"},

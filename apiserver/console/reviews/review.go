@@ -191,7 +191,7 @@ func decisionWords(i client.ReviewIssueFull) string {
 	return ""
 }
 
-// isEarlier reports whether no person's decision is in force, but the comment or the end of an earlier one is shown.
+// isEarlier reports whether no user's decision is in force, but the comment or the end of an earlier one is shown.
 func isEarlier(d decision.Standing) bool {
 	return d.UserStatus == decision.Open && d.DecidedBy != "" && (d.ExpiresAt != nil || d.Comments != "")
 }

@@ -121,7 +121,7 @@ func remarks(s client.Scan) string {
 	return strings.Join(parts, "; ")
 }
 
-// refused reports whether the importer refused the scan, which a person may override.
+// refused reports whether the importer refused the scan, which a user may override.
 func refused(s client.Scan) bool {
 	return status(s) == client.ScanStatusFailed && strings.Contains(s.Message, "--force")
 }

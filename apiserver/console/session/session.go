@@ -1,4 +1,4 @@
-// Package session keeps a person's session in a cookie: the API key that the person entered, sealed with a key that all
+// Package session keeps a user's session in a cookie: the API key that the user entered, sealed with a key that all
 // replicas share. The server stores nothing, and the session ends with the API key.
 package session
 

@@ -96,7 +96,7 @@ const (
 	Good Tone = "good"
 	// Bad has failed.
 	Bad Tone = "bad"
-	// Doubt needs a person's attention.
+	// Doubt needs a user's attention.
 	Doubt Tone = "doubt"
 )
 
