@@ -101,21 +101,21 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		Limit:  spec.Limit(),
 		Gained: []verdictChange{}, Lost: []verdictChange{}, Changed: []verdictChange{},
 	}
-	if there := t.world.policies[r.Policy]; there != nil {
-		r.Cluster = policyInCluster{Exists: true, Generation: there.Generation}
-		if in := there.Status.InForce; in != nil {
+	if stored := t.world.policies[r.Policy]; stored != nil {
+		r.Cluster = policyInCluster{Exists: true, Generation: stored.Generation}
+		if in := stored.Status.InForce; in != nil {
 			r.Cluster.InForce = in.Generation
 		}
-		same := there.Spec
+		same := stored.Spec
 		same.By = spec.By // the API server keeps the author of an unchanged spec
 		unchanged := sameSpec(&same, spec)
-		if c := v1alpha1.FindCondition(there.Status.Conditions, v1alpha1.ConditionInForce); c != nil {
+		if c := v1alpha1.FindCondition(stored.Status.Conditions, v1alpha1.ConditionInForce); c != nil {
 			r.Cluster.Why = c.Reason
 		}
-		r.costly = spec.Match == there.Spec.Match && isCostly(there) &&
-			!(unchanged && r.Cluster.InForce == there.Generation)
-		r.Limit = rules.Limit(spec, unchanged && rules.Stopped(there))
-		if there.Status.ObservedGeneration != there.Generation {
+		r.costly = spec.Match == stored.Spec.Match && isCostly(stored) &&
+			!(unchanged && r.Cluster.InForce == stored.Generation)
+		r.Limit = rules.Limit(spec, unchanged && rules.Stopped(stored))
+		if stored.Status.ObservedGeneration != stored.Generation {
 			r.note("the controllers have not observed the newest version in the cluster: the previous one is compared")
 		}
 	}

@@ -10,13 +10,13 @@ import (
 // aliasesOf returns one canonical vulnerability id per index, counting the results first and then the findings: all
 // that share an id get the same one. Ids of advisories do not count, because an advisory covers many vulnerabilities.
 // An index without a vulnerability has no entry; the map is nil if no vulnerability has an alias.
-func aliasesOf(results []reported, there []v1alpha1.Finding) map[int]string {
-	ids := make([][]string, len(results)+len(there))
+func aliasesOf(results []reported, existing []v1alpha1.Finding) map[int]string {
+	ids := make([][]string, len(results)+len(existing))
 	for i := range results {
 		ids[i] = ownIDs(results[i].spec.Vulnerability)
 	}
-	for i := range there {
-		ids[len(results)+i] = ownIDs(there[i].Spec.Vulnerability)
+	for i := range existing {
+		ids[len(results)+i] = ownIDs(existing[i].Spec.Vulnerability)
 	}
 	same := sameIDs{}
 	for _, of := range ids {

@@ -267,7 +267,7 @@ func ownOf(results []reported, matches []match, issues func(known ResultSet) Dis
 	own := issues(certain)
 	if len(sameCode) > len(certain) { // each call compares all results of the tool with its issues
 		for result, lines := range issues(sameCode) {
-			if before, there := own[result]; !there || lines < before {
+			if before, ok := own[result]; !ok || lines < before {
 				own[result] = lines
 			}
 		}

@@ -9,16 +9,17 @@ import (
 )
 
 // renewEvidence makes evidence that earlier versions stored in findings comparable with that of the results.
-func renewEvidence(results []reported, is []recognition.Evidence, there []recognition.Known, constant map[string]bool) {
-	renewPaths(results, is, there)
-	renewDigests(results, is, there)
-	acceptCut(results, is, there, constant)
+func renewEvidence(results []reported, is []recognition.Evidence, existing []recognition.Known,
+	constant map[string]bool) {
+	renewPaths(results, is, existing)
+	renewDigests(results, is, existing)
+	acceptCut(results, is, existing, constant)
 }
 
 // renewDigests renews the message digests in the evidence of findings. Those of an earlier version included the commit,
 // so this works only if the message still names the same commit. The stored digest stays, because keys depend on it;
 // see keepDigest.
-func renewDigests(results []reported, is []recognition.Evidence, there []recognition.Known) {
+func renewDigests(results []reported, is []recognition.Evidence, existing []recognition.Known) {
 	message := func(e *recognition.Evidence, digest string) recognition.Evidence {
 		return recognition.Evidence{Rule: e.Rule, Path: e.Path, Message: digest}
 	}
@@ -28,8 +29,8 @@ func renewDigests(results []reported, is []recognition.Evidence, there []recogni
 			renewed[message(&is[i], digestOf(r, r.Message))] = is[i].Message
 		}
 	}
-	for i := range there {
-		was := &there[i].Evidence
+	for i := range existing {
+		was := &existing[i].Evidence
 		was.Message = cmp.Or(renewed[message(was, was.Message)], was.Message)
 	}
 }
@@ -48,7 +49,7 @@ func keepDigest(m *match, evidence string) string {
 // renewPaths renews the paths in the evidence of findings: an earlier version stored U+FFFD for bytes that are not
 // UTF-8. If several files have such a path in common, rule, message, code or fingerprint identify the file; if these
 // agree too, it stays unknown.
-func renewPaths(results []reported, is []recognition.Evidence, there []recognition.Known) {
+func renewPaths(results []reported, is []recognition.Evidence, existing []recognition.Known) {
 	renewed := map[recognition.Evidence]string{}
 	renew := func(stored recognition.Evidence, path string) {
 		if other, twice := renewed[stored]; twice && other != path {
@@ -65,8 +66,8 @@ func renewPaths(results []reported, is []recognition.Evidence, there []recogniti
 		renew(recognition.Evidence{Path: earlier}, at.FilePath)
 		renew(problemAt(&is[i], earlier), at.FilePath)
 	}
-	for i := range there {
-		k := &there[i]
+	for i := range existing {
+		k := &existing[i]
 		path := cmp.Or(renewed[problemAt(&k.Evidence, k.Path)], renewed[recognition.Evidence{Path: k.Path}], k.Path)
 		k.Presumed = path != k.Path
 		k.Path = path
@@ -82,11 +83,11 @@ func problemAt(e *recognition.Evidence, path string) recognition.Evidence {
 
 // acceptCut marks findings of an earlier version that have a cut fingerprint without a digest of the whole. Results
 // that begin alike are compared by the beginning alone, unless another finding has their whole fingerprint.
-func acceptCut(results []reported, is []recognition.Evidence, there []recognition.Known, constant map[string]bool) {
+func acceptCut(results []reported, is []recognition.Evidence, existing []recognition.Known, constant map[string]bool) {
 	type ofRule struct{ rule, fingerprint string }
 	begun, whole := map[ofRule]bool{}, map[ofRule]bool{}
-	for i := range there {
-		k := &there[i]
+	for i := range existing {
+		k := &existing[i]
 		k.Cut = strings.HasSuffix(k.Fingerprint, cutMark)
 		if k.Cut {
 			begun[ofRule{k.Rule, k.Fingerprint}] = true

@@ -146,15 +146,15 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 }
 
 // constantsOf returns the fingerprints that identify nothing, because too many results or findings share them.
-func constantsOf(results []reported, there []v1alpha1.Finding) map[string]bool {
+func constantsOf(results []reported, existing []v1alpha1.Finding) map[string]bool {
 	all := make([]map[string]string, len(results))
 	for i := range results {
 		all[i] = fingerprints.Stored(&results[i].spec)
 	}
 	constant := fingerprints.Constants(all)
-	known := make([]map[string]string, len(there))
-	for i := range there {
-		known[i] = fingerprints.Stored(&there[i].Spec)
+	known := make([]map[string]string, len(existing))
+	for i := range existing {
+		known[i] = fingerprints.Stored(&existing[i].Spec)
 	}
 	for name := range fingerprints.Constants(known) {
 		constant[name] = true

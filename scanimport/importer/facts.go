@@ -14,18 +14,19 @@ import (
 // sameFacts reports whether a finding already has the reported facts. It ignores fields that depend only on the scan
 // and change with every commit, except for a link that was missing, and fields that the file leaves out and another
 // client may have added, because no import could remove that difference.
-func sameFacts(reported, there *v1alpha1.FindingSpec) bool {
-	return bytes.Equal(comparedFacts(reported, reported), comparedFacts(there, reported)) && !addsLink(reported, there)
+func sameFacts(reported, existing *v1alpha1.FindingSpec) bool {
+	return bytes.Equal(comparedFacts(reported, reported), comparedFacts(existing, reported)) &&
+		!addsLink(reported, existing)
 }
 
 // addsLink reports whether a location gains a link because the commit or the repository's page was unknown until now.
-func addsLink(reported, there *v1alpha1.FindingSpec) bool {
-	a, b := reported.Details.Location, there.Details.Location
+func addsLink(reported, existing *v1alpha1.FindingSpec) bool {
+	a, b := reported.Details.Location, existing.Details.Location
 	if a != nil && b != nil && a.URL != "" && b.URL == "" {
 		return true
 	}
 	for i, place := range reported.Details.SupportingFiles {
-		if i < len(there.Details.SupportingFiles) && place.URL != "" && there.Details.SupportingFiles[i].URL == "" {
+		if i < len(existing.Details.SupportingFiles) && place.URL != "" && existing.Details.SupportingFiles[i].URL == "" {
 			return true
 		}
 	}
@@ -35,7 +36,7 @@ func addsLink(reported, there *v1alpha1.FindingSpec) bool {
 // factsOf returns functions that return a digest of the facts of a result and of a finding, given its index. The
 // reporting job and the ordinals of fingerprints do not count. Each digest is computed once, because similar results
 // are compared many times.
-func factsOf(results []reported, there []v1alpha1.Finding) (ofResult, ofKnown func(index int) recognition.Facts) {
+func factsOf(results []reported, existing []v1alpha1.Finding) (ofResult, ofKnown func(index int) recognition.Facts) {
 	endpoints := &v1alpha1.FindingSpec{}
 	for i := range results {
 		if r := &results[i].spec; len(r.Details.EndpointLocations) > 0 {
@@ -44,15 +45,15 @@ func factsOf(results []reported, there []v1alpha1.Finding) (ofResult, ofKnown fu
 		}
 	}
 	return digests(endpoints, func(i int) *v1alpha1.FindingSpec { return &results[i].spec }),
-		digests(endpoints, func(i int) *v1alpha1.FindingSpec { return &there[i].Spec })
+		digests(endpoints, func(i int) *v1alpha1.FindingSpec { return &existing[i].Spec })
 }
 
 func digests(reported *v1alpha1.FindingSpec,
 	of func(index int) *v1alpha1.FindingSpec) func(index int) recognition.Facts {
 	done := map[int]recognition.Facts{}
 	return func(i int) recognition.Facts {
-		facts, there := done[i]
-		if !there {
+		facts, ok := done[i]
+		if !ok {
 			facts = factsDigest(of(i), reported)
 			done[i] = facts
 		}

@@ -248,10 +248,10 @@ func (im *Importer) guardAge(_ context.Context, j *job) error {
 // server answers.
 func (im *Importer) compare(ctx context.Context, j *job) error {
 	j.context.uniform = j.Uniform || j.scans.shared(j.series())
-	var there *known
+	var existing *known
 	var reading errgroup.Group
 	reading.Go(safely.Func(func() (err error) {
-		there, err = im.known(ctx, j)
+		existing, err = im.known(ctx, j)
 		return err
 	}))
 	defer func() { _ = reading.Wait() }() // even after a panic, because known writes to the summary
@@ -264,7 +264,7 @@ func (im *Importer) compare(ctx context.Context, j *job) error {
 	}
 	j.summary.skipResults(SkipDuplicate, duplicates)
 	complete := len(j.Incomplete) == 0
-	j.plan = diff(&j.context, j.Batch, results, there, complete)
+	j.plan = diff(&j.context, j.Batch, results, existing, complete)
 	j.summary.skipResults(SkipSuppressed, j.plan.unseen)
 	j.summary.skipResults(skipUnreadable, j.plan.unreadable)
 	j.summary.planned(&j.plan)

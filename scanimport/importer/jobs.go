@@ -176,7 +176,7 @@ func (h history) repeated(position map[string]int) map[series]int {
 // writerOf returns the name of the scan that last changed an open finding, if it is in this history, or "".
 func (h history) writerOf(spec *v1alpha1.FindingSpec) string {
 	if spec.Closed == nil && spec.Scan != nil {
-		if _, there := h[spec.Scan.ScanID]; there {
+		if _, ok := h[spec.Scan.ScanID]; ok {
 			return spec.Scan.ScanID
 		}
 	}
@@ -273,20 +273,20 @@ func divide(findings []v1alpha1.Finding, mine func(*v1alpha1.Finding) bool) (own
 // distinct returns the analyses for which ofJob may differ. Of those that have neither a scan nor a finding it returns
 // only the first: a file may name a thousand, and all of them may take over the same findings.
 func (h history) distinct(analyses []string, findings []v1alpha1.Finding) []string {
-	there := map[string]bool{"": true}
+	known := map[string]bool{"": true}
 	for _, scan := range h {
-		there[scan.analysis] = true
+		known[scan.analysis] = true
 	}
 	for i := range findings {
-		there[findings[i].Spec.Analysis] = true
+		known[findings[i].Spec.Analysis] = true
 	}
 	var out []string
 	seen, added := map[string]bool{}, false
 	for _, analysis := range analyses {
-		if !there[analysis] && added || seen[analysis] {
+		if !known[analysis] && added || seen[analysis] {
 			continue
 		}
-		seen[analysis], added = true, added || !there[analysis]
+		seen[analysis], added = true, added || !known[analysis]
 		out = append(out, analysis)
 	}
 	return out

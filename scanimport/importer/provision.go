@@ -306,15 +306,15 @@ func (p *provisioner) getDescribed(ctx context.Context, name string, facts provi
 	if err != nil || !found || !p.place.byFullName() {
 		return found, err
 	}
-	there := p.found.Repository
-	if same, err := provision.Find([]v1alpha1.Repository{*there}, facts); same != nil || err != nil {
+	existing := p.found.Repository
+	if same, err := provision.Find([]v1alpha1.Repository{*existing}, facts); same != nil || err != nil {
 		return true, err
 	}
 	return true, &RefusedError{fmt.Sprintf("the Repository %s has the name that an import would give to one %s, but its "+
 		"spec.fullName is %q, its spec.url %q and its spec.provider %q: if it is the same repository, correct these fields "+
 		"or name it %s (over REST upload to /v2/repos/%s/projects/{project_id}/scans), else create a Repository with "+
-		"another name and spec.fullName %q", name, described(facts.FullName, facts.URL), there.Spec.FullName,
-		there.Spec.URL, there.Spec.Provider, name, name, facts.FullName)}
+		"another name and spec.fullName %q", name, described(facts.FullName, facts.URL), existing.Spec.FullName,
+		existing.Spec.URL, existing.Spec.Provider, name, name, facts.FullName)}
 }
 
 // rehearse checks by dry runs that the repository and all its projects can be created, so that none is if one cannot.

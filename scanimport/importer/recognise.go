@@ -67,46 +67,46 @@ func recognise(c *scanContext, b *Batch, results []reported, k *known) []match {
 
 // pair returns for each result its finding, if any. named holds pairs with findings of an earlier version.
 func pair(results []reported, k *known, named []recognition.Match) []match {
-	there := k.findings
-	constant := constantsOf(results, there)
+	existing := k.findings
+	constant := constantsOf(results, existing)
 	evidence := make([]recognition.Evidence, len(results))
 	for i := range results {
 		evidence[i] = evidenceOf(&results[i].spec, constant)
 	}
-	before := make([]recognition.Known, len(there))
+	before := make([]recognition.Known, len(existing))
 	position := k.unfinished.positions()
 	repeated := k.unfinished.repeated(position)
-	for i := range there {
-		spec := &there[i].Spec
+	for i := range existing {
+		spec := &existing[i].Spec
 		scan := k.unfinished.writerOf(spec)
 		before[i] = recognition.Known{
 			Evidence: evidenceOf(spec, constant), Closed: spec.Closed != nil, Legacy: spec.Evidence == "",
 			Unfinished: position[scan], CutOff: position[scan] > repeated[k.unfinished[scan].series], Decision: decisionOf(spec),
 		}
-		before[i].Foreign = k.foreign != nil && k.foreign(&there[i])
+		before[i].Foreign = k.foreign != nil && k.foreign(&existing[i])
 		before[i].Added = before[i].CutOff && addedByLast(spec)
 	}
 	renewEvidence(results, evidence, before, constant)
-	for i, aliases := range aliasesOf(results, there) {
+	for i, aliases := range aliasesOf(results, existing) {
 		if i < len(results) {
 			evidence[i].Aliases = aliases
 		} else {
 			before[i-len(results)].Aliases = aliases
 		}
 	}
-	resultFacts, knownFacts := factsOf(results, there)
+	resultFacts, knownFacts := factsOf(results, existing)
 	if k.partial {
 		resultFacts = nil
 	}
 	out := make([]match, len(results))
 	for _, m := range recognition.Recognise(recognition.Scan{
 		Results: evidence, Known: before, Named: named, Incomplete: k.incomplete, SameSubject: k.sameSubject,
-		ResultFacts: resultFacts, KnownFacts: knownFacts, Job: func(known int) string { return jobOf(&there[known].Spec) },
+		ResultFacts: resultFacts, KnownFacts: knownFacts, Job: func(known int) string { return jobOf(&existing[known].Spec) },
 	}) {
-		stored := ptr.Deref(there[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
+		stored := ptr.Deref(existing[m.Known].Spec.Doubt, v1alpha1.FindingDoubt{})
 		_, repeats := k.unfinished[stored.ScanID]
 		out[m.Result] = match{
-			name: there[m.Known].Name, before: &there[m.Known], rung: m.Rung, doubt: m.Doubt,
+			name: existing[m.Known].Name, before: &existing[m.Known], rung: m.Rung, doubt: m.Doubt,
 			doubted: repeats && stored.Reason == string(m.Doubt) && m.Rung == recognition.Unchanged,
 			was:     before[m.Known].Evidence, is: evidence[m.Result],
 		}
@@ -116,13 +116,13 @@ func pair(results []reported, k *known, named []recognition.Match) []match {
 
 // Certain returns for each result the name of the known finding in its file that it certainly is, or "". doubtful holds
 // instead the name of a finding that it may be, with the same text. All must belong to one tool.
-func Certain(results []*Described, there []v1alpha1.Finding) (certain, doubtful []string) {
+func Certain(results []*Described, existing []v1alpha1.Finding) (certain, doubtful []string) {
 	list := make([]reported, len(results))
 	certain, doubtful = make([]string, len(results)), make([]string, len(results))
 	for i, d := range results {
 		list[i] = reported{result: d.result, spec: d.Facts}
 	}
-	for i, m := range pair(list, &known{findings: there, partial: true}, nil) {
+	for i, m := range pair(list, &known{findings: existing, partial: true}, nil) {
 		switch {
 		case m.before == nil || m.was.Path != m.is.Path:
 		case m.doubt == "":
@@ -146,25 +146,25 @@ func (b *Batch) identitiesOf(scope fingerprints.Scope, results []reported) []fin
 
 // namedEarlier recognises findings of an earlier version, which stored no evidence, in the way of that version: by
 // their names, which depend on the tool's name at the time, but not on the analysis.
-func namedEarlier(c *scanContext, b *Batch, results []reported, there []v1alpha1.Finding) (out []recognition.Match) {
+func namedEarlier(c *scanContext, b *Batch, results []reported, existing []v1alpha1.Finding) (out []recognition.Match) {
 	legacy := map[string]map[string]int{}
-	for i := range there {
-		if spec := &there[i].Spec; spec.Evidence == "" {
+	for i := range existing {
+		if spec := &existing[i].Spec; spec.Evidence == "" {
 			if legacy[spec.Tool] == nil {
 				legacy[spec.Tool] = map[string]int{}
 			}
-			legacy[spec.Tool][there[i].Name] = i
+			legacy[spec.Tool][existing[i].Name] = i
 		}
 	}
 	for _, tool := range slices.Sorted(maps.Keys(legacy)) {
 		scope := c.scope()
 		scope.Tool, scope.Analysis = tool, ""
-		out = append(out, named(b.identitiesOf(scope, results), results, there, legacy[tool])...)
+		out = append(out, named(b.identitiesOf(scope, results), results, existing, legacy[tool])...)
 	}
 	return out
 }
 
-func named(identities []fingerprints.Identity, results []reported, there []v1alpha1.Finding,
+func named(identities []fingerprints.Identity, results []reported, existing []v1alpha1.Finding,
 	legacy map[string]int) []recognition.Match {
 	order := make([]int, len(identities))
 	for i := range order {
@@ -175,13 +175,13 @@ func named(identities []fingerprints.Identity, results []reported, there []v1alp
 	for i, at := range order {
 		sorted[i] = identities[at]
 	}
-	recorded := func(name string) bool { _, there := legacy[name]; return there }
+	recorded := func(name string) bool { _, ok := legacy[name]; return ok }
 	by := func(same func(a, b *v1alpha1.FindingSpec) bool) func(int, string) bool {
-		return func(i int, name string) bool { return same(&results[order[i]].spec, &there[legacy[name]].Spec) }
+		return func(i int, name string) bool { return same(&results[order[i]].spec, &existing[legacy[name]].Spec) }
 	}
 	var out []recognition.Match
 	for i, name := range fingerprints.Match(sorted, recorded, by(samePlace), by(sameText), by(sameLine)) {
-		if at, there := legacy[name]; there {
+		if at, ok := legacy[name]; ok {
 			out = append(out, recognition.Match{Result: order[i], Known: at})
 		}
 	}

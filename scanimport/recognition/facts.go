@@ -34,8 +34,8 @@ func (m *matcher) text(result, known int, of Facts) string {
 	at := [2]int{m.resultsAt[result][0], m.knownAt[known][0]}
 	results := countsAt(m.resultsAt[result], m.ResultFacts, m.resultCounts)
 	findings := countsAt(m.knownAt[known], m.KnownFacts, m.knownCounts)
-	more, there := m.moreLines[at]
-	if !there {
+	more, ok := m.moreLines[at]
+	if !ok {
 		fewer, others := results, findings
 		if len(findings) < len(results) { // one place may be compared with many
 			fewer, others = findings, results

@@ -203,15 +203,15 @@ func (m *matcher) newFiles() map[string][]*file {
 
 // goneFiles returns the paths with open findings and without a result, by signature.
 func (m *matcher) goneFiles() map[string][]*file {
-	files, there := map[string]*file{}, maps.Clone(m.reported)
-	there[""] = true
+	files, occupied := map[string]*file{}, maps.Clone(m.reported)
+	occupied[""] = true
 	for i := range m.Known {
 		if !m.Known[i].Closed && !m.Known[i].Foreign {
-			there[m.Known[i].Path] = there[m.Known[i].Path] || m.taken[i] != none
+			occupied[m.Known[i].Path] = occupied[m.Known[i].Path] || m.taken[i] != none
 			addTo(files, &m.Known[i].Evidence, i)
 		}
 	}
-	return bySignature(files, there, func(i int) *Evidence { return &m.Known[i].Evidence })
+	return bySignature(files, occupied, func(i int) *Evidence { return &m.Known[i].Evidence })
 }
 
 func addTo(files map[string]*file, e *Evidence, index int) {

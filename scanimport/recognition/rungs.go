@@ -97,11 +97,11 @@ func elsewhere(keys ...key) func(*matcher) {
 				}
 			}
 			for part, r := range reported {
-				f, there := open[part]
-				if !there {
-					f, there = closed[part]
+				f, ok := open[part]
+				if !ok {
+					f, ok = closed[part]
 				}
-				if there && f.once && r.once && !(m.SameSubject && otherSubject(m.result(r.index), m.finding(f.index))) {
+				if ok && f.once && r.once && !(m.SameSubject && otherSubject(m.result(r.index), m.finding(f.index))) {
 					m.pair(r.index, f.index, m.movedDoubt(f.index))
 				}
 			}
@@ -130,8 +130,8 @@ func (t tally) add(k key, e *Evidence, index int) {
 	if !ok {
 		return
 	}
-	_, there := t[part]
-	t[part] = single{index, !there}
+	_, seen := t[part]
+	t[part] = single{index, !seen}
 }
 
 // linesShifted pairs, by file, results and findings that agree in everything but the line, if at least two pairs have

@@ -210,7 +210,7 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 // the comparison with it. It first creates the review, without the commit, if it does not exist.
 func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repository, review *v1alpha1.Review,
 	next *v1alpha1.ReviewSpec, commit *Commit, batches []*importer.Batch, s *Summary) (*v1alpha1.Review, error) {
-	there, unreadable, err := im.issues(ctx)
+	issues, unreadable, err := im.issues(ctx)
 	if err != nil {
 		return review, err
 	}
@@ -224,7 +224,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 	}
 	base := importer.Base{Namespace: im.pr.Namespace, Project: im.pr.Project,
 		Since: im.pr.began(review, next),
-		Own:   func(tool string) func(known importer.ResultSet) importer.Distances { return p.own(all, there, tool) }}
+		Own:   func(tool string) func(known importer.ResultSet) importer.Distances { return p.own(all, issues, tool) }}
 	if im.pr.Project == "" {
 		projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), im.options.Growing)
 		if err != nil {
@@ -241,7 +241,7 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 		return review, err
 	}
 	results, known := s.divide(all, compared)
-	p.match(results, there)
+	p.match(results, issues)
 	p.markKnownInBase(known)
 	s.passOver(p)
 	s.count(p)

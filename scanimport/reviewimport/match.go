@@ -16,8 +16,8 @@ import (
 )
 
 // match assigns each result to its issue. results are sorted by name.
-func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
-	existing := indexed(there)
+func (p *plan) match(results []found, issues []v1alpha1.ReviewIssue) {
+	existing := indexed(issues)
 	distinct, again := merge(results)
 	certain := p.recognise(distinct, existing)
 	names := p.names(distinct, existing, certain)
@@ -44,9 +44,9 @@ func (p *plan) match(results []found, there []v1alpha1.ReviewIssue) {
 // own returns a function that returns the tool's results that are, or may be, open issues. A similar finding of the
 // base must not hide one of them: nothing would show the issue, and it would count as resolved. known holds the results
 // that the base has, which are not issues.
-func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
+func (p *plan) own(results []found, issues []v1alpha1.ReviewIssue,
 	tool string) func(known importer.ResultSet) importer.Distances {
-	results, existing := p.ofTool(tool, results, there)
+	results, existing := p.ofTool(tool, results, issues)
 	all, _ := merge(results)
 	certain := sync.OnceValue(func() []string { return p.certain(all, existing) })
 	return func(known importer.ResultSet) importer.Distances {
@@ -81,10 +81,10 @@ func (p *plan) own(results []found, there []v1alpha1.ReviewIssue,
 
 // ofTool returns the results and the issues of a tool, under all its names. An issue without a result may come from any
 // tool.
-func (p *plan) ofTool(tool string, results []found, there []v1alpha1.ReviewIssue) ([]found,
+func (p *plan) ofTool(tool string, results []found, issues []v1alpha1.ReviewIssue) ([]found,
 	map[string]*v1alpha1.ReviewIssue) {
 	tool = p.toolOf(tool)
-	existing := indexed(there)
+	existing := indexed(issues)
 	maps.DeleteFunc(existing, func(_ string, issue *v1alpha1.ReviewIssue) bool {
 		return issue.Spec.Result != nil && p.toolOf(issue.Spec.Result.Tool) != tool
 	})

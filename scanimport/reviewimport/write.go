@@ -25,14 +25,14 @@ const (
 
 // issues returns the issues of the review, and the names of unreadable ones. It lists them even if the review does not
 // exist, because issues may briefly outlive their review.
-func (im *Importer) issues(ctx context.Context) (there []v1alpha1.ReviewIssue, unreadable []string, err error) {
+func (im *Importer) issues(ctx context.Context) (issues []v1alpha1.ReviewIssue, unreadable []string, err error) {
 	name := Name(im.pr.Repository, im.pr.Number)
-	there, unreadable, err = importer.List[v1alpha1.ReviewIssue](ctx, im.client, im.pr.Namespace,
+	issues, unreadable, err = importer.List[v1alpha1.ReviewIssue](ctx, im.client, im.pr.Namespace,
 		fields.OneTermEqualSelector("spec.reviewRef.name", name))
 	if err != nil {
 		return nil, nil, fmt.Errorf("list the issues of review %s: %w", name, err)
 	}
-	return there, unreadable, nil
+	return issues, unreadable, nil
 }
 
 // patchSpec updates object's spec from before to after, if they differ, by a merge patch with the object's resource
