@@ -129,8 +129,10 @@ type scope struct {
 	compileErr *rules.CompileError
 	// counted is the tally of the declared generation, earlier that of the generation in force.
 	counted, earlier tally
-	// partial means that the count was given up because it took too long.
+	// partial means that a count was given up because it took too long.
 	partial bool
+	// earlierCounted means that the generation in force was counted too, completely.
+	earlierCounted bool
 }
 
 func newScope() *scope {

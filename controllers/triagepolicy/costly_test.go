@@ -157,6 +157,22 @@ func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
 	}
 }
 
+// The declared generation is never counted to the end, but the one in force, which decides, is.
+func TestACostlyEditLeavesTheGenerationInForceCounted(t *testing.T) {
+	for ready, limit := range map[string]int32{v1alpha1.ReasonTooMany: 3, v1alpha1.ReasonTooCostly: 0} {
+		r, policy := replaced(v1alpha1.PolicyApply)
+		policy.Spec.Match, policy.Spec.MaxFindings = "now == now", limit // never remembered
+		var s *scope
+		for range 2 {
+			s = after(t, r, policy, r.compile, r.count, r.putInForce, r.report)
+		}
+		t.Cleanup(func() { r.numbers.forget(client.ObjectKeyFromObject(policy)) })
+		harness.Same(t, "Ready", ready, reason(s.Object, v1alpha1.ConditionReady))
+		harness.Same(t, ready+": the generation in force", int64(1), s.Status.InForce.Generation)
+		harness.Same(t, ready+": matched, applied", []int32{10, 10}, []int32{s.Status.Matched, s.Status.Applied})
+	}
+}
+
 // An import changes tens of thousands, and one goroutine serves the events of all organizations.
 func TestFindingsThatChangeTogetherCostOneListOfThePolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

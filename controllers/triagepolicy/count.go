@@ -94,7 +94,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		if err != nil {
 			return err
 		}
-		s.partial = s.partial || !complete
+		s.earlierCounted, s.partial = complete, s.partial || !complete
 	}
 	if s.declared == nil {
 		s.counted = s.earlier

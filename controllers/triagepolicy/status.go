@@ -101,8 +101,9 @@ func (r *Reconciler) report(_ context.Context, s *scope) error {
 	return nil
 }
 
-// recordCounts records the counts; whyNot is the reason that explain returns. A partial count leaves the last counts in
-// place, or none if they belong to another version or too many findings match.
+// recordCounts records the counts, those of an earlier generation in force even if counting the declared one was given
+// up; whyNot is the reason that explain returns. A partial count leaves the last counts in place, or none if they belong
+// to another version or too many findings match.
 func (s *scope) recordCounts(whyNot string) {
 	if s.lastMatchOutdated() {
 		s.Status.LastMatchedAt = nil
@@ -111,14 +112,13 @@ func (s *scope) recordCounts(whyNot string) {
 	switch in := status.InForce; {
 	case s.countsUnknown(whyNot):
 		counted = &tally{}
+	case s.earlierCounted && in != nil && in.Generation != s.Object.Generation:
+		counted = &s.earlier // show the generation in force; the condition explains the declared one
 	case s.partial:
 		if in == nil && status.Applied > 0 {
 			status.Applied, status.WouldApply = 0, status.Applied
 		}
 		return
-	case in != nil && in.Generation != s.Object.Generation && s.declared != nil &&
-		!countAlike(&in.Spec, s.declared.Spec):
-		counted = &s.earlier // show the generation in force; the condition explains the declared one
 	}
 	status.Matched, status.Shadowed, status.Overridden = counted.matched, counted.shadowed, counted.overridden
 	status.Applied, status.WouldApply = counted.decides, 0
