@@ -104,7 +104,8 @@ func isCounted(p client.TriagePolicy) bool {
 func caveat(p client.TriagePolicy) string {
 	switch {
 	case condition(p, "InForce").Reason == "EarlierGeneration":
-		return "The counts and examples are those of the version in force."
+		return "The counts and examples are those of the version in force. " +
+			"If counting it takes too long, they are out of date."
 	case condition(p, "Ready").Reason == "TooCostly":
 		return "Counting takes too long: the counts are out of date."
 	}
@@ -161,9 +162,11 @@ func decisionWords(p client.TriagePolicy) string {
 }
 
 // counting reports whether verdicts of the policy are still being recorded or removed. If counting takes too long, the
-// policy's own count is outdated.
+// policy's own count is outdated, which cannot be told for an earlier version that is still in force: its verdicts have
+// long been recorded.
 func counting(p client.TriagePolicy, d decidedCounts) bool {
-	return p.Applied != d.by(p.Id) && condition(p, "Ready").Reason != "TooCostly"
+	earlier := condition(p, "InForce").Reason == "EarlierGeneration"
+	return p.Applied != d.by(p.Id) && !earlier && condition(p, "Ready").Reason != "TooCostly"
 }
 
 // figures returns the counts of a policy. Until the latest version is counted, those of its status may be of an earlier

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,7 @@ func TestTheEarlierVersionOfAPolicySaysWhatItDecides(t *testing.T) {
 func TestAPolicyThatIsNotCountedShowsNothingOfAnEarlierVersion(t *testing.T) {
 	s := shown{mayWrite: true, samples: []page.Finding{{}}}
 	s.Id, s.Matched, s.Failure.FindingId, s.CompileError.Message = "p", 4321, "f-failed", "no such field"
+	s.Applied = 1 // and no verdict is recorded
 	for _, mode := range []client.TriagePolicyMode{client.TriagePolicyModePreview, client.TriagePolicyModeApply} {
 		for _, state := range []string{"NotProcessed", "TooCostly", "Succeeded", "EarlierGeneration", "OutOfDate", "TooMany"} {
 			s.Mode, s.Observed = mode, state != "NotProcessed"
@@ -74,6 +76,8 @@ func TestAPolicyThatIsNotCountedShowsNothingOfAnEarlierVersion(t *testing.T) {
 			all := client.TriagePolicyList{Items: []client.TriagePolicy{s.TriagePolicy}}
 			listed, err := page.Text(t.Context(), listPage(listing{TriagePolicyList: all}))
 			harness.Must(t, err)
+			follows := []string{"NotProcessed", "Succeeded", "TooMany"}
+			harness.Same(t, state+": the page reads itself again", slices.Contains(follows, state), strings.Contains(text, "data-follow"))
 			applies := mode == client.TriagePolicyModePreview && counted
 			harness.Same(t, "the page offers to apply", applies, strings.Contains(text, `value="apply"`))
 			harness.Same(t, "the page offers to stop", mode == client.TriagePolicyModeApply, strings.Contains(text, `value="preview"`))
@@ -82,7 +86,7 @@ func TestAPolicyThatIsNotCountedShowsNothingOfAnEarlierVersion(t *testing.T) {
 			}
 			harness.Same(t, "the page shows the error", s.Observed, strings.Contains(text, "no such field"))
 			harness.Same(t, "the list shows the count", counted, strings.Contains(listed, "4,321"))
-			for words, of := range map[string]string{"of the version in force": "EarlierGeneration", "out of date": "OutOfDate"} {
+			for words, of := range map[string]string{"of the version in force": "EarlierGeneration", "the counts are out of date": "OutOfDate"} {
 				harness.Same(t, state+": "+words, of == state, strings.Contains(text, words))
 			}
 		}
