@@ -210,7 +210,8 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 	return words + ", until " + spec.ValidUntil.UTC().Format(time.RFC3339)
 }
 
-// explain returns the reason why the declared generation does not decide ("" if it does), and the message for users.
+// explain returns the reason why the declared generation does not decide ("" if it does), and the message for users. The
+// console looks in it for "Whether fewer match by now is unknown".
 func (s *scope) explain() (whyNot, because string) {
 	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {
 		whyNot = whyNotInForce(&s.Object.Spec, &s.counted, s.Now)

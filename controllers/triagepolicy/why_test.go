@@ -48,7 +48,7 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 	for matched, unknown := range map[int32]bool{9: true, 10: false} {
 		s := newScope()
 		s.Object.Spec, s.counted = apply, tally{matched: matched, stopped: true, costly: true}
-		if _, message := s.explain(); strings.Contains(message, "every ten minutes") != unknown {
+		if _, message := s.explain(); strings.Contains(message, "Whether fewer match by now is unknown") != unknown {
 			t.Errorf("%d of 10 were counted to match: %s", matched, message)
 		}
 	}

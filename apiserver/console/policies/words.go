@@ -58,6 +58,15 @@ const laterTooWide = "It begins later, but it would be stopped at once: it match
 const laterUncounted = "It begins later, but it would not come into force: counting its matches takes too long. Begin " +
 	"the expression with a short comparison that rules most findings out."
 
+// stillStopped is what to do about a policy that was stopped and matches no more than its limit by now, but more than a
+// stopped one may.
+const stillStopped = "It was stopped because it matched more findings than it may. It decides again once no more than " +
+	"nine tenths of the limit match. Narrow the expression, or raise the limit if all of them are meant."
+
+// stoppedUncounted is what to do about a policy that was stopped and cannot be counted.
+const stoppedUncounted = "It was stopped because it matched more findings than it may. Whether fewer match by now is " +
+	"unknown, because counting takes too long. Begin the expression with a short comparison that rules most findings out."
+
 // isStopped reports whether a preview was in force at some time since its expression compiled: only then did the
 // condition InForce change after the condition Compiled. If the expression was corrected later, this is unknown.
 func isStopped(p client.TriagePolicy) bool {
@@ -73,6 +82,11 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 		}
 	}
 	return c
+}
+
+// inForceSays reports whether the message of the condition InForce contains this phrase of the controllers.
+func inForceSays(p client.TriagePolicy, phrase string) bool {
+	return strings.Contains(condition(p, "InForce").Message, phrase)
 }
 
 // notInForce explains why the latest version of a policy does not replace the earlier one, from the reason of its
@@ -127,6 +141,10 @@ func standingOf(p client.TriagePolicy) standing {
 	case reason == "EarlierGeneration" && explained:
 		decides := earlierDecision(condition(p, "InForce").Message)
 		s.next = "The earlier version decides" + decides + ", because the latest one " + why
+	case reason == "TooMany" && inForceSays(p, "Whether fewer match by now is unknown"):
+		s.next = stoppedUncounted
+	case reason == "TooMany" && p.Matched > 0 && p.Matched <= p.MaxFindings:
+		s.next = stillStopped
 	case reason == "Preview" && !isCounted(p):
 		s.next = uncounted
 	case reason == "Preview" && p.Matched > p.MaxFindings:

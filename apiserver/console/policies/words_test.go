@@ -98,27 +98,32 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		inForce, ready  string
 		matched, failed int32
 		want            string
+		message         string
 	}{
-		{"EarlierGeneration", "NotCompiled", 0, 0, "does not compile"},
-		{"EarlierGeneration", "TooMany", 0, 0, "raise the limit"},
-		{"EarlierGeneration", "TooCostly", 0, 0, "short comparison"},
-		{"NeverMatched", "Succeeded", 0, 0, "findings of later scans"},
-		{"NeverMatched", "Succeeded", 0, 1, "cannot be evaluated for 1 finding: open"},
-		{"InForce", "Succeeded", 2, 0, "There is nothing to do"},
-		{"InForce", "Succeeded", 2, 2, "It is in force. The expression cannot be evaluated for 2 findings: open"},
-		{"Shadowed", "Succeeded", 2, 2, "or delete it. The expression cannot be evaluated for 2 findings: open"},
-		{"Preview", "Succeeded", 2, 2, "then apply it. The expression cannot be evaluated for 2 findings: open"},
-		{"Preview", "Succeeded", 3, 2, "before you apply it. The expression cannot be evaluated for 2 findings: open"},
-		{"Preview", "Succeeded", 2, 0, "then apply it"},
-		{"Preview", "Succeeded", 3, 0, "would be stopped at once"},
-		{"Preview", "TooCostly", 3, 0, "so it cannot be applied"},
-		{"Preview", "TooCostly", 2, 2, "so it cannot be applied"},
-		{"NotYetValid", "Succeeded", 2, 0, "There is nothing to do"},
-		{"NotYetValid", "Succeeded", 3, 0, "It begins later, but it would be stopped at once"},
-		{"NotYetValid", "TooCostly", 2, 0, "It begins later, but it would not come into force"},
+		{"EarlierGeneration", "NotCompiled", 0, 0, "does not compile", ""},
+		{"EarlierGeneration", "TooMany", 0, 0, "raise the limit", ""},
+		{"EarlierGeneration", "TooCostly", 0, 0, "short comparison", ""},
+		{"NeverMatched", "Succeeded", 0, 0, "findings of later scans", ""},
+		{"NeverMatched", "Succeeded", 0, 1, "cannot be evaluated for 1 finding: open", ""},
+		{"InForce", "Succeeded", 2, 0, "There is nothing to do", ""},
+		{"InForce", "Succeeded", 2, 2, "It is in force. The expression cannot be evaluated for 2 findings: open", ""},
+		{"Shadowed", "Succeeded", 2, 2, "or delete it. The expression cannot be evaluated for 2 findings: open", ""},
+		{"Preview", "Succeeded", 2, 2, "then apply it. The expression cannot be evaluated for 2 findings: open", ""},
+		{"Preview", "Succeeded", 3, 2, "before you apply it. The expression cannot be evaluated for 2 findings: open", ""},
+		{"Preview", "Succeeded", 2, 0, "then apply it", ""},
+		{"Preview", "Succeeded", 3, 0, "would be stopped at once", ""},
+		{"Preview", "TooCostly", 3, 0, "so it cannot be applied", ""},
+		{"Preview", "TooCostly", 2, 2, "so it cannot be applied", ""},
+		{"NotYetValid", "Succeeded", 2, 0, "There is nothing to do", ""},
+		{"NotYetValid", "Succeeded", 3, 0, "It begins later, but it would be stopped at once", ""},
+		{"NotYetValid", "TooCostly", 2, 0, "It begins later, but it would not come into force", ""},
+		{"TooMany", "TooMany", 3, 0, "It matches more findings than it may", ""},
+		{"TooMany", "TooMany", 2, 0, "once no more than nine tenths of the limit match", ""},
+		{"TooMany", "TooMany", 0, 0, "It matches more findings than it may", ""},
+		{"TooMany", "TooMany", 0, 0, "Whether fewer match by now is unknown", " Whether fewer match by now is unknown, because"},
 	} {
 		p := client.TriagePolicy{Observed: true, Matched: c.matched, MaxFindings: 2, Failed: c.failed, Conditions: []client.ResourceCondition{
-			{Type: "Ready", Reason: c.ready}, {Type: "InForce", Reason: c.inForce},
+			{Type: "Ready", Reason: c.ready}, {Type: "InForce", Reason: c.inForce, Message: c.message},
 		}}
 		if got := standingOf(p).next; !strings.Contains(got, c.want) {
 			t.Errorf("%s, %s, %d failed: %q", c.inForce, c.ready, c.failed, got)
