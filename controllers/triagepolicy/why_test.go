@@ -66,7 +66,7 @@ func TestAPolicyThatDoesNotDecideYetSaysWhyItWouldDecideNothing(t *testing.T) {
 				t.Errorf("%s, and %d match: %s", whyNot, matched, message)
 			}
 			s.counted.full = true
-			if whyNot, message := s.explain(); !strings.Contains(message, "could not come into force") {
+			if whyNot, message := s.explain(); !strings.Contains(message, "A hundred other policies are in force") {
 				t.Errorf("%s, %d match, and a hundred other policies are in force: %s", whyNot, matched, message)
 			}
 		}

@@ -58,6 +58,14 @@ const laterTooWide = "It begins later, but it would be stopped at once: it match
 const laterUncounted = "It begins later, but it would not come into force: counting its matches takes too long. Begin " +
 	"the expression with a short comparison that rules most findings out."
 
+// noRoom is what to do about a preview while the organization has as many policies in force as it may have.
+const noRoom = "The organization has as many policies in force as it may have, so it would decide nothing if applied. " +
+	"Delete one that is not needed first."
+
+// laterNoRoom is what to do about a policy that begins later, while there are as many.
+const laterNoRoom = "It begins later, but it would decide nothing: the organization has as many policies in force as it " +
+	"may have. Delete one that is not needed."
+
 // stillStopped is what to do about a policy that was stopped and matches no more than its limit by now, but more than a
 // stopped one may.
 const stillStopped = "It was stopped because it matched more findings than it may. It decides again once no more than " +
@@ -83,6 +91,9 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 	}
 	return c
 }
+
+// hundred is the beginning of what the controllers say about a policy for which there is no room.
+const hundred = "A hundred other policies are in force"
 
 // inForceSays reports whether the message of the condition InForce contains this phrase of the controllers.
 func inForceSays(p client.TriagePolicy, phrase string) bool {
@@ -145,6 +156,10 @@ func standingOf(p client.TriagePolicy) standing {
 		s.next = stoppedUncounted
 	case reason == "TooMany" && p.Matched > 0 && p.Matched <= p.MaxFindings:
 		s.next = stillStopped
+	case reason == "Preview" && inForceSays(p, hundred):
+		s.next = noRoom
+	case reason == "NotYetValid" && inForceSays(p, hundred):
+		s.next = laterNoRoom
 	case reason == "Preview" && !isCounted(p):
 		s.next = uncounted
 	case reason == "Preview" && p.Matched > p.MaxFindings:
