@@ -93,9 +93,11 @@ func undoingOf(id string, all []client.TriageOperation) (undoing client.TriageOp
 	return undoing
 }
 
-// whole reports whether the undo is complete: a second undo would change nothing.
+// whole reports whether the undo is complete: a second undo would change nothing. It might if the first one skipped
+// findings: they may have the decision again once a later operation is undone.
 func whole(undoing client.TriageOperation) bool {
-	return undoing.Id != "" && undoing.Failed == 0 && undoing.Phase == client.TriageOperationPhaseCompleted
+	skipped := undoing.Failed > 0 || undoing.Conflicted > 0
+	return undoing.Id != "" && !skipped && undoing.Phase == client.TriageOperationPhaseCompleted
 }
 
 // outcomes maps the REST API's outcomes to words.

@@ -57,7 +57,10 @@ func TestAnOperationIsUndoneByOneThatChangedSomething(t *testing.T) {
 	}
 	mutual := client.TriageOperation{Id: "op-made", Undo: "op-undo", Phase: client.TriageOperationPhaseCompleted, Changed: 3}
 	undoingOf("op-made", []client.TriageOperation{mutual, undo}) // must terminate
-	if undo.Failed = 1; whole(undo) || whole(partly) {
-		t.Error("what failed can be undone once more")
+	failing, skipping := undo, undo
+	failing.Failed, skipping.Conflicted = 1, 1
+	for name, undoing := range map[string]client.TriageOperation{"failed": failing, "was skipped": skipping, "came later": partly} {
+		harness.Same(t, "what "+name+" can be undone once more", false, whole(undoing))
 	}
+	harness.Same(t, "all is undone", true, whole(undo))
 }
