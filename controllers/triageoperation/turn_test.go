@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -591,6 +592,35 @@ func checkOthersAreDecided(t *testing.T, code, later int) {
 	harness.Same(t, "outcomes", fmt.Sprintf("0 0; 1 0 0 %d", maxAtOnce), counts(ended))
 	if why := ended.Status.Failures[0].Message; code == http.StatusNotFound && !strings.HasPrefix(why, "each of 10 writes of finding") {
 		t.Errorf("it failed because %q", why)
+	}
+}
+
+// What it decides could not be undone, and the next operation begins.
+func TestAnOperationThatIsDeletedStopsWithinAPart(t *testing.T) {
+	for _, finalizers := range [][]string{nil, {metav1.FinalizerDeleteDependents}} {
+		entries, objects := []rules.Entry{}, []client.Object{}
+		for i := range 3 * maxAtOnce {
+			f := builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
+			entries, objects = append(entries, rules.NewEntry(f)), append(objects, f)
+		}
+		r, _, operation := inPhase(t, v1alpha1.OperationRunning, entries, interceptor.Funcs{}, objects...)
+		operation.Finalizers = finalizers
+		harness.Must(t, r.Client.Update(t.Context(), operation))
+		var writes atomic.Int32
+		writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+			func(q *http.Request) (*http.Response, error) {
+				writes.Add(1)
+				answer, f := httptest.NewRecorder(), builder.Finding(path.Base(q.URL.Path)).In("org-acme").Build()
+				answer.Header().Set("Content-Type", "application/json")
+				err := client.IgnoreNotFound(r.Client.Delete(q.Context(), operation.DeepCopy()))
+				return answer.Result(), errors.Join(err, json.NewEncoder(answer).Encode(f))
+			})})
+		harness.Must(t, err)
+		r.as = func(string) (rest.Interface, error) { return writer, nil }
+		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
+		if got := writes.Load(); err == nil || got > maxAtOnce {
+			t.Errorf("%d writes of %d, and the error is %v", got, len(entries), err)
+		}
 	}
 }
 

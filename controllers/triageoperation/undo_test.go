@@ -142,7 +142,9 @@ func TestAnUndoOfWhatTheCacheDoesNotShowYetRestores(t *testing.T) {
 	harness.Must(t, err)
 	cache := interceptor.NewClient(nil, interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch,
 		_ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-		cached.DeepCopyInto(into.(*v1alpha1.Finding))
+		if f, is := into.(*v1alpha1.Finding); is {
+			cached.DeepCopyInto(f)
+		}
 		return nil
 	}})
 	r := &Reconciler{Base: reconcile.Base{Client: cache, Clock: apitime.Clock{}}}

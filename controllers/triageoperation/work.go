@@ -166,6 +166,9 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 		if err = ctx.Err(); err != nil {
 			return result{}, err // the write would not be sent
 		}
+		if err = r.stillStored(ctx, operation); err != nil {
+			return result{}, err
+		}
 		*sent = finding.Generation
 		if err = write(ctx, writer, finding, &step); err == nil {
 			return result{outcome: step.Outcome}, nil
@@ -177,6 +180,17 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 	}
 	err = fmt.Errorf("each of %d writes of finding %s failed: %w", maxTries, key.Name, refusal{err})
 	return r.outcomeOf(operation, err)
+}
+
+// stillStored returns an error once the operation has been deleted: nothing could undo what it would decide, and the
+// next operation may have begun.
+func (r *Reconciler) stillStored(ctx context.Context, operation *v1alpha1.TriageOperation) error {
+	stored := &v1alpha1.TriageOperation{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(operation), stored, client.UnsafeDisableDeepCopy)
+	if err == nil && (stored.UID != operation.UID || !stored.DeletionTimestamp.IsZero()) {
+		err = errors.New("the operation was deleted")
+	}
+	return err
 }
 
 // outcomeOf separates permanent errors about the finding from temporary ones.
