@@ -55,8 +55,17 @@ func (w *operating) previewSelected(ctx context.Context, look func(*rules.Entry,
 		set[string(entry.Finding)] = entry
 		return nil
 	})
-	if err != nil || len(set) == 0 {
+	if err != nil {
 		return err
+	}
+	return w.lookAt(ctx, names, set, look)
+}
+
+// lookAt lists the findings of these names and entries in pages. It removes those that it finds from the set.
+func (w *operating) lookAt(ctx context.Context, names []string, set map[string]*rules.Entry,
+	look func(*rules.Entry, *v1alpha1.Finding)) error {
+	if len(set) == 0 {
+		return nil
 	}
 	options, err := w.filter.options(w.session.namespace)
 	if err != nil {
@@ -85,16 +94,21 @@ func (w *operating) previewSelected(ctx context.Context, look func(*rules.Entry,
 	return w.session.explain(err, need{what: "list findings", role: roleViewer})
 }
 
-// previewUndo uses the operation's set, and reads only the findings to show.
+// previewUndo uses the operation's set, and reads only the findings to show, and those that may be skipped because a
+// scan has changed them.
 func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
 	shown := 0
-	return w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
+	var names []string
+	set := map[string]*rules.Entry{}
+	err := w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
 		f := v1alpha1.Finding{}
 		f.Name, f.Generation = string(entry.Finding), entry.Generation // counts as unchanged unless read
 		if entry.Before != nil {
 			f.Spec.Triage = *entry.Before
 		}
-		if entry.Digest != "" && shown < maxPreviewed {
+		switch {
+		case entry.Digest == "":
+		case shown < maxPreviewed:
 			shown++
 			item := unstructured.Unstructured{}
 			item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
@@ -108,10 +122,19 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 					return nil
 				}
 			}
+		case rules.MayBeSkipped(w.operation, entry, &f, apitime.Clock{}.Now()):
+			later := *entry
+			later.Before = nil // as in previewSelected
+			names, set[f.Name] = append(names, f.Name), &later
+			return nil
 		}
 		look(entry, &f)
 		return nil
 	})
+	if err != nil {
+		return err
+	}
+	return w.lookAt(ctx, names, set, look)
 }
 
 // previewRow returns the row of a finding that changes.
@@ -157,7 +180,8 @@ func (w *operating) show(rows []row) error {
 		fmt.Fprintf(to, "already decided by %s\n", strings.Join(deciders, ", "))
 	}
 	if left := len(w.summary.Conflicted) + len(w.summary.Failed); left > 0 && w.undo != "" {
-		fmt.Fprintf(to, "%d stay unchanged: somebody has decided about them since, or they no longer exist\n", left)
+		fmt.Fprintf(to, "%d stay unchanged: somebody has decided about them since, a scan has changed them, or "+
+			"they no longer exist\n", left)
 	}
 	if status.NotUndoable > 0 {
 		fmt.Fprintf(to, "an undo could not restore %d of them: their previous comments are too long to be kept\n",

@@ -67,6 +67,12 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	return Step{Triage: changes, Outcome: Changed}
 }
 
+// MayBeSkipped reports whether Plan skips the finding if a scan has changed it and it may be another problem by now. It
+// reads only the finding's decision.
+func MayBeSkipped(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time) bool {
+	return entry.Generation > 0 && decides(operation, entry, now) && !findingstate.Decided(finding)
+}
+
 // hasDecided reports whether the operation has decided about the finding according to its history, even if a user has
 // decided since. Transitions before the selection belong to an earlier operation of the same name.
 func hasDecided(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding) bool {
