@@ -39,7 +39,8 @@ manifest that is refused, no connection), and 3 if it was made and a policy fail
                     the expression fails for findings, or for more than N
   stopped           it could not come into force: more findings match than spec.maxFindings (once it
                     was stopped: than nine tenths of it), 100 other policies are in force, the
-                    same expression is TooCostly in the cluster, or spec.validUntil has come
+                    same expression takes too long to count in the cluster (TooCostly), or
+                    spec.validUntil has come
   inert             it decides about no finding: none matches, or other policies or people decide about all`
 
 const policyTestExample = `  # What would this policy change?

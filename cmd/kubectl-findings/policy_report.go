@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
@@ -52,7 +53,7 @@ type policyReport struct {
 	Lost    []verdictChange `json:"lost"`
 	Changed []verdictChange `json:"changed"`
 
-	// costly means that the policy in the cluster has this expression and is TooCostly, and that this spec is not in
+	// costly means that the policy in the cluster has this expression and cannot be counted, and that this spec is not in
 	// force.
 	costly bool
 }
@@ -132,10 +133,15 @@ func (t *trials) newReport(trial *trial) *policyReport {
 }
 
 // isCostly reports whether the controllers gave up counting the policy's newest generation. The condition InForce may
-// have another reason, such as Preview.
+// have another reason, such as Preview. A stopped policy stays TooMany: its message says so, or it has no count.
 func isCostly(policy *v1alpha1.TriagePolicy) bool {
 	c := v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionReady)
-	return c != nil && c.Reason == v1alpha1.ReasonTooCostly && c.ObservedGeneration == policy.Generation
+	if c == nil || c.ObservedGeneration != policy.Generation {
+		return false
+	}
+	uncounted := strings.Contains(c.Message, "counting takes too long") ||
+		policy.Status.InForce == nil && policy.Status.Matched == 0
+	return c.Reason == v1alpha1.ReasonTooCostly || c.Reason == v1alpha1.ReasonTooMany && uncounted
 }
 
 // sameSpec reports whether both would be stored the same. Equality of apimachinery panics on times of v1alpha1.

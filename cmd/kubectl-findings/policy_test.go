@@ -188,10 +188,20 @@ func costly(policy *v1alpha1.TriagePolicy, inForce int64, why string) *v1alpha1.
 			policy.Status.InForce.Spec.Priority++
 		}
 	}
+	ready := v1alpha1.ReasonTooCostly
+	if why == v1alpha1.ReasonTooMany {
+		ready = why
+	}
 	policy.Status.Conditions = []v1alpha1.Condition{
-		{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonTooCostly, ObservedGeneration: 2},
+		{Type: v1alpha1.ConditionReady, Reason: ready, ObservedGeneration: 2},
 		{Type: v1alpha1.ConditionInForce, Reason: why, ObservedGeneration: 2},
 	}
+	return policy
+}
+
+// counted gives a policy counts, and a message of why it does not decide.
+func counted(policy *v1alpha1.TriagePolicy, message string) *v1alpha1.TriagePolicy {
+	policy.Status.Matched, policy.Status.Conditions[0].Message = 4, message
 	return policy
 }
 
@@ -328,6 +338,19 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 		"it puts a preview into force that takes too long": {
 			policies{costly(inCluster("p", first, preview), 0, v1alpha1.ReasonPreview)}, policies{inCluster("p", first, nil)},
 			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "not in force (Preview)",
+		},
+		"the same as a stopped one that takes too long": {
+			policies{costly(inCluster("p", first, nil), 0, v1alpha1.ReasonTooMany)}, policies{inCluster("p", first, nil)},
+			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
+		},
+		"the same as one that was counted before it took too long": {
+			policies{counted(costly(inCluster("p", first, nil), 0, v1alpha1.ReasonTooMany), "Unknown, because counting takes too long.")},
+			policies{inCluster("p", first, few)},
+			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
+		},
+		"the same as a stopped one that is counted, with a higher limit": {
+			policies{counted(costly(inCluster("p", first, nil), 0, v1alpha1.ReasonTooMany), "More match.")}, policies{inCluster("p", first, few)},
+			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", "", "generation 2, not in force (TooMany)",
 		},
 		"another priority does not make it take less": {
 			policies{costly(inCluster("p", first, nil), 2, v1alpha1.ReasonInForce)}, policies{inCluster("p", first, high)},

@@ -211,7 +211,8 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 }
 
 // explain returns the reason why the declared generation does not decide ("" if it does), and the message for users. The
-// console looks in it for "Whether fewer match by now is unknown" and "A hundred other policies are in force".
+// console looks in it for "Whether fewer match by now is unknown" and "A hundred other policies are in force", the plugin
+// for "counting takes too long".
 func (s *scope) explain() (whyNot, because string) {
 	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {
 		whyNot = whyNotInForce(&s.Object.Spec, &s.counted, s.Now)
