@@ -3944,7 +3944,8 @@ type TriagePolicy struct {
 	// Match The CEL expression that selects the findings that the policy decides about.
 	Match string `json:"match"`
 
-	// Matched How many findings match.
+	// Matched How many findings match. If the condition `Ready` has the reason `TooCostly`, or has the reason `TooMany` while this is 0
+	// and `in_force` is false, counting takes too long: the counts are unknown or out of date.
 	Matched int32 `json:"matched"`
 
 	// MaxFindings The policy is stopped while it matches more findings than this.
@@ -3953,7 +3954,8 @@ type TriagePolicy struct {
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`
 
-	// Observed Whether the members below describe the current version of the policy, and not an earlier one.
+	// Observed Whether the controllers have processed the current version of the policy. Until then, the members below
+	// describe an earlier one.
 	Observed bool `json:"observed"`
 
 	// Overridden How many matching findings a person has decided about differently.
@@ -6197,8 +6199,9 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
 	// shows what it would decide. An expression that does not compile is refused, with the line and the column in
-	// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
-	// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+	// `detail`. The answer is sent once the controllers have counted, or after ten seconds at the latest:
+	// `observed` is true if they have. `matched` describes when the counts are unknown all the same.
+	// While twice as many policies exist as may be in force, previews included, none
 	// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
 	// in the key, and `findings:triage`, because a policy decides about findings.
 	//
@@ -6211,8 +6214,9 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
 	// shows what it would decide. An expression that does not compile is refused, with the line and the column in
-	// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
-	// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+	// `detail`. The answer is sent once the controllers have counted, or after ten seconds at the latest:
+	// `observed` is true if they have. `matched` describes when the counts are unknown all the same.
+	// While twice as many policies exist as may be in force, previews included, none
 	// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
 	// in the key, and `findings:triage`, because a policy decides about findings.
 	//
@@ -7273,8 +7277,9 @@ func (c *Client) ListTriagePolicies(ctx context.Context, params *ListTriagePolic
 //
 // An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
 // shows what it would decide. An expression that does not compile is refused, with the line and the column in
-// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
-// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+// `detail`. The answer is sent once the controllers have counted, or after ten seconds at the latest:
+// `observed` is true if they have. `matched` describes when the counts are unknown all the same.
+// While twice as many policies exist as may be in force, previews included, none
 // is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
 // in the key, and `findings:triage`, because a policy decides about findings.
 //
@@ -7297,8 +7302,9 @@ func (c *Client) CreateTriagePolicyWithBody(ctx context.Context, contentType str
 //
 // An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
 // shows what it would decide. An expression that does not compile is refused, with the line and the column in
-// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
-// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+// `detail`. The answer is sent once the controllers have counted, or after ten seconds at the latest:
+// `observed` is true if they have. `matched` describes when the counts are unknown all the same.
+// While twice as many policies exist as may be in force, previews included, none
 // is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
 // in the key, and `findings:triage`, because a policy decides about findings.
 //
@@ -13018,8 +13024,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
 	// shows what it would decide. An expression that does not compile is refused, with the line and the column in
-	// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
-	// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+	// `detail`. The answer is sent once the controllers have counted, or after ten seconds at the latest:
+	// `observed` is true if they have. `matched` describes when the counts are unknown all the same.
+	// While twice as many policies exist as may be in force, previews included, none
 	// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
 	// in the key, and `findings:triage`, because a policy decides about findings.
 	//
@@ -13032,8 +13039,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
 	// shows what it would decide. An expression that does not compile is refused, with the line and the column in
-	// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
-	// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+	// `detail`. The answer is sent once the controllers have counted, or after ten seconds at the latest:
+	// `observed` is true if they have. `matched` describes when the counts are unknown all the same.
+	// While twice as many policies exist as may be in force, previews included, none
 	// is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
 	// in the key, and `findings:triage`, because a policy decides about findings.
 	//
@@ -18022,8 +18030,9 @@ func (c *ClientWithResponses) ListTriagePoliciesWithResponse(ctx context.Context
 //
 // An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
 // shows what it would decide. An expression that does not compile is refused, with the line and the column in
-// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
-// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+// `detail`. The answer is sent once the controllers have counted, or after ten seconds at the latest:
+// `observed` is true if they have. `matched` describes when the counts are unknown all the same.
+// While twice as many policies exist as may be in force, previews included, none
 // is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
 // in the key, and `findings:triage`, because a policy decides about findings.
 //
@@ -18042,8 +18051,9 @@ func (c *ClientWithResponses) CreateTriagePolicyWithBodyWithResponse(ctx context
 //
 // An addition to the contract. Creates a policy, by default in the mode `preview`: it decides about nothing and
 // shows what it would decide. An expression that does not compile is refused, with the line and the column in
-// `detail`. The answer is sent once the policy's counts are available, or after ten seconds at the latest:
-// `observed` is true if they are. While twice as many policies exist as may be in force, previews included, none
+// `detail`. The answer is sent once the controllers have counted, or after ten seconds at the latest:
+// `observed` is true if they have. `matched` describes when the counts are unknown all the same.
+// While twice as many policies exist as may be in force, previews included, none
 // is created. Members that are not described are refused. Needs the scope `policies:write`, which must be listed
 // in the key, and `findings:triage`, because a policy decides about findings.
 //

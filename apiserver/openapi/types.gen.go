@@ -3934,7 +3934,8 @@ type TriagePolicy struct {
 	// Match The CEL expression that selects the findings that the policy decides about.
 	Match string `json:"match"`
 
-	// Matched How many findings match.
+	// Matched How many findings match. If the condition `Ready` has the reason `TooCostly`, or has the reason `TooMany` while this is 0
+	// and `in_force` is false, counting takes too long: the counts are unknown or out of date.
 	Matched int32 `json:"matched"`
 
 	// MaxFindings The policy is stopped while it matches more findings than this.
@@ -3943,7 +3944,8 @@ type TriagePolicy struct {
 	// Mode preview: the policy decides nothing, and its counts show what it would decide; apply: it decides.
 	Mode TriagePolicyMode `json:"mode"`
 
-	// Observed Whether the members below describe the current version of the policy, and not an earlier one.
+	// Observed Whether the controllers have processed the current version of the policy. Until then, the members below
+	// describe an earlier one.
 	Observed bool `json:"observed"`
 
 	// Overridden How many matching findings a person has decided about differently.
