@@ -80,8 +80,8 @@ type TriageOperationSpec struct {
 	// set is the decision about each of them. Absent with undo.
 	// +optional
 	Set *OperationDecision `json:"set,omitempty"`
-	// undo is the name of a completed TriageOperation, for example "mute-test-secrets". Each finding that still
-	// has that operation's decision gets back its previous status, reason, comments and end.
+	// undo is the name of a committed TriageOperation, for example "mute-test-secrets". Once that operation has ended,
+	// each finding that still has its decision gets back its previous status, reason, comments and end.
 	// +optional
 	Undo ResourceName `json:"undo,omitempty"`
 	// commit carries the operation out. Without it the status shows what it would do. It cannot be unset. Default:
