@@ -210,9 +210,9 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 	return words + ", until " + spec.ValidUntil.UTC().Format(time.RFC3339)
 }
 
-// explain returns the reason why the declared generation does not decide ("" if it does), and the message for users. The
-// console looks in it for "Whether fewer match by now is unknown" and "A hundred other policies are in force", the plugin
-// for "counting takes too long".
+// explain returns the reason why the declared generation does not decide ("" if it does), and the message for users.
+// The console recognizes "Whether fewer match by now is unknown" and "A hundred other policies are in force" in it, and
+// the plugin "counting takes too long".
 func (s *scope) explain() (whyNot, because string) {
 	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {
 		whyNot = whyNotInForce(&s.Object.Spec, &s.counted, s.Now)

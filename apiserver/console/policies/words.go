@@ -59,17 +59,17 @@ const laterUncounted = "It begins later, but it would not come into force: count
 	"the expression with a short comparison that rules most findings out."
 
 // noRoom is what to do about a preview while the organization has as many policies in force as it may have.
-const noRoom = "The organization has as many policies in force as it may have, so it would decide nothing if applied. " +
-	"Delete one that is not needed first."
+const noRoom = "The organization has as many policies in force as it may have, so it would decide nothing if " +
+	"applied. Delete one that is not needed first."
 
 // laterNoRoom is what to do about a policy that begins later, while there are as many.
-const laterNoRoom = "It begins later, but it would decide nothing: the organization has as many policies in force as it " +
-	"may have. Delete one that is not needed."
+const laterNoRoom = "It begins later, but it would decide nothing: the organization has as many policies in force as " +
+	"it may have. Delete one that is not needed."
 
 // stillStopped is what to do about a policy that was stopped and matches no more than its limit by now, but more than a
 // stopped one may.
-const stillStopped = "It was stopped because it matched more findings than it may. It decides again once no more than " +
-	"nine tenths of the limit match. Narrow the expression, or raise the limit if all of them are meant."
+const stillStopped = "It was stopped because it matched more findings than it may. It decides again once no more " +
+	"than nine tenths of the limit match. Narrow the expression, or raise the limit if all of them are meant."
 
 // stoppedUncounted is what to do about a policy that was stopped and cannot be counted.
 const stoppedUncounted = "It was stopped because it matched more findings than it may. Whether fewer match by now is " +
