@@ -64,8 +64,8 @@ func New(limits Limits, clock clock.PassiveClock) *Log {
 	return &Log{limits: limits, clock: clock, feeds: map[string]*feed{}}
 }
 
-// Add starts to record the changes of an organization after the given versions: earlier ones may yet be put or passed
-// over by Advance. Existing readers, which belong to its former namespace, end.
+// Add starts to record the changes of an organization after the given versions: earlier ones may still be put, or
+// skipped by Advance. Existing readers, which belong to its former namespace, end.
 func (l *Log) Add(organization string, after Position) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +110,7 @@ func (l *Log) Put(organization string, c *Change) {
 	}
 	l.forget(f, over)
 	if l.total > l.limits.Total {
-		// Drop half of the longest feed: then this is rare, and short feeds keep their changes.
+		// Drop half of the longest feed, so that this is rare and short feeds keep their changes.
 		longest := f
 		for _, other := range l.feeds {
 			if len(other.changes) > len(longest.changes) {
@@ -281,14 +281,14 @@ func (r *Reader) reset() bool {
 	if r.isLost() {
 		r.next, r.at, gap = f.next, r.log.heads, true
 	}
-	if gap { // the reset stands for the changes that were dropped too
+	if gap { // the reset also stands for the changes that were dropped
 		r.at = r.at.later(f.base)
 	}
 	return gap
 }
 
-// isLost reports whether the store no longer has the state of the reader's position: changes up to that version
-// would be taken for those that the client has seen. The feed may begin ahead of the heads.
+// isLost reports whether the store no longer has the state of the reader's position: the client would seem to have seen
+// changes up to that version. The feed may begin ahead of the heads.
 func (r *Reader) isLost() bool {
 	known := r.log.heads.later(r.feed.base)
 	return !known.reaches(r.kinds, &r.at) && r.log.clock.Since(r.began) > aheadAtMost

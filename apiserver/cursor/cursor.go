@@ -25,7 +25,7 @@ const maxText = 3000
 // version is the first byte of a cursor's content. A cursor of another version is invalid.
 const version = 1
 
-// ErrInvalid is returned for every string that Encode did not produce for the same list with a current key: a
+// ErrInvalid is returned for every string that Encode did not produce for the same list with a current key: for a
 // cursor that was altered, truncated, invented, or taken from another list.
 var ErrInvalid = errors.New("the cursor is not valid for this list; start again without it")
 

@@ -36,11 +36,10 @@ func NewRandom() *Codec {
 	return c
 }
 
-// Load returns a codec with the keys of a folder, which is usually a mounted Secret: each file is a key of 32
-// to 4096 random bytes. The file whose name sorts last is the newest key and signs; it and the one before it
-// verify. To rotate, add a file whose name sorts after the others, and remove the oldest once its cursors may
-// become invalid. Files whose names start with a dot are ignored. A file that is no key is passed over, and Run logs
-// it; the error is for a folder without a key.
+// Load returns a codec with the keys of a folder, usually a mounted Secret: each file is a key of 32 to 4096 random
+// bytes. The file whose name sorts last is the newest key and signs; it and the one before it verify. To rotate, add a
+// file whose name sorts after the others, and remove the oldest once its cursors may become invalid. Files whose names
+// start with a dot are ignored. Load skips an invalid file, and Run logs it; the error is for a folder without a key.
 func Load(folder string) (*Codec, error) {
 	keys, err := readKeys(folder)
 	if len(keys) == 0 {
@@ -51,8 +50,8 @@ func Load(folder string) (*Codec, error) {
 	return c, nil
 }
 
-// Run reads the folder at once and every interval until ctx ends, and logs files that are no keys. If there is no key
-// at all, the keys stay as they are. Run returns at once for a random key.
+// Run reads the folder at once and every interval until ctx ends, and logs invalid files. If there is no key at all,
+// the keys stay. Run returns at once for a random key.
 func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger) {
 	if c.folder == "" {
 		return
@@ -75,8 +74,8 @@ func (c *Codec) Run(ctx context.Context, interval time.Duration, log logr.Logger
 	}
 }
 
-// Reload reads the folder again that Load was given, and reports whether the keys have changed. The error names what
-// was passed over.
+// Reload reads the folder given to Load again, and reports whether the keys have changed. The error names what was
+// skipped.
 func (c *Codec) Reload() (changed bool, err error) {
 	keys, err := readKeys(c.folder)
 	if len(keys) == 0 {
@@ -89,8 +88,8 @@ func (c *Codec) Reload() (changed bool, err error) {
 // verifying returns the keys that verify, the newest first, which signs.
 func (c *Codec) verifying() [][]byte { return *c.keys.Load() }
 
-// readKeys returns the newest keys, and an error about newer files that are no keys: a replica that starts must accept
-// the same keys as those that run. There is an error if there is no key.
+// readKeys returns the newest keys, and an error about newer files that are invalid: a replica that starts must accept
+// the same keys as those that run. Without a key it returns an error.
 func readKeys(folder string) ([][]byte, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -99,7 +98,7 @@ func readKeys(folder string) ([][]byte, error) {
 	var keys [][]byte
 	var unusable []error
 	for _, entry := range slices.Backward(entries) {
-		// A mounted Secret holds its real files in hidden folders, with links beside them.
+		// A mounted Secret holds its real files in hidden folders, with links to them.
 		if strings.HasPrefix(entry.Name(), ".") || entry.IsDir() {
 			continue
 		}

@@ -49,7 +49,7 @@ var columns = []column{
 	{"url", func(f *finding) string { return f.Details.Location.Url }},
 	{"created_at", func(f *finding) string { return render.Timestamp(f.CreatedAt) }},
 	{"updated_at", func(f *finding) string { return render.Timestamp(f.UpdatedAt) }},
-	// Programs may count the columns before these: new ones come last.
+	// New columns come last, because programs may count the columns before them.
 	{"verdict_review_issue", func(f *finding) string { return f.Verdict.ReviewIssue }},
 	{"verdict_by", func(f *finding) string { return f.Verdict.By }},
 	{"verdict_reason", func(f *finding) string { return text(f.Verdict.Reason) }},
@@ -104,10 +104,10 @@ func CSV(w io.Writer, findings Findings) error {
 	return out.Error()
 }
 
-// literal puts an apostrophe before text that a spreadsheet would take for a formula: text that begins with one
-// of the signs, also after spaces and invisible characters, and text that begins with a tab or a carriage
-// return, which some programs drop. Programs with other separators, such as Excel with semicolons in many
-// countries, start a new cell after each semicolon, tab and line break, so literal does the same there.
+// literal puts an apostrophe before text that a spreadsheet would take for a formula: text that begins with one of the
+// signs, even after spaces and invisible characters, and text that begins with a tab or a carriage return, which some
+// programs drop. Programs with other separators, such as Excel with semicolons in many countries, start a new cell
+// after each semicolon, tab and line break, so literal does the same there.
 func literal(cell string) string {
 	if !strings.ContainsAny(cell, signs+"\t\r") {
 		return cell

@@ -27,8 +27,7 @@ type Versions struct {
 	dead map[types.NamespacedName]tombstone
 	// expiring lists the tombstones in the order of their expiry.
 	expiring []expiry
-	// listed is the newest version of a complete list that was seen: an object that is neither held nor newer
-	// than this version does not exist.
+	// listed is the version of the newest complete list: an object that is neither held nor newer does not exist.
 	listed string
 }
 
@@ -75,7 +74,7 @@ func (v *Versions) Holds(object metav1.Object) bool {
 	return ok && held == versionOf(object)
 }
 
-// Put reports whether this state is newer than everything known under its name, and if so holds it.
+// Put reports whether this state is newer than every known state under its name, and if so holds it.
 func (v *Versions) Put(object metav1.Object, now time.Time) (bool, error) {
 	key, state := Key(object), versionOf(object)
 	v.forgetExpired(now)
@@ -98,9 +97,9 @@ func (v *Versions) Put(object metav1.Object, now time.Time) (bool, error) {
 	return true, nil
 }
 
-// PutListed is Put for an object of a complete list. A list shows every write up to its version. So a state that is
-// known with a version up to the list's, but is newer than the listed one, no longer exists, as after a restore: the
-// listed state replaces it.
+// PutListed is Put for an object of a complete list. A list shows every write up to its version. So a known state with
+// a version up to the list's that is newer than the listed one no longer exists, as after a restore: the listed state
+// replaces it.
 func (v *Versions) PutListed(object metav1.Object, listVersion string, now time.Time) (bool, error) {
 	isNewer, err := v.Put(object, now)
 	if err != nil || isNewer || v.Holds(object) {

@@ -26,9 +26,9 @@ func New(total, perOrganization int) *Slots {
 	return &Slots{total: total, perOrganization: perOrganization, taken: map[string]int{}}
 }
 
-// Take takes a slot. The caller gives it back by calling free once. An organization that has n slots gets
-// another only while more than n are free: so slots remain for organizations with fewer, and a few
-// organizations cannot shut out the others. The errors are ErrOrganization and ErrTotal.
+// Take takes a slot. The caller gives it back by calling free once. An organization with n slots gets another only
+// while more than n are free, so that slots remain for organizations with fewer, and a few organizations cannot shut
+// out the others. The errors are ErrOrganization and ErrTotal.
 func (s *Slots) Take(organization string) (free func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

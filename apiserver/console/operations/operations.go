@@ -143,7 +143,7 @@ func firstIDs(ids []string) (first string, rest []string) {
 	return strings.Join(ids[:n], ","), ids[n:]
 }
 
-// show serves the page of an operation: what it would do, does, or has done.
+// show serves the page of an operation: what it would do, is doing, or has done.
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	var operation client.TriageOperation
 	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &operation); err != nil {
@@ -227,7 +227,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return response, err
 }
 
-// seen identifies the operation and the preview that a page shows: names are used again.
+// seen identifies the operation and the preview that a page shows, because names can be reused.
 func seen(o client.TriageOperation) string {
 	return o.CreatedAt.UTC().Format(time.RFC3339) + " " + strconv.Itoa(int(o.Matched))
 }
@@ -255,7 +255,7 @@ func undo(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return send(ctx, v, apiPath, request{Undo: v.Path("id")})
 }
 
-// send requests an operation and shows it. The page of one that has failed says why.
+// send requests an operation and shows it. If it has failed, its page explains why.
 func send(ctx context.Context, v *page.Visit, path string, body any) (page.Response, error) {
 	var operation client.TriageOperation
 	if err := v.API.Send(ctx, http.MethodPost, path, "", body, &operation); err != nil {

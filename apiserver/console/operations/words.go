@@ -137,8 +137,8 @@ func about(filters map[string]string) (facts []ui.Fact) {
 	return facts
 }
 
-// matching returns the address of the list with the filters, or "" if the console's list does not take them: those of
-// other clients may be selectors, several values of one filter, or empty.
+// matching returns the address of the list with the filters, or "" if the console's list does not support them: other
+// clients may use selectors, several values of one filter, or empty values.
 func matching(filters map[string]string) string {
 	values := url.Values{}
 	for name, value := range filters {

@@ -20,7 +20,7 @@ import (
 // shown is the content of a pull request's page.
 type shown struct {
 	client.ReviewFull
-	// open are the issues that the pull request would introduce, resolved those that it had.
+	// open holds the issues that the pull request would introduce, resolved those that it had.
 	open, resolved client.ReviewIssueFullList
 	view           url.Values
 	token          string
@@ -124,8 +124,8 @@ func (s shown) parts() []part {
 	}
 }
 
-// hasIssues reports whether the review has any issues, whatever the page shows of them. One that was cut off has some
-// before its first commit counts as reviewed.
+// hasIssues reports whether the review has any issues, whatever the page shows of them. A review whose import was cut
+// off has some before its first commit counts as reviewed.
 func (s shown) hasIssues() bool { return s.OpenIssueCount+s.ClosedIssueCount > 0 }
 
 // figures returns the counts of all issues. A severity's count links to the page filtered by it.
@@ -159,8 +159,8 @@ func pullRequest(owner, repository string, number int32) string {
 	return repository + " #" + strconv.Itoa(int(number))
 }
 
-// commitLink returns the page of a commit at the provider. The API only has the page of the commit that first showed
-// the issue; the other commits' pages have the same prefix.
+// commitLink returns the page of a commit at the provider. The API has only the page of the commit that first showed
+// the issue; the pages of the other commits have the same prefix.
 func commitLink(i client.ReviewIssueFull, commit string) string {
 	before, known := strings.CutSuffix(i.CommitLink, i.CommitSha)
 	if !known || i.CommitSha == "" {
