@@ -130,7 +130,7 @@ func (o *listOptions) run(ctx context.Context) error {
 	if err != nil && !errors.Is(err, errEnough) {
 		return session.explain(err, need{what: "list findings", role: roleViewer, everywhere: o.allOrganizations})
 	}
-	more := listing.settle(o.limit)
+	more := listing.sortAndLimit(o.limit)
 	if err := o.print(listing); err != nil {
 		return err
 	}
@@ -280,8 +280,8 @@ func (l *listing) kept(item unstructured.Unstructured) unstructured.Unstructured
 	return named
 }
 
-// settle sorts the entries and keeps the first ones. It reports whether any were left out.
-func (l *listing) settle(limit int64) bool {
+// sortAndLimit sorts the entries and keeps the first ones. It reports whether any were left out.
+func (l *listing) sortAndLimit(limit int64) bool {
 	if l.order.key != nil {
 		// The API server already returns findings sorted by name.
 		slices.SortStableFunc(l.entries, func(a, b entry) int {

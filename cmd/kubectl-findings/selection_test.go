@@ -164,7 +164,7 @@ func TestALimitedListIsNotReadOneByOne(t *testing.T) {
 		if err != nil && !errors.Is(err, errEnough) {
 			t.Errorf("%s: %v", reason, err)
 		}
-		if more := l.settle(limit); more != tc.more || len(l.entries) != tc.shown || lists > 1+all/pageSize {
+		if more := l.sortAndLimit(limit); more != tc.more || len(l.entries) != tc.shown || lists > 1+all/pageSize {
 			t.Errorf("%s: %d are shown, there are more: %t; want %d, %t; it asked %d times", reason, len(l.entries), more, tc.shown, tc.more, lists)
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// settleDoubts marks every pair that is not certain as doubtful. A decision must never silently pass to another
+// markDoubts marks every pair that is not certain as doubtful. A decision must never silently pass to another
 // problem, while an unnecessary mark only costs a review.
-func (m *matcher) settleDoubts() {
-	var c *company
+func (m *matcher) markDoubts() {
+	var c *pairContext
 	for i := range m.ofResult {
 		p := &m.ofResult[i]
 		if p.Rung == "" || p.Doubt != "" {
@@ -25,7 +25,7 @@ func (m *matcher) settleDoubts() {
 			continue
 		}
 		if c == nil {
-			c = m.company()
+			c = m.pairContext()
 		}
 		if m.Incomplete && r.Path != k.Path || !c.certain(p.Rung, r, k) {
 			p.Doubt = m.weakness(c, p.Rung, r, k)
@@ -34,8 +34,8 @@ func (m *matcher) settleDoubts() {
 	m.doubtTwins()
 }
 
-// company holds the context of a pair: counts over the other results, findings and pairs.
-type company struct {
+// pairContext holds the context of a pair: counts over the other results, findings and pairs.
+type pairContext struct {
 	// results and known count the results and findings that agree in a part of the evidence.
 	results, known map[Evidence]int
 	// reportedOn and knownOn count those that only their columns distinguish on a line: open findings and all results, and
@@ -55,8 +55,8 @@ type shifted struct {
 	lines int32
 }
 
-func (m *matcher) company() *company {
-	c := &company{
+func (m *matcher) pairContext() *pairContext {
+	c := &pairContext{
 		results: map[Evidence]int{}, known: map[Evidence]int{}, shifts: map[shifted]int{},
 		moves: map[[2]string]int{}, renames: map[rename]int{}, open: map[string]int{},
 		reportedOn: map[Known]int{}, knownOn: map[Known]int{},
@@ -137,7 +137,7 @@ func countOnLine(n map[Known]int, e *Evidence, closed bool) {
 }
 
 // otherColumn reports whether the columns differ and the number on the line has changed: it may be another one.
-func (c *company) otherColumn(r *Evidence, k *Known) bool {
+func (c *pairContext) otherColumn(r *Evidence, k *Known) bool {
 	code := ""
 	if r.Snippet == k.Snippet {
 		code = k.Snippet
@@ -147,7 +147,7 @@ func (c *company) otherColumn(r *Evidence, k *Known) bool {
 }
 
 // certain reports whether the result can only be this finding.
-func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
+func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 	switch {
 	case otherVulnerability(r, &k.Evidence):
 		return false
@@ -176,7 +176,7 @@ func (c *company) certain(by Rung, r *Evidence, k *Known) bool {
 
 // moved reports whether a move to another path is certain: by a unique fingerprint that is known as a whole, by
 // fingerprint and code, by another file with the same rename, or because all other findings of the file moved with it.
-func (c *company) moved(r *Evidence, k *Known) bool {
+func (c *pairContext) moved(r *Evidence, k *Known) bool {
 	if otherCode(r, &k.Evidence) || otherSubject(r, &k.Evidence) {
 		return false
 	}
@@ -187,7 +187,7 @@ func (c *company) moved(r *Evidence, k *Known) bool {
 }
 
 // ownFingerprint reports whether both have the same fingerprint, and no other result or finding has it.
-func (c *company) ownFingerprint(r, k *Evidence) bool {
+func (c *pairContext) ownFingerprint(r, k *Evidence) bool {
 	part, ok := byHash(r)
 	return ok && r.Rule == k.Rule && r.Fingerprint == k.Fingerprint && c.alone(part)
 }
@@ -195,7 +195,7 @@ func (c *company) ownFingerprint(r, k *Evidence) bool {
 // samePackage reports whether both are certainly about the same package. Among several versions of a package in one
 // place, the version decides, or that only the URL is new. Under another id it decides only if nothing else has it,
 // because the id that joins them may join several vulnerabilities.
-func (c *company) samePackage(r, k *Evidence) bool {
+func (c *pairContext) samePackage(r, k *Evidence) bool {
 	if differ(r.PURL, k.PURL) {
 		return false
 	}
@@ -215,7 +215,7 @@ func (c *company) samePackage(r, k *Evidence) bool {
 	return equal(r.Version, k.Version) || c.alone(part) || k.PURL != r.PURL && was == *r
 }
 
-func (c *company) alone(part Evidence) bool { return c.results[part] < 2 && c.known[part] < 2 }
+func (c *pairContext) alone(part Evidence) bool { return c.results[part] < 2 && c.known[part] < 2 }
 
 // equal and differ are true only if both values are known.
 func equal(a, b string) bool  { return a != "" && a == b }
@@ -259,7 +259,7 @@ func otherCode(r, k *Evidence) bool {
 }
 
 // weakness returns the doubt about a pair that is not certain.
-func (m *matcher) weakness(c *company, by Rung, r *Evidence, k *Known) Doubt {
+func (m *matcher) weakness(c *pairContext, by Rung, r *Evidence, k *Known) Doubt {
 	switch {
 	case otherVulnerability(r, &k.Evidence):
 		return DoubtVulnerability

@@ -96,16 +96,16 @@ var ties = []key{
 	func(*Evidence) (Evidence, bool) { return Evidence{}, true },
 }
 
-// settle pairs the two sides of a group with the same strong evidence: by further evidence in which they agree, and
+// pairTied pairs the two sides of a group with the same strong evidence: by further evidence in which they agree, and
 // finally by their lines.
-func (m *matcher) settle(results, known []int) {
+func (m *matcher) pairTied(results, known []int) {
 	align := func(results, known []int) {
 		changed := sync.OnceValue(func() bool { // once, because a group may be large
 			inOrder := len(results)+len(known) == 2 || apart(results, m.result) && apart(known, m.finding)
 			return !inOrder && m.mixed(results, known)
 		})
 		asMany := len(results) == len(known)
-		m.align(results, known, func(p aligned) Doubt { return m.settledDoubt(p, asMany, changed) })
+		m.align(results, known, func(p aligned) Doubt { return m.tiedDoubt(p, asMany, changed) })
 	}
 	results, known = m.freeOf(results), m.untaken(known)
 	if len(results) == 1 && len(known) == 1 {
@@ -119,10 +119,10 @@ func (m *matcher) settle(results, known []int) {
 	}
 }
 
-// settledDoubt returns the doubt about a pair that settle made. asMany means that the group has as many results as
+// tiedDoubt returns the doubt about a pair that pairTied made. asMany means that the group has as many results as
 // findings; changed, that several are at one place and have changed, so that their order proves nothing. A place that
 // is not in a file is not enough by itself.
-func (m *matcher) settledDoubt(p aligned, asMany bool, changed func() bool) Doubt {
+func (m *matcher) tiedDoubt(p aligned, asMany bool, changed func() bool) Doubt {
 	r, k := &m.Results[p.result], &m.Known[p.known]
 	switch {
 	case changed():

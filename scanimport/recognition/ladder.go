@@ -117,9 +117,9 @@ func recognise(ladder []rung, s Scan) []Match {
 		}
 		m.rung = r.name
 		r.find(m)
-		m.keepOwn()
+		m.swapToOwn()
 	}
-	m.settleDoubts()
+	m.markDoubts()
 	var out []Match
 	for i := range m.ofResult {
 		if m.ofResult[i].Rung != "" {
@@ -134,8 +134,8 @@ type matcher struct {
 	Scan
 	rung Rung
 	// resultsAt and knownAt hold, by result and by finding, all at the same place; alikeResults and alikeKnown all that
-	// look alike. copies and twins list the groups of several results, or findings, that look alike.
-	resultsAt, knownAt, alikeResults, alikeKnown, copies, twins [][]int
+	// look alike. alikeResultGroups and twins list the groups of several results, or findings, that look alike.
+	resultsAt, knownAt, alikeResults, alikeKnown, alikeResultGroups, twins [][]int
 	// ofResult holds the pair of each result. Without one, its rung is empty and its finding none.
 	ofResult []Match
 	// taken holds, by finding, the result that it is paired with, or none.
@@ -177,8 +177,8 @@ func newMatcher(s Scan) *matcher {
 		m.reported[s.Results[i].Path] = true
 	}
 	asKnown := func(result int) Known { return Known{Evidence: s.Results[result]} }
-	m.resultsAt, m.alikeResults, m.copies = alikes(len(s.Results), asKnown)
-	m.knownAt, m.alikeKnown, m.twins = alikes(len(s.Known), func(i int) Known { return s.Known[i] })
+	m.resultsAt, m.alikeResults, m.alikeResultGroups = groupAlike(len(s.Results), asKnown)
+	m.knownAt, m.alikeKnown, m.twins = groupAlike(len(s.Known), func(i int) Known { return s.Known[i] })
 	return m
 }
 

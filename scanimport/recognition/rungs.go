@@ -70,8 +70,8 @@ func here(keys ...key) func(*matcher) {
 	return func(m *matcher) {
 		for _, k := range keys {
 			for _, g := range m.groups(at(k)) {
-				m.settle(g.results, g.open)
-				m.settle(g.results, g.closed)
+				m.pairTied(g.results, g.open)
+				m.pairTied(g.results, g.closed)
 			}
 		}
 	}
@@ -284,7 +284,7 @@ func apart(sorted []int, of func(index int) *Evidence) bool {
 	return true
 }
 
-// pairByLine leaves the doubt to settleDoubts: the line alone is never certain.
+// pairByLine leaves the doubt to markDoubts: the line alone is never certain.
 func (m *matcher) pairByLine(p aligned) { m.pair(p.result, p.known, "") }
 
 // tooFar is a distance beyond the window.

@@ -2,9 +2,9 @@ package recognition
 
 import "slices"
 
-// alikes groups n results or findings. For each it returns those at its place, and those of them that look like it,
+// groupAlike groups n results or findings. For each it returns those at its place, and those of them that look like it,
 // including itself; several holds the groups of more than one that look alike.
-func alikes(n int, of func(i int) Known) (samePlace, sameLook, several [][]int) {
+func groupAlike(n int, of func(i int) Known) (samePlace, sameLook, several [][]int) {
 	spots, looks := map[Evidence][]int{}, map[Known][]int{}
 	samePlace, sameLook = make([][]int, n), make([][]int, n)
 	for i := range n {
@@ -33,9 +33,9 @@ func alikes(n int, of func(i int) Known) (samePlace, sameLook, several [][]int) 
 	return samePlace, sameLook, several
 }
 
-// keepOwn swaps pairs of look-alikes, so that among several with equal evidence each result gets the finding with its
+// swapToOwn swaps pairs of look-alikes, so that among several with equal evidence each result gets the finding with its
 // own facts.
-func (m *matcher) keepOwn() {
+func (m *matcher) swapToOwn() {
 	if m.ResultFacts == nil {
 		return
 	}
@@ -117,7 +117,7 @@ func (m *matcher) doubtTwins() {
 	if m.ResultFacts == nil || !slices.ContainsFunc(m.allKnown, func(k int) bool { return m.decided(k) != "" }) {
 		return
 	}
-	for _, results := range m.copies {
+	for _, results := range m.alikeResultGroups {
 		added := len(m.freeOf(results)) > 0
 		away := without(results, func(r int) bool {
 			return m.home(r) || !added && m.ofResult[r].Rung == Earlier
