@@ -166,7 +166,7 @@ func TestACostlyEditLeavesTheGenerationInForceCounted(t *testing.T) {
 		for range 2 {
 			s = after(t, r, policy, r.compile, r.count, r.putInForce, r.report)
 		}
-		t.Cleanup(func() { r.numbers.forget(client.ObjectKeyFromObject(policy)) })
+		t.Cleanup(func() { r.metrics.forget(client.ObjectKeyFromObject(policy)) })
 		harness.Same(t, "Ready", ready, reason(s.Object, v1alpha1.ConditionReady))
 		harness.Same(t, ready+": the generation in force", int64(1), s.Status.InForce.Generation)
 		harness.Same(t, ready+": matched, applied", []int32{10, 10}, []int32{s.Status.Matched, s.Status.Applied})
