@@ -10,8 +10,9 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
-// credentialCWEs are weaknesses whose code contains a credential.
-var credentialCWEs = []string{"CWE-259", "CWE-321", "CWE-798"}
+// credentialCWEs are weaknesses whose code contains a credential. CWE-256, CWE-260 and CWE-313 are none: CodeQL also
+// gives them to code that writes a password into a file, which people need to see.
+var credentialCWEs = []string{"CWE-13", "CWE-259", "CWE-321", "CWE-555", "CWE-798"}
 
 // showsSecret reports whether text quoted by the scanner may contain a credential, and so must not be stored. Reports
 // on code or packages may, too: some scanners look for several things at once, and a hard-coded password is a weakness

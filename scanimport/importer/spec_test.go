@@ -76,6 +76,8 @@ func TestSecretsAreNotKept(t *testing.T) {
 		"rule about secrets":  {"the tag says so", v1alpha1.CategoryCode, sarif.Rule{Name: "x", Tags: []string{"Secrets"}}, nil, "\tpw := `" + secret + "`\n", around},
 		"hard-coded password": {"CWE-798 shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, `const pw = "` + secret + `" // TODO`, around},
 		"hard-coded key":      {"its name shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "DoNotStoreTokensOrKeysInSourceCode"}, nil, `key: "` + secret + `"`, around},
+		"in a configuration":  {"the message alone shows it", v1alpha1.CategoryCode, sarif.Rule{ShortDescription: "Password in configuration file"}, []string{"CWE-256", "CWE-260", "CWE-313"}, "", ""},
+		"in a web.config":     {"CWE-13 shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-13"}, `<add password="` + secret + `"/>`, around},
 		"in a setting":        {"it is not quoted", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-259"}, "password=" + secret, around},
 		"around it":           {"the tool gives no snippet but of what is around", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, "", around},
 		"no code at all":      {"CodeQL gives none by default", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, "", ""},
