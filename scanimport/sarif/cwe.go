@@ -48,8 +48,13 @@ func addReference(list []string, ref wireReference) []string {
 }
 
 func addCWEs(list []string, s string) []string {
-	for _, match := range cweInText.FindAllStringSubmatch(s, maxPlaces) {
-		list = addOnce(list, "CWE-"+match[1])
+	for range maxPlaces {
+		at := cweInText.FindStringSubmatchIndex(s)
+		if at == nil {
+			break
+		}
+		list = addOnce(list, "CWE-"+s[at[2]:at[3]])
+		s = s[at[3]:] // the byte after the number may be the one before the next CWE
 	}
 	return list
 }

@@ -407,6 +407,8 @@ func TestCWEs(t *testing.T) {
 		"gosec's":         {"a taxon of CWE by its number", `"relationships":[{"target":{"id":"703","toolComponent":{"name":"CWE"}}}]`, ``, []string{"CWE-703"}},
 		"another's taxon": {"a number of another list is none", `"relationships":[{"target":{"id":"703","toolComponent":{"name":"OWASP"}}}]`, ``, nil},
 		"the result's":    {"it knows better than its rule", `"properties":{"tags":["CWE-1"]}`, `"taxa":[{"id":"CWE-2"}]`, []string{"CWE-2", "CWE-1"}},
+		"a list":          {"each of it counts", `"properties":{"cwe":["CWE-1","CWE-2","CWE-3"]}`, ``, []string{"CWE-1", "CWE-2", "CWE-3"}},
+		"a list in a tag": {"each of it counts", `"properties":{"tags":["CWE-1,CWE-2;cwe-3"]}`, ``, []string{"CWE-1", "CWE-2", "CWE-3"}},
 		"none":            {"a word that looks like it is none", `"properties":{"tags":["security","cwe","acwe-7"]}`, ``, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
