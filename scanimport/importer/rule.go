@@ -11,6 +11,8 @@ type ruleTexts struct {
 	description       string
 	// advice tells what to do, link where to read it. One of them is empty.
 	advice, link string
+	// ofSecret are the texts of a finding that shows a secret: without those that quote code.
+	ofSecret *ruleTexts
 }
 
 func textsOf(rule *sarif.Rule) *ruleTexts {
@@ -27,6 +29,11 @@ func textsOf(rule *sarif.Rule) *ruleTexts {
 	}
 	if webAddress.MatchString(t.advice) {
 		t.advice, t.link = "", "See "+line(advice)
+	}
+	t.ofSecret = t
+	if rule.QuotesMatch() {
+		name := line(sarif.FirstOf(rule.ShortDescription, rule.Name))
+		t.ofSecret = &ruleTexts{title: t.title, otherTitle: name, link: t.link}
 	}
 	return t
 }

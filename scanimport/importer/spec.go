@@ -83,6 +83,9 @@ func (c *scanContext) details(r *sarif.Result) v1alpha1.FindingDetails {
 		message = withoutQuotes(message, sarif.FirstOf(r.Location.Snippet, r.Location.Context))
 	}
 	rule := c.ruleTexts(r.Rule)
+	if secret {
+		rule = rule.ofSecret
+	}
 	details := v1alpha1.FindingDetails{
 		Title:        cut(title(r, message, rule), maxTitle),
 		Description:  cut(description(r, message, rule), maxDescription),

@@ -72,7 +72,7 @@ func TestSecretsAreNotKept(t *testing.T) {
 		context  string
 	}{
 		"secret scanner":      {"that is what it quotes", v1alpha1.CategorySecret, sarif.Rule{Name: "x"}, nil, secret, around},
-		"secret of trivy":     {"it looks for secrets beside packages", v1alpha1.CategoryPackage, sarif.Rule{Name: "Secret"}, nil, secret + "\n", around},
+		"secret of trivy":     {"it looks for secrets beside packages", v1alpha1.CategoryPackage, sarif.Rule{Name: "Secret", FullDescription: "KEY=" + secret, Help: "Secret Key\nSeverity: HIGH\nMatch: KEY=" + secret}, nil, secret + "\n", around},
 		"rule about secrets":  {"the tag says so", v1alpha1.CategoryCode, sarif.Rule{Name: "x", Tags: []string{"Secrets"}}, nil, "\tpw := `" + secret + "`\n", around},
 		"hard-coded password": {"CWE-798 shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "x"}, []string{"CWE-798"}, `const pw = "` + secret + `" // TODO`, around},
 		"hard-coded key":      {"its name shows it", v1alpha1.CategoryCode, sarif.Rule{Name: "DoNotStoreTokensOrKeysInSourceCode"}, nil, `key: "` + secret + `"`, around},

@@ -49,6 +49,13 @@ func (r *Rule) NamesSecret() bool {
 	return *r.namesSecret
 }
 
+// matchLine matches where Trivy quotes, in the help of a rule about secrets, the line in which it found one.
+var matchLine = regexp.MustCompile(`(?m)^Match:`)
+
+// QuotesMatch reports whether the rule's help and full description quote the code of one of its results. Trivy writes
+// that of the rule's last result, whichever result refers to the rule.
+func (r *Rule) QuotesMatch() bool { return matchLine.MatchString(r.Help) }
+
 // tagged reports whether one of the tags is for secrets.
 func tagged[T ~string](tags []T) bool {
 	for _, tag := range tags {
