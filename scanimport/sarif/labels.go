@@ -1,6 +1,9 @@
 package sarif
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // Package scanners write their facts line by line: "Package: lodash", "* Package Manager: npm", "Severity : HIGH".
 const (
@@ -14,8 +17,8 @@ const (
 // labelled returns the labels of the rule's help. They are read once, because a rule may have many results.
 func (r *Rule) labelled() map[string]string {
 	if r.labels == nil {
-		r.labels = labelsOf(r.Help)
-		for label, value := range labelsOf(r.helpMarkdown) {
+		r.labels = labelsOf(withoutExamples(r.Help))
+		for label, value := range labelsOf(withoutExamples(r.helpMarkdown)) {
 			if _, there := r.labels[label]; !there {
 				r.labels[label] = value
 			}
@@ -23,6 +26,32 @@ func (r *Rule) labelled() map[string]string {
 		addFixedVersions(r.labels, FirstOf(r.helpMarkdown, r.Help))
 	}
 	return r.labels
+}
+
+var (
+	// boldFact matches a line of Markdown with a label in bold, as Scorecard writes: "**Severity**: High".
+	boldFact = regexp.MustCompile(`^(?:[-*] )?\*\*[^*]{1,80}(?:\*\*:|:\*\*)`)
+	// beforeExample matches a line that an example follows or begins with: a blank, indented or fenced one.
+	beforeExample = regexp.MustCompile("^(?:\\s*$|  |\t|```|~~~)")
+)
+
+// withoutExamples returns the lines of a rule's help that state facts about the rule: those with which it begins, up to
+// a blank, indented or fenced one, and all with a bold label. Others may belong to an example of bad code, which would
+// choose the severity and the package.
+func withoutExamples(help string) string {
+	var kept strings.Builder
+	beginning := true
+	lines := 0
+	for line := range strings.Lines(strings.TrimSpace(help)) {
+		if lines++; lines > maxLines {
+			break
+		}
+		beginning = beginning && !beforeExample.MatchString(line)
+		if beginning || boldFact.MatchString(line) {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
 }
 
 // fixedVersionsTable is the header of osv-scanner's table of fixed versions.

@@ -43,12 +43,13 @@ var (
 // packageOf returns the package that a result is about, or nil. The result's own facts take precedence over its rule's,
 // because tools often describe a rule by its first result.
 func packageOf(wire *wireResult, rule *Rule, ruleID, message string) *Package {
-	help := rule.labelled()
+	help, facts := rule.labelled(), factsOf(message)
+	about := isAboutPackage(rule, ruleID, help)
 	for _, read := range []func() *Package{
-		func() *Package { return labelledPackage(factsOf(message)) },
+		func() *Package { return labelledPackage(facts, about || facts["component"] == "") },
 		func() *Package { return packageInMessage(message) },
-		func() *Package { return packageInLocation(wire, rule, ruleID, help) },
-		func() *Package { return labelledPackage(help) },
+		func() *Package { return packageInLocation(wire, rule, about, help) },
+		func() *Package { return labelledPackage(help, about) },
 		func() *Package { _, found := PackageOfRule(ruleID); return found },
 	} {
 		if found := read(); found != nil {
@@ -59,7 +60,9 @@ func packageOf(wire *wireResult, rule *Rule, ruleID, message string) *Package {
 	return nil
 }
 
-func labelledPackage(labels map[string]string) *Package {
+// labelledPackage returns the package that labels name, or nil. Unless sure, the name alone is not enough: a component
+// of a user interface has one too.
+func labelledPackage(labels map[string]string, sure bool) *Package {
 	name := FirstOf(labels["package"], labels["package name"], labels["vulnerable module"], labels["component"])
 	if name == "" {
 		return nil
@@ -78,6 +81,9 @@ func labelledPackage(labels map[string]string) *Package {
 		purl.FixedVersion = found.FixedVersion
 		return purl
 	}
+	if !sure && found.Ecosystem+found.Version+found.FixedVersion+labels["vulnerability"] == "" {
+		return nil
+	}
 	return found
 }
 
@@ -93,8 +99,7 @@ func packageInMessage(message string) *Package {
 
 // packageInLocation reads a logical location that is a package URL, or a name with a version if the rule is about a
 // package.
-func packageInLocation(wire *wireResult, rule *Rule, ruleID string, help map[string]string) *Package {
-	about := isAboutPackage(rule, ruleID, help)
+func packageInLocation(wire *wireResult, rule *Rule, about bool, help map[string]string) *Package {
 	for _, location := range wire.Locations {
 		for _, logical := range location.LogicalLocations {
 			name := FirstOf(string(logical.FullyQualifiedName), string(logical.Name))
@@ -164,7 +169,7 @@ func fixedByUpgrade(wire *wireResult, rule *Rule, name string) string {
 
 // complete adds the rule's facts about the same package in the same version.
 func (p *Package) complete(rule *Rule, help map[string]string) {
-	if described := labelledPackage(help); described != nil && described.Name == p.Name &&
+	if described := labelledPackage(help, true); described != nil && described.Name == p.Name &&
 		(p.Version == "" || described.Version == "" || p.Version == described.Version) {
 		p.Version = FirstOf(p.Version, described.Version)
 		p.FixedVersion = FirstOf(p.FixedVersion, described.FixedVersion)
