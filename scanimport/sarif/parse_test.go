@@ -354,6 +354,9 @@ func TestPaths(t *testing.T) {
 		"the root itself":     {"no file", `"uri":"file:///"`, "", "", ""},
 		"absolute":            {"an image's path", `"uri":"/lib/apk/db"`, "", "", "lib/apk/db"},
 		"web":                 {"not a file, and no other page", `"uri":"https://example.com/a?b=%20"`, "", "", "https://example.com/a?b=%20"},
+		"credentials":         {"a path is shown to everybody", `"uri":"git+https://oauth2:s3cr@t@example.com/a@b.git"`, "", "", "git+https://example.com/a@b.git"},
+		"credentials, two":    {"of the module's source", `"uri":"git::ssh://t0k3n@example.com:a/b.git"`, "", "", "git::ssh://example.com:a/b.git"},
+		"image":               {"its digest is no host", `"uri":"docker://alpine:3@sha256:ab"`, "", "", "docker://alpine:3@sha256:ab"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := `"results":[{"ruleId":"R0","locations":[{"physicalLocation":{"artifactLocation":{` + tc.uri + `},"region":{"startLine":3}}}]}]`

@@ -257,13 +257,34 @@ func decode(uri string) (string, uriKind) {
 	case drive.MatchString(uri):
 		return path.Clean("/" + slashes(uri)), absolutePath
 	case hasScheme && uriScheme.MatchString(scheme):
-		return uri, otherURI
+		return withoutUser(uri), otherURI
 	}
 	decoded := slashes(unescape(uri))
 	if strings.HasPrefix(decoded, "/") {
 		return path.Clean(decoded), absolutePath
 	}
 	return decoded, relativePath
+}
+
+// imageDigest matches the digest of an image, which follows an "@" as a host does.
+var imageDigest = regexp.MustCompile(`^sha[0-9]{1,3}:`)
+
+// withoutUser removes user name and password from a URI, but for an HTTP URL, of which no finding keeps more than the
+// path.
+func withoutUser(uri string) string {
+	scheme, rest, found := strings.Cut(uri, "://")
+	if !found || isURL(uri) {
+		return uri
+	}
+	authority := rest
+	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
+		authority = rest[:end]
+	}
+	at := strings.LastIndexByte(authority, '@') + 1
+	if imageDigest.MatchString(rest[at:]) {
+		return uri
+	}
+	return scheme + "://" + rest[at:]
 }
 
 func unescape(s string) string {
