@@ -140,6 +140,24 @@ func TestRecipesCancelTheJobOfAnOlderCommit(t *testing.T) {
 	}
 }
 
+// A scanner that crashes, or writes no file without results, leaves that of the last build.
+func TestRecipesUploadNoOlderFile(t *testing.T) {
+	for name, recipe := range map[string]func(*testing.T) recipe{
+		"GitHub Actions": onGitHub, "GitLab CI": onGitLab, "Jenkins": onJenkins, "a shell": inAShell,
+	} {
+		j := newCheckout(t, "http://127.0.0.1:1", "key")
+		j.tools("/bin/true")
+		j.commit()
+		j.write("results.sarif", sarif("one"))
+		out, status := j.follow(recipe(t), map[string]string{
+			"GITHUB_SHA": mainCommit, "CI_COMMIT_SHA": mainCommit, "GIT_COMMIT": mainCommit, "PULL_REQUEST": "", "RETRIES": "0",
+		})
+		if status != 1 || !strings.Contains(out, "the scanner did not run to its end") {
+			t.Errorf("%s: status %d, printed %s", name, status, out)
+		}
+	}
+}
+
 func onGitLab(t *testing.T) recipe {
 	var pipeline map[string]struct {
 		Variables map[string]string
@@ -199,6 +217,16 @@ func (j *job) tools(gosec string) {
 		[]byte("#!/bin/sh\n[ \"$1\" = install ] || exec "+goCommand+" \"$@\"\n"), 0o700))
 	j.env["PATH"] = bin + string(os.PathListSeparator) + os.Getenv("PATH")
 	j.env["GOFLAGS"], j.env["GOWORK"] = "-mod=mod", "off"
+}
+
+// commit makes the checkout one of git, with a commit.
+func (j *job) commit() {
+	j.t.Helper()
+	out, status := j.run("git init --quiet && " +
+		"git -c user.name=jo -c user.email=jo@example.com commit --quiet --allow-empty -m begin")
+	if status != 0 {
+		j.t.Fatal(out)
+	}
 }
 
 // follow runs a recipe's scripts until one fails.
@@ -282,9 +310,7 @@ func TestTheRecipesForCI(t *testing.T) {
 			comments := newProvider(t, ci.header)
 			j.write("go.mod", "module example.com/app\n\ngo 1.24\n")
 			j.write("main.go", weakHash)
-			harness.Must(t, exec.CommandContext(t.Context(), "git", "-C", j.folder, "init", "--quiet").Run())
-			_, status := j.run("git -c user.name=jo -c user.email=jo@example.com commit --quiet --allow-empty -m begin")
-			g.Expect(status).To(BeZero())
+			j.commit()
 
 			out, status := j.follow(r, ci.onMain(comments.url))
 			g.Expect(status).To(BeZero(), out)
