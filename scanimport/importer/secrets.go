@@ -37,7 +37,7 @@ const (
 // literal matches a possible credential in a line of code, a string or an unquoted value, and the name that it is
 // assigned to.
 var literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63})[\"']?\\s*(?::=|=>|[=:])\\s*)?" +
-	"(?:[\"'`]([^\"'`]{4,})[\"'`]|[=:]\\s*([^\\s\"'`;,)]{6,}))")
+	"(?:[\"'`]([^\"'`]{4,})[\"'`]|[=:]\\s*([^\\s\"'`;,)]{4,}))")
 
 var (
 	// credentialName matches names of credentials in code and in prose.
@@ -93,7 +93,7 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 			return nil, false
 		}
 		add(quoted, false)
-		for _, match := range literal.FindAllStringSubmatch(quoted, -1) {
+		for _, match := range literals(quoted) {
 			add(match[2]+match[3], credentialName.MatchString(match[1]))
 		}
 		if len(quotes) > maxValues {
@@ -101,6 +101,15 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 		}
 	}
 	return quotes, len(quotes) > 0
+}
+
+// literals returns the matches of literal in a line, and those within its strings: a connection string has settings.
+func literals(code string) [][]string {
+	out := literal.FindAllStringSubmatch(code, -1)
+	for _, match := range out {
+		out = append(out, literal.FindAllStringSubmatch(match[2], -1)...)
+	}
+	return out
 }
 
 // mark notes in ends where the message quotes a value. named means that the code assigns it to a credential's name.
