@@ -38,6 +38,8 @@ type ResultKey struct {
 	// Digest is that of the result's data. About distinguishes what the digest does not, such as packages.
 	Digest [32]byte
 	About  string
+	// Detail tells apart results that agree in all else. The names of other results do not depend on it.
+	Detail string
 }
 
 // Identity of a result.
@@ -62,14 +64,11 @@ func Identify(scope Scope, results []Result) []Identity {
 	}
 	constant := Constants(all)
 	keyed := make([]*keyedResult, len(results)) // nil for duplicates
-	firsts := make(map[ResultKey]int, len(results))
+	alike := alikeBut(results)
 	groups := map[string][]int{} // by rule, path and content
-	for i := range results {
+	for _, list := range alike {
+		i := list[0]
 		r := &results[i]
-		if _, found := firsts[r.ResultKey]; found {
-			continue
-		}
-		firsts[r.ResultKey] = i
 		keyed[i] = newKeyed(r, content(r, constant))
 		id := frame(r.Rule, r.Path, keyed[i].base)
 		groups[id] = append(groups[id], i)
@@ -78,10 +77,31 @@ func Identify(scope Scope, results []Result) []Identity {
 	for _, group := range groups {
 		identifyGroup(scope, keyed, group, out)
 	}
-	for i := range results {
-		if first := firsts[results[i].ResultKey]; first != i {
-			out[i] = Identity{Name: out[first].Name, Duplicate: true}
+	for _, list := range alike {
+		details := 0
+		for at, i := range list[1:] {
+			before := list[at]
+			if results[before].Detail == results[i].Detail {
+				out[i] = Identity{Name: out[before].Name, Duplicate: true}
+				continue
+			}
+			details++
+			out[i] = Identity{Name: derived(out[list[0]].Name, "detail", details)}
 		}
+	}
+	return out
+}
+
+// alikeBut returns lists of the results that agree in all but the detail, sorted by it and then as given.
+func alikeBut(results []Result) map[ResultKey][]int {
+	out := make(map[ResultKey][]int, len(results))
+	for i := range results {
+		key := results[i].ResultKey
+		key.Detail = ""
+		out[key] = append(out[key], i)
+	}
+	for _, list := range out {
+		slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(results[a].Detail, results[b].Detail) })
 	}
 	return out
 }

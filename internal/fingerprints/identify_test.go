@@ -27,6 +27,7 @@ func resultGen() *rapid.Generator[Result] {
 			name := rapid.SampledFrom([]string{"primaryLocationLineHash", "matchBasedId/v1", "commitSha"}).Draw(t, "name")
 			r.Fingerprints = map[string]string{name: value}
 		}
+		r.Detail = rapid.SampledFrom([]string{"", "100", "900"}).Draw(t, "detail")
 		r.Digest = sha256.Sum256(fmt.Appendf(nil, "%q", []any{r.Rule, r.Path, r.Message, r.Snippet, r.Line, r.Column, r.Fingerprints}))
 		return r
 	})
@@ -36,12 +37,12 @@ func TestNamesAreUniqueWithinAScan(t *testing.T) {
 	label := regexp.MustCompile(`^f-[a-z2-7]{26}$`)
 	rapid.Check(t, func(t *rapid.T) {
 		results := rapid.SliceOf(resultGen()).Draw(t, "results")
-		digests := map[string][32]byte{}
+		keys := map[string]ResultKey{}
 		for i, identity := range Identify(scope, results) {
 			if !label.MatchString(identity.Name) {
 				t.Fatalf("name %q is not f- and 26 characters", identity.Name)
 			}
-			digest, there := digests[identity.Name]
+			key, there := keys[identity.Name]
 			if identity.Duplicate {
 				if !there && !laterHas(results, i) {
 					t.Fatalf("result %d is called a duplicate of none", i)
@@ -49,16 +50,16 @@ func TestNamesAreUniqueWithinAScan(t *testing.T) {
 				continue
 			}
 			if there {
-				t.Fatalf("result %d has the name of another: %q (digests %x, %x)", i, identity.Name, digest[:4], results[i].Digest[:4])
+				t.Fatalf("result %d has the name of another: %q (%+v, %+v)", i, identity.Name, key, results[i].ResultKey)
 			}
-			digests[identity.Name] = results[i].Digest
+			keys[identity.Name] = results[i].ResultKey
 		}
 	})
 }
 
 func laterHas(results []Result, i int) bool {
 	for j := range results {
-		if j != i && results[j].Digest == results[i].Digest {
+		if j != i && results[j].ResultKey == results[i].ResultKey {
 			return true
 		}
 	}
@@ -68,9 +69,9 @@ func laterHas(results []Result, i int) bool {
 func TestNamesDoNotDependOnTheOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		results := rapid.SliceOf(resultGen()).Draw(t, "results")
-		names := map[[32]byte]string{}
+		names := map[ResultKey]string{}
 		for i, identity := range Identify(scope, results) {
-			names[results[i].Digest] = identity.Name
+			names[results[i].ResultKey] = identity.Name
 		}
 		seed := rapid.Int64().Draw(t, "seed")
 		shuffled := append([]Result(nil), results...)
@@ -78,8 +79,31 @@ func TestNamesDoNotDependOnTheOrder(t *testing.T) {
 			shuffled[i], shuffled[j] = shuffled[j], shuffled[i]
 		})
 		for i, identity := range Identify(scope, shuffled) {
-			if want := names[shuffled[i].Digest]; identity.Name != want {
+			if want := names[shuffled[i].ResultKey]; identity.Name != want {
 				t.Fatalf("result %+v is %s, in another order %s", shuffled[i], identity.Name, want)
+			}
+		}
+	})
+}
+
+// What an earlier version took for duplicates must not rename what it told apart.
+func TestDetailsRenameNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		results := rapid.SliceOf(resultGen()).Draw(t, "results")
+		for _, r := range results {
+			r.Detail += "0"
+			results = append(results, r)
+		}
+		names := map[string]bool{}
+		for _, identity := range Identify(scope, results) {
+			names[identity.Name] = true
+		}
+		for i := range results {
+			results[i].Detail = ""
+		}
+		for i, identity := range Identify(scope, results) {
+			if !names[identity.Name] {
+				t.Fatalf("without details result %d is %s, and with them none is", i, identity.Name)
 			}
 		}
 	})

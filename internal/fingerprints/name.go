@@ -28,9 +28,12 @@ func name(scope Scope, r *Result, fingerprint string, ordinal int) string {
 }
 
 // Next returns the n-th alternative, from 1, for a name that another object has.
-func Next(name string, n int) string {
+func Next(name string, n int) string { return derived(name, "taken", n) }
+
+// derived returns the n-th name, from 1, that is derived from another for a reason.
+func derived(name, reason string, n int) string {
 	prefix, _, _ := strings.Cut(name, "-")
-	return prefix + "-" + Hash(name, "taken", strconv.Itoa(n))
+	return prefix + "-" + Hash(name, reason, strconv.Itoa(n))
 }
 
 // Hash returns 26 characters, valid in a DNS label, of the SHA-256 of the fields. Different lists of fields are always

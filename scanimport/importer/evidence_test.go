@@ -653,6 +653,49 @@ func TestResultsAtDifferentLogicalLocationsAreDifferent(t *testing.T) {
 	}
 }
 
+// A binary has no lines: offsets, the end, an archive, a function or the arguments of a message are all that tells its
+// results apart. Names depend on the order of digests, so these do not change a digest.
+func TestADetailTellsResultsApart(t *testing.T) {
+	at := func(region string) string {
+		return `"message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.dll"},"region":{` + region + `}}}]`
+	}
+	in := func(artifact string) string {
+		return `"message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":{"index":` + artifact + `}}}]`
+	}
+	function := func(name, region string) string {
+		return `"message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.dll"},"region":{` + region + `}},
+			"logicalLocations":[{"fullyQualifiedName":"` + name + `","kind":"function"}]}]`
+	}
+	for reason, tc := range map[string]struct {
+		two  [2]string
+		same bool
+	}{
+		"offset of bytes":       {[2]string{at(`"byteOffset":100,"byteLength":4`), at(`"byteOffset":900,"byteLength":4`)}, false},
+		"offset of characters":  {[2]string{at(`"charOffset":0`), at(`"charOffset":"9"`)}, false},
+		"end":                   {[2]string{at(`"startLine":1,"endColumn":5`), at(`"startLine":1,"endColumn":9`)}, false},
+		"no end, or none given": {[2]string{at(`"startLine":1,"endLine":1,"byteOffset":-1`), at(`"startLine":1,"endLine":null`)}, true},
+		"archive":               {[2]string{in("1"), in("3")}, false},
+		"same file":             {[2]string{in("3"), in("3")}, true},
+		"archive within itself": {[2]string{in("4"), in("4")}, true},
+		"function":              {[2]string{function("parse", ""), function("auth", "")}, false},
+		"instance of a template": {
+			[2]string{function("f<int>", `"startLine":1`), function("f<bool>", `"startLine":1`)}, true},
+		"argument without a text": {
+			[2]string{`"message":{"id":"call","arguments":["strcpy"]}`, `"message":{"id":"call","arguments":["gets"]}`}, false},
+		"argument that no text shows": {
+			[2]string{`"message":{"text":"m","arguments":["1"]}`, `"message":{"text":"m","arguments":["2"]}`}, true},
+	} {
+		log, err := sarif.Parse(strings.NewReader(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"artifacts":[
+			{"location":{"uri":"a.jar"}},{"location":{"uri":"/X.class"},"parentIndex":0},
+			{"location":{"uri":"b.jar"}},{"location":{"uri":"/X.class"},"parentIndex":2},{"location":{"uri":"c"},"parentIndex":4}],
+			"results":[{"ruleId":"R",`+tc.two[0]+`},{"ruleId":"R",`+tc.two[1]+`}]}]}`), sarif.Options{})
+		harness.Must(t, err)
+		r := log.Runs[0].Results
+		harness.Same(t, reason+": same digest", digest(&r[0]), digest(&r[1]))
+		harness.Same(t, reason+": same", tc.same, keyOf(&r[0]) == keyOf(&r[1]))
+	}
+}
+
 // Names in Latin-1 are no UTF-8. An earlier version stored one path for both of these.
 func TestFilesWhoseNamesAreNotUTF8AreTwo(t *testing.T) {
 	l := newLife(t)

@@ -533,6 +533,11 @@ func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 		r.Logical = []sarif.Logical{{Kind: "object", Name: name}}
 		return r
 	}
+	binary := func(message, detail string) sarif.Result {
+		r := inFile("app.dll", "", 0)
+		r.Message, r.Detail = message, detail
+		return r
+	}
 	request := func(method string) sarif.Result {
 		r := inFile("https://shop.example/login", "", 0)
 		r.Endpoints = []sarif.Endpoint{{Method: method, Path: "/login"}}
@@ -549,11 +554,15 @@ func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 		"packages' versions":  {version("pkg:npm/a", "a", "1"), version("pkg:npm/a", "a", "2")},
 		"packages' ecosystem": {version("pkg:npm/a", "a", "1"), version("pkg:pypi/a", "a", "1")},
 		"ZAP":                 {request("GET"), request("POST")},
+		"binary":              {binary("m", "100"), binary("m", "900")},
+		"binary, no message":  {binary("", "100"), binary("", "900")},
 	} {
 		l := newLife(t)
 		first := l.scans(two[0])[0]
 		l.mute()
 		names := l.scans(two[0], two[1])
+		harness.Same(t, tool+": unchanged", 1, l.plan.unchanged)
+		harness.Same(t, tool+": written", 1, len(l.plan.changes))
 		l.wantOpen(tool+": both", 2)
 		if !slices.Contains(names, first) || l.findings[first].Spec.Doubt != nil {
 			t.Errorf("%s: %v are known, with the doubt %v; want the first, %s, without", tool, names, l.findings[first].Spec.Doubt, first)
@@ -562,6 +571,9 @@ func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 		l.want(tool+": in another order", slices.Sorted(slices.Values(again)), slices.Sorted(slices.Values(names))...)
 		l.scans(two[1])
 		l.wantOpen(tool+": one is repaired", 1)
+		if strings.HasPrefix(tool, "binary") {
+			harness.Same(t, tool+": one is repaired, in doubt", 1, l.plan.doubtful)
+		}
 	}
 	l := newLife(t)
 	names := l.scans(request("GET"), request("POST"))

@@ -98,7 +98,7 @@ func report(ctx context.Context, c *scanContext, b *Batch) (out []reported, dupl
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
 		}
-		key := fingerprints.ResultKey{Digest: digest(r), About: about(r)}
+		key := keyOf(r)
 		if seen[key] {
 			duplicates = append(duplicates, r)
 			continue
@@ -139,10 +139,15 @@ func (b *Batch) identities(scope fingerprints.Scope) []fingerprints.Identity {
 			Rule: r.RuleID, Path: r.Location.Path, Fingerprints: r.Fingerprints,
 			Message: r.Message, Snippet: r.Location.Snippet,
 			Line: r.Location.Line, Column: r.Location.Column,
-			ResultKey: fingerprints.ResultKey{Digest: digest(r), About: about(r)},
+			ResultKey: keyOf(r),
 		}
 	}
 	return fingerprints.Identify(scope, inputs)
+}
+
+// keyOf returns the key by which duplicates are found.
+func keyOf(r *sarif.Result) fingerprints.ResultKey {
+	return fingerprints.ResultKey{Digest: digest(r), About: about(r), Detail: r.Detail}
 }
 
 // digest returns the digest of a result as it is in the file, without derived values. It leaves out the rule's texts,

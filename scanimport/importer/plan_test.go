@@ -187,6 +187,7 @@ func TestEveryHistoryConverges(t *testing.T) {
 			Rule:     &sarif.Rule{},
 			Severity: v1alpha1.LevelLow,
 			Message:  rapid.SampledFrom([]string{"m", "n"}).Draw(t, "message"),
+			Detail:   rapid.SampledFrom([]string{"", "100"}).Draw(t, "detail"),
 			Location: sarif.Location{Path: "a.go", Line: rapid.Int32Range(1, 3).Draw(t, "line"), Column: rapid.Int32Range(1, 2).Draw(t, "column")},
 		}
 		if rapid.Bool().Draw(t, "hash") {

@@ -114,6 +114,8 @@ func TestADoubtfulMatchInTheBaseHidesNoOpenIssue(t *testing.T) {
 		{"the base has one that is alike, and all problems move", []string{"25 eval:eval(b)"}, "c1",
 			[]string{"10 eval:eval(b)", "30 eval:eval(a)"}, -time.Hour,
 			[]string{"13 eval:eval(b)", "28 eval:eval(b)"}, 1, 0, 1},
+		{"only offsets tell it from a problem of the base", []string{"0 strcpy@900"}, "c1", []string{"0 strcpy@100"}, -time.Hour,
+			[]string{"0 strcpy@100", "0 strcpy@900"}, 1, 0, 0},
 	} {
 		c := newCluster()
 		c.importsResults(t, "c0", results(tc.first...), nil)

@@ -268,6 +268,7 @@ func batchOf(tool string, places ...string) *importer.Batch {
 	batch := &importer.Batch{Tool: tool, Category: v1alpha1.CategoryCode}
 	for i, place := range places {
 		r := sarif.Result{Index: i, RuleID: "no-eval", Rule: &sarif.Rule{ID: "no-eval"}, Severity: v1alpha1.LevelHigh, Location: sarif.Location{Path: "app/a.js", Column: 5}}
+		place, r.Detail, _ = strings.Cut(place, "@")
 		place, code, _ := strings.Cut(place, ":")
 		fmt.Sscan(place, &r.Location.Line, &r.Message) //nolint:errcheck // written below
 		r.Location.Snippet = code

@@ -98,8 +98,8 @@ type Result struct {
 	Fixes []Fix
 	// CWEs of the result and its rule, as "CWE-79", each once.
 	CWEs []string
-	// The fields below are not part of the JSON. Endpoints and Logical distinguish results; the others do not, and most of
-	// them follow from the fields above and from the rule.
+	// The fields below are not part of the JSON. Endpoints, Logical and Detail distinguish results; the others do not,
+	// and most of them follow from the fields above and from the rule.
 
 	// Score from "0.1" to "10.0"; empty if the file gives none.
 	Score string `json:"-"`
@@ -113,6 +113,8 @@ type Result struct {
 	Endpoints []Endpoint `json:"-"`
 	// Logical locations of the first location, in the order of the file.
 	Logical []Logical `json:"-"`
+	// Detail distinguishes results that agree in everything else; see detail. Empty: the file gives no such detail.
+	Detail string `json:"-"`
 	// TaggedSecret means that one of the result's own tags is for secrets.
 	TaggedSecret bool `json:"-"`
 	// Suppression of the result in its source; nil if it is not suppressed.

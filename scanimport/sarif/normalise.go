@@ -140,6 +140,7 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 	out.Suppression = n.suppression(wire.Suppressions)
 	out.TaggedSecret = tagged(wire.Properties.Tags)
 	n.addToolFacts(&out, wire)
+	out.Detail = n.detail(&out, wire)
 	return out, ""
 }
 

@@ -118,8 +118,9 @@ type wireProvenance struct {
 }
 
 type wireArtifact struct {
-	Location wireArtifactLocation `json:"location"`
-	Target   analysisTarget       `json:"roles"`
+	Location    wireArtifactLocation `json:"location"`
+	ParentIndex *integer             `json:"parentIndex"`
+	Target      analysisTarget       `json:"roles"`
 }
 
 type wireArtifactLocation struct {
@@ -201,12 +202,20 @@ type wireLogical struct {
 type wirePhysicalLocation struct {
 	ArtifactLocation wireArtifactLocation `json:"artifactLocation"`
 	Region           wireRegion           `json:"region"`
-	ContextRegion    wireRegion           `json:"contextRegion"`
+	ContextRegion    struct {
+		Snippet wireMultiformat `json:"snippet"`
+	} `json:"contextRegion"`
 }
 
 type wireRegion struct {
 	StartLine   *integer        `json:"startLine"`
 	StartColumn *integer        `json:"startColumn"`
+	EndLine     integer         `json:"endLine"`
+	EndColumn   integer         `json:"endColumn"`
+	ByteOffset  integer         `json:"byteOffset"`
+	ByteLength  integer         `json:"byteLength"`
+	CharOffset  integer         `json:"charOffset"`
+	CharLength  integer         `json:"charLength"`
 	Snippet     wireMultiformat `json:"snippet"`
 }
 
