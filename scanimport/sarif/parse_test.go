@@ -144,6 +144,8 @@ func TestEntriesThatAreNoFindings(t *testing.T) {
 		"null":               {"there is nothing to read", `null`, SkipNotAnObject},
 		"nothing":            {"there is nothing to know it by", `{}`, SkipEmpty},
 		"index out of range": {"no rule and no way to find one", `{"ruleIndex":9,"message":{"text":"m"}}`, SkipRuleIndex},
+		"unknown component":  {"its rules are not known", `{"rule":{"index":0,"toolComponent":{"name":"x"}},"message":{"text":"m"}}`, SkipRuleIndex},
+		"unknown GUID":       {"its rules are not known", `{"rule":{"index":0,"toolComponent":{"guid":"x"}},"message":{"text":"m"}}`, SkipRuleIndex},
 		"message only":       {"SARIF allows it", `{"message":{"text":"m"}}`, ""},
 		"wrong types":        {"what can be read is read", `{"ruleId":"R0","locations":{},"message":[],"codeFlows":7,"fixes":"x"}`, ""},
 	} {
@@ -233,30 +235,32 @@ func TestSuppressions(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	tool := `"tool":{"driver":{"name":"lint","rules":[{"id":"R0","name":"zero"},{"id":"R1","name":"one"},{"id":"R1","name":"one again"}]},
-		"extensions":[{"name":"pack","guid":"g-1","rules":[{"id":"E0","name":"extension"}]}]},`
+		"extensions":[{"name":"pack","guid":"g-1","rules":[{"id":"E0","guid":"G-2","name":"extension"}]}]},`
 	for name, tc := range map[string]struct {
 		reason, result, id, rule string
 		note                     string
 	}{
-		"id":                      {"the plain case", `"ruleId":"R0"`, "R0", "zero", ""},
-		"index":                   {"the index alone", `"ruleIndex":1`, "R1", "one", ""},
-		"rule.index":              {"the reference alone", `"rule":{"index":1}`, "R1", "one", ""},
-		"rule.id":                 {"the reference by id", `"rule":{"id":"R0"}`, "R0", "zero", ""},
-		"same id twice, index":    {"the index tells them apart", `"ruleId":"R1","ruleIndex":2`, "R1", "one again", ""},
-		"same id twice":           {"the first is it", `"ruleId":"R1"`, "R1", "one", ""},
-		"index as text":           {"some tools quote it", `"ruleIndex":"1"`, "R1", "one", ""},
-		"index -1":                {"SARIF's word for none", `"ruleId":"R0","ruleIndex":-1`, "R0", "zero", ""},
-		"index out of range":      {"the id still says it", `"ruleId":"R0","ruleIndex":9`, "R0", "zero", NoteRuleIndex},
-		"index of another":        {"the id counts", `"ruleId":"R0","ruleIndex":1`, "R0", "zero", NoteRuleIndex},
-		"hierarchical":            {"a sub-rule is its own id and its parent's text", `"ruleId":"R0/sub/x"`, "R0/sub/x", "zero", ""},
-		"hierarchical with index": {"the same", `"ruleId":"R1/sub","ruleIndex":1`, "R1/sub", "one", ""},
-		"extension by id":         {"rules may be in an extension only", `"ruleId":"E0"`, "E0", "extension", ""},
-		"extension by index":      {"the component tells which array", `"rule":{"index":0,"toolComponent":{"index":0}}`, "E0", "extension", ""},
-		"extension by guid":       {"the same", `"rule":{"index":0,"toolComponent":{"guid":"g-1"}}`, "E0", "extension", ""},
-		"extension not there":     {"the id still says it", `"rule":{"id":"R0","index":0,"toolComponent":{"index":7}}`, "R0", "zero", NoteRuleIndex},
-		"not described":           {"no text is no reason to lose it", `"ruleId":"X"`, "X", "", NoteUnknownRule},
-		"two ids":                 {"one of them must do", `"ruleId":"R0","rule":{"id":"R1"}`, "R0", "zero", NoteRuleConflict},
-		"id a number":             {"some tools do not quote it", `"ruleId":42`, "42", "", NoteUnknownRule},
+		"id":                       {"the plain case", `"ruleId":"R0"`, "R0", "zero", ""},
+		"index":                    {"the index alone", `"ruleIndex":1`, "R1", "one", ""},
+		"rule.index":               {"the reference alone", `"rule":{"index":1}`, "R1", "one", ""},
+		"rule.id":                  {"the reference by id", `"rule":{"id":"R0"}`, "R0", "zero", ""},
+		"same id twice, index":     {"the index tells them apart", `"ruleId":"R1","ruleIndex":2`, "R1", "one again", ""},
+		"same id twice":            {"the first is it", `"ruleId":"R1"`, "R1", "one", ""},
+		"index as text":            {"some tools quote it", `"ruleIndex":"1"`, "R1", "one", ""},
+		"index -1":                 {"SARIF's word for none", `"ruleId":"R0","ruleIndex":-1`, "R0", "zero", ""},
+		"index out of range":       {"the id still says it", `"ruleId":"R0","ruleIndex":9`, "R0", "zero", NoteRuleIndex},
+		"index of another":         {"the id counts", `"ruleId":"R0","ruleIndex":1`, "R0", "zero", NoteRuleIndex},
+		"hierarchical":             {"a sub-rule is its own id and its parent's text", `"ruleId":"R0/sub/x"`, "R0/sub/x", "zero", ""},
+		"hierarchical with index":  {"the same", `"ruleId":"R1/sub","ruleIndex":1`, "R1/sub", "one", ""},
+		"extension by id":          {"rules may be in an extension only", `"ruleId":"E0"`, "E0", "extension", ""},
+		"extension by index":       {"the component tells which array", `"rule":{"index":0,"toolComponent":{"index":0}}`, "E0", "extension", ""},
+		"extension by guid":        {"the same", `"rule":{"index":0,"toolComponent":{"guid":"g-1"}}`, "E0", "extension", ""},
+		"extension not there":      {"the id still says it", `"rule":{"id":"R0","index":0,"toolComponent":{"index":7}}`, "R0", "zero", NoteRuleIndex},
+		"rule.guid":                {"the reference by GUID", `"rule":{"guid":"g-2"}`, "E0", "extension", ""},
+		"rule.guid, unknown index": {"the GUID still says it", `"ruleIndex":9,"rule":{"guid":"g-2"}`, "E0", "extension", NoteRuleIndex},
+		"not described":            {"no text is no reason to lose it", `"ruleId":"X"`, "X", "", NoteUnknownRule},
+		"two ids":                  {"one of them must do", `"ruleId":"R0","rule":{"id":"R1"}`, "R0", "zero", NoteRuleConflict},
+		"id a number":              {"some tools do not quote it", `"ruleId":42`, "42", "", NoteUnknownRule},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := parseOne(t, file(tool+`"results":[{`+tc.result+`,"message":{"text":"m"}}]`), Options{})

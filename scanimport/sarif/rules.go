@@ -1,13 +1,17 @@
 package sarif
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
-// ruleBook finds the rule of a result: by index, in the driver or an extension, or by id.
+// ruleBook finds the rule of a result: by index, in the driver or an extension, by id or by GUID.
 type ruleBook struct {
 	// components[0] is the driver; extension i is components[i+1].
 	components []component
-	byID       map[string]*Rule
-	overrides  map[string]string
+	// byGUID is by GUIDs in lower case.
+	byID, byGUID map[string]*Rule
+	overrides    map[string]string
 }
 
 type component struct {
@@ -16,7 +20,7 @@ type component struct {
 }
 
 func newRuleBook(run *wireRun) *ruleBook {
-	book := &ruleBook{byID: map[string]*Rule{}, overrides: map[string]string{}}
+	book := &ruleBook{byID: map[string]*Rule{}, byGUID: map[string]*Rule{}, overrides: map[string]string{}}
 	book.add(&run.tool.Driver)
 	for i := range run.tool.Extensions {
 		book.add(&run.tool.Extensions[i])
@@ -45,6 +49,9 @@ func (b *ruleBook) add(wire *wireComponent) {
 		// An id finds the first of several rules with that id; an index finds the others.
 		if _, there := b.byID[rule.ID]; !there && rule.ID != "" {
 			b.byID[rule.ID] = rule
+		}
+		if guid := strings.ToLower(string(wire.Rules[i].GUID)); guid != "" && b.byGUID[guid] == nil {
+			b.byGUID[guid] = rule
 		}
 	}
 	b.components = append(b.components, c)
@@ -98,16 +105,20 @@ func (b *ruleBook) of(wire *wireResult) (rule *Rule, id string, notes []string, 
 	if wire.RuleID != "" && wire.Rule.ID != "" && wire.RuleID != wire.Rule.ID {
 		notes = append(notes, NoteRuleConflict)
 	}
+	byGUID := b.byGUID[strings.ToLower(string(wire.Rule.GUID))]
 	index := wire.Rule.Index.value(wire.RuleIndex.value(-1))
 	if index >= 0 {
 		rule = b.at(b.component(wire.Rule.ToolComponent), index)
 		if rule != nil && (id == "" || matches(id, rule.ID)) {
 			return rule, FirstOf(id, rule.ID, rule.Name), notes, true
 		}
-		if id == "" {
+		if id == "" && byGUID == nil {
 			return &Rule{}, "", notes, false
 		}
 		notes = append(notes, NoteRuleIndex)
+	}
+	if id == "" && byGUID != nil {
+		return byGUID, FirstOf(byGUID.ID, byGUID.Name), notes, true
 	}
 	if rule = b.find(id); rule == nil {
 		rule = &Rule{ID: id}
@@ -116,7 +127,7 @@ func (b *ruleBook) of(wire *wireResult) (rule *Rule, id string, notes []string, 
 	return rule, id, notes, true
 }
 
-// component returns the index in components; -1 if it does not exist.
+// component returns the index in components, the driver's if the reference is empty; -1 if it does not exist.
 func (b *ruleBook) component(ref wireComponRef) int {
 	if i := ref.Index.value(-1); i >= 0 {
 		if i+1 < len(b.components) {
@@ -124,12 +135,12 @@ func (b *ruleBook) component(ref wireComponRef) int {
 		}
 		return -1
 	}
-	for i, c := range b.components {
-		if ref.GUID != "" && c.guid == string(ref.GUID) || ref.GUID == "" && ref.Name != "" && c.name == string(ref.Name) {
-			return i
-		}
+	if ref.GUID == "" && ref.Name == "" {
+		return 0
 	}
-	return 0
+	return slices.IndexFunc(b.components, func(c component) bool {
+		return ref.GUID != "" && strings.EqualFold(c.guid, string(ref.GUID)) || ref.GUID == "" && c.name == string(ref.Name)
+	})
 }
 
 func (b *ruleBook) at(component, index int) *Rule {

@@ -27,6 +27,7 @@ type wireComponent struct {
 
 type wireRule struct {
 	ID                   text                       `json:"id"`
+	GUID                 text                       `json:"guid"`
 	Name                 text                       `json:"name"`
 	ShortDescription     wireMultiformat            `json:"shortDescription"`
 	FullDescription      wireMultiformat            `json:"fullDescription"`
@@ -50,6 +51,7 @@ type wireRelationship struct {
 // wireReference refers to a reporting descriptor: a rule or a taxon.
 type wireReference struct {
 	ID            text          `json:"id"`
+	GUID          text          `json:"guid"`
 	Index         *integer      `json:"index"`
 	ToolComponent wireComponRef `json:"toolComponent"`
 }
