@@ -11,9 +11,36 @@ import (
 // renewEvidence makes evidence that earlier versions stored in findings comparable with that of the results.
 func renewEvidence(results []reported, is []recognition.Evidence, existing []recognition.Known,
 	constant map[string]bool) {
+	renewRules(results, existing)
 	renewPaths(results, is, existing)
 	renewDigests(results, is, existing)
 	acceptCut(results, is, existing, constant)
+}
+
+// renewRules replaces the id of a rule that the tool renamed in the evidence of findings: exactly one reported rule
+// has it as a former id, and no result has it. Results about a package or a vulnerability are recognised without it.
+func renewRules(results []reported, existing []recognition.Known) {
+	renamed := map[string]string{} // "" if there are several
+	for i := range results {
+		r, id := results[i].result, results[i].spec.RuleID
+		if r == nil || r.RuleID != r.Rule.ID || r.Package != nil || r.Vulnerability != nil {
+			continue
+		}
+		for _, former := range r.Rule.Formerly {
+			former = OneLine(former, maxRuleID)
+			if other, ok := renamed[former]; ok && other != id {
+				renamed[former] = ""
+			} else {
+				renamed[former] = id
+			}
+		}
+	}
+	for i := range results {
+		delete(renamed, results[i].spec.RuleID)
+	}
+	for i := range existing {
+		existing[i].Rule = cmp.Or(renamed[existing[i].Rule], existing[i].Rule)
+	}
 }
 
 // renewDigests renews the message digests in the evidence of findings. Those of an earlier version included the commit,

@@ -526,6 +526,41 @@ func TestWhatAnIncompleteScanWroteIsKnown(t *testing.T) {
 	l.doubted("renamed", names[0], recognition.DoubtIncomplete)
 }
 
+// A rule that the tool renamed lists its former ids. An id that several rules list, or that is still reported, renames
+// none.
+func TestARuleMayBeRenamed(t *testing.T) {
+	under := func(id string, line int32, former ...string) sarif.Result {
+		r := inFile("a.go", "x()", line)
+		r.RuleID, r.Rule = id, &sarif.Rule{ID: id, Formerly: former}
+		return r
+	}
+	sub := under("NEW", 5, "OLD")
+	sub.RuleID = "NEW/sub"
+	for reason, tc := range map[string]struct {
+		results []sarif.Result
+		keeps   bool
+	}{
+		"renamed":              {[]sarif.Result{under("NEW", 5, "OLDER", "OLD")}, true},
+		"renamed, and another": {[]sarif.Result{under("NEW", 5, "OLD"), under("NEW", 9, "OLD"), under("OTHER", 5, "OLDER")}, true},
+		"another rule":         {[]sarif.Result{under("NEW", 5)}, false},
+		"part of a rule":       {[]sarif.Result{sub}, false},
+		"divided":              {[]sarif.Result{under("NEW", 5, "OLD"), under("OTHER", 5, "OLD")}, false},
+		"divided, in a group":  {[]sarif.Result{under("NEW", 5, "OLDER", "OLD"), under("OTHER", 5, "OLDER", "OLD"), under("NEW", 9, "OLD")}, false},
+		"still reported":       {[]sarif.Result{under("NEW", 5, "OLD"), under("OLD", 50)}, false},
+	} {
+		l := newLife(t)
+		first := l.scans(under("OLD", 5))[0]
+		l.mute()
+		if name := l.scans(tc.results...)[0]; (name == first) != tc.keeps {
+			t.Errorf("%s: the result is %s; is it %s: want %v", reason, name, first, tc.keeps)
+		}
+		if tc.keeps {
+			l.doubted(reason, first, "")
+			harness.Same(t, reason+": rule", "NEW", l.findings[first].Spec.RuleID)
+		}
+	}
+}
+
 // Results of one message and place may differ only in the object, the package or the request that they are about.
 func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 	target := func(name string) sarif.Result {

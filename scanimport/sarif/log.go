@@ -141,6 +141,8 @@ type Rule struct {
 	Precision string
 	Tags      []string
 	CWEs      []string
+	// Formerly are the rule's deprecated ids that no other rule of the run has or deprecates.
+	Formerly []string
 
 	level            string
 	securitySeverity string

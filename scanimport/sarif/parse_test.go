@@ -126,6 +126,16 @@ func TestEncodings(t *testing.T) {
 	}
 }
 
+func TestFormerIDsOfRules(t *testing.T) {
+	run := parseOne(t, file(`"tool":{"driver":{"name":"lint","rules":[
+		{"id":"R","deprecatedIds":["OLD","OF TWO","S","R",""]},{"id":"R","deprecatedIds":["OLD"]},{"id":"S"},{"deprecatedIds":["OF NONE"]}]},
+		"extensions":[{"rules":[{"id":"E","deprecatedIds":["OF TWO","OF E"]}]}]},
+		"results":[{"ruleIndex":0},{"ruleIndex":1},{"ruleId":"E"}]`), Options{})
+	for i, want := range [][]string{{"OLD"}, {"OLD"}, {"OF E"}} {
+		harness.Same(t, fmt.Sprintf("former ids of the rule of result %d", i), want, run.Results[i].Rule.Formerly)
+	}
+}
+
 func TestEntriesThatAreNoFindings(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, result string

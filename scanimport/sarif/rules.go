@@ -25,6 +25,7 @@ func newRuleBook(run *wireRun) *ruleBook {
 	for i := range run.tool.Extensions {
 		book.add(&run.tool.Extensions[i])
 	}
+	book.addFormerIDs()
 	for _, invocation := range run.invocations {
 		for _, o := range invocation.RuleConfigurationOverrides {
 			id := string(o.Descriptor.ID)
@@ -55,6 +56,34 @@ func (b *ruleBook) add(wire *wireComponent) {
 		}
 	}
 	b.components = append(b.components, c)
+}
+
+// addFormerIDs adds to each rule its former ids. A rule may be described several times.
+func (b *ruleBook) addFormerIDs() {
+	ids := map[string]string{} // of the rules by a deprecated id; "" if there are several
+	each := func(visit func(rule *Rule, former string)) {
+		for _, c := range b.components {
+			for _, rule := range c.rules {
+				for _, former := range rule.deprecatedIDs {
+					if former != "" && rule.ID != "" && b.byID[former] == nil {
+						visit(rule, former)
+					}
+				}
+			}
+		}
+	}
+	each(func(rule *Rule, former string) {
+		if id, ok := ids[former]; ok && id != rule.ID {
+			ids[former] = ""
+		} else {
+			ids[former] = rule.ID
+		}
+	})
+	each(func(rule *Rule, former string) {
+		if ids[former] == rule.ID {
+			rule.Formerly = append(rule.Formerly, former)
+		}
+	})
 }
 
 func newRule(w *wireRule) *Rule {
