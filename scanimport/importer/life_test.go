@@ -620,5 +620,7 @@ func TestResultsAboutDifferentThingsAreDifferent(t *testing.T) {
 func TestDigestsNeverChange(t *testing.T) {
 	r := inFile("a.go", "x()", 5)
 	r.Related, r.CWEs, r.Level = []sarif.Location{{Path: "b.go", Line: 1}}, []string{"CWE-79"}, "error"
+	r.Detail = "no part of either"
+	harness.Same(t, "evidence", "tlmaq6hn.b6rams6f", evidenceText(&r))
 	harness.Same(t, "digest", "bda514eca6029aad129ff4736a9632e4ed1af4b18786b5085457879d8278eebe", fmt.Sprintf("%x", digest(&r)))
 }
