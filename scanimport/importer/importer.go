@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -168,11 +170,25 @@ func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) erro
 // run performs the import from the first write to the last. It writes only Scans before every job has passed its
 // guards.
 func (im *Importer) run(ctx context.Context, jobs []*job) error {
-	steps := []step{im.readHistory, im.guardAge, im.begin, im.compare}
+	steps := []step{im.readHistory, im.guardAge, im.begin}
 	if im.options.Upload != nil {
-		steps = []step{im.readHistory, im.begin, im.guardAge, im.compare}
+		steps = []step{im.readHistory, im.begin, im.guardAge}
 	}
-	for _, step := range append(steps, im.finish) {
+	if err := perform(ctx, jobs, steps...); err != nil {
+		return err
+	}
+	if err := im.compareAll(ctx, jobs, func(_ *job, err error) error { return err }); err != nil {
+		return err
+	}
+	return perform(ctx, jobs, im.finish)
+}
+
+// step is a step of an import. All jobs complete a step before any begins the next.
+type step func(ctx context.Context, j *job) error
+
+// perform performs the steps for all jobs, until the first error.
+func perform(ctx context.Context, jobs []*job, steps ...step) error {
+	for _, step := range steps {
 		for _, j := range jobs {
 			if err := step(ctx, j); err != nil {
 				return err
@@ -181,9 +197,6 @@ func (im *Importer) run(ctx context.Context, jobs []*job) error {
 	}
 	return nil
 }
-
-// step is a step of an import. All jobs complete a step before any begins the next.
-type step func(ctx context.Context, j *job) error
 
 // finish writes the changes and then the Scan's outcome.
 func (im *Importer) finish(ctx context.Context, j *job) error {
@@ -196,17 +209,25 @@ func (im *Importer) finish(ctx context.Context, j *job) error {
 
 func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 	var refusals []error
-	for _, j := range jobs {
-		var refused *RefusedError
-		for _, step := range []step{im.readHistory, im.guardAge, im.compare} {
-			if err := step(ctx, j); errors.As(err, &refused) {
-				refusals = append(refusals, err)
-				j.summary.Refused = append(j.summary.Refused, refused.Reason)
-			} else if err != nil {
-				return err
-			}
+	noted := func(j *job, err error) error {
+		refused, is := errors.AsType[*RefusedError](err)
+		if !is {
+			return err
 		}
+		refusals = append(refusals, err)
+		j.summary.Refused = append(j.summary.Refused, refused.Reason)
+		return nil
+	}
+	guardAge := func(ctx context.Context, j *job) error { return noted(j, im.guardAge(ctx, j)) }
+	if err := perform(ctx, jobs, im.readHistory, guardAge); err != nil {
+		return err
+	}
+	err := im.compareAll(ctx, jobs, func(j *job, err error) error {
 		j.summary.list(&j.plan)
+		return noted(j, err)
+	})
+	if err != nil {
+		return err
 	}
 	return errors.Join(refusals...)
 }
@@ -244,14 +265,46 @@ func (im *Importer) guardAge(_ context.Context, j *job) error {
 	return j.explain(guardAge(j.context.startedAt.Time, last, name))
 }
 
-// compare reads the existing findings and computes the difference. It converts the results to facts while the API
-// server answers.
-func (im *Importer) compare(ctx context.Context, j *job) error {
+// compareAll compares the jobs and calls done with the error of each, until that returns one. Jobs that need the same
+// findings share one list, which is dropped before the next is read: an upload of a few kilobytes may have 32 jobs.
+func (im *Importer) compareAll(ctx context.Context, jobs []*job, done func(j *job, err error) error) error {
+	for _, sharing := range byFindings(jobs) {
+		list := sync.OnceValues(func() (*listed, error) { return im.list(ctx, sharing[0]) })
+		for _, j := range sharing {
+			if err := done(j, im.compare(ctx, j, list)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// byFindings groups the jobs that list the same findings.
+func byFindings(jobs []*job) (groups [][]*job) {
+	for _, j := range jobs {
+		i := slices.IndexFunc(groups, func(sharing []*job) bool {
+			return sharing[0].project == j.project && slices.Equal(sharing[0].names(), j.names())
+		})
+		if i < 0 {
+			groups = append(groups, []*job{j})
+		} else {
+			groups[i] = append(groups[i], j)
+		}
+	}
+	return groups
+}
+
+// compare computes the difference to the existing findings that list returns. It converts the results to facts while
+// the API server answers.
+func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, error)) error {
 	j.context.uniform = j.Uniform || j.scans.shared(j.series())
 	var existing *known
 	var reading errgroup.Group
-	reading.Go(safely.Func(func() (err error) {
-		existing, err = im.known(ctx, j)
+	reading.Go(safely.Func(func() error {
+		findings, err := list()
+		if err == nil {
+			existing, err = im.known(ctx, j, findings)
+		}
 		return err
 	}))
 	defer func() { _ = reading.Wait() }() // even after a panic, because known writes to the summary

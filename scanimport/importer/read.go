@@ -148,8 +148,17 @@ func (im *Importer) scans(ctx context.Context, j *job) (h history, unreadable []
 	return h, unreadable, nil
 }
 
-// known lists the findings of the tool in the project, under all its names, and sorts them by job.
-func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
+// listed holds the findings of a tool in a project, under all its names. Jobs share it, so it does not change.
+type listed struct {
+	findings []v1alpha1.Finding
+	// unreadable are the names of findings that cannot be read.
+	unreadable []string
+	// noneUnder are the names of the tool that no finding has.
+	noneUnder []string
+}
+
+// list lists the findings of the job's tool in its project.
+func (im *Importer) list(ctx context.Context, j *job) (*listed, error) {
 	names := j.names()
 	lists, unreadable := make([][]v1alpha1.Finding, len(names)), make([][]string, len(names))
 	group, listing := errgroup.WithContext(ctx)
@@ -163,21 +172,31 @@ func (im *Importer) known(ctx context.Context, j *job) (*known, error) {
 	if err := group.Wait(); err != nil {
 		return nil, fmt.Errorf("list the findings of project %s: %w", j.project, err)
 	}
-	odd := slices.Concat(unreadable...)
-	j.summary.warnOf("finding", odd)
-	if given := slices.Index(names, j.GivenFormer); given > 0 && len(lists[given]) == 0 {
+	l := &listed{findings: slices.Concat(lists...), unreadable: slices.Concat(unreadable...)}
+	for i, tool := range names {
+		if len(lists[i]) == 0 {
+			l.noneUnder = append(l.noneUnder, tool)
+		}
+	}
+	return l, nil
+}
+
+// known sorts the listed findings by what the job may do with them.
+func (im *Importer) known(ctx context.Context, j *job, l *listed) (*known, error) {
+	j.summary.warnOf("finding", l.unreadable)
+	if j.GivenFormer != "" && slices.Contains(l.noneUnder, j.GivenFormer) {
 		j.summary.Warnings = append(j.summary.Warnings,
 			fmt.Sprintf("no finding of the tool %q is in the project: there is nothing to take over", j.GivenFormer))
 	}
-	findings, scans := slices.Concat(lists...), j.scans
-	if !scans.knowAll(findings) {
+	scans := j.scans
+	if !scans.knowAll(l.findings) {
 		// Another job may have begun since the scans were read.
 		var err error
 		if scans, _, err = im.scans(ctx, j); err != nil {
 			return nil, err
 		}
 	}
-	return scans.sort(j.Batch, findings, odd), nil
+	return scans.sort(j.Batch, l.findings, l.unreadable), nil
 }
 
 // names returns the names of the tool, the current one first.

@@ -3,8 +3,10 @@ package importer
 import (
 	"maps"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,6 +92,52 @@ func TestScansOfPullRequestsAreNotKept(t *testing.T) {
 	if last > first+pages<<19 {
 		t.Errorf("%d bytes are in use at first, and %d with the last of %d pages", first, last, pages)
 	}
+}
+
+// A file of a few kilobytes may hold 32 scans, each of which may take over the findings without an analysis.
+func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
+	var mu sync.Mutex
+	listed := map[string]int{}
+	c := answering(t, func(r *http.Request) (code int, object any) {
+		kind := func(kind string) metav1.TypeMeta {
+			return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
+		}
+		switch path.Base(r.URL.Path) {
+		case "shop":
+			return http.StatusOK, v1alpha1.Repository{TypeMeta: kind("Repository")}
+		case "web", "api":
+			project := v1alpha1.Project{TypeMeta: kind("Project")}
+			project.Spec.RepositoryRef.Name = "shop"
+			return http.StatusOK, project
+		case "scans":
+			return http.StatusOK, v1alpha1.ScanList{}
+		}
+		selector := fields.ParseSelectorOrDie(r.URL.Query().Get("fieldSelector"))
+		project, _ := selector.RequiresExactMatch("spec.projectRef.name")
+		tool, _ := selector.RequiresExactMatch("spec.tool")
+		mu.Lock()
+		defer mu.Unlock()
+		listed[project+" "+tool]++
+		return http.StatusOK, v1alpha1.FindingList{}
+	})
+	batches := []*Batch{
+		{Tool: "lint", Analysis: "a"}, {Tool: "lint", Analysis: "b"}, {Tool: "lint", Analysis: "a", Project: "api"},
+		{Tool: "lint", Analysis: "c"}, {Tool: "scan", Analysis: "a"},
+	}
+	im := New(c, Target{Namespace: "org-acme", Repository: "shop", Project: "web"}, Options{DryRun: true})
+	_, err := im.Import(t.Context(), batches)
+	harness.Must(t, err)
+	harness.Same(t, "lists by project and tool", map[string]int{"web lint": 1, "api lint": 1, "web scan": 1}, listed)
+}
+
+func TestAJobDoesNotReorderTheFindingsThatOthersShare(t *testing.T) {
+	findings := make([]v1alpha1.Finding, 2)
+	findings[0].Spec.Tool, findings[1].Spec.Tool = "lint", "linter"
+	findings[1].Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
+	shared := slices.Clone(findings)
+	known := history{}.sort(&Batch{}, shared, nil)
+	harness.Same(t, "the job's", []v1alpha1.Finding{findings[1], findings[0]}, known.findings)
+	harness.Same(t, "the list", findings, shared)
 }
 
 func TestAChangeThatIsDecidedAgainKeepsATrimmedFinding(t *testing.T) {
