@@ -224,6 +224,7 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 	}
 	err := im.compareAll(ctx, jobs, func(j *job, err error) error {
 		j.summary.list(&j.plan)
+		j.plan = plan{}
 		return noted(j, err)
 	})
 	if err != nil {

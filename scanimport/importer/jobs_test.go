@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -58,8 +59,30 @@ func TestWhichJobOwnsAFinding(t *testing.T) {
 	}
 }
 
-// The jobs of an upload keep their findings until all of them are written: together they would hold the list of all
-// findings once for each job.
+// The jobs of an upload keep their plans until all of them are written.
+func TestAPlanKeepsOnlyTheFindingsThatItChanges(t *testing.T) {
+	c := testContext(v1alpha1.CategoryCode)
+	b := &Batch{Tool: c.tool, Category: c.category, Results: manyResults(3)}
+	var list []v1alpha1.Finding
+	for _, ch := range compareAll(c, b, nil).changes {
+		list = append(list, v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: ch.name}, Spec: ch.spec})
+	}
+	unchanged := slices.IndexFunc(list, func(f v1alpha1.Finding) bool { return f.Spec.RuleID == b.Results[0].RuleID })
+	kept := weak.Make(&list[unchanged])
+	b.Results = b.Results[:2]
+	b.Results[1].Message = "The message has changed."
+	p := compareAll(c, b, list)
+	list = nil
+	harness.Heap()
+	harness.Same(t, "the unchanged finding is in memory", false, kept.Value() != nil)
+	var actions []Action
+	for _, ch := range p.changes {
+		actions = append(actions, ch.action)
+	}
+	slices.Sort(actions)
+	harness.Same(t, "actions", []Action{ActionClose, ActionUpdate}, actions)
+}
+
 func TestAJobDoesNotKeepTheFindingsOfOthers(t *testing.T) {
 	findings := make([]v1alpha1.Finding, 10)
 	for i := range findings {

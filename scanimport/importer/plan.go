@@ -35,7 +35,7 @@ type change struct {
 	name   string
 	// spec is the spec to apply, without triage.
 	spec v1alpha1.FindingSpec
-	// before is the existing finding; nil for create.
+	// before is the existing finding; nil for create. In a plan it is a copy, so that the plan does not keep the list.
 	before *v1alpha1.Finding
 	// because explains how the finding was recognised; empty if everything agrees.
 	because string
@@ -254,6 +254,8 @@ func (p *plan) add(c *scanContext, ch change) {
 		return
 	}
 	if ch.before != nil {
+		before := *ch.before
+		ch.before = &before
 		if was := ch.before.Spec.Tool; was != c.tool {
 			p.renamed[was]++
 		}
