@@ -89,6 +89,7 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 	if err != nil {
 		return err
 	}
+	c.Turn = s.turn(j)
 	if err := pick(ctx, c, j); err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 	}
 	turn := time.AfterFunc(turnTimeout, func() { cancel(errTooSlow) })
 	defer turn.Stop()
-	if j.DryRun { // a dry run does not wait for other imports
+	if j.DryRun { // a dry run takes no Lease and records nothing
 		turn.Stop()
 	}
 	recorded := func() {

@@ -1,8 +1,10 @@
 package uploads
 
 import (
+	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
@@ -23,6 +25,35 @@ func (l Limits) share() int64 { return l.Bytes / 2 }
 // DefaultLimits fit the memory that the chart gives to a replica.
 var DefaultLimits = Limits{Total: 8, PerOrganization: 4, Bytes: 128 << 20}
 
+// maxComparing is how many uploads are compared with existing findings at the same time, at most one per organization:
+// meanwhile each of them holds all findings of a tool in a project or repository.
+const maxComparing = 2
+
+// textBusy is the message for an upload that must wait for others.
+const textBusy = "too many uploads are under way"
+
+// maxTurn is how long the scans of an upload are compared before other organizations that wait come first.
+const maxTurn = 10 * time.Second
+
+// turn returns the Turn of the job's client. The Scans of an import that waits are recorded and show that it runs. A
+// dry run has none, so it does not wait long.
+func (s *Service) turn(j *job) func(ctx context.Context, do func(over func() bool) error) error {
+	return func(ctx context.Context, do func(over func() bool) error) error {
+		waiting, cancel := ctx, func() {}
+		if j.DryRun {
+			waiting, cancel = context.WithTimeoutCause(ctx, turnTimeout, problem.Busy(textBusy, busyRetryAfter))
+		}
+		end, err := s.turns.Take(waiting, j.Organization)
+		cancel()
+		if err != nil {
+			return err
+		}
+		defer end()
+		begun := time.Now()
+		return do(func() bool { return time.Since(begun) > maxTurn && s.turns.Wanted() })
+	}
+}
+
 // takeSlot takes a slot for an upload. The caller gives it back by calling free once.
 func (s *Service) takeSlot(organization string) (free func(), err error) {
 	free, err = s.slots.Take(organization)
@@ -32,7 +63,7 @@ func (s *Service) takeSlot(organization string) (free func(), err error) {
 			problem.Busy("the organization has too many uploads under way", busyRetryAfter), reasonOrganizationLimit,
 		}
 	case err != nil:
-		return nil, &refusal{problem.Busy("too many uploads are under way", busyRetryAfter), reasonReplicaLimit}
+		return nil, &refusal{problem.Busy(textBusy, busyRetryAfter), reasonReplicaLimit}
 	}
 	return free, nil
 }

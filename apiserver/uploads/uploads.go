@@ -29,7 +29,7 @@ const (
 	// answerAfter is how long a response waits for the end of an import.
 	answerAfter = 10 * time.Second
 	// turnTimeout is how long an import may take, or wait for other imports of the same scans, until its Scans are
-	// recorded: before that, clients cannot read anything about it.
+	// recorded: before that, clients cannot read anything about it. A dry run waits as long for its turn.
 	turnTimeout = 30 * time.Second
 	// longest is how long an import may take.
 	longest = 30 * time.Minute
@@ -57,6 +57,7 @@ type Service struct {
 
 	slots   *slots.Slots
 	memory  memory
+	turns   *slots.Turns
 	metrics *metrics
 
 	// Imports end with this context, which outlives requests.
@@ -80,6 +81,7 @@ func New(options Options) (*Service, error) {
 		config: options.Config, limits: options.Limits, log: options.Log, reader: reader,
 		slots:   slots.New(options.Limits.Total, options.Limits.PerOrganization),
 		memory:  memory{limits: options.Limits, taken: map[string]int64{}},
+		turns:   slots.NewTurns(maxComparing),
 		metrics: newMetrics(options.Registerer),
 	}
 	s.running, s.stop = context.WithCancelCause(context.Background())

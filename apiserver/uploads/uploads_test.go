@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -84,4 +87,95 @@ func TestAnUploadsSlotIsFreeOnceItIsAnswered(t *testing.T) {
 	}))
 	s.jobs.Wait()
 	harness.Same(t, "the slot was free before the answer", true, free)
+}
+
+// Each import holds all findings of its tool in the project while it is compared with them.
+func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		listing, answer := []string{}, make(chan struct{})
+		s, err := New(Options{
+			Registerer: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
+			Config: &rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
+				func(r *http.Request) (*http.Response, error) {
+					object := map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": "ScanList"}
+					switch path.Base(r.URL.Path) {
+					case "shop":
+						object["kind"] = "Repository"
+					case "web":
+						object["kind"] = "Project"
+						object["spec"] = map[string]any{"repositoryRef": map[string]any{"name": "shop"}}
+					case "findings":
+						object["kind"] = "FindingList"
+						mu.Lock()
+						listing = append(listing, path.Base(path.Dir(r.URL.Path)))
+						mu.Unlock()
+						<-answer
+					}
+					recorder := httptest.NewRecorder()
+					recorder.Header().Set("Content-Type", "application/json")
+					err := json.NewEncoder(recorder).Encode(object)
+					return recorder.Result(), err
+				})},
+		})
+		harness.Must(t, err)
+		start := func(organization string, dryRun bool) *job {
+			j := &job{
+				Request: Request{
+					Identity:   auth.Identity{Organization: organization, Namespace: "org-" + organization},
+					Repository: "shop", Project: "web", DryRun: dryRun,
+				},
+				batches: []*importer.Batch{{Tool: "lint"}}, recorded: make(chan struct{}), done: make(chan struct{}),
+			}
+			s.start(j, func() {})
+			synctest.Wait()
+			return j
+		}
+		first, second, other := start("acme", true), start("acme", true), start("globex", true)
+		harness.Same(t, "list findings", []string{"org-acme", "org-globex"}, listing)
+		// The Scans of an import show that it waits, and those of a dry run do not exist.
+		recorded := s.turn(&job{Request: Request{Identity: first.Identity}})
+		waits := make(chan error, 1)
+		go func() { waits <- recorded(t.Context(), func(func() bool) error { return nil }) }()
+		<-second.done
+		harness.Same(t, "the status of a dry run that has waited", http.StatusTooManyRequests, problem.Of(second.problem()).Status)
+		harness.Same(t, "its outcome", outcomeBusy, outcomeOf(second))
+		close(answer)
+		harness.Must(t, <-waits)
+		s.jobs.Wait()
+		harness.Must(t, first.err)
+		harness.Must(t, other.err)
+	})
+}
+
+// A turn of many scans ends for those who wait, and otherwise goes on.
+func TestATurnThatLastsLongIsOverIfAnotherOrganizationWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{turns: slots.NewTurns(1)}
+		take := func(organization string, do func(over func() bool)) {
+			turn := s.turn(&job{Request: Request{Identity: auth.Identity{Organization: organization}}})
+			harness.Must(t, turn(t.Context(), func(over func() bool) error {
+				do(over)
+				return nil
+			}))
+		}
+		var others sync.WaitGroup
+		defer others.Wait()
+		waits := func(organization string) {
+			others.Go(func() { take(organization, func(func() bool) {}) })
+			synctest.Wait()
+		}
+		take("acme", func(over func() bool) {
+			waits("globex")
+			harness.Same(t, "over when it has just begun", false, over())
+			<-time.After(maxTurn + time.Second)
+			harness.Same(t, "over when it has lasted long", true, over())
+		})
+		others.Wait()
+		take("acme", func(over func() bool) {
+			waits("acme")
+			<-time.After(maxTurn + time.Second)
+			harness.Same(t, "over when only its organization waits", false, over())
+		})
+	})
 }

@@ -77,12 +77,18 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 			}
 		}
 		covered := b.coverageOf(ofTool)
-		past, findings, err := b.read(ctx, c, repository, covered, out)
+		err := c.inTurn(ctx, func(func() bool) error {
+			past, findings, err := b.read(ctx, c, repository, covered, out)
+			if err != nil {
+				return err
+			}
+			if err := out.compare(ctx, b, repository, covered, places, past, findings); err != nil {
+				return fmt.Errorf("%s: %w", batch.Name(), err)
+			}
+			return nil
+		})
 		if err != nil {
 			return nil, err
-		}
-		if err := out.compare(ctx, b, repository, covered, places, past, findings); err != nil {
-			return nil, fmt.Errorf("%s: %w", batch.Name(), err)
 		}
 	}
 	return out, nil

@@ -26,6 +26,18 @@ type Client struct {
 	client.Client
 	// reader lists objects and skips those that cannot be read.
 	reader *kube.Reader
+	// Turn calls do when there is room in memory for the findings of a tool in a project or repository, which do lists
+	// and drops before it returns. If ctx ends earlier, Turn returns an error without calling it. do waits for no Lease.
+	// over reports that do has taken long and others wait: then it may leave the rest to another turn.
+	// nil: there is always room.
+	Turn func(ctx context.Context, do func(over func() bool) error) error
+}
+
+func (c *Client) inTurn(ctx context.Context, do func(over func() bool) error) error {
+	if c.Turn == nil {
+		return do(func() bool { return false })
+	}
+	return c.Turn(ctx, do)
 }
 
 // NewClient returns a client for imports of scans and reviews. It has no rate limit of its own, because the API
@@ -46,7 +58,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 		return nil, err
 	}
 	reader, err := kube.NewReader(config)
-	return &Client{c, reader}, err
+	return &Client{Client: c, reader: reader}, err
 }
 
 // Target is where findings go. Project is the default for batches that name no project.

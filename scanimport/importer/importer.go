@@ -270,14 +270,33 @@ func (im *Importer) guardAge(_ context.Context, j *job) error {
 // findings share one list, which is dropped before the next is read: an upload of a few kilobytes may have 32 jobs.
 func (im *Importer) compareAll(ctx context.Context, jobs []*job, done func(j *job, err error) error) error {
 	for _, sharing := range byFindings(jobs) {
-		list := sync.OnceValues(func() (*listed, error) { return im.list(ctx, sharing[0]) })
-		for _, j := range sharing {
-			if err := done(j, im.compare(ctx, j, list)); err != nil {
+		for len(sharing) > 0 {
+			var err error
+			if sharing, err = im.compareInTurn(ctx, sharing, done); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// compareInTurn compares jobs that share a list, and returns those that are left when its turn is over.
+func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
+	done func(j *job, err error) error) (left []*job, err error) {
+	err = im.client.inTurn(ctx, func(over func() bool) error {
+		list := sync.OnceValues(func() (*listed, error) { return im.list(ctx, jobs[0]) })
+		for i, j := range jobs {
+			if i > 0 && over() {
+				left = jobs[i:]
+				return nil
+			}
+			if err := done(j, im.compare(ctx, j, list)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return left, err
 }
 
 // byFindings groups the jobs that list the same findings.

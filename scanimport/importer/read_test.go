@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"path"
@@ -128,6 +129,19 @@ func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 	_, err := im.Import(t.Context(), batches)
 	harness.Must(t, err)
 	harness.Same(t, "lists by project and tool", map[string]int{"web lint": 1, "api lint": 1, "web scan": 1}, listed)
+	turns := 0
+	c.Turn = func(_ context.Context, do func(over func() bool) error) error {
+		turns++
+		return do(func() bool { return true })
+	}
+	clear(listed)
+	_, err = im.Import(t.Context(), batches)
+	harness.Must(t, err)
+	harness.Same(t, "lists if others wait", map[string]int{"web lint": 3, "api lint": 1, "web scan": 1}, listed)
+	harness.Same(t, "turns", 5, turns)
+	_, err = Base{Namespace: "org-acme"}.Compare(t.Context(), c, &v1alpha1.Repository{}, batches)
+	harness.Must(t, err)
+	harness.Same(t, "turns with a pull request's, one for each tool", 7, turns)
 }
 
 func TestAJobDoesNotReorderTheFindingsThatOthersShare(t *testing.T) {
