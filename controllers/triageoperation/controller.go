@@ -33,6 +33,8 @@ const (
 	undoRecheck = time.Second
 	// queueRecheck is how often a queued operation checks whether it is its turn. Usually it is enqueued sooner.
 	queueRecheck = 5 * time.Minute
+	// gatherDelay is how long changes of operations are gathered before it is determined which come next.
+	gatherDelay = 100 * time.Millisecond
 )
 
 // Reconciler reconciles TriageOperations.
@@ -134,26 +136,31 @@ func (r *Reconciler) awaitTurn(ctx context.Context, s *scope) error {
 
 // enqueueNext enqueues the operations that no other operation precedes, whenever one may have left the queue.
 func (r *Reconciler) enqueueNext() handler.EventHandler {
+	enqueue := watch.Gathered(gatherDelay, func(ctx context.Context, change watch.Change, q watch.Queue) {
+		watch.AddAfter(q, 0, r.next(ctx, change.Object().GetNamespace()))
+	})
 	return watch.Changes(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		if !mayAdvanceQueue(change) {
-			return
-		}
-		all, err := r.operations(ctx, change.Object().GetNamespace())
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "find the next operation") // only while the manager stops
-			return
-		}
-		var first *v1alpha1.TriageOperation
-		if queue := queued(all); len(queue) > 0 {
-			first = slices.MinFunc(queue, byTurn)
-		}
-		for i := range all {
-			// An undo that waits for the operation that it undoes is not queued, but its turn may come before that of the first.
-			if o := &all[i]; busy(o) && (first == nil || byTurn(o, first) <= 0) {
-				q.Add(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
-			}
+		if mayAdvanceQueue(change) {
+			enqueue(ctx, change, q)
 		}
 	})
+}
+
+// next returns requests for the operations of the namespace that no other operation precedes.
+func (r *Reconciler) next(ctx context.Context, namespace string) (requests []ctrl.Request) {
+	all, err := r.operations(ctx, namespace)
+	watch.LogError(ctx, err, "find the next operation") // only while the manager stops
+	var first *v1alpha1.TriageOperation
+	if queue := queued(all); len(queue) > 0 {
+		first = slices.MinFunc(queue, byTurn)
+	}
+	for i := range all {
+		// An undo that waits for the operation that it undoes is not queued, but its turn may come before that of the first.
+		if o := &all[i]; busy(o) && (first == nil || byTurn(o, first) <= 0) {
+			requests = append(requests, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
+		}
+	}
+	return requests
 }
 
 // mayAdvanceQueue reports whether the change may take an operation out of the queue, or put one ahead of others. A new

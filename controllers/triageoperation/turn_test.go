@@ -111,7 +111,7 @@ func TestTheOperationThatHasBegunRunsFirstThenTheOldest(t *testing.T) {
 	begun := younger.DeepCopy()
 	begun.Status.Phase = v1alpha1.OperationRunning
 	harness.Must(t, r.Client.Status().Update(t.Context(), begun))
-	harness.Same(t, "enqueued when a younger one has begun, and may have seen an older one before", "o-1 in 0s", enqueued(r, younger, begun))
+	harness.Same(t, "enqueued when a younger one has begun, and may have seen an older one before", "o-1 in 0s", enqueued(t, r, younger, begun))
 }
 
 // line returns a reconciler of new operations, "o-0" being the oldest. All have the status; if undo is set, each undoes
@@ -183,11 +183,39 @@ func ends(t *testing.T, r *Reconciler, o *v1alpha1.TriageOperation) *v1alpha1.Tr
 }
 
 // enqueued returns which operations the change enqueues. Before is nil for a new operation, after for a deleted one.
-func enqueued(r *Reconciler, before, after *v1alpha1.TriageOperation) string {
+func enqueued(t *testing.T, r *Reconciler, before, after *v1alpha1.TriageOperation) string {
+	t.Helper()
 	q := &handlertest.Queue{}
-	handlertest.Send(r.enqueueNext(), q, before, after)
+	synctest.Test(t, func(*testing.T) {
+		handlertest.Send(r.enqueueNext(), q, before, after)
+		<-time.After(2 * gatherDelay)
+		synctest.Wait()
+	})
 	slices.Sort(q.Added)
 	return strings.Join(q.Added, ", ")
+}
+
+// kubectl does not limit how many there are, and one goroutine serves the events of all organizations.
+func TestOperationsThatComeOrEndTogetherCostOneList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		waits := builder.TriageOperation("waits", "G1").In("org-acme").Build()
+		ended := waits.DeepCopy()
+		ended.Name, ended.Status.Phase = "ended", v1alpha1.OperationFailed
+		lists, q := 0, &handlertest.Queue{}
+		r := &Reconciler{Base: reconcile.Base{Client: handlertest.Lists(func(list *v1alpha1.TriageOperationList) {
+			lists++
+			list.Items = []v1alpha1.TriageOperation{*ended, *waits}
+		})}}
+		h := r.enqueueNext()
+		for range 1000 {
+			handlertest.Send(h, q, nil, waits)
+			handlertest.Send(h, q, waits, ended)
+		}
+		<-time.After(2 * gatherDelay)
+		synctest.Wait()
+		harness.Same(t, "lists", 1, lists)
+		harness.Same(t, "the next", []string{"waits in 0s"}, q.Added)
+	})
 }
 
 // An operation may hold 100 KB, and hundreds may wait.
@@ -199,20 +227,20 @@ func TestAnOperationThatWaitsIsStoredOnceAndEnqueuedWhenItsTurnComes(t *testing.
 	}
 	second, _ := reconciled(t, r, "o-1")
 	first := stored(t, r, "o-0")
-	harness.Same(t, "enqueued when one waits on", "", enqueued(r, second, second))
+	harness.Same(t, "enqueued when one waits on", "", enqueued(t, r, second, second))
 	ended := ends(t, r, first)
 	reconciled(t, r, "o-2")
 	harness.Same(t, "writes of the two that wait, in three reconciles", 2, *writes)
 
-	harness.Same(t, "enqueued when one has ended", "o-1 in 0s", enqueued(r, first, ended))
-	harness.Same(t, "enqueued when one that had ended is deleted", "", enqueued(r, ended, nil))
+	harness.Same(t, "enqueued when one has ended", "o-1 in 0s", enqueued(t, r, first, ended))
+	harness.Same(t, "enqueued when one that had ended is deleted", "", enqueued(t, r, ended, nil))
 	harness.Must(t, r.Client.Delete(t.Context(), second))
-	harness.Same(t, "enqueued when one is deleted", "o-2 in 0s", enqueued(r, second, nil))
+	harness.Same(t, "enqueued when one is deleted", "o-2 in 0s", enqueued(t, r, second, nil))
 	again := second.DeepCopy()
 	again.UID, again.ResourceVersion = "of-another", ""
 	again.CreationTimestamp = metav1.NewTime(last.CreationTimestamp.Add(time.Hour))
 	harness.Must(t, r.Client.Create(t.Context(), again))
-	harness.Same(t, "enqueued when one was deleted and created again unseen", "o-2 in 0s", enqueued(r, second, again))
+	harness.Same(t, "enqueued when one was deleted and created again unseen", "o-2 in 0s", enqueued(t, r, second, again))
 }
 
 func TestAnUndoThatWaitsIsEnqueuedWhenNobodyIsAhead(t *testing.T) {
@@ -226,16 +254,16 @@ func TestAnUndoThatWaitsIsEnqueuedWhenNobodyIsAhead(t *testing.T) {
 		harness.Must(t, r.Client.Create(t.Context(), o))
 	}
 	undo("of-a-preview", "o-1", preview.CreationTimestamp.Time)
-	harness.Same(t, "enqueued when one has ended before an undo", "o-2 in 0s, of-a-preview in 0s", enqueued(r, first, ends(t, r, first)))
+	harness.Same(t, "enqueued when one has ended before an undo", "o-2 in 0s, of-a-preview in 0s", enqueued(t, r, first, ends(t, r, first)))
 	last := stored(t, r, "o-2")
-	harness.Same(t, "enqueued when the last has ended", "of-a-preview in 0s", enqueued(r, last, ends(t, r, last)))
+	harness.Same(t, "enqueued when the last has ended", "of-a-preview in 0s", enqueued(t, r, last, ends(t, r, last)))
 
 	r, _ = line(t, 1, "", v1alpha1.TriageOperationStatus{})
 	undo("of-nothing", "new", stored(t, r, "o-0").CreationTimestamp.Add(-time.Hour))
 	created := builder.TriageOperation("new", "G1").In("org-acme").Build()
 	created.CreationTimestamp = metav1.NewTime(stored(t, r, "o-0").CreationTimestamp.Add(time.Hour))
 	harness.Must(t, r.Client.Create(t.Context(), created))
-	harness.Same(t, "enqueued when what an undo names is created", "o-0 in 0s, of-nothing in 0s", enqueued(r, nil, created))
+	harness.Same(t, "enqueued when what an undo names is created", "o-0 in 0s, of-nothing in 0s", enqueued(t, r, nil, created))
 }
 
 func TestOnlyACommittedOperationLeavesWhatWasMadeWhileItWaited(t *testing.T) {
