@@ -81,7 +81,8 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		})
 	}
 	if s.declared != nil {
-		complete, err := add(&s.counted, s.declared, known.of(s.declared, false, others, s.Now))
+		inForce := s.Object.Status.InForce != nil
+		complete, err := add(&s.counted, s.declared, known.of(s.declared, false, inForce, others, s.Now))
 		if err != nil {
 			return err
 		}
@@ -90,7 +91,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		}
 	}
 	if earlier := r.alsoCounted(s); earlier != nil {
-		complete, err := add(&s.earlier, earlier, known.of(earlier, true, others, s.Now))
+		complete, err := add(&s.earlier, earlier, known.of(earlier, true, true, others, s.Now))
 		if err != nil {
 			return err
 		}

@@ -21,9 +21,13 @@ type memory struct {
 	slots map[types.UID]int
 	// facts holds, by slot, a digest of everything that expressions can read of a finding.
 	facts []uint64
-	// policies holds the outcomes of each counted generation of each policy.
+	// policies holds the outcomes of each counted generation of each policy, at most maxRemembered.
 	policies map[generation]*remembered
 }
+
+// maxRemembered is how many generations of an organization's policies are remembered: with 100,000 findings they take
+// about 40 MB, however many policies kubectl creates. Both generations of all policies in force have room.
+const maxRemembered = 2 * rules.MaxInForce
 
 // generation identifies one of the two generations of a policy that a count may evaluate: the declared one, or the
 // earlier one that is still in force.
@@ -113,11 +117,15 @@ func (m *memory) slotOf(f *rules.Facts) int {
 }
 
 // of returns the remembered outcomes of the policy's declared generation, or of the earlier one; nil if its expression
-// reads the time. others must be sorted.
-func (m *memory) of(policy *rules.Policy, earlier bool, others []rules.Policy, now time.Time) *remembered {
+// reads the time, or if there is no room for them. inForce reports whether either generation is in force. others are in
+// force, and must be sorted.
+func (m *memory) of(policy *rules.Policy, earlier, inForce bool, others []rules.Policy, now time.Time) *remembered {
 	key := generation{string(policy.Name), earlier}
 	if policy.Program.UsesNow() {
 		delete(m.policies, key)
+		return nil
+	}
+	if m.policies[key] == nil && !m.hasRoom(key, inForce, others) {
 		return nil
 	}
 	on, othersReadNow := sha256.New(), false
@@ -133,6 +141,24 @@ func (m *memory) of(policy *rules.Policy, earlier bool, others []rules.Policy, n
 		m.policies[key] = known
 	}
 	return known
+}
+
+// hasRoom reports whether there is room for another generation. For a policy in force it forgets one that is not.
+func (m *memory) hasRoom(of generation, inForce bool, others []rules.Policy) bool {
+	if len(m.policies) < maxRemembered {
+		return true
+	}
+	if !inForce {
+		return false
+	}
+	for key := range m.policies {
+		named := func(p rules.Policy) bool { return string(p.Name) == key.policy }
+		if key.policy != of.policy && !slices.ContainsFunc(others, named) {
+			delete(m.policies, key)
+			return true
+		}
+	}
+	return false
 }
 
 // try returns a policy's outcome for the finding in the slot, and evaluates the policy only if the outcome is unknown.

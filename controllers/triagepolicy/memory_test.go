@@ -2,6 +2,7 @@ package triagepolicy
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,7 +83,7 @@ func TestWhatIsRememberedIsWhatAnEvaluationSays(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				rules.Sort(others)
-				before := known.of(&policy, false, others, now)
+				before := known.of(&policy, false, false, others, now)
 				for _, f := range facts {
 					want := policy.Try(others, f, now)
 					got := before.try(known.slotOf(f), others, func() rules.Trial { return want })
@@ -105,7 +106,7 @@ func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
 		facts[i] = fact(i, nil)
 	}
 	count := func() (evaluated []string) {
-		before := known.of(policy, false, nil, now)
+		before := known.of(policy, false, false, nil, now)
 		for _, f := range facts {
 			before.try(known.slotOf(f), nil, func() rules.Trial {
 				evaluated = append(evaluated, f.Finding.Name)
@@ -149,7 +150,7 @@ func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) 
 		known, others := newMemory(), []rules.Policy{c.others}
 		for count := range 2 {
 			for slot, outcome := range all {
-				known.of(&c.policy, false, others, time.Now()).try(slot, others, func() rules.Trial {
+				known.of(&c.policy, false, false, others, time.Now()).try(slot, others, func() rules.Trial {
 					if count > 0 {
 						evaluated = append(evaluated, outcome)
 					}
@@ -161,8 +162,8 @@ func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) 
 	}
 	known, others := newMemory(), []rules.Policy{policy("a", "true")}
 	p := policy("b", "true")
-	before := known.of(&p, false, others, time.Now())
-	if known.of(&p, false, append(others, policy("c", "true")), time.Now()) != before {
+	before := known.of(&p, false, false, others, time.Now())
+	if known.of(&p, false, false, append(others, policy("c", "true")), time.Now()) != before {
 		t.Error("outcomes are forgotten because of another policy that comes after it")
 	}
 }
@@ -177,4 +178,48 @@ func TestFindingsThatHaveGoneAreForgotten(t *testing.T) {
 	if len(known.facts) > 2000 || len(known.slots) > 2000 {
 		t.Errorf("%d slots are kept", len(known.slots))
 	}
+}
+
+// kubectl does not limit how many there are, and each would hold two bytes per finding.
+func TestOnlySomePoliciesAreRemembered(t *testing.T) {
+	now, known := time.Now(), newMemory()
+	program, err := rules.Compile("true")
+	harness.Must(t, err)
+	policy := func(i int) *rules.Policy {
+		return &rules.Policy{Name: v1alpha1.ResourceName(fmt.Sprintf("p-%03d", i)), Spec: &v1alpha1.TriagePolicySpec{Match: "true"}, Program: program}
+	}
+	// evaluates reports whether a count of the policy evaluates it.
+	evaluates := func(i int, inForce bool, others ...rules.Policy) (evaluated bool) {
+		f := fact(0, nil)
+		trial := known.of(policy(i), false, inForce, others, now).try(known.slotOf(f), others, func() rules.Trial {
+			evaluated = true
+			return policy(i).Try(nil, f, now)
+		})
+		harness.Same(t, "the outcome", rules.Decides, trial.Outcome)
+		return evaluated
+	}
+	for i := range 300 {
+		evaluates(i, false)
+	}
+	harness.Same(t, "remembered policies", maxRemembered, len(known.policies))
+	harness.Same(t, "evaluated again: one of the first, and one beyond them", []bool{false, true}, []bool{evaluates(0, false), evaluates(299, false)})
+	r := &Reconciler{}
+	r.memories.Store("org-acme", known)
+	r.forget(types.NamespacedName{Namespace: "org-acme", Name: "p-000"})
+	evaluates(299, false)
+	harness.Same(t, "evaluated again once there is room", false, evaluates(299, false))
+
+	var inForce []rules.Policy
+	for i := 500; i < 500+rules.MaxInForce; i++ {
+		evaluates(i, true, inForce...)
+		inForce = append(inForce, *policy(i))
+	}
+	for i := 600; i < 700; i++ {
+		evaluates(i, false, inForce...)
+	}
+	for i := range inForce {
+		others := slices.Delete(slices.Clone(inForce), i, i+1)
+		harness.Same(t, "evaluated again in force", false, evaluates(500+i, true, others...))
+	}
+	harness.Same(t, "remembered policies", maxRemembered, len(known.policies))
 }
