@@ -13,6 +13,7 @@ import (
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // Errors about an operation name its members, and explain what an organization can do about its quota.
@@ -57,7 +58,8 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 		"denied by a webhook with the code of a deletion": {
 			webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: http.StatusNotFound}), 500, true,
 		},
-		"deleted before": {apierrors.NewNotFound(findings, "f-1"), 404, false},
+		"deleted before":    {apierrors.NewNotFound(findings, "f-1"), 404, false},
+		"a proxy's own 404": {harness.ProxyNotFound(), 500, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			explained, is := errors.AsType[*problem.Problem](explain("finding", test.err))

@@ -399,6 +399,16 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 		harness.Must(t, stored.List(t.Context(), bindings, client.InNamespace(namespace.Name)))
 		harness.Same(t, reason+": it grants access", c.want != "", len(bindings.Items) > 0)
 	}
+	// Released, the Organization would leave the namespace behind.
+	hidden := interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return harness.ProxyNotFound()
+		},
+	})
+	s := newScope()
+	s.Object = builder.Organization("acme").Build()
+	err := (&Reconciler{Base: reconcile.Base{Live: hidden}}).remove(t.Context(), s)
+	harness.ErrorContains(t, "a namespace that a proxy hides", err, "get namespace org-acme")
 }
 
 // checkReadyMessage checks that the message of Ready contains the text; if want is "", that Ready is not set.

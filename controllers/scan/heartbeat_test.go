@@ -120,6 +120,27 @@ func TestALeaseOfANameThatNoObjectCanHaveDoesNotExist(t *testing.T) {
 	}
 }
 
+// The verdict is for good, and without an error nothing would enqueue the scan again.
+func TestA404OfAProxyIsNoAnswerAboutAnImport(t *testing.T) {
+	scan := builder.Scan("s-1", time.Now()).Mutate(func(scan *v1alpha1.Scan) {
+		scan.UID, scan.Spec.Lease = "s-1", &v1alpha1.ScanLease{Name: "import-1", Holder: "runner-1"}
+	}).Build()
+	for reason, hidden := range map[string]string{"its Lease": "import-1", "the scan whose Lease is free": scan.Name} {
+		r := &Reconciler{Base: reconcile.Base{Live: interceptor.NewClient(nil, interceptor.Funcs{
+			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+				if key.Name == hidden {
+					return harness.ProxyNotFound()
+				}
+				into.SetUID(scan.UID)
+				return nil
+			},
+		})}}
+		if got, err := r.checkHeartbeat(t.Context(), scan); err == nil || got.dead != nil {
+			t.Errorf("%s: %+v, error %v; want an error, and that it is not dead", reason, got, err)
+		}
+	}
+}
+
 // A Scan is reconciled for each finding that its import writes.
 func TestALeaseIsReadOncePerDuration(t *testing.T) {
 	scan, lease := importing(t)

@@ -524,6 +524,9 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		t.Error("it failed at once: a starting API server knows no roles")
 	}
 	clock.Step(refusalPatience + time.Second)
+	if _, err := r.outcomeOf(mine, harness.ProxyNotFound()); err == nil {
+		t.Error("it failed by the 404 of a proxy, which does not know whether the finding exists")
+	}
 	chosenByAWebhook := webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Reason: metav1.StatusReasonAlreadyExists})
 	for _, refused := range []error{forbidden, chosenByAWebhook} {
 		if came, err := r.outcomeOf(mine, refused); err != nil || came.outcome != rules.Failed {
@@ -599,12 +602,14 @@ func checkOthersAreDecided(t *testing.T, code, later int) {
 				err = io.ErrUnexpectedEOF
 			case code == panics:
 				panic("a finding that nobody thought of")
-			case code > denied:
-				answer.WriteHeader(code - denied)
-				_, err = fmt.Fprintf(answer, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, `+
-					`"message": "admission webhook \"hold.example.org\" denied the request: a legal hold"}`, code-denied)
 			default:
-				answer.WriteHeader(code)
+				message := "a rule refuses it"
+				if code > denied {
+					message = `admission webhook "hold.example.org" denied the request: a legal hold`
+				}
+				answer.WriteHeader(code % denied)
+				_, err = fmt.Fprintf(answer, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "message": %q}`,
+					code%denied, message)
 			}
 			return answer.Result(), err
 		})})

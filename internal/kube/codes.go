@@ -7,9 +7,11 @@ import apierrors "k8s.io/apimachinery/pkg/api/errors"
 // write would be denied again.
 func IsConflict(err error) bool { return apierrors.IsConflict(err) && !IsDeniedByWebhook(err) }
 
-// IsNotFound reports whether the API server has no such object or kind. It is false for a webhook's denial, like
-// IsConflict.
-func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && !IsDeniedByWebhook(err) }
+// IsNotFound reports whether the API server knows the kind, and has no object of that name. It is false for a webhook's
+// denial, like IsConflict, and if IsUnknownKind: the 404 of a proxy says nothing about the object.
+func IsNotFound(err error) bool {
+	return apierrors.IsNotFound(err) && !IsDeniedByWebhook(err) && !IsUnknownKind(err)
+}
 
 // IsAlreadyExists reports whether an object with the name of the new one exists. It is false for a webhook's denial,
 // like IsConflict.

@@ -14,8 +14,9 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// A controller would take its own write for done, or repeat it at once for ever.
-func TestADenialIsNoOtherAnswerWhateverItsCode(t *testing.T) {
+// A controller would take its own write for done, or repeat it at once for ever. Another server, such as a proxy, knows
+// of no object.
+func TestOnlyTheAPIServersOwnAnswerCountsWhateverTheCode(t *testing.T) {
 	findings := schema.GroupResource{Resource: "findings"}
 	type answers struct{ Conflict, NotFound, Exists bool }
 	denied := func(code int32, reason metav1.StatusReason) error {
@@ -32,6 +33,7 @@ func TestADenialIsNoOtherAnswerWhateverItsCode(t *testing.T) {
 		"denied with the code 404":      {denied(http.StatusNotFound, ""), answers{}},
 		"denied as NotFound":            {denied(0, metav1.StatusReasonNotFound), answers{}},
 		"denied as AlreadyExists":       {denied(http.StatusConflict, metav1.StatusReasonAlreadyExists), answers{}},
+		"another server's 404":          {harness.ProxyNotFound(), answers{}},
 		"no error":                      {nil, answers{}},
 	} {
 		got := answers{IsConflict(tc.err), IsNotFound(tc.err), IsAlreadyExists(tc.err)}

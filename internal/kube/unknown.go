@@ -7,9 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// IsUnknownKind reports whether the API server does not know the requested kind. Such an error is a NotFound, too.
+// IsUnknownKind reports whether the API server does not know the requested kind, or another server, such as a proxy,
+// answered with its own 404: the two look alike.
 func IsUnknownKind(err error) bool {
-	return IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // IsNoSuchObject reports whether the API server knows the kind, and has no object of that name.

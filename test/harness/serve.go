@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
 
@@ -62,6 +63,11 @@ func Refusal(err *apierrors.StatusError) (code int, content any) {
 	status := err.Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	return int(status.Code), status
+}
+
+// ProxyNotFound returns the error of a request that another server, such as a proxy, has answered with its own 404.
+func ProxyNotFound() error {
+	return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true)
 }
 
 // RoundTripper is a function that answers requests in a client's transport.
