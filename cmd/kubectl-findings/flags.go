@@ -168,7 +168,7 @@ func (c cli) connect(ctx context.Context) (*session, *importer.Client, error) {
 
 // explainImport adds advice to an import's error: which role allows it, or that the namespace does not exist.
 func (s *session) explainImport(ctx context.Context, err error, what string) error {
-	if _, refused := errors.AsType[*importer.RefusedError](err); refused || kube.IsNoSuchObject(err) {
+	if _, refused := errors.AsType[*importer.RefusedError](err); refused || kube.IsNotFound(err) {
 		if missing := s.checkPlace(context.WithoutCancel(ctx)); missing != nil {
 			return errors.Join(missing, err)
 		}

@@ -87,7 +87,7 @@ const maxCompared = 5000
 
 // notFound adds objects with a similar name to a not-found error.
 func (s *session) notFound(ctx context.Context, err error, n need) error {
-	if !kube.IsNoSuchObject(err) {
+	if !kube.IsNotFound(err) {
 		return s.explain(err, n)
 	}
 	var names []string

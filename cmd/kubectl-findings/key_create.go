@@ -114,7 +114,7 @@ func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1
 		return fmt.Errorf("%w\nTake another name, or get a new token for that key with: kubectl findings rotate-key %s -n %s",
 			err, key.Name, s.namespace)
 	}
-	if kube.IsNoSuchObject(err) {
+	if kube.IsNotFound(err) {
 		return errors.Join(s.checkPlace(ctx), err)
 	}
 	return s.explain(err, need{what: "create API keys", role: roleAdmin})

@@ -107,7 +107,7 @@ func (w *operating) create(ctx context.Context) error {
 		w.unanswered = w.unanswered || err != nil && !wroteNothing(err)
 		return err
 	})
-	if kube.IsNoSuchObject(err) {
+	if kube.IsNotFound(err) {
 		return errors.Join(w.session.checkPlace(ctx), err)
 	}
 	return w.session.explain(err, w.need(""))

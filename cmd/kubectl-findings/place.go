@@ -101,7 +101,7 @@ func (s *session) checkNamed(ctx context.Context, n need) error {
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()
 	err := s.get(ctx, n.name, kube.MetadataOf(v1alpha1.GroupVersion.WithKind(n.kind)))
-	if !kube.IsNoSuchObject(err) {
+	if !kube.IsNotFound(err) {
 		return nil
 	}
 	return s.notFound(ctx, err, n)

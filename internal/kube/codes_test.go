@@ -38,7 +38,6 @@ func TestOnlyTheAPIServersOwnAnswerCountsWhateverTheCode(t *testing.T) {
 	} {
 		got := answers{IsConflict(tc.err), IsNotFound(tc.err), IsAlreadyExists(tc.err)}
 		harness.Same(t, reason, tc.want, got)
-		harness.Same(t, reason+": no such object", tc.want.NotFound, IsNoSuchObject(tc.err))
 		if ignored := IgnoreNotFound(tc.err); (ignored == nil) != (tc.err == nil || tc.want.NotFound) {
 			t.Errorf("%s: IgnoreNotFound returns %v", reason, ignored)
 		}

@@ -13,9 +13,6 @@ func IsUnknownKind(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// IsNoSuchObject reports whether the API server knows the kind, and has no object of that name.
-func IsNoSuchObject(err error) bool { return IsNotFound(err) && !IsUnknownKind(err) }
-
 // UnknownFields returns the fields that the API server has refused in a strict write because its CRD does not have
 // them, in its words; "" for another error. The error of a patch also quotes the whole object.
 func UnknownFields(err error) string {

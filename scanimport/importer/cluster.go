@@ -144,7 +144,7 @@ func find(ctx context.Context, c client.Client, kind string, key client.ObjectKe
 	into client.Object) (found bool, err error) {
 	err = Retry(ctx, func(ctx context.Context) error { return c.Get(ctx, key, into) })
 	switch {
-	case kube.IsNoSuchObject(err):
+	case kube.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("read %s %s: %w", kind, key, err)

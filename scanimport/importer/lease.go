@@ -126,7 +126,7 @@ func (l *lock) acquire(ctx context.Context) error {
 			switch {
 			case err == nil:
 				return nil
-			case kube.IsConflict(err), kube.IsAlreadyExists(err), version != "" && kube.IsNoSuchObject(err):
+			case kube.IsConflict(err), kube.IsAlreadyExists(err), version != "" && kube.IsNotFound(err):
 				continue // another process was faster, or the unused Lease was deleted: read it again
 			}
 			return l.acquireError(ctx, "", err)
@@ -183,7 +183,7 @@ func (l *lock) observe(ctx context.Context) (*coordinationv1.Lease, error) {
 func (l *lock) read(ctx context.Context) (*coordinationv1.Lease, error) {
 	lease := &coordinationv1.Lease{}
 	err := Retry(ctx, func(ctx context.Context) error { return l.client.Get(ctx, l.key, lease) })
-	if kube.IsNoSuchObject(err) {
+	if kube.IsNotFound(err) {
 		return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: l.key.Namespace, Name: l.key.Name}}, nil
 	}
 	return lease, err

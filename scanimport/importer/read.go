@@ -100,7 +100,7 @@ func Read[T any](ctx context.Context, c *Client, namespace, name string) (object
 		read, err = c.reader.Read(ctx, namespace, name, kind)
 		return err
 	})
-	if kube.IsNoSuchObject(err) {
+	if kube.IsNotFound(err) {
 		return nil, false, nil
 	}
 	if err != nil {

@@ -238,7 +238,7 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 			w.changed(ch, version)
 			return nil
 		}
-		if !kube.IsConflict(err) && !kube.IsNoSuchObject(err) {
+		if !kube.IsConflict(err) && !kube.IsNotFound(err) {
 			return err
 		}
 		now, unreadable, getErr := w.read(ctx, ch.name)

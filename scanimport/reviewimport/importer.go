@@ -338,9 +338,9 @@ func (im *Importer) review(ctx context.Context) (*v1alpha1.Review, error) {
 	key, review := im.key(Name(im.pr.Repository, im.pr.Number)), &v1alpha1.Review{}
 	err := importer.Retry(ctx, func(ctx context.Context) error { return im.client.Get(ctx, key, review) })
 	switch {
-	case kube.IsNoSuchObject(err) && im.uid == "":
+	case kube.IsNotFound(err) && im.uid == "":
 		return nil, nil //nolint:nilnil // no review is no error
-	case kube.IsNoSuchObject(err), err == nil && im.uid != "" && im.uid != review.UID:
+	case kube.IsNotFound(err), err == nil && im.uid != "" && im.uid != review.UID:
 		return nil, errDeleted
 	case err != nil:
 		return nil, fmt.Errorf("read review %s: %w", key, err)

@@ -68,7 +68,7 @@ func (im *Importer) create(ctx context.Context, object client.Object) error {
 // crossed reports whether the object has changed since it was read, so that it must be read and decided about again.
 // The change may also be our own write whose response was lost.
 func crossed(err error) bool {
-	return kube.IsConflict(err) || kube.IsAlreadyExists(err) || kube.IsNoSuchObject(err)
+	return kube.IsConflict(err) || kube.IsAlreadyExists(err) || kube.IsNotFound(err)
 }
 
 func (im *Importer) meta(name string) metav1.ObjectMeta {
