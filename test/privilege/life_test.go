@@ -197,6 +197,10 @@ func (l *life) keys(t *testing.T) {
 		g.Expect(events(g, t, home)).To(ContainElement("RefusedDisabled"))
 	})
 	harness.Must(t, env.Client.Delete(t.Context(), other))
+	// No garbage collector runs here: the Secret of the earlier key of the name is replaced.
+	other = builder.APIKey("other").In(home).Build()
+	env.Key(t, other)
+	harness.Must(t, env.Client.Delete(t.Context(), other))
 }
 
 // imported returns a scan that reported these problems.

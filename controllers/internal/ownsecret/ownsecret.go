@@ -34,7 +34,8 @@ type Store struct {
 func NewStore(mgr ctrl.Manager) Store { return Store{mgr.GetClient(), mgr.GetAPIReader()} }
 
 // Get returns the Secret of the owner, nil if there is none. It fails with AlreadyExists if a Secret of another owner
-// has the name. It deletes that of an earlier owner first; AlreadyExists then means that a finalizer keeps it.
+// has the name. It deletes that of an earlier owner first; AlreadyExists then means that a finalizer keeps it. If the
+// API server has another owner of the name by now, Get fails with a conflict.
 func (s Store) Get(ctx context.Context, owner client.Object, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, secret)
@@ -46,7 +47,7 @@ func (s Store) Get(ctx context.Context, owner client.Object, name string) (*core
 	case metav1.IsControlledBy(secret, owner):
 		return secret, nil
 	}
-	leftBehind, err := s.leftBehind(secret, owner)
+	leftBehind, err := s.leftBehind(ctx, secret, owner)
 	switch {
 	case err != nil:
 		return nil, err
@@ -63,15 +64,27 @@ func taken(name string) error {
 	return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, name)
 }
 
-// leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name.
-func (s Store) leftBehind(secret *corev1.Secret, owner client.Object) (bool, error) {
+// leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name. It fails with a conflict
+// if the API server has another object than the owner: that of a cache which is behind is the earlier one itself.
+func (s Store) leftBehind(ctx context.Context, secret *corev1.Secret, owner client.Object) (bool, error) {
 	kind, err := s.client.GroupVersionKindFor(owner)
 	if err != nil {
 		return false, err
 	}
 	of := metav1.GetControllerOf(secret)
-	return of != nil && of.Kind == kind.Kind && of.Name == owner.GetName() &&
-		strings.HasPrefix(of.APIVersion, kind.Group+"/") && of.UID != owner.GetUID(), nil
+	if of == nil || of.Kind != kind.Kind || of.Name != owner.GetName() ||
+		!strings.HasPrefix(of.APIVersion, kind.Group+"/") || of.UID == owner.GetUID() {
+		return false, nil
+	}
+	current := kube.MetadataOf(kind)
+	if err := s.live.Get(ctx, client.ObjectKeyFromObject(owner), current); err != nil {
+		return false, fmt.Errorf("check whether the %s of secret %s is current: %w", kind.Kind, secret.Name, err)
+	}
+	if current.UID != owner.GetUID() {
+		return false, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, secret.Name,
+			fmt.Errorf("it belongs to a later %s of the name", kind.Kind))
+	}
+	return true, nil
 }
 
 // New returns a Secret of the owner that is not stored yet.
