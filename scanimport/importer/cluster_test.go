@@ -5,8 +5,10 @@ import (
 	"net/http"
 	"path"
 	"testing"
+	"testing/synctest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -52,6 +54,36 @@ func TestARepositoryThatIsGoneAgainIsNamedAsItWasGiven(t *testing.T) {
 	p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
 	err := p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil)
 	harness.ErrorContains(t, "the refusal", err, `there is no repository with spec.fullName "acme/shop" in namespace`)
+}
+
+// Else nobody would learn that a misspelt name has made a repository.
+func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
+	for manager, want := range map[string][]Provisioned{
+		provisionManager: {{Kind: "Repository", Name: provision.RepositoryName("", "acme/shop"), Of: "acme/shop"}, {Kind: "Project", Name: "web", Of: "web"}},
+		"kubectl-create": nil, // another client was faster
+	} {
+		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
+			Create: func(ctx context.Context, to client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				if err := to.Create(ctx, o.DeepCopyObject().(client.Object), opts...); err != nil { //nolint:forcetypeassert // it is one
+					return err
+				}
+				return apierrors.NewTimeoutError("the answer was lost", 0)
+			},
+			Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+				err := to.Get(ctx, key, into, opts...)
+				into.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: v1alpha1.ControllerFieldManager}, {Manager: manager}})
+				return err
+			},
+		})
+		place := Place{Namespace: "org-acme", Repository: "acme/shop", OfPullRequest: true}
+		p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
+		synctest.Test(t, func(t *testing.T) {
+			harness.Must(t, p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil))
+			harness.Must(t, p.createProject(t.Context(), "web", "web"))
+		})
+		harness.Same(t, "reported if the manager is "+manager, want, p.found.Provisioned)
+		harness.Same(t, "the projects found", 1, len(p.found.Projects))
+	}
 }
 
 func TestAReviewNamesAKnownRepositoryAsItWasGiven(t *testing.T) {

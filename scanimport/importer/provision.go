@@ -359,7 +359,7 @@ func checkName(kind string, key client.ObjectKey) error {
 	return nil
 }
 
-// create creates an object, or with DryRun checks that it could. created is false if an object of that name exists.
+// create creates an object, or with DryRun checks that it could. created is false if an object of that name existed.
 func (p *provisioner) create(ctx context.Context, kind string, object client.Object) (created bool, err error) {
 	options := []client.CreateOption{
 		client.FieldOwner(provisionManager), client.FieldValidation(metav1.FieldValidationStrict),
@@ -367,10 +367,17 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	if p.place.DryRun {
 		options = append(options, client.DryRunAll)
 	}
-	err = Retry(ctx, func(ctx context.Context) error { return p.client.Create(ctx, object, options...) })
+	unanswered := false
+	err = Retry(ctx, func(ctx context.Context) error {
+		err := p.client.Create(ctx, object, options...)
+		unanswered = unanswered || err != nil && !kube.IsAlreadyExists(err)
+		return err
+	})
 	switch {
 	case err == nil:
 		return true, nil
+	case kube.IsAlreadyExists(err) && unanswered && !p.place.DryRun:
+		return p.isOwn(ctx, kind, object)
 	case kube.IsAlreadyExists(err):
 		return false, nil
 	case kube.IsQuotaExceeded(err):
@@ -380,6 +387,15 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	default:
 		return false, fmt.Errorf("create %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
 	}
+}
+
+// isOwn reads the object and reports whether an import created it. Other imports wait for the Lease, so an earlier try
+// whose answer was lost did.
+func (p *provisioner) isOwn(ctx context.Context, kind string, object client.Object) (bool, error) {
+	found, err := find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object)
+	return found && slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == provisionManager
+	}), err
 }
 
 // noSuch returns the error for an object that does not exist and cannot be created. It names a repository by its full
