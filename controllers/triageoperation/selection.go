@@ -197,7 +197,7 @@ func (r *Reconciler) selectNamed(ctx context.Context, s *scope) ([]selected, err
 		}
 		switch {
 		case kube.IsNotFound(err):
-			set = append(set, selected{entry: rules.Entry{Finding: id}})
+			set = append(set, selected{entry: rules.Absent(id)})
 		case err != nil:
 			return nil, fmt.Errorf("read finding %q: %w", id, err)
 		case finding.DeletionTimestamp.IsZero():

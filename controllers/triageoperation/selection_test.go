@@ -80,7 +80,7 @@ func TestANamedFindingIsReadLiveIfTheCacheDoesNotHoldItAndStaysInTheSetIfItDoesN
 	harness.Must(t, r.Client.Get(t.Context(), client.ObjectKey{Namespace: "org-acme", Name: "mute-000"}, part))
 	entries, err := rules.Decode(part)
 	harness.Must(t, err)
-	harness.Same(t, "the entry of the one that does not exist", rules.Entry{Finding: "f-none"}, entries[2])
+	harness.Same(t, "the entry of the one that does not exist", rules.Absent("f-none"), entries[2])
 }
 
 // A leader that was suspended while it kept the set must not replace what the next one has selected since.

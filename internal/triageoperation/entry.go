@@ -23,6 +23,8 @@ import (
 // Entry is a finding of an operation's set, as it was when the set was made, unless a field says otherwise.
 type Entry struct {
 	Finding v1alpha1.ResourceName `json:"finding"`
+	// Absent means that it did not exist.
+	Absent bool `json:"absent,omitempty"`
 	// Digest of the decision about it. Empty if the operation must leave it as it is.
 	Digest string `json:"digest"`
 	// Generation of the finding, which changes with every write of its spec, including those of scans. Once the operation
@@ -55,6 +57,10 @@ func NewEntry(finding *v1alpha1.Finding) Entry {
 	}
 	return entry
 }
+
+// Absent returns the entry of a finding that does not exist. The operation leaves it as it is even if it is created
+// later.
+func Absent(finding v1alpha1.ResourceName) Entry { return Entry{Finding: finding, Absent: true} }
 
 // undeclared returns the basis of the decision about the finding; "" if the decision declares all of it.
 func undeclared(finding *v1alpha1.Finding) string {
