@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"pgregory.net/rapid"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -16,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
+	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -285,6 +287,42 @@ func rated(severity v1alpha1.Level, score, version, analysis string) []found {
 	facts.Package = &v1alpha1.FindingPackage{Name: "ssl", Version: version}
 	f[0].result = resultOf(facts, "")
 	return f
+}
+
+// Policies and decisions read an issue in the form of a finding: they would read a fact that it does not keep as empty.
+func TestAnIssueKeepsTheFactsThatPoliciesRead(t *testing.T) {
+	crds, err := corpus.CRDs()
+	harness.Must(t, err)
+	schema := corpus.SchemaOf(crds["Finding"]).Properties["spec"]
+	want := (&corpus.Generator{Full: true}).Value(&schema, "spec", 0).(map[string]any)
+	var f found
+	harness.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(want, &f.Facts))
+	f.result = resultOf(&f.Facts, "shop")
+	issue := &v1alpha1.ReviewIssue{Spec: f.shownBy(v1alpha1.ReviewIssueSpec{}, nil)}
+	kept := reviewstate.Facts(issue, &v1alpha1.ReviewSpec{RepositoryRef: f.Facts.RepositoryRef}).Spec
+	got, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&kept)
+	harness.Must(t, err)
+	harness.Same(t, "members of a finding that an issue lacks. Add one that policies read to ReviewIssueResult, resultOf "+
+		"and reviewstate.Facts, any other to this list", []string{
+		"agent", "closed", "commitHash", "details.code", "details.endpointLocations", "details.exploitFeasibility",
+		"details.exploitWalkthrough", "details.fixedCode", "details.remediation", "details.remediationEffort",
+		"details.supportingFiles", "details.validationEvidence", "detectedAt", "doubt", "scan", "suppression", "triage",
+	}, missing(want, got))
+}
+
+// missing returns the members that only the first spec of a finding has, also those of its details.
+func missing(want, got map[string]any) (names []string) {
+	for name, value := range want {
+		if got[name] == nil {
+			names = append(names, name)
+		} else if name == "details" {
+			for _, detail := range missing(value.(map[string]any), got[name].(map[string]any)) {
+				names = append(names, name+"."+detail)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // A decision covers the version and the severity that it was made about, and a lower one.
