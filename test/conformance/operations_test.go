@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -76,11 +77,15 @@ var filterValues = map[string][]string{
 
 // A filter means the same for a list and for an operation.
 func TestTriageOperations_APreviewMatchesWhatTheListShows(t *testing.T) {
+	spec, err := openapi.Load()
+	harness.Must(t, err)
+	names := slices.Sorted(maps.Keys(filterValues))
+	filters := spec.Components.Schemas["TriageOperationFilters"].Value.Properties
+	harness.Same(t, "filters with values to try: complete filterValues", slices.Sorted(maps.Keys(filters)), names)
 	o := newOrganization(t)
 	o.asked()
 	o.patch("/v2/findings/f-3", `{"user_status":"muted"}`).wants(200, "a decision")
 	o.settled(4)
-	names := slices.Sorted(maps.Keys(filterValues))
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a test
 	matched := 0
 	for range 40 {

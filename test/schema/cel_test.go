@@ -266,8 +266,12 @@ var rulesAtUpdate = []struct {
 // An empty filter in an operation would be no filter: the operation would decide about every finding.
 func TestAnEmptyFilterOfAnOperationIsRefused(t *testing.T) {
 	selection := reflect.TypeFor[v1alpha1.FindingSelection]()
+	schema := schemaOf(t, crds(t)["TriageOperation"]).Properties["spec"].Properties["select"]
 	for i := range selection.NumField() {
 		name, _, _ := strings.Cut(selection.Field(i).Tag.Get("json"), ",")
+		if !strings.Contains(schema.XValidations[0].Rule, "has(self."+name+")") {
+			t.Errorf("beside ids, the filter %s would be ignored: add has(self.%[1]s) to the rule above FindingSelection", name)
+		}
 		var empty any
 		switch kind := selection.Field(i).Type; {
 		case kind.Kind() == reflect.Slice:
@@ -279,7 +283,8 @@ func TestAnEmptyFilterOfAnOperationIsRefused(t *testing.T) {
 		}
 		object := content(t, operation())
 		edit{"spec.select": map[string]any{"stale": true, name: empty}}.apply(object.Object)
-		wantAnswer(t, env.Client.Create(t.Context(), object, client.DryRunAll), "spec.select."+name, "a variable that is not set must not widen a write")
+		wantAnswer(t, env.Client.Create(t.Context(), object, client.DryRunAll), "spec.select."+name,
+			"a variable that is not set must not widen a write: add MinLength=1 or MinItems=1 to the field")
 	}
 }
 
