@@ -227,6 +227,38 @@ func TestTheSchemaIsClosed(t *testing.T) {
 	}
 }
 
+// A value that no template reads would look like success.
+func TestTheTemplatesReadEachValue(t *testing.T) {
+	var templates strings.Builder
+	err := filepath.WalkDir(filepath.Join(Folder(), "templates"), func(path string, file os.DirEntry, err error) error {
+		if err == nil && !file.IsDir() {
+			templates.WriteString(harness.File(t, path))
+		}
+		return err
+	})
+	harness.Must(t, err)
+	reads := func(form string, names ...any) bool {
+		return regexp.MustCompile(fmt.Sprintf(form, names...)).MatchString(templates.String())
+	}
+	var schema map[string]any
+	harness.Must(t, json.Unmarshal([]byte(harness.File(t, filepath.Join(Folder(), "values.schema.json"))), &schema))
+	var walk func(path string, schema map[string]any)
+	walk = func(path string, schema map[string]any) {
+		for name, member := range schema["properties"].(map[string]any) {
+			member, full := member.(map[string]any), path+"."+name
+			within := reads(`\.Values%s[^.\w]`, regexp.QuoteMeta(path)) && reads(`[ (]\.%s\b`, name)
+			switch {
+			case slices.Contains([]string{".global", ".enabled"}, full): // for parent charts
+			case member["properties"] != nil && !reads(`range [^}]*\.Values%s `, regexp.QuoteMeta(full)):
+				walk(full, member)
+			case !within && !reads(`\.Values%s\b`, regexp.QuoteMeta(full)):
+				t.Errorf("no template reads %s: add it to %s", full[1:], filepath.Join(Folder(), "templates"))
+			}
+		}
+	}
+	walk("", schema)
+}
+
 // Both ways of installing give the same operator: a release named findings, in findings-system, has
 // the names of config/.
 func TestKustomizeGivesTheSameAsTheChart(t *testing.T) {
