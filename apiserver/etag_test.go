@@ -43,10 +43,11 @@ func TestTheContractDescribesTheTagOfEachReadThatHasOne(t *testing.T) {
 			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
 		}
 		if answer.Code == http.StatusOK {
-			harness.Same(t, path+" has a tag", tagged, answer.Header().Get("Etag") != "")
+			harness.Same(t, path+" has a tag: describe if-none-match, the header etag and 304, or return untagged",
+				tagged, answer.Header().Get("Etag") != "")
 		}
-		harness.Same(t, path+" describes 304", tagged, described.Get.Responses.Value("304") != nil)
-		harness.Same(t, path+" describes if-none-match", tagged,
+		harness.Same(t, path+" describes the header etag, and so 304", tagged, described.Get.Responses.Value("304") != nil)
+		harness.Same(t, path+" describes the header etag, and so if-none-match", tagged,
 			described.Get.Parameters.GetByInAndName("header", openapi.HeaderIfNoneMatch) != nil)
 	}
 }

@@ -37,7 +37,7 @@ func asking(t *rapid.T, f FindingFilter, name, value string) FindingFilter {
 		f.Created.Since = &since
 	default:
 		if texts[name] == nil {
-			t.Fatalf("findings are counted by %q, which is no parameter", name)
+			t.Fatalf("findings are counted by %q: add it to asking, which sets a filter by its name", name)
 		}
 		*texts[name] = &value
 	}
