@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,21 +113,23 @@ func emptyFinding() *v1alpha1.Finding {
 	}
 }
 
-// renderFinding renders both shapes.
-func renderFinding(organization string, finding *v1alpha1.Finding, updatedAt time.Time, project *render.Project, repository *render.Repository) (v1, v2 []byte, err error) {
+// renderFinding renders all shapes.
+func renderFinding(organization string, finding *v1alpha1.Finding, updatedAt time.Time, project *render.Project,
+	repository *render.Repository) (v1, v2, full []byte, err error) {
 	rendered, err := render.NewFinding(finding)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	shown := &render.Shown{
 		Organization: render.NewOrganization(organization), UpdatedAt: render.Timestamp(updatedAt),
 		Project: project, Repository: repository,
 	}
-	v1, v2 = rendered.AppendV1(nil, shown), rendered.AppendV2(nil, shown)
-	if len(v1) != rendered.LenV1(shown) || len(v2) != rendered.LenV2(shown) {
-		return nil, nil, fmt.Errorf("the lengths are %d and %d, announced were %d and %d", len(v1), len(v2), rendered.LenV1(shown), rendered.LenV2(shown))
+	v1, v2, full = rendered.AppendV1(nil, shown), rendered.AppendV2(nil, shown), rendered.AppendFull(nil, shown)
+	got, want := []int{len(v1), len(v2), len(full)}, []int{rendered.LenV1(shown), rendered.LenV2(shown), rendered.LenFull(shown)}
+	if !slices.Equal(got, want) {
+		return nil, nil, nil, fmt.Errorf("the lengths are %v, announced were %v", got, want)
 	}
-	return v1, v2, nil
+	return v1, v2, full, nil
 }
 
 func golden(t *testing.T, name string, got []byte) {
@@ -167,7 +170,7 @@ func TestKeyWithoutATokenShowsNoTimesOfOne(t *testing.T) {
 
 func v2(t *testing.T, project *render.Project, repository *render.Repository) openapi.FindingV2 {
 	t.Helper()
-	_, content, err := renderFinding("acme", emptyFinding(), at(5).Time, project, repository)
+	_, content, _, err := renderFinding("acme", emptyFinding(), at(5).Time, project, repository)
 	harness.Must(t, err)
 	var out openapi.FindingV2
 	harness.Must(t, json.Unmarshal(content, &out))
@@ -199,7 +202,7 @@ func TestEqualTellsWhatFindingsShow(t *testing.T) {
 }
 
 func TestNothingIsEscapedForHTML(t *testing.T) {
-	v1, _, err := renderFinding("acme", fullFinding(), at(5).Time, nil, nil)
+	v1, _, _, err := renderFinding("acme", fullFinding(), at(5).Time, nil, nil)
 	harness.Must(t, err)
 	if !strings.Contains(string(v1), `if a < b && c > d {`) {
 		t.Errorf("got %s", v1)

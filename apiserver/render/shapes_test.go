@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -91,6 +92,23 @@ func named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(at(59).Time)}
 }
 
+// wholeFinding returns a finding with a distinct value in every member of the full shape but the verdict, which no
+// decided finding has.
+func wholeFinding() *v1alpha1.Finding {
+	f := fullFinding()
+	f.Spec.RuleID, f.Spec.Details.Score, f.Spec.Details.ToolSeverity = "G201", "7.5", "HIGH"
+	f.Spec.Package = &v1alpha1.FindingPackage{
+		PURL: "pkg:npm/lodash@4.17.15", Name: "lodash", Version: "4.17.15", FixedVersion: "4.17.21",
+	}
+	f.Spec.Vulnerability = &v1alpha1.FindingVulnerability{ID: "CVE-2021-23337", Aliases: []string{"GHSA-35jh-r3h4-6jhm"}}
+	f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: v1alpha1.SuppressionInSource, Justification: "a test"}
+	f.Spec.Fingerprints = []v1alpha1.Fingerprint{{Name: "primary", Value: "f1"}}
+	f.Spec.Closed = &v1alpha1.FindingClosure{At: *at(6), ScanID: "scan-2"}
+	f.Spec.Triage.Reason, f.Spec.Triage.ExpiresAt = v1alpha1.DecisionMitigatedElsewhere, at(7)
+	f.Spec.Triage.Basis = findingstate.Basis(&v1alpha1.FindingSpec{Details: v1alpha1.FindingDetails{Severity: "low"}})
+	return f
+}
+
 // shapes renders each shape in full, and with the minimum that a resource can hold and nothing to join.
 func shapes(t *testing.T) map[string][]byte {
 	t.Helper()
@@ -122,8 +140,13 @@ func shapes(t *testing.T) map[string][]byte {
 			render.NewRepository(&v1alpha1.Repository{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})},
 		"unjoined": {finding: emptyFinding()},
 	} {
-		v1, v2, err := renderFinding("acme", known.finding, at(5).Time, known.project, known.repository)
+		v1, v2, _, err := renderFinding("acme", known.finding, at(5).Time, known.project, known.repository)
 		all["findingv1."+name+".json"], all["findingv2."+name+".json"] = must(v1, err), must(v2, err)
+		if name == "full" {
+			known.finding = wholeFinding()
+		}
+		_, _, full, err := renderFinding("acme", known.finding, at(5).Time, known.project, known.repository)
+		all["findingfull."+name+".json"] = must(full, err)
 	}
 	for suffix, shape := range map[string]render.Shape{"": render.Documented, "full": render.Full} {
 		record := func(name string) func(render.Record, error) {
@@ -156,8 +179,9 @@ func TestGoldenShapes(t *testing.T) {
 // No member of a full resource may be empty: an empty member was forgotten.
 func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
 	for name, content := range shapes(t) {
-		var value any
+		var value map[string]any
 		harness.Must(t, json.Unmarshal(content, &value))
+		delete(value, "verdict") // wholeFinding is decided
 		if strings.HasSuffix(name, ".full.json") {
 			requireValues(t, name, value)
 		}
@@ -168,7 +192,7 @@ func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
 func TestShapesAreThoseOfTheContract(t *testing.T) {
 	spec := loadSpec(t)
 	schemas := map[string]string{
-		"findingv1": "FindingV1", "findingv2": "FindingV2", "repository": "Repository", "project": "Project", "review": "Review", "reviewissue": "ReviewIssue",
+		"findingv1": "FindingV1", "findingv2": "FindingV2", "findingfull": "FindingFull", "repository": "Repository", "project": "Project", "review": "Review", "reviewissue": "ReviewIssue",
 		"reviewfull": "ReviewFull", "reviewissuefull": "ReviewIssueFull",
 	}
 	for name, content := range shapes(t) {
