@@ -98,27 +98,24 @@ type Result struct {
 	Fixes []Fix
 	// CWEs of the result and its rule, as "CWE-79", each once.
 	CWEs []string
-	// The fields below are not part of the JSON. Endpoints, Logical and Detail distinguish results; the others do not,
-	// and most of them follow from the fields above and from the rule.
-
 	// Score from "0.1" to "10.0"; empty if the file gives none.
-	Score string `json:"-"`
+	Score string
 	// ToolSeverity is the severity in the tool's own word, or else the level in the file; empty if it gives neither.
-	ToolSeverity string `json:"-"`
+	ToolSeverity string
 	// Vulnerability that the result is about; nil if the file names none.
-	Vulnerability *Vulnerability `json:"-"`
+	Vulnerability *Vulnerability
 	// Package that the result is about; nil if there is none.
-	Package *Package `json:"-"`
+	Package *Package
 	// Endpoints that a dynamic scanner tried, each once.
-	Endpoints []Endpoint `json:"-"`
+	Endpoints []Endpoint
 	// Logical locations of the first location, in the order of the file.
-	Logical []Logical `json:"-"`
+	Logical []Logical
 	// Detail distinguishes results that agree in everything else; see detail. Empty: the file gives no such detail.
 	Detail string `json:"-"`
 	// TaggedSecret means that one of the result's own tags is for secrets.
-	TaggedSecret bool `json:"-"`
+	TaggedSecret bool
 	// Suppression of the result in its source; nil if it is not suppressed.
-	Suppression *Suppression `json:"-"`
+	Suppression *Suppression
 }
 
 // Suppression records that the source suppresses a result that the tool reports anyway.
@@ -163,7 +160,7 @@ type Rule struct {
 	deprecatedIDs []string
 }
 
-// Location is a place in a file.
+// Location is a place in a file. It is part of importer.digest, so every new field needs `json:",omitempty"`.
 type Location struct {
 	// Path from the root of the source if that is known, with forward slashes. A URI that is not that of a file is left
 	// unchanged. Empty: unknown.
@@ -176,7 +173,7 @@ type Location struct {
 	Context string
 }
 
-// Fix is a change that the tool suggests.
+// Fix is a change that the tool suggests. It is part of importer.digest, so every new field needs `json:",omitempty"`.
 type Fix struct {
 	Description string
 	// Inserted is the content of each replacement.
