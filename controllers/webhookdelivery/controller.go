@@ -49,7 +49,8 @@ const (
 	recordTimeout = time.Minute
 	outageTimeout = 15 * time.Minute
 	// stopGrace is how long attempts may take to end when the controller stops: longer than an attempt, shorter than the
-	// manager waits.
+	// manager waits (shutdownTimeout in cmd/findings-operator), which is shorter than the pod's
+	// terminationGracePeriodSeconds.
 	stopGrace = 17 * time.Second
 	// errorDelay is when a delivery is requeued after the API server failed during an attempt, and how long an endpoint
 	// pauses after its secret could not be read or used.
@@ -65,7 +66,8 @@ var standardLimits = limits{
 
 // Settings configure the controller.
 type Settings struct {
-	// Timeout of a whole attempt. Default: 15 s.
+	// Timeout of a whole attempt. Default and maximum: DefaultTimeout, because an attempt that does not end within
+	// stopGrace has an unknown outcome.
 	Timeout time.Duration
 	// Allowed holds the non-public address ranges that may be sent to.
 	Allowed []netip.Prefix
@@ -79,6 +81,9 @@ type Settings struct {
 
 // DefaultTimeout is the default timeout of a whole attempt.
 const DefaultTimeout = 15 * time.Second
+
+// Does not compile unless stopGrace is longer than an attempt.
+const _ = uint(stopGrace - DefaultTimeout - 1)
 
 // Reconciler reconciles WebhookDeliveries.
 type Reconciler struct {

@@ -158,7 +158,7 @@ func (s *sender) send(ctx context.Context, url string, event v1alpha1.WebhookEve
 		if dial, is := errors.AsType[*net.OpError](err); is { // has neither the URL nor data of the receiver
 			log.FromContext(ctx).V(1).Info("The receiver of a webhook was not reached", "host", host, "cause", dial.Error())
 		}
-		return failed(0, s.explain(host, err))
+		return failed(0, explain(host, err, s.timeout))
 	}
 	defer answer.Body.Close()
 	// Only the status code counts, so a truncated or too long body does no harm.
@@ -186,8 +186,8 @@ func failed(code int32, message string) result {
 }
 
 // explain describes an error in our own words: an error of net/http contains the URL, whose path or query may hold a
-// credential, and may contain data sent by the receiver.
-func (s *sender) explain(host string, err error) string {
+// credential, and may contain data sent by the receiver. timeout is that of the attempt.
+func explain(host string, err error, timeout time.Duration) string {
 	var unresolved *net.DNSError
 	_, notAddress := netip.ParseAddr(host)
 	isAddress := notAddress == nil // DNS knows nothing about it
@@ -202,7 +202,7 @@ func (s *sender) explain(host string, err error) string {
 		return "the host's name could not be resolved, or its address is not a public one; the operator's flag " +
 			"--webhook-allow-cidr allows others, and --webhook-deny-cidr denies some"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
-		return fmt.Sprintf("no answer within %s", s.timeout)
+		return fmt.Sprintf("no answer within %s", timeout)
 	case utilnet.IsHTTP2ConnectionLost(err):
 		return "the connection was lost before the receiver answered"
 	case errors.Is(err, syscall.ECONNREFUSED):

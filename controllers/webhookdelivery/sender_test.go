@@ -85,14 +85,13 @@ func TestNAT64LeadsToPublicAddressesOnly(t *testing.T) {
 
 // Else a tenant could ask the cluster's DNS, a name per attempt, which Services other namespaces have.
 func TestARefusedAddressIsReportedLikeANameThatDoesNotExist(t *testing.T) {
-	s := newSender(Settings{Timeout: time.Second})
 	said := map[string]bool{}
 	for _, err := range []error{
 		&net.DNSError{Err: "no such host", Name: "receiver.example", IsNotFound: true},
 		&net.DNSError{Err: "i/o timeout", Name: "receiver.example", IsTimeout: true},
 		ssrf.ErrProhibitedIP, errDenied,
 	} {
-		got := s.explain("receiver.example", &net.OpError{Op: "dial", Err: err})
+		got := explain("receiver.example", &net.OpError{Op: "dial", Err: err}, time.Second)
 		said[got] = true
 		if !strings.Contains(got, "resolved") {
 			t.Errorf("of %v it says %q", err, got)
@@ -100,7 +99,7 @@ func TestARefusedAddressIsReportedLikeANameThatDoesNotExist(t *testing.T) {
 	}
 	harness.Same(t, "texts", 1, len(said))
 	for err, flag := range map[error]string{ssrf.ErrProhibitedIP: "--webhook-allow-cidr", errDenied: "--webhook-deny-cidr"} {
-		if got := s.explain("10.1.2.3", err); strings.Contains(got, "resolved") || !strings.Contains(got, flag) {
+		if got := explain("10.1.2.3", err, time.Second); strings.Contains(got, "resolved") || !strings.Contains(got, flag) {
 			t.Errorf("of an address and %v it says %q", err, got)
 		}
 	}
