@@ -2,7 +2,9 @@ package policies
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -24,7 +26,7 @@ const (
 	whyWithdrawn = "A policy mutes or confirms, and cannot withdraw people's decisions: check which of the two is meant."
 )
 
-// terms translate each filter of the list of findings into a term, in the order of the expression. ok is false for a
+// terms translate filters of the list of findings into a term, in the order of the expression. ok is false for a
 // value that cannot be compared.
 var terms = []struct {
 	filter string
@@ -47,20 +49,21 @@ var terms = []struct {
 	{"text", hasWords},
 }
 
-// unread are the filters that no expression can use, and why. implied is the value that every policy asks for; empty if
-// there is none.
+// unread are filters that no expression can use, and why; any other without a term has whyUnread. implied is the value
+// that every policy asks for; empty if there is none.
 var unread = []struct{ filter, implied, why string }{
 	{"status", "open", whyDecided}, {"user_status", "open", whyDecided}, {"stale", "", whyDecided},
-	{"policy", "", whyPolicies}, {"suppressed", "", whyUnread},
-	{"updated_since", "", whyUnread}, {"updated_until", "", whyUnread},
+	{"policy", "", whyPolicies},
 }
 
 // ruleOf translates the filters of a list of findings into the expression of a policy. It also returns the filters that
 // cannot be translated, so that they are not silently ignored.
 func ruleOf(filters url.Values) (match string, left []leftOut) {
 	var all []string
+	others := maps.Clone(filters)
 	for _, t := range terms {
 		value := filters.Get(t.filter)
+		others.Del(t.filter)
 		if value == "" {
 			continue
 		}
@@ -73,9 +76,16 @@ func ruleOf(filters url.Values) (match string, left []leftOut) {
 	}
 	for _, u := range unread {
 		value := filters.Get(u.filter)
+		others.Del(u.filter)
 		if value != "" && value != u.implied {
 			label, word := findings.Asked(u.filter, value)
 			left = append(left, leftOut{label, word, u.why})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		if value := others.Get(name); value != "" && findings.IsFilter(name) {
+			label, word := findings.Asked(name, value)
+			left = append(left, leftOut{label, word, whyUnread})
 		}
 	}
 	return strings.Join(all, " &&\n"), left
