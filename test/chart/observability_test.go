@@ -45,6 +45,12 @@ func TestAlertsAndDashboardUseExistingMetrics(t *testing.T) {
 			t.Errorf("%s is asked for, and no code of ours makes it", name)
 		}
 	}
+	page := harness.RepositoryFile(t, "docs", "operations.md")
+	for _, made := range regexp.MustCompile(`(Name: +|New[A-Z]\w+\()"(findings_\w+)"`).FindAllStringSubmatch(source, -1) {
+		if name := made[2]; !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("docs/operations.md: add %s to the tables of metrics", name)
+		}
+	}
 }
 
 // Grafana keeps one dashboard of each file, uid and title: with those of another release it would be removed with that
