@@ -111,7 +111,7 @@ type Result struct {
 	// Logical locations of the first location, in the order of the file.
 	Logical []Logical
 	// Detail distinguishes results that agree in everything else; see detail. Empty: the file gives no such detail.
-	Detail string `json:"-"`
+	Detail string
 	// TaggedSecret means that one of the result's own tags is for secrets.
 	TaggedSecret bool
 	// Suppression of the result in its source; nil if it is not suppressed.
