@@ -3302,7 +3302,7 @@ type SarifError struct {
 	// Field The parameter, header or member that is wrong; empty if there is none.
 	Field string `json:"field"`
 
-	// Message A description of the problem. For an upload it begins with `rejecting SARIF`.
+	// Message A description of the problem. In answers 400, 409 and 413 to an upload it begins with `rejecting SARIF`.
 	Message string `json:"message"`
 }
 
@@ -3506,11 +3506,11 @@ type Transition struct {
 	// At The best known time of the change.
 	At time.Time `json:"at"`
 
-	// Author For `judged`, who wrote the policy; else empty.
+	// Author For `judged`, who wrote the policy or decided about the review issue; else empty.
 	Author string `json:"author"`
 
-	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ and the policy's name,
-	// for `resolved`, the commit.
+	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ or review-issue/
+	// and the name, for `resolved`, the commit.
 	By string `json:"by"`
 
 	// Comment The comment that came with a decision, the reason of a suppression, or what makes a decision stale; cut
@@ -4119,7 +4119,8 @@ type UploadChange struct {
 	// Action What would be done, such as create, update, reopen or close.
 	Action string `json:"action"`
 
-	// Because How the finding was recognised, if it differs from the result. Empty for a key that may not read findings.
+	// Because How the finding was recognised; empty if it matches the result in everything and without doubt, and for a
+	// key that may not read findings.
 	Because string `json:"because"`
 
 	// FindingId The finding's id, or the issue's.
@@ -4141,7 +4142,8 @@ type UploadChange struct {
 // UploadReview The results of an upload for a pull request, as of its end; numbers are 0 and texts empty until then, and if it
 // failed.
 type UploadReview struct {
-	// BaseNeverScannedWith The scans that the base never had; all their results count as new for the gate.
+	// BaseNeverScannedWith The scans that the base never had. All their results count as new: a gate passes only if none of them fails
+	// it.
 	BaseNeverScannedWith []string `json:"base_never_scanned_with"`
 
 	// CommitHash The reviewed commit.
@@ -4632,8 +4634,8 @@ type ListFindingsV1Params struct {
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
-	// are not closed.
+	// Policy Only findings that the triage policy with this id currently decides about: no person has decided about them, and
+	// they are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
@@ -4807,8 +4809,8 @@ type CountFindingsParams struct {
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
-	// are not closed.
+	// Policy Only findings that the triage policy with this id currently decides about: no person has decided about them, and
+	// they are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 
 	// IfNoneMatch The `etag` of an earlier answer. If the resource still has it, the answer is 304.
@@ -4902,8 +4904,8 @@ type ExportFindingsParams struct {
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
-	// are not closed.
+	// Policy Only findings that the triage policy with this id currently decides about: no person has decided about them, and
+	// they are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
@@ -5006,8 +5008,8 @@ type ListFindingsV2Params struct {
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
-	// are not closed.
+	// Policy Only findings that the triage policy with this id currently decides about: no person has decided about them, and
+	// they are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
@@ -5132,8 +5134,8 @@ type ListFindingsFullParams struct {
 	// Suppressed true: only findings that their source suppresses; false: only the others.
 	Suppressed *SuppressedFilter `form:"suppressed,omitempty" json:"suppressed,omitempty"`
 
-	// Policy Only findings that the triage policy with this id currently decides: no person has decided about them, and they
-	// are not closed.
+	// Policy Only findings that the triage policy with this id currently decides about: no person has decided about them, and
+	// they are not closed.
 	Policy *PolicyFilter `form:"policy,omitempty" json:"policy,omitempty"`
 }
 
