@@ -33,7 +33,8 @@ type OrganizationSpec struct {
 	// +kubebuilder:validation:MaxLength=200
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
-	// rateLimit is the limit for each API key of the organization that sets none. Default: 600 requests per minute.
+	// rateLimit is the limit for each of the organization's API keys that has no limit of its own. Default: 600
+	// requests per minute.
 	// +optional
 	RateLimit *RateLimit `json:"rateLimit,omitempty"`
 	// apiKeys limits the organization's API keys.

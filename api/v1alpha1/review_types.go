@@ -149,7 +149,7 @@ type Review struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is the desired state.
+	// spec holds the facts about the pull request and its reviewed commits.
 	// +required
 	Spec ReviewSpec `json:"spec"`
 	// status is what the controllers observed. Only they write it.

@@ -282,7 +282,7 @@ type ReviewIssue struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
-	// spec is the desired state.
+	// spec holds the facts and the triage.
 	// +required
 	Spec ReviewIssueSpec `json:"spec"`
 	// status is what the controllers observed. Only they write it.
