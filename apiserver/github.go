@@ -36,7 +36,7 @@ func asGitHub(p *problem.Problem) *problem.Problem {
 	return p
 }
 
-// rejecting is the prefix of an error about an upload, by which clients recognize that the file or its sender is at
+// rejecting is the prefix of an error about an upload, by which clients recognise that the file or its sender is at
 // fault.
 const rejecting = "rejecting SARIF: "
 

@@ -90,7 +90,7 @@ func (o *policyTestOptions) read() ([]*filedPolicy, error) {
 }
 
 // withoutContents shortens errors about objects without a kind or with a malformed apiVersion, which quote the whole
-// file. They are recognized by their text, because the library that reads the files does not wrap them.
+// file. They are recognised by their text, because the library that reads the files does not wrap them.
 func withoutContents(err error) error {
 	errs := []error{err}
 	if several, are := errors.AsType[utilerrors.Aggregate](err); are {

@@ -136,7 +136,7 @@ func (r *Reconciler) ownsOther(ctx context.Context, scan *v1alpha1.Scan) (bool, 
 }
 
 // seriesNeeds reports whether the scan is one that must be kept for its series. The importer needs the last scan to
-// recognize an older one, and projects and repositories report when they were last scanned. The last scan that wrote
+// recognise an older one, and projects and repositories report when they were last scanned. The last scan that wrote
 // findings shows the importer that a job without a success has findings. The first success of an analysis shows whether
 // it still takes over findings without an analysis, and whether another analysis has been imported beside it. A first
 // success without an analysis is not kept for the latter alone.

@@ -43,7 +43,7 @@ type result struct {
 	refused bool
 }
 
-// workThroughPart decides about the findings of the next part. After an interruption it recognizes decisions that were
+// workThroughPart decides about the findings of the next part. After an interruption it recognises decisions that were
 // already written, and does not repeat them.
 func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	if s.Status.DoneParts >= s.Status.Parts {

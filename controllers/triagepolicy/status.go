@@ -211,7 +211,7 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 }
 
 // explain returns the reason why the declared generation does not decide ("" if it does), and the message for users.
-// The console recognizes "Whether fewer match by now is unknown" and "A hundred other policies are in force" in it, and
+// The console recognises "Whether fewer match by now is unknown" and "A hundred other policies are in force" in it, and
 // the plugin "counting takes too long".
 func (s *scope) explain() (whyNot, because string) {
 	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {

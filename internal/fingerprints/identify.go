@@ -1,4 +1,4 @@
-// Package fingerprints decides which finding a result belongs to, so that a rescan recognizes it and users' decisions
+// Package fingerprints decides which finding a result belongs to, so that a rescan recognises it and users' decisions
 // about it persist.
 //
 // A result is identified by its tool, category, rule and path, and by the scanner's content fingerprint, else by

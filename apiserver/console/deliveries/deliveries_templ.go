@@ -759,7 +759,7 @@ func again(d client.WebhookDelivery, organization, token string, maySend bool) t
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, " <p class=\"quiet\">The event keeps its webhook-id, so that a receiver recognizes an event that it already has.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 49, " <p class=\"quiet\">The event keeps its webhook-id, so that a receiver recognises an event that it already has.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

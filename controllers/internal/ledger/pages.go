@@ -438,7 +438,7 @@ func (p *Pager) known(ctx context.Context, name string, endpoint *v1alpha1.Webho
 }
 
 // hidden returns the transitions in the cause's existing pages for the endpoint that the cache does not show yet. Such
-// pages are recognized by name: a policy may have hundreds of pages, and reading all would happen every few seconds
+// pages are recognised by name: a policy may have hundreds of pages, and reading all would happen every few seconds
 // while it changes findings.
 func (p *Pager) hidden(ctx context.Context, namespace string, cause webhooks.Cause,
 	endpoint *v1alpha1.WebhookEndpoint) (map[string]bool, error) {

@@ -37,7 +37,7 @@ const (
 
 // IsRefusal reports whether the API server refused a request, such as the removal of an object, for example because of
 // a cluster's own admission policy: the same request would be refused again. A policy or webhook chooses the status
-// code. Only a webhook may choose that of an outage, and such a refusal is recognized as one.
+// code. Only a webhook may choose that of an outage, and such a refusal is recognised as one.
 func IsRefusal(err error) bool {
 	if kube.IsDeniedByWebhook(err) {
 		return true
