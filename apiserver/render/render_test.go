@@ -125,7 +125,8 @@ func renderFinding(organization string, finding *v1alpha1.Finding, updatedAt tim
 		Project: project, Repository: repository,
 	}
 	v1, v2, full = rendered.AppendV1(nil, shown), rendered.AppendV2(nil, shown), rendered.AppendFull(nil, shown)
-	got, want := []int{len(v1), len(v2), len(full)}, []int{rendered.LenV1(shown), rendered.LenV2(shown), rendered.LenFull(shown)}
+	got := []int{len(v1), len(v2), len(full)}
+	want := []int{rendered.LenV1(shown), rendered.LenV2(shown), rendered.LenFull(shown)}
 	if !slices.Equal(got, want) {
 		return nil, nil, nil, fmt.Errorf("the lengths are %v, announced were %v", got, want)
 	}

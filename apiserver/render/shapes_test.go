@@ -192,7 +192,8 @@ func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
 func TestShapesAreThoseOfTheContract(t *testing.T) {
 	spec := loadSpec(t)
 	schemas := map[string]string{
-		"findingv1": "FindingV1", "findingv2": "FindingV2", "findingfull": "FindingFull", "repository": "Repository", "project": "Project", "review": "Review", "reviewissue": "ReviewIssue",
+		"findingv1": "FindingV1", "findingv2": "FindingV2", "findingfull": "FindingFull",
+		"repository": "Repository", "project": "Project", "review": "Review", "reviewissue": "ReviewIssue",
 		"reviewfull": "ReviewFull", "reviewissuefull": "ReviewIssueFull",
 	}
 	for name, content := range shapes(t) {

@@ -104,8 +104,8 @@ var endpoints = []endpoint{
 	{"POST", "/v2/webhook-deliveries/none/verify", `{"payload":"x","signature":"y"}`, v1alpha1.ScopeWebhooksVerify},
 }
 
-// noEndpoints are the ids of the operations that have tests of their own: each call creates an object, or the errors are
-// those of GitHub.
+// noEndpoints are the ids of the operations that have tests of their own: each call creates an object, or the errors
+// are those of GitHub.
 var noEndpoints = []string{
 	"createTriageOperation", "createTriagePolicy", "uploadScan", "uploadSarif", "getSarif", "uploadSarifV3", "getSarifV3",
 }
