@@ -87,7 +87,7 @@ func TestAnEndpointWhoseSecretCannotBeUsedCannotBeSentTo(t *testing.T) {
 		}, nil)
 		got, err := r.attempt(t.Context(), types.NamespacedName{Namespace: "org-acme", Name: "d-1"})
 		if got != healthUnsendable || err == nil {
-			t.Errorf("%s: standing %d, error %v", reason, got, err)
+			t.Errorf("%s: health %d, error %v", reason, got, err)
 		}
 	}
 }

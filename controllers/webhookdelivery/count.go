@@ -46,7 +46,7 @@ func (a attempted) isAt(index int, all []v1alpha1.WebhookAttempt) bool {
 
 // recordAtEndpoint counts the attempt in the endpoint's status if that changes the status.
 func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) error {
-	if news, err := r.isCounted(ctx, sent, made); err != nil || !news {
+	if changes, err := r.changesEndpoint(ctx, sent, made); err != nil || !changes {
 		return err
 	}
 	err := untilRecorded(ctx, recordTimeout, func(ctx context.Context) error {
@@ -67,9 +67,10 @@ func (r *Reconciler) recordAtEndpoint(ctx context.Context, sent *v1alpha1.Webhoo
 	return nil
 }
 
-// isCounted reports whether counting the attempt changes anything, in the endpoint as of the beginning of the attempt,
-// or as the cache shows it: another attempt may have failed and been counted meanwhile.
-func (r *Reconciler) isCounted(ctx context.Context, sent *v1alpha1.WebhookEndpoint, made attempted) (bool, error) {
+// changesEndpoint reports whether counting the attempt would change the endpoint's status, as of the beginning of the
+// attempt or as the cache shows it: another attempt may have failed and been counted meanwhile.
+func (r *Reconciler) changesEndpoint(ctx context.Context, sent *v1alpha1.WebhookEndpoint,
+	made attempted) (bool, error) {
 	if count(sent.DeepCopy(), made) {
 		return true, nil
 	}

@@ -63,7 +63,7 @@ type queue struct {
 	urgentInARow int
 	running      int
 	health       health
-	// paused means that no job begins; see rest.
+	// paused means that no job begins; see pause.
 	paused bool
 }
 

@@ -253,7 +253,7 @@ func TestTheHealthOfAnEndpointFollowsFromItsStatus(t *testing.T) {
 		healthProven:  {LastSuccessAt: succeeded},
 		healthFailing: {LastSuccessAt: succeeded, ConsecutiveFailures: 1},
 	} {
-		harness.Same(t, "standing", want, healthOf(&v1alpha1.WebhookEndpoint{Status: status}))
+		harness.Same(t, "health", want, healthOf(&v1alpha1.WebhookEndpoint{Status: status}))
 	}
 }
 
