@@ -72,11 +72,12 @@ func (r *Reconciler) onLostDelivery() handler.EventHandler {
 }
 
 // enqueueForNewEndpoint enqueues the findings without a status that a new endpoint may get events about: the cache may
-// not have shown the endpoint when they were left without one. Endpoints beyond the number served get no events, and
-// may be thousands, so only the first of them enqueues findings.
+// not have shown the endpoint when they were left without one. Once the cache shows more endpoints than get events, no
+// finding is left without a status. So the first of those that get none still enqueues findings, and the others, which
+// may be thousands, do not.
 func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 	enqueue := watch.Later(func(ctx context.Context, change watch.Change, q watch.Queue) {
-		if r.exceedsServed(ctx, change.After) {
+		if r.followsUnserved(ctx, change.After) {
 			return
 		}
 		since := change.After.GetCreationTimestamp()
@@ -95,8 +96,8 @@ func (r *Reconciler) enqueueForNewEndpoint() handler.EventHandler {
 	return handler.Funcs{CreateFunc: watch.Changes(enqueue).Create}
 }
 
-// exceedsServed reports whether more than webhooks.MaxServed endpoints of the namespace are older than this one.
-func (r *Reconciler) exceedsServed(ctx context.Context, endpoint client.Object) bool {
+// followsUnserved reports whether an older endpoint of the namespace gets no events either, because too many are older.
+func (r *Reconciler) followsUnserved(ctx context.Context, endpoint client.Object) bool {
 	all, err := ledger.EndpointsOf(ctx, r.Client, endpoint.GetNamespace())
 	watch.LogError(ctx, err, "count the endpoints that are older than a new one")
 	return webhooks.CountOlder(endpoint.(*v1alpha1.WebhookEndpoint), all) > webhooks.MaxServed
