@@ -157,8 +157,8 @@ func (p *plan) creates() (n int) {
 	return n
 }
 
-// runsBeside reports whether a series was still scanned after another one began: then the other is not a new name for
-// it.
+// runsBeside reports whether a series was still scanned after another one began: then neither is a new name of the
+// other.
 func (h history) runsBeside(s, other series) bool {
 	last, _ := h.last(s)
 	began := h.first(other)

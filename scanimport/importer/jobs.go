@@ -161,8 +161,8 @@ func (h history) positions() map[string]int {
 	return out
 }
 
-// repeated returns, by series, the position of the last scan whose import was complete: earlier interrupted scans no
-// longer matter.
+// repeated returns, by series, the position of the last incomplete scan. Its import was carried out, so scans before it
+// no longer count as cut off.
 func (h history) repeated(position map[string]int) map[series]int {
 	last := map[series]int{}
 	for name, scan := range h {

@@ -24,8 +24,8 @@ type match struct {
 	before *v1alpha1.Finding
 	rung   recognition.Rung
 	doubt  recognition.Doubt
-	// doubted means that an incomplete scan has already stored the doubt, that no later one has repeated that scan, and
-	// that the result is unchanged: then the doubt is about a twin.
+	// doubted means that an unfinished scan has already stored the doubt (see known.unfinished), and that the result is
+	// unchanged: then the doubt is about a twin.
 	doubted bool
 	// was and is are the evidence of before and of the result.
 	was, is recognition.Evidence
@@ -39,7 +39,7 @@ type known struct {
 	others []v1alpha1.Finding
 	// unreadable holds the names of the tool's findings that cannot be read.
 	unreadable sets.Set[string]
-	// unfinished holds the scans that did not complete, and that no later one has repeated.
+	// unfinished holds the scans that did not succeed, and that no later success of their series has repeated.
 	unfinished history
 	// foreign reports whether a finding belongs to an analysis that the results do not contain, or to a project that was
 	// not scanned. nil: none does.

@@ -6,7 +6,7 @@ import (
 )
 
 // markDoubts marks every pair that is not certain as doubtful. A decision must never silently pass to another
-// problem, while an unnecessary mark only costs a review.
+// problem, while an unnecessary mark only costs a user a look at the finding.
 func (m *matcher) markDoubts() {
 	var c *pairContext
 	for i := range m.ofResult {

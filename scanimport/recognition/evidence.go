@@ -38,11 +38,11 @@ type Known struct {
 	Evidence
 	// Closed findings are recognised only by strong evidence, and after open ones.
 	Closed bool
-	// Unfinished is the position, from 1 and the oldest first, of the incomplete scan that was the last to write the open
-	// finding; 0 if a complete scan was.
+	// Unfinished is the position, from 1 and the oldest first, of the scan that last wrote the open finding, among the
+	// scans that did not succeed and that no later success of their job has repeated; 0 if it is not one of these.
 	Unfinished int
-	// CutOff means that the import of that scan was cut off, and that no later one has completed: when it is repeated, its
-	// result at the same place is this finding.
+	// CutOff means that the import of that scan was cut off, and that no later one of its job was carried out, not even
+	// of an incomplete scan: when it is repeated, its result at the same place is this finding.
 	CutOff bool
 	// Added means that such an import created the finding because it recognised none. When it is repeated, the finding's
 	// result still counts when evidence is checked for ambiguity, because it took part in the first decision.

@@ -92,7 +92,7 @@ type Scan struct {
 	// Named holds pairs by name, for findings without stored evidence.
 	Named []Match
 	// Incomplete means that not everything was covered, by this scan or by one since the last complete one: a file without
-	// a result may still have problems, and one without a finding may have had some before.
+	// a result may still exist, so its problems have perhaps not moved, and one without a finding may have existed before.
 	Incomplete bool
 	// SameSubject means that a result in another file about another resource or package is another problem. Otherwise it
 	// may be the finding, in doubt.
