@@ -10,9 +10,9 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 )
 
-// decisionEvents and scannerEvents split the events between two queues; each checks only its own events for whether
-// they are worth a reconcile. Findings with a decision that is not yet in their status go ahead of those that an import
-// has changed in their namespace, because a user waits for the decision.
+// decisionEvents and scannerEvents split the events between two watches that feed one queue; each checks only its own
+// events for whether they are worth a reconcile. Findings with a decision that is not yet in their status go ahead of
+// those that an import has changed in their namespace (see watch.EnqueueFirst), because a user waits for the decision.
 func (r *Reconciler) decisionEvents() predicate.Predicate {
 	return predicate.And(predicate.NewPredicateFuncs(decisionWaits), r.worthReconciling())
 }

@@ -102,8 +102,9 @@ func (j *judge) Of(ctx context.Context) findingstate.Judge {
 func (j *judge) Err() error { return cmp.Or(j.err, j.policies.Err()) }
 
 // ofReviews returns a user's decision about the same result in a pull request, if no other finding of the project has
-// the key. Results that differ only in their line share a key, and so do results of files that an earlier version
-// mapped to one path: it is unknown which of them the decision was about.
+// the key under which the decision was found: the current one, or that of the path that an earlier version stored.
+// Results that differ only in their line share a key, and so do results of files that an earlier version mapped to one
+// path: it is unknown which of them the decision was about.
 func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1alpha1.FindingVerdict, error) {
 	key := keyOfFinding(finding)
 	if key == "" {

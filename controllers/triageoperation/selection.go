@@ -222,7 +222,7 @@ func (r *Reconciler) liveFinding(ctx context.Context, key client.ObjectKey) (*v1
 }
 
 // selectMatching returns the findings that match the filters. An operation that is already committed may have waited
-// for its turn: it leaves out findings created in a later second than itself, because nobody has reviewed them.
+// for its turn: it leaves out findings created in a later second than itself, because nobody could see them by then.
 func (r *Reconciler) selectMatching(ctx context.Context, s *scope) ([]selected, error) {
 	selection, err := findingquery.NewSelection(s.Object.Spec.Select)
 	if err != nil {

@@ -50,7 +50,8 @@ func specs(s *scope) []*v1alpha1.TriagePolicySpec {
 // whyNotInForce returns the reason why a spec may not be in force; "" if it may.
 func whyNotInForce(spec *v1alpha1.TriagePolicySpec, counted *tally, now time.Time) string {
 	window := rules.WindowOf(spec, now)
-	// A stopped policy stays stopped until a complete count shows that few enough findings match.
+	// A stopped policy stays stopped, even if there is no room for it by now, until a complete count shows that few enough
+	// findings match.
 	tooMany := counted.matched > rules.Limit(spec, counted.stopped) || counted.stopped && counted.costly
 	switch {
 	case window == rules.Expired:

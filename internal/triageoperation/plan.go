@@ -174,8 +174,8 @@ func Undo(entry *Entry, now *v1alpha1.Finding, author string, stands bool) Entry
 		undone.Digest, undone.Before = Digest(&now.Spec.Triage), now.Spec.Triage.DeepCopy()
 		undone.Generation, undone.Basis = now.Generation, undeclared(now)
 		// The operation has written once, so another generation means that the finding has changed since the operation
-		// decided about it. It is unknown whether others have decided in between, and the undo of a later operation has
-		// restored its decision.
+		// decided about it. It need not be a scan that has changed it: others may have decided in between, and the undo of
+		// a later operation may have restored this operation's decision.
 		decided := cmp.Or(before.UserStatus, v1alpha1.UserStatusOpen) != v1alpha1.UserStatusOpen
 		if decided && entry.Generation > 0 && now.Spec.Triage.By == author && mayBeAnother(&undone, now) {
 			undone.Generation = entry.Generation + 1

@@ -91,8 +91,8 @@ func HoldsDecisionsBack(endpoint *v1alpha1.WebhookEndpoint) bool {
 	return Backlogged(endpoint) && backlog.Reason != v1alpha1.ReasonTooManyPending
 }
 
-// IsSingleDecision reports whether the change is a decision about one object, by a user or with an API key. Decisions
-// of imports, operations and policies come by the thousand.
+// IsSingleDecision reports whether the change is a decision about one object, by a person, a ServiceAccount or an API
+// key. Changes by imports, operations and policies come by the thousand.
 func IsSingleDecision(change v1alpha1.TransitionType, by string) bool {
 	return change == v1alpha1.TransitionTriaged && !strings.HasPrefix(by, v1alpha1.OperationAuthorPrefix)
 }

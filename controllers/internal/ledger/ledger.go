@@ -150,8 +150,9 @@ func (l *Ledger) EmitAndStore(ctx context.Context, object client.Object, write W
 }
 
 // everyEndpointHasOne reports whether each endpoint that existed when a transition happened has a separate delivery of
-// it, including those that were just made, or will get one after its backlog. Other endpoints could still get the
-// transition later: after they subscribe, are enabled or replace an endpoint that gets events, or in a page.
+// it, including those that were just made, or will get one after its backlog. An existing endpoint without one could
+// still get the transition later: after it subscribes, is enabled, or replaces an endpoint that gets events, or in a
+// page.
 func (l *Ledger) everyEndpointHasOne(ctx context.Context, object client.Object, endpoints []v1alpha1.WebhookEndpoint,
 	made []due) (each, waits bool, err error) {
 	if len(endpoints) > webhooks.MaxServed {
