@@ -36,7 +36,7 @@ func inside(engine http.Handler) http.Handler {
 	})
 }
 
-// ofConsole reports whether a user made the request, for a page of the console or for an export.
+// ofConsole reports whether the request comes from a browser: for a page of the console or for an export.
 func (r *router) ofConsole(request *http.Request) bool {
 	return r.console != nil &&
 		(strings.HasPrefix(request.URL.Path, console.Path) || request.Context().Value(exportKey{}) != nil)
@@ -161,7 +161,7 @@ func sendAnswer(c *gin.Context, answer console.Answer) {
 	sendBody(c, answer.Status, content.Of(answer.Body))
 }
 
-// failPage answers a user's request with a page that explains the error.
+// failPage answers a browser's request with a page that explains the error.
 func failPage(c *gin.Context, shown *console.Console, p *problem.Problem) {
 	failure := api.Failed(p.Status, p.Detail)
 	failure.Body.Code, failure.Body.Field = p.Code, p.Field

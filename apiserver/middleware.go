@@ -42,7 +42,7 @@ type state struct {
 	authErr   error
 	request   handlers.Request
 	err       *problem.Problem
-	// console answers a user's request; nil for requests of programs.
+	// console answers a browser's request; nil for requests of API clients.
 	console *console.Console
 	// authenticate identifies the sender again, as of now.
 	authenticate func() (auth.Identity, error)

@@ -102,7 +102,7 @@ func (r *router) handler(operations map[string]handlers.Handle) (http.Handler, e
 	return engine, nil
 }
 
-// serveUnknown answers requests without a route: users get a page with links, programs an error.
+// serveUnknown answers requests without a route: browsers get a page with links, API clients an error.
 func (r *router) serveUnknown(unknown *problem.Problem) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if r.ofConsole(c.Request) && c.Request.Method == http.MethodGet {

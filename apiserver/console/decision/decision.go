@@ -1,5 +1,5 @@
 // Package decision handles decisions made in the console: the fields of a form, the request to the REST API, and
-// conflicts with other users' decisions.
+// conflicts with decisions that others have made meanwhile.
 package decision
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
-// Decision is a user's decision about a finding or an issue, as the REST API returns it.
+// Decision is a finding's or an issue's own decision (spec.triage), as the REST API returns it.
 type Decision struct {
 	UserStatus string     `json:"user_status"`
 	Reason     *string    `json:"reason"`

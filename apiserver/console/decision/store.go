@@ -28,7 +28,7 @@ const (
 )
 
 // Store stores the decision of a form and returns the previous one. It reads the finding or issue at the address shown,
-// and sends the change to the address changed. It stores nothing and returns overtaken if another user has decided
+// and sends the change to the address changed. It stores nothing and returns overtaken if somebody else has decided
 // since the page was shown, if a scan has changed the facts, or if scans keep changing something. A form that is sent
 // twice is not overtaken by itself.
 func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {

@@ -22,7 +22,7 @@ type decisionAnswer struct {
 	Row string `json:"row"`
 }
 
-// decide stores a decision, unless another user has decided, or a scan has changed the facts, since the finding was
+// decide stores a decision, unless somebody else has decided, or a scan has changed the facts, since the finding was
 // shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	at := v.Resource(apiPath)

@@ -42,7 +42,8 @@ func (r row) standing() string {
 // standingBadge shows the status of a finding.
 var standingBadge = ui.Fixed(badge, "open", "confirmed", "muted", "closed")
 
-// decider returns who decided: a user, else a policy or a decision in a pull request.
+// decider returns the author of the finding's own decision in force, else the policy or the review issue of the
+// verdict.
 func (r row) decider() string {
 	switch {
 	case r.UserStatus != "open":

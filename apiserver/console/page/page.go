@@ -30,7 +30,7 @@ type Route struct {
 // Handle serves a page. An error that is an *api.Failure is shown to the user; any other is shown as an internal error.
 type Handle func(ctx context.Context, v *Visit) (Response, error)
 
-// Visit is a user's request.
+// Visit is a browser's request to a Route.
 type Visit struct {
 	// API calls the operations with the session's key.
 	API *api.Client

@@ -12,8 +12,8 @@ import (
 	"github.com/appsec-dev/findings-operator/client"
 )
 
-// decide stores a decision about an issue, unless another user has decided, or a scan has changed the facts, since
-// the issue was shown.
+// decide stores a decision about an issue, unless somebody else has decided, or a scan has changed the facts,
+// since the issue was shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if _, err := viewOf(v); err != nil {
 		return page.Response{}, err

@@ -191,7 +191,8 @@ func decisionWords(i client.ReviewIssueFull) string {
 	return ""
 }
 
-// isEarlier reports whether no user's decision is in force, but the comment or the end of an earlier one is shown.
+// isEarlier reports whether no decision of the issue's own is in force, but the comment or the end of an earlier one is
+// shown.
 func isEarlier(d decision.Standing) bool {
 	return d.UserStatus == decision.Open && d.DecidedBy != "" && (d.ExpiresAt != nil || d.Comments != "")
 }
