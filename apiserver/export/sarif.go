@@ -247,9 +247,9 @@ func uri(path string) string {
 	return (&url.URL{Path: path}).String()
 }
 
-// suppressions returns why a finding needs no action: because its source suppresses it, because a user muted
-// it, or otherwise because a policy or another author's verdict did. An empty list states that the result is
-// not suppressed.
+// suppressions returns why a finding needs no action: because its source suppresses it, and because spec.triage mutes
+// it, else because a verdict does, which is a policy's or a decision in a pull request. An empty list states that the
+// result is not suppressed.
 func suppressions(f *openapi.FindingFull) []sarifSuppression {
 	out := []sarifSuppression{}
 	if own := f.Facts.Suppression; own.Kind != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// auditLogger is the name of the logger to which the controllers write users' decisions.
+// auditLogger is the name of the logger to which the controllers write each decision stored in spec.triage.
 const auditLogger = "audit"
 
 // newHandler returns a handler that writes lines of that level and above, as JSON or as text.

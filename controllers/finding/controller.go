@@ -1,6 +1,6 @@
 // Package finding derives a finding's status from its spec: its state, when it last changed, its
 // transitions, and whether the objects it refers to exist. It makes webhook deliveries of the
-// transitions, and writes the audit log of users' decisions.
+// transitions, and writes the audit log of the decisions in spec.triage.
 package finding
 
 import (
@@ -29,10 +29,10 @@ import (
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
-	// policies decide about findings that no user has decided about, here or in a pull request.
+	// policies decide about findings without a decision in force, of their own (spec.triage) or in a pull request.
 	policies   *policies.Book
 	judgements judgements
-	// audit logs each user's decision.
+	// audit logs each decision stored in spec.triage, but not verdicts.
 	audit audit.Log
 	// implied is Settings.Implied.
 	implied *implied.Statuses

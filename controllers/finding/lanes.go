@@ -21,8 +21,9 @@ func (r *Reconciler) scannerEvents() predicate.Predicate {
 	return predicate.And(predicate.Not(predicate.NewPredicateFuncs(decisionWaits)), r.worthReconciling())
 }
 
-// decisionWaits reports whether a user's decision about this finding is not yet in its status. A finding that is being
-// deleted has no priority, and neither has a decision of an operation, which may make thousands.
+// decisionWaits reports whether a single decision, of a person, a ServiceAccount or an API key, is not yet in the
+// finding's status. A finding that is being deleted has no priority, and neither has a decision of an operation, which
+// may make thousands.
 func decisionWaits(object client.Object) bool {
 	finding, isFinding := object.(*v1alpha1.Finding)
 	return isFinding && finding.DeletionTimestamp.IsZero() && findingstate.DecisionWaits(finding) &&

@@ -34,7 +34,7 @@ func (r *Reconciler) observeSpec(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// auditTriage writes an audit line for each user's decision, or end of one, that is about to be recorded.
+// auditTriage writes an audit line for each decision in spec.triage, or end of one, that is about to be recorded.
 func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
 	r.audit.Decisions(s.Object, s.Object.Spec.Triage.Comments,
 		findingstate.History(s.Before), findingstate.History(s.Status))

@@ -19,7 +19,7 @@ type shelf string
 
 const (
 	closedFindings shelf = "closed findings"
-	// triagedFindings are closed findings that a user has muted or commented on.
+	// triagedFindings are closed findings whose spec.triage mutes them or has a comment.
 	triagedFindings    shelf = "closed findings that were triaged"
 	finishedScans      shelf = "finished scans"
 	finishedDeliveries shelf = "finished deliveries"
@@ -86,8 +86,8 @@ func closureRecordedAt(status *v1alpha1.FindingStatus) time.Time {
 	return time.Time{}
 }
 
-// isTriaged reports whether a user's decision or comment would be lost: if the finding reappeared,
-// it would count as new.
+// isTriaged reports whether spec.triage mutes the finding or has a comment, which would be lost: if the finding
+// reappeared, it would count as new.
 func isTriaged(spec *v1alpha1.FindingSpec) bool {
 	return findingstate.Declared(spec) == v1alpha1.UserStatusMuted || spec.Triage.Comments != ""
 }

@@ -27,9 +27,9 @@ const reviewIndex = "review"
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
-	// policies decide about issues that no user has decided about.
+	// policies decide about issues without a decision of their own (spec.triage) in force.
 	policies *policies.Book
-	// audit logs each user's decision.
+	// audit logs each decision stored in spec.triage, but not verdicts.
 	audit audit.Log
 }
 

@@ -222,7 +222,7 @@ func (r *Reconciler) liveFinding(ctx context.Context, key client.ObjectKey) (*v1
 }
 
 // selectMatching returns the findings that match the filters. An operation that is already committed may have waited
-// for its turn: it leaves out findings created in a later second than itself, because nobody could see them by then.
+// for its turn: it leaves out findings created in a later second than itself, which nobody had seen when it was made.
 func (r *Reconciler) selectMatching(ctx context.Context, s *scope) ([]selected, error) {
 	selection, err := findingquery.NewSelection(s.Object.Spec.Select)
 	if err != nil {

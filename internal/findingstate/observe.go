@@ -13,7 +13,7 @@ import (
 // of a decision and whether it is stale, and the transitions since the last reconcile. The other conditions and
 // emittedSeq stay. If neither the spec nor the verdict has changed, the returned status equals the current one, unless
 // the decision has ended meanwhile, or an earlier version wrote the status without the basis of the decision. The judge
-// is called only if no user's decision is in force; it may be nil.
+// is called only if no decision in spec.triage is in force; it may be nil.
 func Observe(finding *v1alpha1.Finding, judge Judge, now time.Time) v1alpha1.FindingStatus {
 	finding = withoutDefault(finding)
 	next := *finding.Status.DeepCopy()
@@ -54,8 +54,8 @@ func laterOf(at v1alpha1.Time, now time.Time) v1alpha1.Time {
 	return at
 }
 
-// DecisionWaits reports whether the finding has a user's decision that its status does not record
-// yet.
+// DecisionWaits reports whether the finding has a decision in spec.triage, whoever made it (an operation too), that its
+// status does not record yet.
 func DecisionWaits(finding *v1alpha1.Finding) bool {
 	if finding.Status.UpdatedAt == nil {
 		return isTriaged(&finding.Spec)
@@ -68,7 +68,7 @@ func History(status *v1alpha1.FindingStatus) transitions.History {
 	return transitions.Of(status.Transitions, status.EmittedSeq)
 }
 
-// changes returns the transitions between two reconciles: first those by the scanner, then those by users, without
+// changes returns the transitions between two reconciles: first those by the scanner, then those by decisions, without
 // number and time.
 func changes(finding *v1alpha1.Finding, next *v1alpha1.FindingStatus) []v1alpha1.Transition {
 	before := &finding.Status
@@ -155,7 +155,7 @@ func scanOf(spec *v1alpha1.FindingSpec, kind v1alpha1.TransitionType) string {
 	return name
 }
 
-// triaged returns a transition caused by a user.
+// triaged returns a transition caused by a decision in spec.triage.
 func triaged(finding *v1alpha1.Finding, from, to v1alpha1.UserStatus) v1alpha1.Transition {
 	return v1alpha1.Transition{
 		Type:      v1alpha1.TransitionTriaged,

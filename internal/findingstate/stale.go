@@ -10,7 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
-// Decided reports whether a user's decision about the finding, which mutes or confirms it, is in force.
+// Decided reports whether a decision of the finding's own (spec.triage), which mutes or confirms it, is in force.
 func Decided(finding *v1alpha1.Finding) bool { return UserStatus(finding) != v1alpha1.UserStatusOpen }
 
 // Stale reports whether the facts that the decision is based on have changed.
@@ -23,7 +23,7 @@ func WhyStale(finding *v1alpha1.Finding) string { return describe(differences(fi
 // StaleReason returns the reason of the condition DecisionStale; "" if the decision is not stale.
 func StaleReason(finding *v1alpha1.Finding) string { return reasonOf(differences(finding)) }
 
-// difference is a fact that has changed since the user's decision.
+// difference is a fact that has changed since the decision.
 type difference struct{ reason, text string }
 
 // differences compares the facts with the basis of the decision. Facts that are unknown on one side

@@ -25,7 +25,7 @@ func State(finding *v1alpha1.Finding) v1alpha1.FindingState {
 	}
 }
 
-// UserStatus returns the user's decision in force; open if there is none, or it has ended.
+// UserStatus returns the decision in spec.triage if it is in force; open if there is none, or it has ended.
 func UserStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 	if Ended(finding) {
 		return v1alpha1.UserStatusOpen
@@ -33,7 +33,7 @@ func UserStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 	return Declared(&finding.Spec)
 }
 
-// Declared returns the user's decision, in force or not; open if there is none.
+// Declared returns the decision in spec.triage, in force or not; open if there is none.
 func Declared(spec *v1alpha1.FindingSpec) v1alpha1.UserStatus {
 	return cmp.Or(spec.Triage.UserStatus, v1alpha1.UserStatusOpen)
 }

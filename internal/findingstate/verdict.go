@@ -2,9 +2,9 @@ package findingstate
 
 import "github.com/appsec-dev/findings-operator/api/v1alpha1"
 
-// Judge returns the verdict on a finding, by a policy or by a user's decision about the same result in a pull
-// request; nil if there is none. It is called for findings that are not closed and have no user's decision in force.
-// It does not set the verdict's time.
+// Judge returns the verdict on a finding, by a policy or by a decision about the same result in a pull request; nil if
+// there is none. It is called for findings that are not closed and have no decision of their own (spec.triage) in
+// force. It does not set the verdict's time.
 type Judge func(*v1alpha1.Finding) *v1alpha1.FindingVerdict
 
 // NewVerdict returns the verdict of a policy with that spec, truncated to fit a status. The caller sets Since.
@@ -16,7 +16,7 @@ func NewVerdict(policy v1alpha1.ResourceName, spec *v1alpha1.TriagePolicySpec) *
 	}
 }
 
-// ReviewVerdict returns a user's decision about the same result in a pull request as a verdict, truncated to fit a
+// ReviewVerdict returns the decision about the same result in a pull request as a verdict, truncated to fit a
 // finding's status. The triage of the named issue must be in force. It returns nil if the name is too long for a
 // status.
 func ReviewVerdict(issue string, triage *v1alpha1.ReviewIssueTriage) *v1alpha1.FindingVerdict {
@@ -38,13 +38,14 @@ func PersonsStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 	return UserStatus(finding)
 }
 
-// Undecided reports whether a verdict counts: the finding is not closed, and no user's decision about it is in force.
+// Undecided reports whether a verdict counts: the finding is not closed, and no decision of its own (spec.triage) is in
+// force.
 func Undecided(finding *v1alpha1.Finding) bool {
 	return finding.Spec.Closed == nil && UserStatus(finding) == v1alpha1.UserStatusOpen
 }
 
-// Verdict returns the verdict in the finding's status; nil if there is none, or it does not count because a user
-// has decided meanwhile or the scanner has closed the finding.
+// Verdict returns the verdict in the finding's status; nil if there is none, or it does not count because the finding
+// has a decision of its own meanwhile, or the scanner has closed it.
 func Verdict(finding *v1alpha1.Finding) *v1alpha1.FindingVerdict {
 	if !Undecided(finding) {
 		return nil
@@ -62,7 +63,7 @@ func DecidingPolicy(finding *v1alpha1.Finding) v1alpha1.ResourceName {
 }
 
 // SameVerdict reports whether both verdicts are the same: same decision, policy or issue, reason and comment. The time
-// and the author of the policy do not count, but the author of a user's decision does.
+// and the author of the policy do not count, but the author of a decision in a pull request does.
 func SameVerdict(a, b *v1alpha1.FindingVerdict) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -80,8 +80,8 @@ func Select(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding, now 
 	return NewEntry(finding)
 }
 
-// decidedSince reports whether a user has, or may have, decided about the finding in a later second than the given one:
-// the time of a decision that is not recorded yet is that of the last write. Decisions of operations do not count:
+// decidedSince reports whether somebody has, or may have, decided about the finding in a later second than the given
+// one: the time of a decision that is not recorded yet is that of the last write. Decisions of operations do not count:
 // those that decided meanwhile were created earlier, and when a preview was committed is not recorded.
 func decidedSince(finding *v1alpha1.Finding, second, now time.Time) bool {
 	if findingstate.DecisionWaits(finding) && !isAuthor(finding.Spec.Triage.By) &&

@@ -62,7 +62,7 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	switch changed := finding.Generation != entry.Generation; {
 	case changed && decides(operation, entry, now) && mayBeAnother(entry, finding):
 		return Step{Outcome: Conflicted, Why: "a scan has changed it, and it may be another problem now"}
-	case changed && begun: // a user may have reverted the operation's change
+	case changed && begun: // somebody may have reverted the operation's change
 		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and an earlier try may have decided about it"}
 	}
 	changes["by"] = author
@@ -75,8 +75,9 @@ func MayBeSkipped(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1
 	return entry.Generation > 0 && decides(operation, entry, now) && !findingstate.Decided(finding)
 }
 
-// hasDecided reports whether the operation has decided about the finding according to its history, even if a user has
-// decided since. Transitions before the selection belong to an earlier operation of the same name.
+// hasDecided reports whether the operation has decided about the finding according to its history, even if somebody
+// else, perhaps another operation, has decided since. Transitions before the selection belong to an earlier operation
+// of the same name.
 func hasDecided(operation *v1alpha1.TriageOperation, finding *v1alpha1.Finding) bool {
 	selected := operation.Status.SelectedAt
 	return slices.ContainsFunc(finding.Status.Transitions, func(t v1alpha1.Transition) bool {

@@ -61,9 +61,9 @@ const (
 	Decides
 	// Shadowed: a policy with precedence matches too.
 	Shadowed
-	// Overridden: a user has decided differently.
+	// Overridden: another decision, not made by a policy, is in force.
 	Overridden
-	// Agreed: a user has made the same decision.
+	// Agreed: the same decision, not made by a policy, is in force.
 	Agreed
 )
 

@@ -40,7 +40,7 @@ type FindingData struct {
 	// Reason and ExpiresAt of the decision that was made, or has ended.
 	Reason    v1alpha1.DecisionReason `json:"reason,omitempty"`
 	ExpiresAt *v1alpha1.Time          `json:"expires_at,omitempty"`
-	// Exactly one of these is set: UserStatus for a user's decision, its end, or its staleness; Verdict for a
+	// Exactly one of these is set: UserStatus for a decision in spec.triage, its end, or its staleness; Verdict for a
 	// verdict, open if there is none; else State.
 	State      *Change `json:"state,omitempty"`
 	UserStatus *Change `json:"user_status,omitempty"`

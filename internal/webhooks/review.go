@@ -47,7 +47,7 @@ type ReviewIssueData struct {
 	Seq      int64          `json:"seq"`
 	ReviewID string         `json:"review_id"`
 	Severity v1alpha1.Level `json:"severity"`
-	// Exactly one of these is set: UserStatus for a user's decision or its end; Verdict for a policy's verdict,
+	// Exactly one of these is set: UserStatus for a decision in spec.triage or its end; Verdict for a policy's verdict,
 	// open if there is none; else State.
 	State      *Change `json:"state,omitempty"`
 	UserStatus *Change `json:"user_status,omitempty"`

@@ -1,4 +1,5 @@
-// Package audit logs users' decisions with their full comments: a status has room for only part of them.
+// Package audit logs the decisions stored in spec.triage, whoever made them (operations too), with their full comments:
+// a status has room for only part of them. It does not log verdicts.
 package audit
 
 import (
