@@ -92,7 +92,7 @@ func newReconciler(base reconcile.Base) *Reconciler {
 // countsOtherwise ignores updates that do not affect any count, such as those of a finding's history and conditions.
 var countsOtherwise = watch.SpecOr(func(before, after *v1alpha1.Finding) bool {
 	return findingstate.Undecided(before) != findingstate.Undecided(after) ||
-		findingstate.PersonsStatus(before) != findingstate.PersonsStatus(after)
+		findingstate.StatusWithoutPolicies(before) != findingstate.StatusWithoutPolicies(after)
 })
 
 // recount enqueues the policies of the namespace after a delay, because thousands of findings may change together, and

@@ -98,7 +98,7 @@ func (m *memory) slotOf(f *rules.Facts) int {
 	digest := maphash.Comparable(seed, struct {
 		finding, project, repository version
 		status                       v1alpha1.UserStatus
-	}{versionOf(f.Finding), versionOf(f.Project), versionOf(f.Repository), findingstate.PersonsStatus(f.Finding)})
+	}{versionOf(f.Finding), versionOf(f.Project), versionOf(f.Repository), findingstate.StatusWithoutPolicies(f.Finding)})
 	slot, known := m.slots[f.Finding.UID]
 	switch {
 	case !known:

@@ -29,9 +29,9 @@ func ReviewVerdict(issue string, triage *v1alpha1.ReviewIssueTriage) *v1alpha1.F
 	}
 }
 
-// PersonsStatus returns the user's decision in force: about the finding, else about the same result in a pull
-// request; open if there is none.
-func PersonsStatus(finding *v1alpha1.Finding) v1alpha1.UserStatus {
+// StatusWithoutPolicies returns the decision in force that no policy made: the finding's own (spec.triage), else one
+// about the same result in a pull request; open if there is none.
+func StatusWithoutPolicies(finding *v1alpha1.Finding) v1alpha1.UserStatus {
 	if verdict := Verdict(finding); verdict != nil && verdict.ReviewIssue != "" {
 		return v1alpha1.UserStatus(verdict.UserStatus)
 	}

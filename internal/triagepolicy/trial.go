@@ -83,7 +83,7 @@ type Trial struct {
 // window. others must be sorted.
 func (p *Policy) Try(others []Policy, facts *Facts, now time.Time) Trial {
 	matched, err := p.Program.Matches(facts, now)
-	switch status := findingstate.PersonsStatus(facts.Finding); {
+	switch status := findingstate.StatusWithoutPolicies(facts.Finding); {
 	case err != nil:
 		return Trial{Outcome: Failed, Err: err}
 	case !matched:
