@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/cursor"
@@ -118,11 +119,14 @@ func respond(cursors *cursor.Codec, l list, page index.Page[content.Part]) (Resp
 	return envelope(page.Items, page.HasMore, next, page.Total)
 }
 
-// Unavailable is the error for an organization that is not in the read model although its key is valid, or for a
-// review that is not in it.
+// Unavailable is the error for an organization that is not in the read model although its key is valid, for a
+// review that is not in it, or for a request that gets no turn.
 func Unavailable(cause error) error {
-	if errors.Is(cause, readmodel.ErrNoReview) {
+	switch {
+	case errors.Is(cause, readmodel.ErrNoReview):
 		return problem.NotFound("review")
+	case errors.Is(cause, readmodel.ErrBusy):
+		return problem.Busy("the organization has too many such requests under way", time.Second)
 	}
 	return problem.TryAgain("the organization's data is not available", cause)
 }

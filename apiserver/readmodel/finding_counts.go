@@ -41,8 +41,8 @@ type ValueCount struct {
 	Count int
 }
 
-// CountFindings counts the findings that a list with the filter would contain. The errors are ErrNoOrganization
-// and the context's.
+// CountFindings counts the findings that a list with the filter would contain. The errors are ErrNoOrganization,
+// ErrBusy and the context's.
 //
 // It scans the table of the organization's findings. Only one caller at a time counts an organization's
 // findings, so that other organizations need not wait.
@@ -51,10 +51,10 @@ func (m *Model) CountFindings(ctx context.Context, organization string, q CountQ
 	if err != nil {
 		return FindingCounts{}, err
 	}
-	if err := view.counting.Acquire(ctx, 1); err != nil {
+	if err := view.counting.enter(ctx); err != nil {
 		return FindingCounts{}, err
 	}
-	defer view.counting.Release(1)
+	defer view.counting.leave()
 	snapshot := view.catchUp()
 	view.table.prepare()
 	counting := newCounting(&view.table, snapshot.findings, q.Filter, m.clock.Now())

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -145,10 +144,10 @@ type view struct {
 	shown    *render.Organization
 	snapshot atomic.Pointer[indexes]
 	// counting lets one caller at a time count the findings, and guards table.
-	counting *semaphore.Weighted
+	counting *turns
 	table    findingTable
 	// trending lets one caller at a time compute the trends, separately from counts, which should not wait that long.
-	trending *semaphore.Weighted
+	trending *turns
 	// publishing guards the replacement of the snapshot together with uncounted, the changes in it that the
 	// table does not have yet.
 	publishing sync.Mutex
@@ -165,14 +164,14 @@ func (v *view) publish(next *indexes, changes []tableChange) {
 	v.uncounted = append(v.uncounted, changes...)
 	v.snapshot.Store(next)
 	v.publishing.Unlock()
-	if v.counting.TryAcquire(1) {
+	if v.counting.tryEnter() {
 		v.catchUp()
-		v.counting.Release(1)
+		v.counting.leave()
 	}
 }
 
-// catchUp updates the table to the snapshot that readers see, and returns the snapshot. The caller holds the
-// semaphore.
+// catchUp updates the table to the snapshot that readers see, and returns the snapshot. The caller has
+// its turn to count.
 func (v *view) catchUp() *indexes {
 	v.publishing.Lock()
 	snapshot, changes := v.snapshot.Load(), v.uncounted
@@ -263,8 +262,7 @@ func (p *partition) claim(organization string) bool {
 	if organization != "" {
 		p.view = &view{
 			organization: organization, namespace: p.namespace, shown: render.NewOrganization(organization),
-			counting: semaphore.NewWeighted(1), table: findingTable{numbers: newNumbering()},
-			trending: semaphore.NewWeighted(1),
+			counting: newTurns(), table: findingTable{numbers: newNumbering()}, trending: newTurns(),
 		}
 		p.publish()
 	}

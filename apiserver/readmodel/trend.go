@@ -60,7 +60,8 @@ type TrendGroup struct {
 	First, Last v1alpha1.FindingTrendDay
 }
 
-// Trends returns the history of the projects that match. The errors are ErrNoOrganization and the context's.
+// Trends returns the history of the projects that match. The errors are ErrNoOrganization, ErrBusy and the
+// context's.
 //
 // Only one caller at a time computes an organization's trends.
 func (m *Model) Trends(ctx context.Context, organization string, q TrendQuery) (Trends, error) {
@@ -68,10 +69,10 @@ func (m *Model) Trends(ctx context.Context, organization string, q TrendQuery) (
 	if err != nil {
 		return Trends{}, err
 	}
-	if err := view.trending.Acquire(ctx, 1); err != nil {
+	if err := view.trending.enter(ctx); err != nil {
 		return Trends{}, err
 	}
-	defer view.trending.Release(1)
+	defer view.trending.leave()
 	return view.snapshot.Load().trendsOf(ctx, q)
 }
 
