@@ -121,6 +121,26 @@ func TestAReviewIsReportedAlthoughARepositoryOfAnotherOrganizationKeepsChanging(
 	t.Errorf("nothing was reported after %d changes of the repository", changes)
 }
 
+func TestAReviewIsReportedWhileAGroupOfAnotherOrganizationIsBeingJoined(t *testing.T) {
+	m, reader := listening(t)
+	for i, c := range []struct {
+		group rejoin
+		want  []string
+	}{
+		{rejoin{namespace: "org-other", rows: findings, by: byAll}, []string{"review updated r-1 30 \n"}},
+		{rejoin{namespace: "org-other", rows: reviews, by: byAll}, []string{"review updated r-1 31 \n"}},
+		{rejoin{namespace: acmeNamespace, rows: reviewIssues, by: byAll}, nil},
+	} {
+		m.enqueue(c.group)
+		m.dequeue()
+		feed(t, m, reviews, review("r-1", 30+i))
+		m.join(m.dequeueRows())
+		publish(m)
+		harness.Same(t, fmt.Sprint("what is reported while this group is joined: ", c.group), c.want, reported(reader))
+		m.queue.joined = m.queue.popped
+	}
+}
+
 func TestAReviewIsReportedOnceTheCountsOfItsIssuesAreShown(t *testing.T) {
 	m, reader := listening(t)
 	feed(t, m, reviewIssues, issue("i-1", 40))

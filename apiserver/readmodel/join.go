@@ -34,6 +34,11 @@ type rejoin struct {
 	name      string
 }
 
+// hasReviews reports whether the rows are reviews or issues of the namespace.
+func (r rejoin) hasReviews(namespace string) bool {
+	return r.namespace == namespace && (r.rows == reviews || r.rows == reviewIssues)
+}
+
 // queue holds what is to be rendered, without duplicates. Single rows come first, also between the batches of a group:
 // an object that was just changed must not wait for all rows that a renamed repository affects. Batches of rows and
 // groups alternate, or else an organization that keeps changing an object would starve the groups.
@@ -42,6 +47,8 @@ type queue struct {
 	queued       map[rejoin]struct{}
 	// popped counts the entries ever popped, and joined those of them that are joined.
 	popped, joined progress
+	// group is the last group popped. It is still being joined if more groups are popped than joined.
+	group rejoin
 	// groupNext means that rows had their turn since the last group.
 	groupNext bool
 }
@@ -88,7 +95,7 @@ func (q *queue) popGroup() rejoin {
 	q.groups = q.groups[1:]
 	delete(q.queued, next)
 	q.popped.groups++
-	q.groupNext = false
+	q.group, q.groupNext = next, false
 	return next
 }
 
@@ -97,13 +104,16 @@ func (q *queue) end() mark {
 	return mark{progress: progress{q.popped.groups + len(q.groups), q.popped.rows + len(q.rows)}}
 }
 
-// endOfReviews returns a mark behind all queued reviews and issues of the namespace.
+// endOfReviews returns a mark behind all reviews and issues of the namespace that are queued or being joined.
 func (q *queue) endOfReviews(namespace string) mark {
 	end := q.end()
-	end.groups = q.popped.groups
+	end.groups = q.joined.groups
+	if q.group.hasReviews(namespace) {
+		end.groups = q.popped.groups
+	}
 	for i, r := range slices.Backward(q.groups) {
-		if r.namespace == namespace && (r.rows == reviews || r.rows == reviewIssues) {
-			end.groups += i + 1
+		if r.hasReviews(namespace) {
+			end.groups = q.popped.groups + i + 1
 			break
 		}
 	}
