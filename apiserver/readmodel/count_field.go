@@ -67,7 +67,7 @@ func countFields(now time.Time) []countField {
 			member(func(f *filter) **string { return &f.Package })),
 		one("policy", byKind, (*Item).Policy, member(func(f *filter) **string { return &f.Policy })),
 		createdSince(now),
-		one(fileField, byPath, func(i *Item) string { return i.path },
+		one(fileField, byPath, func(i *Item) string { return findingquery.FileKey(i.path) },
 			member(func(f *filter) **string { return &f.File })),
 	}
 }

@@ -65,7 +65,7 @@ func drawTraits(t *rapid.T, spec *v1alpha1.FindingSpec) {
 	}
 	spec.Details.Score = rapid.SampledFrom([]string{"", "0.0", "7.0", "9.8"}).Draw(t, "score")
 	spec.Details.Title = rapid.SampledFrom([]string{"SQL injection", "Path Traversal"}).Draw(t, "title")
-	if path := rapid.SampledFrom([]string{"", "src/SQL.go", "web/a.js"}).Draw(t, "path"); path != "" {
+	if path := rapid.SampledFrom([]string{"", "src/SQL.go", "web/a.js", "web/"}).Draw(t, "path"); path != "" {
 		spec.Details.Location = &v1alpha1.FileLocation{FilePath: path}
 	}
 	if id := rapid.SampledFrom([]string{"", "CVE-1", "CVE-2", "cve-1", "CVE-1\nCVE-1"}).Draw(t, "vulnerability"); id != "" {
