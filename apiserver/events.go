@@ -23,6 +23,8 @@ const (
 	heartbeat = 15 * time.Second
 	// eventBatch is the maximum number of changes per write.
 	eventBatch = 256
+	// maxKept is the size up to which a stream keeps its buffer for the next write.
+	maxKept = 16 << 10
 	// firstReconnect and lastReconnect bound the delay after which clients are told to reconnect. It is random,
 	// so that they do not all return at once.
 	firstReconnect, lastReconnect = time.Second, 4 * time.Second
@@ -44,7 +46,7 @@ type eventStream struct {
 }
 
 // sendEvents sends changes as they come, until the client disconnects, the key expires or changes, or the
-// process stops. An open stream costs only this goroutine.
+// process stops. An open stream costs only this goroutine and a small buffer.
 func (r *router) sendEvents(c *gin.Context, events *handlers.Events) {
 	defer events.Close()
 	if kind, silence := r.silenceBehind(events); !r.checkSilence(c, kind, silence) {
@@ -182,6 +184,9 @@ func (e *eventStream) write() bool {
 	}
 	_, err := e.client.Write(e.out.Bytes())
 	e.out.Reset()
+	if e.out.Cap() > maxKept {
+		e.out = bytes.Buffer{}
+	}
 	if err == nil {
 		e.flush()
 	}

@@ -184,6 +184,23 @@ func TestAStreamThatNobodyReadsIsCutOff(t *testing.T) {
 	}
 }
 
+func TestAStreamDoesNotKeepItsLargestBuffer(t *testing.T) {
+	answer := httptest.NewRecorder()
+	stream := &eventStream{
+		events: &handlers.Events{ID: func(changes.Position) string { return "AAAA" }}, flush: answer.Flush,
+		client: &pacedWriter{to: answer, control: http.NewResponseController(answer), patience: eventPatience},
+	}
+	for range eventBatch {
+		stream.event("finding", changes.Position{}, bytes.Repeat([]byte("-"), 200))
+	}
+	sent := stream.out.Len()
+	harness.Same(t, "whether it is sent", true, stream.write())
+	harness.Same(t, "what the client got", sent, answer.Body.Len())
+	if got := stream.out.Cap(); got > maxKept {
+		t.Errorf("after a write of %d bytes the stream keeps a buffer of %d", sent, got)
+	}
+}
+
 // A refused request would be recorded against the key, although nobody asked for events. The console knows the scopes
 // of events by itself: it imports nothing of the facade.
 func TestAPageAsksForItsPlaceOnlyIfTheKeyMayFollowEvents(t *testing.T) {
