@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
@@ -37,11 +36,11 @@ func (b *Backend) VerifyWebhookDelivery(ctx context.Context, request Request) (R
 func (b *Backend) verify(ctx context.Context, request Request,
 	received openapi.WebhookVerificationRequest) (webhooks.VerificationStatus, error) {
 	id := request.Path.Get("id")
-	held, there := tracing.Do(ctx, "read model: webhook delivery", func() (*v1alpha1.WebhookDelivery, bool) {
-		return b.Model.WebhookDelivery(request.Organization, id)
+	sent, there := tracing.Do(ctx, "read model: webhook delivery", func() (*webhooks.Sent, bool) {
+		return b.Model.SentWith(request.Organization, id)
 	})
 	if there {
-		if status := webhooks.Verify(held, received.Payload, received.Signature, time.Now()); status.Valid() {
+		if status := sent.Verify(received.Payload, received.Signature, time.Now()); status.Valid() {
 			return status, nil
 		}
 	}

@@ -5,27 +5,28 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
 	"github.com/appsec-dev/findings-operator/apiserver/render"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 )
 
 // deliveryItem is a webhook delivery as it is held and shown.
 type deliveryItem struct {
-	// object has spec and status, without labels, annotations, managedFields and conditions.
-	object            *v1alpha1.WebhookDelivery
 	createdAt, status string
-	json              content.Bytes
+	// endpoint and subject are names, event is a type.
+	endpoint, event, subject string
+	sent                     *webhooks.Sent
+	json                     content.Bytes
 }
 
-// WebhookDelivery returns an organization's delivery with its spec and status, without labels,
-// annotations, managedFields and conditions. It must not be changed. It takes no lock.
+// SentWith returns what was sent with an organization's delivery. It takes no lock.
 //
 // A receiver may ask about a delivery right after receiving it, before this replica's watch has delivered the
 // attempt.
-func (m *Model) WebhookDelivery(organization, id string) (*v1alpha1.WebhookDelivery, bool) {
+func (m *Model) SentWith(organization, id string) (*webhooks.Sent, bool) {
 	item, there := m.deliveryItem(organization, id)
 	if !there {
 		return nil, false
 	}
-	return item.object, true
+	return item.sent, true
 }
 
 // WebhookDeliveryJSON returns the JSON of an organization's delivery. It takes no lock.
@@ -68,18 +69,19 @@ func (m *Model) newDelivery(object *v1alpha1.WebhookDelivery) *deliveryItem {
 	if object == nil {
 		return nil
 	}
-	held := &v1alpha1.WebhookDelivery{ObjectMeta: trimmed(&object.ObjectMeta), Spec: object.Spec, Status: object.Status}
-	held.Status.Conditions = nil
-	shown, err := render.WebhookDeliveryJSON(held)
+	shown, err := render.WebhookDeliveryJSON(object)
 	if err != nil {
 		m.log.Error(err, "A webhook delivery is not shown in the REST API", "namespace", object.Namespace,
 			"name", object.Name)
 		return nil
 	}
 	return &deliveryItem{
-		object:    held,
 		createdAt: render.Timestamp(object.CreationTimestamp.Time),
-		status:    render.DeliveryStatus(held),
+		status:    render.DeliveryStatus(object),
+		endpoint:  string(object.Spec.EndpointRef.Name),
+		event:     object.Spec.Event.Type,
+		subject:   string(object.Spec.Event.Subject.Name),
+		sent:      webhooks.SentWith(object),
 		json:      shown,
 	}
 }

@@ -18,12 +18,11 @@ var deliveryLayout = &index.Layout[*deliveryItem]{
 	Sorts:  []index.Sort{SortCreatedAt},
 	Values: func(i *deliveryItem) []string { return []string{i.createdAt} },
 	Keys: func(i *deliveryItem) []index.Key {
-		spec := &i.object.Spec
-		facet := unique.Make(index.Facet{i.status, spec.Event.Type})
+		facet := unique.Make(index.Facet{i.status, i.event})
 		return []index.Key{
 			{Field: index.Everything, Facet: facet},
-			{Field: endpointField, Value: string(spec.EndpointRef.Name), Facet: facet},
-			{Field: subjectField, Value: string(spec.Event.Subject.Name), Facet: facet},
+			{Field: endpointField, Value: i.endpoint, Facet: facet},
+			{Field: subjectField, Value: i.subject, Facet: facet},
 		}
 	},
 }
@@ -57,7 +56,7 @@ func (q *DeliveryQuery) choose(x *index.Index[*deliveryItem]) index.Selection[*d
 	case q.Subject != nil:
 		s := x.Pick(subjectField, *q.Subject, wanted)
 		if q.Endpoint != nil {
-			s.Also(func(i *deliveryItem) bool { return string(i.object.Spec.EndpointRef.Name) == *q.Endpoint })
+			s.Also(func(i *deliveryItem) bool { return i.endpoint == *q.Endpoint })
 		}
 		return s
 	case q.Endpoint != nil:

@@ -81,6 +81,24 @@ func TestEqualCommentsAreHeldOnce(t *testing.T) {
 	}
 }
 
+// A page of a scan's changes takes up to 64 KiB, and tens of thousands of them may be kept.
+func TestThePayloadOfADeliveryIsNotHeld(t *testing.T) {
+	const count = 300
+	m, _ := newAcme(t)
+	before := harness.Heap()
+	for i := range count {
+		sent := delivery(fmt.Sprint("d-", i), 10+i)
+		sent.Spec.Payload = strings.Repeat("x", 60_000)
+		feed(t, m, webhookDeliveries, metav1.Object(sent))
+	}
+	settle(m)
+	each := (harness.Heap() - before) / count
+	runtime.KeepAlive(m)
+	if each > 4000 {
+		t.Errorf("a delivery with a payload of 60,000 bytes takes %d bytes, 4,000 at most are expected", each)
+	}
+}
+
 // storedFinding returns a finding of about 3 KB as the API server sends it, reconciled once.
 func storedFinding(t *testing.T, i int) []byte {
 	t.Helper()

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/signatures"
+	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -148,22 +150,27 @@ func TestADeliveryIsHeldInItsNewestState(t *testing.T) {
 	m, _ := newTestModel(t)
 	feed(t, m, webhookDeliveries, delivery("d-1", 5))
 	show(t, m, organizations, organization(acme, acmeNamespace, 6), organization("other", "org-other", 7))
-	if got, ok := m.WebhookDelivery(acme, "d-1"); !ok || got.Spec.Payload != `{"type":"finding.created"}` {
-		t.Fatalf("held before the organization was: got %v", got)
+	if _, ok := m.SentWith(acme, "d-1"); !ok {
+		t.Fatal("it was held before the organization was, and is not shown")
 	}
 	attempted := delivery("d-1", 8)
-	attempted.Status.Attempts = []v1alpha1.WebhookAttempt{{Signatures: []v1alpha1.WebhookSignature{{Digest: "ab"}}}}
+	secret, _ := signatures.NewSecret()
+	signed, err := signatures.Sign("d-1", epoch, attempted.Spec.Payload, []signatures.Expiring{{Secret: secret}})
+	harness.Must(t, err)
+	attempted.Status.Attempts = []v1alpha1.WebhookAttempt{
+		{Signatures: []v1alpha1.WebhookSignature{{Digest: signed[0].Digest()}}},
+	}
 	feed(t, m, webhookDeliveries, attempted)
 	show(t, m, webhookDeliveries, delivery("d-1", 5))
-	if got, _ := m.WebhookDelivery(acme, "d-1"); len(got.Status.Attempts) != 1 {
-		t.Errorf("the attempt is not there: %v", got.Status)
-	}
-	if _, ok := m.WebhookDelivery("other", "d-1"); ok {
+	sent, _ := m.SentWith(acme, "d-1")
+	got := sent.Verify(attempted.Spec.Payload, signatures.Header(signed), epoch)
+	harness.Same(t, "the attempt", webhooks.Verified, got)
+	if _, ok := m.SentWith("other", "d-1"); ok {
 		t.Error("another organization sees it")
 	}
 	feedDeletion(t, m, webhookDeliveries, delivery("d-1", 9))
 	settle(m)
-	if _, ok := m.WebhookDelivery(acme, "d-1"); ok {
+	if _, ok := m.SentWith(acme, "d-1"); ok {
 		t.Error("it is gone, and shown")
 	}
 }

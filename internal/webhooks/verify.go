@@ -41,23 +41,39 @@ func (s VerificationStatus) Message() string {
 // Valid reports whether a receiver may trust the message.
 func (s VerificationStatus) Valid() bool { return s == Verified }
 
+// Sent identifies the payload and the signatures that were sent with a delivery. It does not hold the payload, which
+// may take 64 KiB.
+type Sent struct {
+	payload    [sha256.Size]byte
+	signatures []v1alpha1.WebhookSignature
+}
+
+// SentWith returns what was sent with the delivery.
+func SentWith(delivery *v1alpha1.WebhookDelivery) *Sent {
+	return &Sent{sha256.Sum256([]byte(delivery.Spec.Payload)), sentSignatures(delivery)}
+}
+
+// Verify is Sent.Verify for a delivery.
+func Verify(delivery *v1alpha1.WebhookDelivery, payload, signature string, now time.Time) VerificationStatus {
+	return SentWith(delivery).Verify(payload, signature, now)
+}
+
 // Verify compares a payload and a signature that a receiver claims to have received with what was sent. The signature
 // is a single one ("v1,<base64>") or a whole header value with several; one valid signature is enough.
 //
 // If several things are wrong, the signature is reported before the payload, and the payload before the secret. Digests
 // and payloads are compared in constant time.
-func Verify(delivery *v1alpha1.WebhookDelivery, payload, signature string, now time.Time) VerificationStatus {
-	sent := sentSignatures(delivery)
-	digests := make([]string, len(sent))
-	for i, s := range sent {
-		digests[i] = s.Digest
+func (s *Sent) Verify(payload, signature string, now time.Time) VerificationStatus {
+	digests := make([]string, len(s.signatures))
+	for i := range s.signatures {
+		digests[i] = s.signatures[i].Digest
 	}
-	given, known := sha256.Sum256([]byte(payload)), sha256.Sum256([]byte(delivery.Spec.Payload))
-	samePayload := subtle.ConstantTimeCompare(given[:], known[:]) == 1
+	given := sha256.Sum256([]byte(payload))
+	samePayload := subtle.ConstantTimeCompare(given[:], s.payload[:]) == 1
 	matched, valid := false, false
 	for i, matches := range signatures.Match(signatures.Tokens(signature), digests) {
 		matched = matched || matches
-		valid = valid || (matches && !expired(sent[i], now))
+		valid = valid || (matches && !expired(s.signatures[i], now))
 	}
 	switch {
 	case !matched:
