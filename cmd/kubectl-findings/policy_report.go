@@ -139,7 +139,7 @@ func isCostly(policy *v1alpha1.TriagePolicy) bool {
 	if c == nil || c.ObservedGeneration != policy.Generation {
 		return false
 	}
-	uncounted := strings.Contains(c.Message, "counting takes too long") ||
+	uncounted := strings.Contains(c.Message, rules.CountingTakesTooLong) ||
 		policy.Status.InForce == nil && policy.Status.Matched == 0
 	return c.Reason == v1alpha1.ReasonTooCostly || c.Reason == v1alpha1.ReasonTooMany && uncounted
 }

@@ -344,7 +344,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
 		},
 		"the same as one that was counted before it took too long": {
-			policies{counted(costly(inCluster("p", first, nil), 0, v1alpha1.ReasonTooMany), "Unknown, because counting takes too long.")},
+			policies{counted(costly(inCluster("p", first, nil), 0, v1alpha1.ReasonTooMany), "Unknown: "+rules.CountingTakesTooLong)},
 			policies{inCluster("p", first, few)},
 			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
 		},

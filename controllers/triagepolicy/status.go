@@ -213,7 +213,7 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 
 // explain returns the reason why the declared generation does not decide ("" if it does), and the message for users.
 // The console recognises "Whether fewer match by now is unknown" and "A hundred other policies are in force" in it, and
-// the plugin "counting takes too long".
+// the plugin rules.CountingTakesTooLong.
 func (s *scope) explain() (whyNot, because string) {
 	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {
 		whyNot = whyNotInForce(&s.Object.Spec, &s.counted, s.Now)
@@ -240,8 +240,11 @@ func (s *scope) explain() (whyNot, because string) {
 		because = "More findings match the present spec than spec.maxFindings or, once it was stopped, more than nine " +
 			"tenths of it: narrow spec.match, or raise the limit."
 		if s.counted.matched <= rules.Limit(&s.Object.Spec, s.counted.stopped) {
-			because += " Whether fewer match by now is unknown, because counting takes too long: it is counted again " +
-				"every ten minutes."
+			because += " Whether fewer match by now is unknown, because " + rules.CountingTakesTooLong +
+				": it is counted again every ten minutes."
+		} else if s.counted.costly {
+			because += " More may match than were counted, because " + rules.CountingTakesTooLong +
+				": it is counted again every ten minutes."
 		}
 	case v1alpha1.ReasonTooCostly:
 		because = "Evaluating the current spec over all findings takes too long: begin spec.match with a short " +

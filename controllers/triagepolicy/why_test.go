@@ -48,8 +48,14 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 	for matched, unknown := range map[int32]bool{9: true, 10: false} {
 		s := newScope()
 		s.Object.Spec, s.counted = apply, tally{matched: matched, stopped: true, costly: true}
-		if _, message := s.explain(); strings.Contains(message, "Whether fewer match by now is unknown") != unknown {
+		_, message := s.explain()
+		if strings.Contains(message, "Whether fewer match by now is unknown") != unknown ||
+			!strings.Contains(message, rules.CountingTakesTooLong) {
 			t.Errorf("%d of 10 were counted to match: %s", matched, message)
+		}
+		s.counted = tally{matched: 11}
+		if _, message := s.explain(); strings.Contains(message, rules.CountingTakesTooLong) {
+			t.Errorf("all were counted: %s", message)
 		}
 	}
 }
