@@ -92,8 +92,11 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 	return c
 }
 
-// hundred is the beginning of what the controllers say about a policy for which there is no room.
-const hundred = "A hundred other policies are in force"
+// The phrases of the controllers for a policy for which there is no room, and for a stopped one that cannot be counted.
+const (
+	noRoomPhrase    = "A hundred other policies are in force"
+	uncountedPhrase = "Whether fewer match by now is unknown"
+)
 
 // inForceSays reports whether the message of the condition InForce contains this phrase of the controllers.
 func inForceSays(p client.TriagePolicy, phrase string) bool {
@@ -152,13 +155,13 @@ func standingOf(p client.TriagePolicy) standing {
 	case reason == "EarlierGeneration" && explained:
 		decides := earlierDecision(condition(p, "InForce").Message)
 		s.next = "The earlier version decides" + decides + ", because the latest one " + why
-	case reason == "TooMany" && inForceSays(p, "Whether fewer match by now is unknown"):
+	case reason == "TooMany" && inForceSays(p, uncountedPhrase):
 		s.next = stoppedUncounted
 	case reason == "TooMany" && p.Matched > 0 && p.Matched <= p.MaxFindings:
 		s.next = stillStopped
-	case reason == "Preview" && inForceSays(p, hundred):
+	case reason == "Preview" && inForceSays(p, noRoomPhrase):
 		s.next = noRoom
-	case reason == "NotYetValid" && inForceSays(p, hundred):
+	case reason == "NotYetValid" && inForceSays(p, noRoomPhrase):
 		s.next = laterNoRoom
 	case reason == "Preview" && !isCounted(p):
 		s.next = uncounted
