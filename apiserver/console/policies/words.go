@@ -59,8 +59,8 @@ const laterUncounted = "It begins later, but it would not come into force: count
 	"the expression with a short comparison that rules most findings out."
 
 // noRoom is what to do about a preview while the organization has as many policies in force as it may have.
-const noRoom = "The organization has as many policies in force as it may have, so it would decide nothing if " +
-	"applied. Delete one that is not needed first."
+const noRoom = "The organization has as many policies in force as it may have. If applied, it would decide nothing " +
+	"until one of them is deleted or ends. Delete one that is not needed first."
 
 // laterNoRoom is what to do about a policy that begins later, while there are as many.
 const laterNoRoom = "It begins later, but it would decide nothing: the organization has as many policies in force as " +

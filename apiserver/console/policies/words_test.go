@@ -117,7 +117,7 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		{"NotYetValid", "Succeeded", 2, 0, "There is nothing to do", ""},
 		{"NotYetValid", "Succeeded", 3, 0, "It begins later, but it would be stopped at once", ""},
 		{"NotYetValid", "TooCostly", 2, 0, "It begins later, but it would not come into force", ""},
-		{"Preview", "Succeeded", 3, 0, "Delete one that is not needed first", "The mode is Preview. A hundred other policies are in force in"},
+		{"Preview", "Succeeded", 3, 0, "until one of them is deleted or ends. Delete one", "The mode is Preview. A hundred other policies are in force in"},
 		{"NotYetValid", "Succeeded", 2, 0, "It begins later, but it would decide nothing", "In the future. A hundred other policies are in force in"},
 		{"TooMany", "TooMany", 3, 0, "It matches more findings than it may", ""},
 		{"TooMany", "TooMany", 2, 0, "once no more than nine tenths of the limit match", ""},
