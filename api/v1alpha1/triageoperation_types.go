@@ -27,7 +27,8 @@ const (
 	ReasonInvalidSelection = "InvalidSelection"
 	// ReasonSelectionFailed: a fault of the controllers ended each try to select the findings.
 	ReasonSelectionFailed = "SelectionFailed"
-	// ReasonNotUndoable: the operation to undo does not exist, was not committed, or is not completed.
+	// ReasonNotUndoable: the operation to undo does not exist, was never committed, failed before it decided about
+	// anything, or waits for this one, itself or through other undos.
 	ReasonNotUndoable = "NotUndoable"
 	// ReasonPartsLost: a part of the operation's set, or of the operation that it undoes, has been removed or cannot be
 	// read; or a part of the undone operation does not record which of its findings were changed.

@@ -124,14 +124,15 @@ func (r *Reconciler) retryDelay(ctx context.Context, req ctrl.Request) time.Dura
 // scope is what one reconcile works on.
 type scope struct {
 	reconcile.Scope[*v1alpha1.TriagePolicy, *v1alpha1.TriagePolicyStatus]
-	// declared is the current spec; nil if it does not compile, and then wrong is the error.
+	// declared is the current spec; nil if it does not compile, and then compileErr is the error.
 	declared   *rules.Policy
 	compileErr *rules.CompileError
 	// counted is the tally of the declared generation, earlier that of the generation in force.
 	counted, earlier tally
-	// partial means that a count was given up because it took too long.
+	// partial means that a count, of the declared generation or of an earlier one in force, was given up because it took
+	// too long.
 	partial bool
-	// earlierCounted means that the generation in force was counted too, completely.
+	// earlierCounted means that an earlier generation in force was counted too, to the end.
 	earlierCounted bool
 }
 

@@ -198,8 +198,8 @@ func decisionWords(p client.TriagePolicy) string {
 }
 
 // counting reports whether verdicts of the policy are still being recorded or removed. If counting takes too long, the
-// policy's own count is outdated, which cannot be told for an earlier version that is still in force: its verdicts have
-// long been recorded.
+// policy's own count is outdated, which cannot be told for an earlier version that is still in force: then it returns
+// false, so the page may stand still while the last of that version's verdicts are recorded.
 func counting(p client.TriagePolicy, d decidedCounts) bool {
 	earlier := condition(p, "InForce").Reason == "EarlierGeneration"
 	return p.Applied != d.by(p.Id) && !earlier && condition(p, "Ready").Reason != "TooCostly"
