@@ -6130,7 +6130,8 @@ type ClientInterface interface {
 	// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
 	// that was created in a later second than the operation. Nothing changes before the operation is committed: by
 	// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
-	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
+	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed. It may be
+	// created while that operation runs: its phase is `selecting` until that one has ended.
 	//
 	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
@@ -6149,7 +6150,8 @@ type ClientInterface interface {
 	// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
 	// that was created in a later second than the operation. Nothing changes before the operation is committed: by
 	// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
-	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
+	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed. It may be
+	// created while that operation runs: its phase is `selecting` until that one has ended.
 	//
 	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
@@ -7148,7 +7150,8 @@ func (c *Client) ListTriageOperations(ctx context.Context, params *ListTriageOpe
 // shows what `set` would change. If the operation is already committed when it selects, filters select no finding
 // that was created in a later second than the operation. Nothing changes before the operation is committed: by
 // `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
-// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
+// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed. It may be
+// created while that operation runs: its phase is `selecting` until that one has ended.
 //
 // The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 // seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
@@ -7177,7 +7180,8 @@ func (c *Client) CreateTriageOperationWithBody(ctx context.Context, contentType 
 // shows what `set` would change. If the operation is already committed when it selects, filters select no finding
 // that was created in a later second than the operation. Nothing changes before the operation is committed: by
 // `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
-// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
+// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed. It may be
+// created while that operation runs: its phase is `selecting` until that one has ended.
 //
 // The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 // seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
@@ -12947,7 +12951,8 @@ type ClientWithResponsesInterface interface {
 	// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
 	// that was created in a later second than the operation. Nothing changes before the operation is committed: by
 	// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
-	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
+	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed. It may be
+	// created while that operation runs: its phase is `selecting` until that one has ended.
 	//
 	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
@@ -12966,7 +12971,8 @@ type ClientWithResponsesInterface interface {
 	// shows what `set` would change. If the operation is already committed when it selects, filters select no finding
 	// that was created in a later second than the operation. Nothing changes before the operation is committed: by
 	// `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
-	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
+	// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed. It may be
+	// created while that operation runs: its phase is `selecting` until that one has ended.
 	//
 	// The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 	// seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
@@ -17917,7 +17923,8 @@ func (c *ClientWithResponses) ListTriageOperationsWithResponse(ctx context.Conte
 // shows what `set` would change. If the operation is already committed when it selects, filters select no finding
 // that was created in a later second than the operation. Nothing changes before the operation is committed: by
 // `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
-// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
+// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed. It may be
+// created while that operation runs: its phase is `selecting` until that one has ended.
 //
 // The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 // seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
@@ -17942,7 +17949,8 @@ func (c *ClientWithResponses) CreateTriageOperationWithBodyWithResponse(ctx cont
 // shows what `set` would change. If the operation is already committed when it selects, filters select no finding
 // that was created in a later second than the operation. Nothing changes before the operation is committed: by
 // `commit` in this request, or by `POST /v2/triage-operations/{id}/commit`. Exactly one of `ids`, `filters` and
-// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed.
+// `undo` is given; `set` belongs to the first two. `undo` restores what an earlier operation has changed. It may be
+// created while that operation runs: its phase is `selecting` until that one has ended.
 //
 // The answer is sent when the findings are selected, with `commit` when all of them are processed, and after ten
 // seconds at the latest: then read the operation again. If the operation has failed by then, the answer is 400, or
