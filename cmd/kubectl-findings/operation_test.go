@@ -318,17 +318,27 @@ func TestAPreviewOfAnUndoCountsWhatItDoesNotShow(t *testing.T) {
 	w, objects := waiting(), []client.Object{}
 	w.undo, w.operation.Spec = "earlier", v1alpha1.TriageOperationSpec{Undo: "earlier"}
 	w.summary, w.operation.Status.Parts = &bulkSummary{}, 1
+	var says bytes.Buffer
+	w.quiet, w.streams.ErrOut = false, &says
 	var entries []rules.Entry
-	for i := range maxPreviewed + 1 {
-		f := builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Triage(v1alpha1.UserStatusMuted, "").Build()
+	for i := range maxPreviewed + 2 {
+		was, is := v1alpha1.UserStatusMuted, v1alpha1.UserStatusOpen
+		if i > maxPreviewed {
+			was, is = is, was // it is not read, because no scan can keep it from being restored
+		}
+		f := builder.Finding(fmt.Sprintf("f-%02d", i)).In("org-acme").Triage(was, "").Build()
 		f.Generation = 1
 		before := rules.NewEntry(f)
-		f.Generation, f.Spec.Triage = 2, v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen, By: rules.Author("earlier")}
+		f.Generation, f.Spec.Triage = 2, v1alpha1.FindingTriage{UserStatus: is, By: rules.Author("earlier")}
 		entries, objects = append(entries, rules.Undo(&before, f, rules.Author("earlier"), true)), append(objects, f)
-		if i == maxPreviewed {
+		switch i {
+		case 0:
+			f.Spec.Triage.By = "jane"
+		case maxPreviewed:
 			f.Generation = 3 // a scan has changed it since, and it may be another problem by now
 		}
 	}
+	w.operation.Status.WouldChange = maxPreviewed
 	parts, _, err := rules.Parts(w.operation, entries)
 	harness.Must(t, err)
 	w.session.client = fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(append(objects, parts[0])...).
@@ -337,7 +347,10 @@ func TestAPreviewOfAnUndoCountsWhatItDoesNotShow(t *testing.T) {
 			return nil
 		}}).Build()
 	harness.Must(t, w.preview(t.Context()))
-	harness.Same(t, "restored and conflicted", [2]int{maxPreviewed, 1}, [2]int{len(w.summary.Done), len(w.summary.Conflicted)})
+	harness.Same(t, "restored and conflicted", [2]int{maxPreviewed, 2}, [2]int{len(w.summary.Done), len(w.summary.Conflicted)})
+	if text := says.String(); !strings.Contains(text, "f-19") || strings.Contains(text, "f-21") || !strings.Contains(text, "... and 1 more") {
+		t.Errorf("it says\n%swant the findings that it has read, and how many more there are", text)
+	}
 }
 
 func TestAPreviewOfAnUndoShowsHowTheRestoredDecisionStands(t *testing.T) {

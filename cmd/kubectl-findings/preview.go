@@ -25,7 +25,8 @@ func (w *operating) preview(ctx context.Context) error {
 	look := func(entry *rules.Entry, f *v1alpha1.Finding) {
 		step := rules.Plan(w.operation, entry, f, apitime.Clock{}.Now(), false)
 		w.summary.add(f.Name, step.Outcome, step.Why)
-		if step.Outcome == rules.Changed && len(rows) < maxPreviewed {
+		read := f.Spec.Details.Title != "" // previewUndo does not read all findings
+		if read && step.Outcome == rules.Changed && len(rows) < maxPreviewed {
 			rows = append(rows, w.previewRow(entry, f))
 		}
 	}
