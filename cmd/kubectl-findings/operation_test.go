@@ -334,11 +334,13 @@ func TestAPreviewOfAnUndoCountsWhatItDoesNotShow(t *testing.T) {
 		switch i {
 		case 0:
 			f.Spec.Triage.By = "jane"
+		case 1:
+			f.Namespace = "org-other" // it no longer exists in this one
 		case maxPreviewed:
 			f.Generation = 3 // a scan has changed it since, and it may be another problem by now
 		}
 	}
-	w.operation.Status.WouldChange = maxPreviewed
+	w.operation.Status.WouldChange = maxPreviewed - 1
 	parts, _, err := rules.Parts(w.operation, entries)
 	harness.Must(t, err)
 	w.session.client = fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(append(objects, parts[0])...).
@@ -347,7 +349,8 @@ func TestAPreviewOfAnUndoCountsWhatItDoesNotShow(t *testing.T) {
 			return nil
 		}}).Build()
 	harness.Must(t, w.preview(t.Context()))
-	harness.Same(t, "restored and conflicted", [2]int{maxPreviewed, 2}, [2]int{len(w.summary.Done), len(w.summary.Conflicted)})
+	harness.Same(t, "restored, conflicted and failed", [3]int{maxPreviewed - 1, 2, 1},
+		[3]int{len(w.summary.Done), len(w.summary.Conflicted), len(w.summary.Failed)})
 	if text := says.String(); !strings.Contains(text, "f-19") || strings.Contains(text, "f-21") || !strings.Contains(text, "... and 1 more") {
 		t.Errorf("it says\n%swant the findings that it has read, and how many more there are", text)
 	}

@@ -114,14 +114,16 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 			item := unstructured.Unstructured{}
 			item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
 			err := w.session.get(ctx, f.Name, &item)
-			if kube.IgnoreNotFound(err) != nil {
+			if kube.IsNotFound(err) {
+				w.summary.add(f.Name, rules.Failed, "the finding no longer exists")
+				return nil
+			}
+			if err != nil {
 				return w.session.explain(err, need{what: "read findings", role: roleViewer})
 			}
-			if err == nil {
-				if f, err = decode[v1alpha1.Finding](item); err != nil {
-					w.session.warnOf(item, err)
-					return nil
-				}
+			if f, err = decode[v1alpha1.Finding](item); err != nil {
+				w.session.warnOf(item, err)
+				return nil
 			}
 		case rules.MayBeSkipped(w.operation, entry, &f, apitime.Clock{}.Now()):
 			later := *entry
