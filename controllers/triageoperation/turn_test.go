@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -630,29 +631,43 @@ func checkOthersAreDecided(t *testing.T, code, later int) {
 
 // What it decides could not be undone, and the next operation begins.
 func TestAnOperationThatIsDeletedStopsWithinAPart(t *testing.T) {
-	for _, finalizers := range [][]string{nil, {metav1.FinalizerDeleteDependents}} {
+	for name, c := range map[string]struct {
+		finalizers []string
+		again      bool
+	}{
+		"it is gone":                          {nil, false},
+		"it waits for its parts to go":        {[]string{metav1.FinalizerDeleteDependents}, false},
+		"another one of its name was created": {nil, true},
+	} {
 		entries, objects := []rules.Entry{}, []client.Object{}
 		for i := range 3 * maxAtOnce {
 			f := builder.Finding(fmt.Sprintf("f-%d", i)).In("org-acme").Build()
 			entries, objects = append(entries, rules.NewEntry(f)), append(objects, f)
 		}
 		r, _, operation := inPhase(t, v1alpha1.OperationRunning, entries, interceptor.Funcs{}, objects...)
-		operation.Finalizers = finalizers
+		operation.Finalizers = c.finalizers
 		harness.Must(t, r.Client.Update(t.Context(), operation))
+		remove := sync.OnceValue(func() error {
+			err := r.Client.Delete(t.Context(), operation.DeepCopy())
+			if another := operation.DeepCopy(); err == nil && c.again {
+				another.UID, another.ResourceVersion = "another", ""
+				err = r.Client.Create(t.Context(), another)
+			}
+			return err
+		})
 		var writes atomic.Int32
 		writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 			func(q *http.Request) (*http.Response, error) {
 				writes.Add(1)
 				answer, f := httptest.NewRecorder(), builder.Finding(path.Base(q.URL.Path)).In("org-acme").Build()
 				answer.Header().Set("Content-Type", "application/json")
-				err := client.IgnoreNotFound(r.Client.Delete(q.Context(), operation.DeepCopy()))
-				return answer.Result(), errors.Join(err, json.NewEncoder(answer).Encode(f))
+				return answer.Result(), errors.Join(remove(), json.NewEncoder(answer).Encode(f))
 			})})
 		harness.Must(t, err)
 		r.as = func(string) (rest.Interface, error) { return writer, nil }
 		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
 		if got := writes.Load(); err == nil || got > maxAtOnce {
-			t.Errorf("%d writes of %d, and the error is %v", got, len(entries), err)
+			t.Errorf("%s: %d writes of %d, and the error is %v", name, got, len(entries), err)
 		}
 	}
 }
