@@ -56,6 +56,11 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	var results []result
 	if part.Outcomes == "" {
 		results, err = r.processPart(ctx, s, entries, part.Begun)
+		if errors.Is(err, errDeleted) {
+			s.LeaveStatus()
+			s.Stop()
+			return nil // an event of the deletion follows
+		}
 		if err != nil {
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
 		}
@@ -182,13 +187,16 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 	return r.outcomeOf(operation, err)
 }
 
-// stillStored returns an error once the operation has been deleted: nothing could undo what it would decide, and the
+// errDeleted means that the operation has been deleted, and perhaps created again.
+var errDeleted = errors.New("the operation was deleted")
+
+// stillStored returns errDeleted once the operation has been deleted: nothing could undo what it would decide, and the
 // next operation may have begun.
 func (r *Reconciler) stillStored(ctx context.Context, operation *v1alpha1.TriageOperation) error {
 	stored := &v1alpha1.TriageOperation{}
 	err := r.Client.Get(ctx, client.ObjectKeyFromObject(operation), stored, client.UnsafeDisableDeepCopy)
-	if err == nil && (stored.UID != operation.UID || !stored.DeletionTimestamp.IsZero()) {
-		err = errors.New("the operation was deleted")
+	if kube.IsNotFound(err) || err == nil && (stored.UID != operation.UID || !stored.DeletionTimestamp.IsZero()) {
+		return errDeleted
 	}
 	return err
 }
