@@ -34,31 +34,35 @@ const (
 	maxValues = 1000
 )
 
-// literal matches a possible credential in a line of code, a string or an unquoted value, and the name that it is
-// assigned to.
-var literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63})[\"']?\\s*(?::=|=>|[=:])\\s*)?" +
-	"(?:[\"'`]([^\"'`]{4,})[\"'`]|[=:]\\s*([^\\s\"'`;,)]{4,}))")
-
 var (
+	// literal matches a string in a line of code, and the name that it is assigned to.
+	literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63})[\"']?\\s*(?::=|=>|[=:])\\s*)?[\"'`]([^\"'`]{4,})[\"'`]")
+	// setting matches an unquoted value, also within a string: a connection string has several.
+	setting = regexp.MustCompile("[=:]\\s*([^\\s\"'`;,)]{4,})")
 	// credentialName matches names of credentials in code and in prose.
 	credentialName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|salt|private|login|conn`)
 	// plainWords matches words of prose: no digit, no punctuation but a dash, no capital inside.
 	plainWords = regexp.MustCompile(`^[A-Za-z]?[a-z]+(?:[ -][a-z]+)*$`)
+	// usedName matches a name that the code assigns to or calls.
+	usedName = regexp.MustCompile(`[A-Za-z_][\w.-]*["']?\s*(?:=|:[\s"'=]|\()`)
+	onlyName = regexp.MustCompile(`^[A-Za-z_][\w.-]*$`)
+	// unescape undoes the escapes of quotation marks within a string.
+	unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'")
 )
 
-// withoutQuotes removes from a message the lines and values of the snippet that it quotes. A word that also occurs in
-// prose, such as "text" of `type = "text"`, counts only if the message puts it in quotation marks, or if the code
-// assigns it to the name of a credential. Overlapping quotations are removed as one. Without code it returns "",
-// because it is unknown what the message quotes.
+// withoutQuotes removes from a message what it quotes from the snippet: what it puts in quotation marks, and otherwise
+// lines and values. A word that also occurs in prose, such as "text" of `type = "text"`, counts without quotation marks
+// only if the code assigns it to the name of a credential. Overlapping quotations are removed as one. Without code it
+// returns "", because it is unknown what the message quotes.
 func withoutQuotes(message, snippet string) string {
-	quotes, ok := quotesIn(snippet)
-	if !ok {
-		return ""
-	}
 	// ends holds, at the position where a quotation begins, the end of the longest one there.
 	ends := make([]int, len(message))
-	for value, named := range quotes {
-		mark(message, value, named, ends)
+	quotes, ok := quotesIn(snippet)
+	if !ok || !markQuoted(message, snippet, ends) {
+		return ""
+	}
+	for value, word := range quotes {
+		mark(message, value, word, ends)
 	}
 	var out strings.Builder
 	for i := 0; i < len(message); i++ {
@@ -76,14 +80,18 @@ func withoutQuotes(message, snippet string) string {
 	return out.String()
 }
 
-// quotesIn returns the lines and values of a snippet, and whether the code assigns them to a credential's name. ok is
-// false if there are too many, or none because the tool gives no code.
+// quotesIn returns the lines and values of a snippet, and whether they count only as whole words. ok is false if there
+// are too many, or none because the tool gives no code.
 func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 	if fingerprints.IsPlaceholder(snippet) {
 		return nil, false
 	}
 	quotes = map[string]bool{}
-	add := func(value string, named bool) { quotes[value] = quotes[value] || named }
+	add := func(value string) {
+		if !plainWords.MatchString(value) {
+			quotes[value] = false
+		}
+	}
 	lines := 0
 	for quoted := range strings.Lines(snippet) {
 		if quoted = strings.TrimSpace(quoted); len(quoted) < minQuote {
@@ -92,30 +100,62 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 		if lines++; lines > maxQuotes {
 			return nil, false
 		}
-		add(quoted, false)
-		for _, match := range literals(quoted) {
-			add(match[2]+match[3], credentialName.MatchString(match[1]))
+		add(quoted)
+		for _, match := range setting.FindAllStringSubmatch(quoted, -1) {
+			add(match[1])
+		}
+		for _, match := range literal.FindAllStringSubmatch(quoted, -1) {
+			name, value := match[1], match[2]
+			add(value)
+			if plainWords.MatchString(value) && credentialName.MatchString(name) && !credentialName.MatchString(value) {
+				quotes[value] = true
+			}
 		}
 		if len(quotes) > maxValues {
 			return nil, false
 		}
 	}
-	return quotes, len(quotes) > 0
+	return quotes, lines > 0
 }
 
-// literals returns the matches of literal in a line, and those within its strings: a connection string has settings.
-func literals(code string) [][]string {
-	out := literal.FindAllStringSubmatch(code, -1)
-	for _, match := range out {
-		out = append(out, literal.FindAllStringSubmatch(match[2], -1)...)
+// markQuoted notes in ends what the message puts in quotation marks and the code contains, up to the last such mark,
+// because a password may contain one. Names that the code only uses are no values. ok is false if there is too much to
+// search for.
+func markQuoted(message, snippet string, ends []int) (ok bool) {
+	code := snippet + "\n" + unescape.Replace(snippet)
+	values := usedName.ReplaceAllString(code, " ")
+	searches := 0
+	for i := 0; i < len(message); i++ {
+		if strings.IndexByte("\"'`", message[i]) < 0 || i > 0 && isWord(message[i-1]) {
+			continue // an apostrophe within a word opens nothing
+		}
+		begin, end := i+1, 0
+		for at := begin; ; at++ {
+			length := strings.IndexByte(message[at:], message[i])
+			if length < 0 {
+				break
+			}
+			if searches++; searches > maxValues {
+				return false
+			}
+			if at += length; !strings.Contains(code, message[begin:at]) {
+				break
+			}
+			end = at
+		}
+		if end <= begin {
+			continue
+		}
+		if text := message[begin:end]; !onlyName.MatchString(text) || strings.Contains(values, text) {
+			ends[begin] = end
+		}
+		i = end
 	}
-	return out
+	return true
 }
 
-// mark notes in ends where the message quotes a value. named means that the code assigns it to a credential's name.
-func mark(message, value string, named bool, ends []int) {
-	prose := plainWords.MatchString(value)
-	word := named && !credentialName.MatchString(value)
+// mark notes in ends where the message contains a value. word means that it counts only as a whole word.
+func mark(message, value string, word bool, ends []int) {
 	for i := 0; ; {
 		at := strings.Index(message[i:], value)
 		if at < 0 {
@@ -124,9 +164,7 @@ func mark(message, value string, named bool, ends []int) {
 		i += at
 		end := i + len(value)
 		before, after := around(message, i, end)
-		alone := !isWord(before) && !isWord(after)
-		quoted := before == after && strings.IndexByte("\"'`", before) >= 0
-		if !prose || word && alone || !word && quoted {
+		if !word || !isWord(before) && !isWord(after) {
 			ends[i] = max(ends[i], end)
 			i = end
 			continue
