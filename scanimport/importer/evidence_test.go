@@ -662,10 +662,11 @@ func TestADetailTellsResultsApart(t *testing.T) {
 	in := func(artifact string) string {
 		return `"message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":{"index":` + artifact + `}}}]`
 	}
-	function := func(name, region string) string {
+	overload := func(name, decorated, region string) string {
 		return `"message":{"text":"m"},"locations":[{"physicalLocation":{"artifactLocation":{"uri":"a.dll"},"region":{` + region + `}},
-			"logicalLocations":[{"fullyQualifiedName":"` + name + `","kind":"function"}]}]`
+			"logicalLocations":[{"fullyQualifiedName":"` + name + `","decoratedName":"` + decorated + `","kind":"function"}]}]`
 	}
+	function := func(name, region string) string { return overload(name, "", region) }
 	for reason, tc := range map[string]struct {
 		two  [2]string
 		same bool
@@ -678,6 +679,7 @@ func TestADetailTellsResultsApart(t *testing.T) {
 		"same file":             {[2]string{in("3"), in("3")}, true},
 		"archive within itself": {[2]string{in("4"), in("4")}, true},
 		"function":              {[2]string{function("parse", ""), function("auth", "")}, false},
+		"overload":              {[2]string{overload("f", "_Z1fi", ""), overload("f", "_Z1fd", "")}, false},
 		"instance of a template": {
 			[2]string{function("f<int>", `"startLine":1`), function("f<bool>", `"startLine":1`)}, true},
 		"argument without a text": {

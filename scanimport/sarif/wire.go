@@ -197,6 +197,7 @@ type wireLocation struct {
 type wireLogical struct {
 	Name               text     `json:"name"`
 	FullyQualifiedName text     `json:"fullyQualifiedName"`
+	DecoratedName      text     `json:"decoratedName"`
 	Kind               text     `json:"kind"`
 	Index              *integer `json:"index"`
 }
