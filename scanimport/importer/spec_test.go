@@ -115,6 +115,19 @@ func TestATagOfAnImageChangesNoFinding(t *testing.T) {
 	harness.Same(t, "evidence", before.Evidence, after.Evidence)
 }
 
+// Trivy repeats the path in the message. The digest of the message leaves the path out, with or without the password.
+func TestAPasswordInAPathIsNotKept(t *testing.T) {
+	const file = "oauth2:t0k3n@example.com/a/b.git?ref=1/main.tf"
+	log, err := sarif.Parse(strings.NewReader(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"R",
+		"message":{"text":"Artifact: `+file+`\nMessage: me@example.com"},
+		"locations":[{"physicalLocation":{"artifactLocation":{"uri":"`+file+`"}}}]}]}]}`), sarif.Options{})
+	harness.Must(t, err)
+	r := &log.Runs[0].Results[0]
+	harness.Same(t, "message", "Artifact: example.com/a/b.git?ref=1/main.tf\nMessage: me@example.com", r.Message)
+	earlier := &sarif.Result{Rule: r.Rule, Location: sarif.Location{Path: file}, Message: "Artifact: " + file + "\nMessage: me@example.com"}
+	harness.Same(t, "digest", messageDigest(earlier), messageDigest(r))
+}
+
 // Findings whose code an earlier version stored are recognised by its digest after it is withheld.
 func TestWithheldCodeIsStillEvidence(t *testing.T) {
 	r := sarif.Result{RuleID: "DS173237", Rule: &sarif.Rule{Name: "x"}, Message: "m", Location: sarif.Location{Path: "a", Line: 1, Snippet: `key = "abcd"`}}

@@ -131,6 +131,7 @@ func (n *normaliser) result(index int) (Result, SkipReason) {
 	}
 	out.Level = n.rules.level(wire, rule, id)
 	out.Location, out.Related = n.places(wire)
+	out.Message = n.paths.withoutUsers(out.Message, wire.Locations)
 	if out.Location.Path == "" {
 		n.notes[NoteNoLocation]++
 	}

@@ -370,6 +370,12 @@ func TestPaths(t *testing.T) {
 		"web":                 {"not a file, and no other page", `"uri":"https://example.com/a?b=%20"`, "", "", "https://example.com/a?b=%20"},
 		"credentials":         {"a path is shown to everybody", `"uri":"git+https://oauth2:s3cr@t@example.com/a@b.git"`, "", "", "git+https://example.com/a@b.git"},
 		"credentials, two":    {"of the module's source", `"uri":"git::ssh://t0k3n@example.com:a/b.git"`, "", "", "git::ssh://example.com:a/b.git"},
+		"credentials, three":  {"Trivy cuts the scheme off", `"uri":"oauth2:t0k3n@example.com/a/b?ref=1/main.tf"`, "", "", "example.com/a/b?ref=1/main.tf"},
+		"credentials, four":   {"or leaves one slash", `"uri":"git::https:/oauth2:t0k3n@example.com/a/b.git"`, "", "", "git::https:/example.com/a/b.git"},
+		"credentials, five":   {"the scheme may be encoded", `"uri":"git%2Bhttps://u:t0k3n@example.com/a"`, "", "", "git+https:/example.com/a"},
+		"package":             {"a version is no host", `"uri":"npm:chalk@5.3.0/index.js"`, "", "", "npm:chalk@5.3.0/index.js"},
+		"scoped package":      {"its scope is no host", `"uri":"jsr:@std/path"`, "", "", "jsr:@std/path"},
+		"file in an image":    {"its digest is no host", `"uri":"alpine:3@sha256:ab/etc/passwd"`, "", "", "alpine:3@sha256:ab/etc/passwd"},
 		"image":               {"its digest is no host", `"uri":"docker://alpine:3@sha256:ab"`, "", "", "docker://alpine:3@sha256:ab"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -145,14 +145,23 @@ func (n *normaliser) scanned() []string {
 }
 
 func (b *pathBook) find(location wireArtifactLocation) string {
+	location, ok := b.located(location)
+	if !ok {
+		return ""
+	}
+	return b.resolve(location)
+}
+
+// located returns the artifact's location for one that has only an index. ok is false if that is out of range.
+func (b *pathBook) located(location wireArtifactLocation) (_ wireArtifactLocation, ok bool) {
 	if location.URI == "" {
 		index := location.Index.value(-1)
 		if index < 0 || index >= len(b.artifacts) {
-			return ""
+			return location, false
 		}
 		location = b.artifacts[index].Location
 	}
-	return b.resolve(location)
+	return location, true
 }
 
 // maxBases bounds a chain of uriBaseIds, which a file can make endless.
@@ -256,6 +265,8 @@ func decode(uri string) (string, uriKind) {
 		return path.Clean("/" + slashes(unescape(rest))), absolutePath
 	case drive.MatchString(uri):
 		return path.Clean("/" + slashes(uri)), absolutePath
+	case isURL(uri):
+		return uri, otherURI // no finding keeps more than its path
 	case hasScheme && uriScheme.MatchString(scheme):
 		return withoutUser(uri), otherURI
 	}
@@ -263,28 +274,57 @@ func decode(uri string) (string, uriKind) {
 	if strings.HasPrefix(decoded, "/") {
 		return path.Clean(decoded), absolutePath
 	}
-	return decoded, relativePath
+	return withoutUser(decoded), relativePath
 }
 
-// imageDigest matches the digest of an image, which follows an "@" as a host does.
-var imageDigest = regexp.MustCompile(`^sha[0-9]{1,3}:`)
+var (
+	// withUser matches a URI with a user, or the digest of an image.
+	withUser = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]*://)([^/?#]+)@(.*)$`)
+	// withPassword matches what Trivy writes of the source of a Terraform module: the scheme has one slash or is cut off.
+	// A host begins with a letter, unlike most versions, which follow an "@" as well.
+	withPassword = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|(?:[A-Za-z][\w+.-]+::)?)([^/?#@:]+:[^/?#]+)@` +
+		`([A-Za-z][^/?#@]*/.*)$`)
+	hostName = regexp.MustCompile(`^[^/?#:]*`)
+	// imageDigest matches the digest of an image, which follows an "@" as a host does.
+	imageDigest = regexp.MustCompile(`^sha[0-9]{1,3}:`)
+)
 
-// withoutUser removes user name and password from a URI, but for an HTTP URL, of which no finding keeps more than the
-// path.
+// cutUser cuts a URI around its user name and password. Without them, user and rest are "".
+func cutUser(uri string) (before, user, rest string) {
+	for _, pattern := range []*regexp.Regexp{withUser, withPassword} {
+		if m := pattern.FindStringSubmatch(uri); m != nil && !imageDigest.MatchString(m[3]) {
+			return m[1], m[2], m[3]
+		}
+	}
+	return uri, "", ""
+}
+
+// withoutUser removes user name and password from a URI.
 func withoutUser(uri string) string {
-	scheme, rest, found := strings.Cut(uri, "://")
-	if !found || isURL(uri) {
-		return uri
+	before, _, rest := cutUser(uri)
+	return before + rest
+}
+
+// withoutUsers removes from a message the user names and passwords of the locations' URIs, which Trivy repeats in it.
+// The digest of a message leaves out the path, so it is the same as that of the whole message with the whole URI.
+func (b *pathBook) withoutUsers(message string, locations []wireLocation) string {
+	if !strings.Contains(message, "@") {
+		return message
 	}
-	authority := rest
-	if end := strings.IndexAny(rest, "/?#"); end >= 0 {
-		authority = rest[:end]
+	for _, l := range locations[:min(len(locations), maxPlaces)] {
+		location, _ := b.located(l.PhysicalLocation.ArtifactLocation)
+		uri := strings.TrimSpace(shorten(string(location.URI), maxURI))
+		if isURL(uri) {
+			continue
+		}
+		for _, uri := range []string{uri, slashes(unescape(uri))} {
+			if _, user, rest := cutUser(uri); user != "" {
+				host := hostName.FindString(rest)
+				message = strings.ReplaceAll(message, user+"@"+host, host)
+			}
+		}
 	}
-	at := strings.LastIndexByte(authority, '@') + 1
-	if imageDigest.MatchString(rest[at:]) {
-		return uri
-	}
-	return scheme + "://" + rest[at:]
+	return message
 }
 
 func unescape(s string) string {
