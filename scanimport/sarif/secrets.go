@@ -14,8 +14,9 @@ var secretRule = regexp.MustCompile(`\bhard ?coded?(?: \w+){0,3} ` + sensitive +
 	`|\b` + sensitive + `(?: \w+){0,3} hard ?coded?\b` +
 	`|\bpasswords and secrets\b` +
 	`|\bstor(?:e|ed|ing)(?: \w+){0,4} ` + sensitive + `(?: \w+){0,3} in (?:the )?(?:source )?code\b` +
-	`|^(?:[a-z]{2,4} |password management )?(?:(?:plain ?text|clear ?text|unencrypted) )?(?:passwords?|credentials?)` +
-	` in (?:a |the )?(?:\w+ )?(?:config(?:uration)?|propert(?:y|ies)|xml)(?: files?)?$` +
+	`|(?:^|\bmanagement |misconfiguration |^cwe \d+ |^(?:js|ts|cs|java|py|go|rb|cpp|php|spring) )` +
+	`(?:(?:plain ?text|clear ?text|unencrypted) )?(?:passwords?|credentials?)(?: stored| found)?` +
+	` in (?:a |the )?(?:\w+ )?(?:config(?:uration)?|propert(?:y|ies)|xml|ya?ml|json)(?: files?)?$` +
 	`|^no secrets no pattern match$|\bno secrets?$` +
 	`|^no secrets?(?: \w+){0,3} in (?:the )?(?:source )?code\b` +
 	`|^(?:\w+ ){0,4}(?:api|private) keys?(?: (?:detected|found|exposed|leaked|disclosed|disclosure))?$`)
