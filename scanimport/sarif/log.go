@@ -53,7 +53,7 @@ type SkipReason string
 const (
 	SkipNotAnObject      SkipReason = "not an object"
 	SkipEmpty            SkipReason = "neither a rule nor a message"
-	SkipRuleIndex        SkipReason = "no rule id, and the rule index is out of range"
+	SkipRuleIndex        SkipReason = "no rule id, and the index or GUID of the rule is unknown"
 	SkipPass             SkipReason = "kind is pass"
 	SkipNotApplicable    SkipReason = "kind is notApplicable"
 	SkipTooLarge         SkipReason = "larger than 4 MiB by itself"

@@ -155,6 +155,7 @@ func TestEntriesThatAreNoFindings(t *testing.T) {
 		"nothing":            {"there is nothing to know it by", `{}`, SkipEmpty},
 		"index out of range": {"no rule and no way to find one", `{"ruleIndex":9,"message":{"text":"m"}}`, SkipRuleIndex},
 		"unknown component":  {"its rules are not known", `{"rule":{"index":0,"toolComponent":{"name":"x"}},"message":{"text":"m"}}`, SkipRuleIndex},
+		"unknown rule.guid":  {"the rule is not known", `{"rule":{"guid":"x"},"message":{"text":"m"}}`, SkipRuleIndex},
 		"unknown GUID":       {"its rules are not known", `{"rule":{"index":0,"toolComponent":{"guid":"x"}},"message":{"text":"m"}}`, SkipRuleIndex},
 		"message only":       {"SARIF allows it", `{"message":{"text":"m"}}`, ""},
 		"wrong types":        {"what can be read is read", `{"ruleId":"R0","locations":{},"message":[],"codeFlows":7,"fixes":"x"}`, ""},
@@ -245,7 +246,8 @@ func TestSuppressions(t *testing.T) {
 
 func TestRules(t *testing.T) {
 	tool := `"tool":{"driver":{"name":"lint","rules":[{"id":"R0","name":"zero"},{"id":"R1","name":"one"},{"id":"R1","name":"one again"}]},
-		"extensions":[{"name":"pack","guid":"g-1","rules":[{"id":"E0","guid":"G-2","name":"extension"}]}]},`
+		"extensions":[{"name":"pack","guid":"g-1","rules":[{"id":"E0","guid":"G-2","name":"extension"}]},
+			{"name":"plain","rules":[{"id":"P0","name":"plain one"}]}]},`
 	for name, tc := range map[string]struct {
 		reason, result, id, rule string
 		note                     string
@@ -268,6 +270,8 @@ func TestRules(t *testing.T) {
 		"extension not there":      {"the id still says it", `"rule":{"id":"R0","index":0,"toolComponent":{"index":7}}`, "R0", "zero", NoteRuleIndex},
 		"rule.guid":                {"the reference by GUID", `"rule":{"guid":"g-2"}`, "E0", "extension", ""},
 		"rule.guid, unknown index": {"the GUID still says it", `"ruleIndex":9,"rule":{"guid":"g-2"}`, "E0", "extension", NoteRuleIndex},
+		"extension, new guid":      {"the name still says it", `"rule":{"index":0,"toolComponent":{"name":"plain","guid":"g-9"}}`, "P0", "plain one", ""},
+		"rule.guid, unknown id":    {"the GUID knows the texts", `"rule":{"id":"X/1","guid":"g-2"}`, "X/1", "extension", ""},
 		"not described":            {"no text is no reason to lose it", `"ruleId":"X"`, "X", "", NoteUnknownRule},
 		"two ids":                  {"one of them must do", `"ruleId":"R0","rule":{"id":"R1"}`, "R0", "zero", NoteRuleConflict},
 		"id a number":              {"some tools do not quote it", `"ruleId":42`, "42", "", NoteUnknownRule},
@@ -329,8 +333,9 @@ func TestSeverity(t *testing.T) {
 
 // An invocation may override the level of a rule, by its id or its index.
 func TestConfigurationOverride(t *testing.T) {
-	for _, descriptor := range []string{`{"id":"R0"}`, `{"index":0}`} {
-		got := parseResult(t, file(`"results":[{"ruleId":"R0"}],"invocations":[{"executionSuccessful":true,
+	const tool = `"tool":{"driver":{"name":"lint","rules":[{"id":"R0","guid":"G-1"}]}},`
+	for _, descriptor := range []string{`{"id":"R0"}`, `{"index":0}`, `{"guid":"g-1"}`} {
+		got := parseResult(t, file(tool+`"results":[{"ruleId":"R0"}],"invocations":[{"executionSuccessful":true,
 			"ruleConfigurationOverrides":[{"descriptor":`+descriptor+`,"configuration":{"level":"Note"}}]}]`))
 		harness.Same(t, "the level of descriptor "+descriptor, "note", got.Level)
 	}

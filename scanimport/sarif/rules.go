@@ -30,7 +30,7 @@ func newRuleBook(run *wireRun) *ruleBook {
 		for _, o := range invocation.RuleConfigurationOverrides {
 			id := string(o.Descriptor.ID)
 			if id == "" {
-				if rule := book.at(book.component(o.Descriptor.ToolComponent), o.Descriptor.Index.value(-1)); rule != nil {
+				if rule := book.reference(&o.Descriptor); rule != nil {
 					id = rule.ID
 				}
 			}
@@ -127,8 +127,16 @@ func newRule(w *wireRule) *Rule {
 	return rule
 }
 
+// reference returns the rule of a reference without an id; nil if it is not described.
+func (b *ruleBook) reference(ref *wireReference) *Rule {
+	if rule := b.at(b.component(ref.ToolComponent), ref.Index.value(-1)); rule != nil {
+		return rule
+	}
+	return b.byGUID[strings.ToLower(string(ref.GUID))]
+}
+
 // of returns the rule of a result, never nil, and its id. ok is false if the result names its rule only by an index
-// that is out of range.
+// that is out of range or by an unknown GUID.
 func (b *ruleBook) of(wire *wireResult) (rule *Rule, id string, notes []string, ok bool) {
 	id = FirstOf(string(wire.RuleID), string(wire.Rule.ID))
 	if wire.RuleID != "" && wire.Rule.ID != "" && wire.RuleID != wire.Rule.ID {
@@ -141,19 +149,19 @@ func (b *ruleBook) of(wire *wireResult) (rule *Rule, id string, notes []string, 
 		if rule != nil && (id == "" || matches(id, rule.ID)) {
 			return rule, FirstOf(id, rule.ID, rule.Name), notes, true
 		}
-		if id == "" && byGUID == nil {
-			return &Rule{}, "", notes, false
-		}
 		notes = append(notes, NoteRuleIndex)
 	}
-	if id == "" && byGUID != nil {
-		return byGUID, FirstOf(byGUID.ID, byGUID.Name), notes, true
+	if id == "" && byGUID == nil && (index >= 0 || wire.Rule.GUID != "") {
+		return &Rule{}, "", nil, false
 	}
 	if rule = b.find(id); rule == nil {
+		rule = byGUID
+	}
+	if rule == nil {
 		rule = &Rule{ID: id}
 		notes = append(notes, NoteUnknownRule)
 	}
-	return rule, id, notes, true
+	return rule, FirstOf(id, rule.ID, rule.Name), notes, true
 }
 
 // component returns the index in components, the driver's if the reference is empty; -1 if it does not exist.
@@ -167,8 +175,14 @@ func (b *ruleBook) component(ref wireComponRef) int {
 	if ref.GUID == "" && ref.Name == "" {
 		return 0
 	}
+	i := slices.IndexFunc(b.components, func(c component) bool {
+		return ref.GUID != "" && strings.EqualFold(c.guid, string(ref.GUID))
+	})
+	if i >= 0 || ref.Name == "" {
+		return i
+	}
 	return slices.IndexFunc(b.components, func(c component) bool {
-		return ref.GUID != "" && strings.EqualFold(c.guid, string(ref.GUID)) || ref.GUID == "" && c.name == string(ref.Name)
+		return (ref.GUID == "" || c.guid == "") && c.name == string(ref.Name)
 	})
 }
 
