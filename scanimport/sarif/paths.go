@@ -289,10 +289,10 @@ var (
 	imageDigest = regexp.MustCompile(`^sha[0-9]{1,3}:`)
 )
 
-// cutUser cuts a URI around its user name and password. Without them, user and rest are "".
+// cutUser cuts a URI around its user name and password. Without them, user and rest are "". "git" is everybody's name.
 func cutUser(uri string) (before, user, rest string) {
 	for _, pattern := range []*regexp.Regexp{withUser, withPassword} {
-		if m := pattern.FindStringSubmatch(uri); m != nil && !imageDigest.MatchString(m[3]) {
+		if m := pattern.FindStringSubmatch(uri); m != nil && m[2] != "git" && !imageDigest.MatchString(m[3]) {
 			return m[1], m[2], m[3]
 		}
 	}
