@@ -5,7 +5,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
+	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
 // renewEvidence makes evidence that earlier versions stored in findings comparable with that of the results.
@@ -73,9 +76,9 @@ func keepDigest(m *match, evidence string) string {
 	return strings.TrimRight(stored+"."+rest, ".")
 }
 
-// renewPaths renews the paths in the evidence of findings: an earlier version stored U+FFFD for bytes that are not
-// UTF-8. If several files have such a path in common, rule, message, code or fingerprint identify the file; if these
-// agree too, it stays unknown.
+// renewPaths renews the paths in the evidence of findings: an earlier version stored the passwords in URIs, and U+FFFD
+// for bytes that are not UTF-8. If several files have such a path in common, rule, message, code or fingerprint identify
+// the file; if these agree too, it stays unknown.
 func renewPaths(results []reported, is []recognition.Evidence, existing []recognition.Known) {
 	renewed := map[recognition.Evidence]string{}
 	renew := func(stored recognition.Evidence, path string) {
@@ -84,7 +87,9 @@ func renewPaths(results []reported, is []recognition.Evidence, existing []recogn
 		}
 		renewed[stored] = path
 	}
+	reported := sets.New[string]()
 	for i := range results {
+		reported.Insert(is[i].Path)
 		r, at := results[i].result, results[i].spec.Details.Location
 		if r == nil || at == nil || utf8.ValidString(r.Location.Path) {
 			continue
@@ -98,6 +103,9 @@ func renewPaths(results []reported, is []recognition.Evidence, existing []recogn
 		path := cmp.Or(renewed[problemAt(&k.Evidence, k.Path)], renewed[recognition.Evidence{Path: k.Path}], k.Path)
 		k.Presumed = path != k.Path
 		k.Path = path
+		if without := sarif.WithoutUser(path); reported.Has(without) {
+			k.Path = without
+		}
 	}
 }
 

@@ -285,6 +285,21 @@ func TestAnImportThatWasCutOffMovesNothingThatIsAmbiguous(t *testing.T) {
 	})
 }
 
+// An earlier version stored the passwords in URIs. Without them the file is the same.
+func TestAFindingKeepsItsDecisionWhenItsPathLosesAPassword(t *testing.T) {
+	l := newLife(t)
+	r := inFile("git+https://oauth2:t0k3n@example.com/a.git", "x()", 5)
+	first := l.scans(r)[0]
+	l.mute()
+	r.Location.Path = "git+https://example.com/a.git"
+	described := &Described{Facts: testContext(v1alpha1.CategoryCode).spec(&r), result: &r}
+	certain, _ := Certain([]*Described{described}, l.there())
+	l.want("in a review", certain, first)
+	l.want("in a scan", l.scans(r), first)
+	l.doubted("in a scan", first, "")
+	harness.Same(t, "path", r.Location.Path, l.findings[first].Spec.Details.Location.FilePath)
+}
+
 // A folder of similar files is renamed, and a similar file is new. Cut off after the moves are written, the repeated
 // import still keeps every decision with its finding.
 func TestAnImportThatWasCutOffHasMovedWhatMoves(t *testing.T) {

@@ -268,13 +268,13 @@ func decode(uri string) (string, uriKind) {
 	case isURL(uri):
 		return uri, otherURI // no finding keeps more than its path
 	case hasScheme && uriScheme.MatchString(scheme):
-		return withoutUser(uri), otherURI
+		return WithoutUser(uri), otherURI
 	}
 	decoded := slashes(unescape(uri))
 	if strings.HasPrefix(decoded, "/") {
 		return path.Clean(decoded), absolutePath
 	}
-	return withoutUser(decoded), relativePath
+	return WithoutUser(decoded), relativePath
 }
 
 var (
@@ -299,8 +299,8 @@ func cutUser(uri string) (before, user, rest string) {
 	return uri, "", ""
 }
 
-// withoutUser removes user name and password from a URI.
-func withoutUser(uri string) string {
+// WithoutUser removes user name and password from a URI.
+func WithoutUser(uri string) string {
 	before, _, rest := cutUser(uri)
 	return before + rest
 }
