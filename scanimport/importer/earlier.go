@@ -77,8 +77,8 @@ func keepDigest(m *match, evidence string) string {
 }
 
 // renewPaths renews the paths in the evidence of findings: an earlier version stored the passwords in URIs, and U+FFFD
-// for bytes that are not UTF-8. If several files have such a path in common, rule, message, code or fingerprint identify
-// the file; if these agree too, it stays unknown.
+// for bytes that are not UTF-8. If several files have such a path in common, rule, message, code or fingerprint
+// identify the file; if these agree too, it stays unknown.
 func renewPaths(results []reported, is []recognition.Evidence, existing []recognition.Known) {
 	renewed := map[recognition.Evidence]string{}
 	renew := func(stored recognition.Evidence, path string) {

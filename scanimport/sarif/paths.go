@@ -24,6 +24,8 @@ type pathBook struct {
 	folders map[text]baseFolder
 	// known caches the paths of locations, since most occur many times.
 	known map[place]string
+	// users caches the users of locations.
+	users map[place]uriUser
 	// expanded bounds the total size of all paths, before roots are removed from them.
 	expanded *budget
 }
@@ -42,7 +44,7 @@ var rootNames = []string{"SRCROOT", "ROOTPATH", "PROJECTROOT", "REPOROOT", "REPO
 
 func newPathBook(run *wireRun, sourceRoot string, expanded *budget) *pathBook {
 	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs, folders: map[text]baseFolder{},
-		known: map[place]string{}, expanded: expanded}
+		known: map[place]string{}, users: map[place]uriUser{}, expanded: expanded}
 	if sourceRoot != "" {
 		book.addRoot(sourceRoot)
 	}
@@ -312,19 +314,34 @@ func (b *pathBook) withoutUsers(message string, locations []wireLocation) string
 		return message
 	}
 	for _, l := range locations[:min(len(locations), maxPlaces)] {
-		location, _ := b.located(l.PhysicalLocation.ArtifactLocation)
-		uri := strings.TrimSpace(shorten(string(location.URI), maxURI))
-		if isURL(uri) {
-			continue
-		}
-		for _, uri := range []string{uri, slashes(unescape(uri))} {
-			if _, user, rest := cutUser(uri); user != "" {
-				host := hostName.FindString(rest)
-				message = strings.ReplaceAll(message, user+"@"+host, host)
-			}
+		if u := b.user(l.PhysicalLocation.ArtifactLocation); u.name != "" {
+			message = strings.ReplaceAll(message, u.name+"@"+u.host, u.host)
 		}
 	}
 	return message
+}
+
+// uriUser is the user name, with the password, and the host of a URI.
+type uriUser struct{ name, host string }
+
+// user returns the user of a location. It is cached, because a file can refer a million times to a long URI.
+func (b *pathBook) user(location wireArtifactLocation) (user uriUser) {
+	key := place{location.URI, location.URIBaseID, location.Index.value(-1)}
+	if cached, known := b.users[key]; known {
+		return cached
+	}
+	location, _ = b.located(location)
+	uri := strings.TrimSpace(shorten(string(location.URI), maxURI))
+	b.expanded.spend(len(uri))
+	for _, form := range []string{slashes(unescape(uri)), uri} {
+		if _, name, rest := cutUser(form); name != "" && !isURL(uri) {
+			user = uriUser{name, hostName.FindString(rest)}
+		}
+	}
+	if len(b.users) < maxKnown {
+		b.users[key] = user
+	}
+	return user
 }
 
 func unescape(s string) string {
