@@ -1,22 +1,26 @@
 package kube
 
-import apierrors "k8s.io/apimachinery/pkg/api/errors"
+import (
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // IsConflict reports whether the API server refused a write because the object has changed since it was read. Unlike
-// that of apierrors, it is false for an admission webhook's denial with that code: nothing has changed, and the same
-// write would be denied again.
-func IsConflict(err error) bool { return apierrors.IsConflict(err) && !IsDeniedByWebhook(err) }
+// that of apierrors, it is false for that code from an admission webhook or a proxy: they do not know whether the
+// object has changed, and may refuse the same write again.
+func IsConflict(err error) bool { return apierrors.IsConflict(err) && isOwnAnswer(err) }
 
-// IsNotFound reports whether the API server knows the kind, and has no object of that name. It is false for a webhook's
-// denial, like IsConflict, and if IsUnknownKind: the 404 of a proxy says nothing about the object.
-func IsNotFound(err error) bool {
-	return apierrors.IsNotFound(err) && !IsDeniedByWebhook(err) && !IsUnknownKind(err)
-}
+// IsNotFound reports whether the API server knows the kind, and has no object of that name. It is false for that code
+// from a webhook or a proxy, like IsConflict, and if IsUnknownKind.
+func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && isOwnAnswer(err) }
 
-// IsAlreadyExists reports whether an object with the name of the new one exists. It is false for a webhook's denial,
-// like IsConflict.
-func IsAlreadyExists(err error) bool {
-	return apierrors.IsAlreadyExists(err) && !IsDeniedByWebhook(err)
+// IsAlreadyExists reports whether an object with the name of the new one exists. It is false for that code from a
+// webhook or a proxy, like IsConflict.
+func IsAlreadyExists(err error) bool { return apierrors.IsAlreadyExists(err) && isOwnAnswer(err) }
+
+// isOwnAnswer reports whether neither an admission webhook nor a proxy chose the code of the error.
+func isOwnAnswer(err error) bool {
+	return !IsDeniedByWebhook(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // IgnoreNotFound returns nil if IsNotFound, else the error.

@@ -12,7 +12,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -105,11 +107,11 @@ func TestAnEndThatIsNotRecordedIsReportedUnlessTheProjectIsGone(t *testing.T) {
 		if r.Method == http.MethodGet {
 			return http.StatusOK, project
 		}
-		return http.StatusConflict, metav1.Status{}
+		return harness.Refusal(apierrors.NewConflict(schema.GroupResource{Resource: "scans"}, "s-1", errors.New("it is gone")))
 	})
 	im := New(c, Target{Namespace: "org-acme", Repository: "shop", Project: "web"}, Options{})
 	for uid, want := range map[types.UID]string{
-		"deleted": "the cause", "there": "the cause\nrecord the end of scan s-1: the server reported a conflict",
+		"deleted": "the cause", "there": "the cause\nrecord the end of scan s-1: Operation cannot be fulfilled on scans \"s-1\": it is gone",
 	} {
 		j := &job{Batch: &Batch{Tool: "lint"}, summary: &Summary{}, context: scanContext{scanID: "s-1"}, recorded: true,
 			scanUID: "u-1", parent: &parent{client: c, key: client.ObjectKeyFromObject(&project), uid: uid}}
