@@ -34,8 +34,8 @@ type Store struct {
 func NewStore(mgr ctrl.Manager) Store { return Store{mgr.GetClient(), mgr.GetAPIReader()} }
 
 // Get returns the Secret of the owner, nil if there is none. It fails with AlreadyExists if a Secret of another owner
-// has the name. It deletes that of an earlier owner first; AlreadyExists then means that a finalizer keeps it. If the
-// API server has another owner of the name by now, Get fails with a conflict.
+// has the name. It deletes that of an earlier owner first; AlreadyExists then means that a finalizer keeps it. It fails
+// with NotFound if the API server no longer has the owner, but perhaps another one of the name.
 func (s Store) Get(ctx context.Context, owner client.Object, name string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.live.Get(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: name}, secret)
@@ -64,8 +64,8 @@ func taken(name string) error {
 	return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, name)
 }
 
-// leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name. It fails with a conflict
-// if the API server has another object than the owner: that of a cache which is behind is the earlier one itself.
+// leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name. It fails with NotFound if
+// the API server no longer has the owner: that of a cache which is behind may be the earlier one itself.
 func (s Store) leftBehind(ctx context.Context, secret *corev1.Secret, owner client.Object) (bool, error) {
 	kind, err := s.client.GroupVersionKindFor(owner)
 	if err != nil {
@@ -77,12 +77,12 @@ func (s Store) leftBehind(ctx context.Context, secret *corev1.Secret, owner clie
 		return false, nil
 	}
 	current := kube.MetadataOf(kind)
-	if err := s.live.Get(ctx, client.ObjectKeyFromObject(owner), current); err != nil {
-		return false, fmt.Errorf("check whether the %s of secret %s is current: %w", kind.Kind, secret.Name, err)
+	err = s.live.Get(ctx, client.ObjectKeyFromObject(owner), current)
+	if err == nil && current.UID != owner.GetUID() {
+		err = apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, owner.GetName())
 	}
-	if current.UID != owner.GetUID() {
-		return false, apierrors.NewConflict(schema.GroupResource{Resource: "secrets"}, secret.Name,
-			fmt.Errorf("it belongs to a later %s of the name", kind.Kind))
+	if err != nil {
+		return false, fmt.Errorf("check whether the %s of secret %s still exists: %w", kind.Kind, secret.Name, err)
 	}
 	return true, nil
 }
