@@ -1,7 +1,9 @@
 package importer
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"path"
 	"testing"
@@ -58,30 +60,49 @@ func TestARepositoryThatIsGoneAgainIsNamedAsItWasGiven(t *testing.T) {
 
 // Else nobody would learn that a misspelt name has made a repository.
 func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
-	for manager, want := range map[string][]Provisioned{
-		provisionManager: {{Kind: "Repository", Name: provision.RepositoryName("", "acme/shop"), Of: "acme/shop"}, {Kind: "Project", Name: "web", Of: "web"}},
-		"kubectl-create": nil, // another client was faster
+	web := Provisioned{Kind: "Project", Name: "web", Of: "web"}
+	both := []Provisioned{{Kind: "Repository", Name: provision.RepositoryName("", "acme/shop"), Of: "acme/shop"}, web}
+	lost := apierrors.NewTimeoutError("the answer was lost", 0)
+	full := apierrors.NewForbidden(schema.GroupResource{}, "shop", errors.New("exceeded quota: imports"))
+	for reason, tc := range map[string]struct {
+		manager, fullName string
+		later             error // nil: that it exists
+		want              []Provisioned
+	}{
+		"the next answer is that it exists":          {provisionManager, "acme/shop", nil, both},
+		"it took the last room":                      {provisionManager, "acme/shop", full, both},
+		"no try is answered":                         {provisionManager, "acme/shop", lost, both},
+		"another client was faster":                  {"kubectl-create", "acme/shop", nil, nil},
+		"another client took the last room":          {"kubectl-create", "acme/shop", full, nil},
+		"an import of another repository was faster": {provisionManager, "acme/other", nil, []Provisioned{web}},
 	} {
 		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
 			Create: func(ctx context.Context, to client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 				if err := to.Create(ctx, o.DeepCopyObject().(client.Object), opts...); err != nil { //nolint:forcetypeassert // it is one
-					return err
+					return cmp.Or(tc.later, err)
 				}
-				return apierrors.NewTimeoutError("the answer was lost", 0)
+				return lost
 			},
 			Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 				err := to.Get(ctx, key, into, opts...)
-				into.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: v1alpha1.ControllerFieldManager}, {Manager: manager}})
+				into.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: v1alpha1.ControllerFieldManager}, {Manager: tc.manager}})
+				if repository, is := into.(*v1alpha1.Repository); is {
+					repository.Spec.FullName = tc.fullName
+				}
 				return err
 			},
 		})
 		place := Place{Namespace: "org-acme", Repository: "acme/shop", OfPullRequest: true}
 		p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
 		synctest.Test(t, func(t *testing.T) {
-			harness.Must(t, p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil))
+			err := p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil)
+			if (err != nil) != (tc.fullName != place.Repository) {
+				t.Errorf("%s: error %v", reason, err)
+				return
+			}
 			harness.Must(t, p.createProject(t.Context(), "web", "web"))
 		})
-		harness.Same(t, "reported if the manager is "+manager, want, p.found.Provisioned)
+		harness.Same(t, "reported if "+reason, tc.want, p.found.Provisioned)
 		harness.Same(t, "the projects found", 1, len(p.found.Projects))
 	}
 }

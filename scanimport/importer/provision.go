@@ -370,14 +370,18 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	unanswered := false
 	err = Retry(ctx, func(ctx context.Context) error {
 		err := p.client.Create(ctx, object, options...)
-		unanswered = unanswered || err != nil && !kube.IsAlreadyExists(err)
+		unanswered = unanswered || err != nil && kube.IsTemporary(err)
 		return err
 	})
+	if err != nil && unanswered && !p.place.DryRun {
+		// What an earlier try has created may be the reason of another refusal than AlreadyExists: admission comes first.
+		if found, own, readErr := p.isOwn(ctx, kind, object); found {
+			return own, readErr
+		}
+	}
 	switch {
 	case err == nil:
 		return true, nil
-	case kube.IsAlreadyExists(err) && unanswered && !p.place.DryRun:
-		return p.isOwn(ctx, kind, object)
 	case kube.IsAlreadyExists(err):
 		return false, nil
 	case kube.IsQuotaExceeded(err):
@@ -389,13 +393,21 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	}
 }
 
-// isOwn reads the object and reports whether an import created it. Other imports wait for the Lease, so an earlier try
-// whose answer was lost did.
-func (p *provisioner) isOwn(ctx context.Context, kind string, object client.Object) (bool, error) {
-	found, err := find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object)
-	return found && slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == provisionManager
-	}), err
+// isOwn reads the object and reports whether it exists, and whether an import created it for that repository. Other
+// imports for the repository wait for the Lease, so an earlier try whose answer was lost did.
+func (p *provisioner) isOwn(ctx context.Context, kind string, object client.Object) (found, own bool, err error) {
+	sent := fullName(object)
+	found, err = find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object)
+	return found, fullName(object) == sent && slices.ContainsFunc(object.GetManagedFields(),
+		func(e metav1.ManagedFieldsEntry) bool { return e.Manager == provisionManager }), err
+}
+
+// fullName returns the full name of a Repository, and "" for another object.
+func fullName(object client.Object) string {
+	if repository, ok := object.(*v1alpha1.Repository); ok {
+		return repository.Spec.FullName
+	}
+	return ""
 }
 
 // noSuch returns the error for an object that does not exist and cannot be created. It names a repository by its full
