@@ -23,7 +23,7 @@ import (
 // Entry is a finding of an operation's set, as it was when the set was made, unless a field says otherwise.
 type Entry struct {
 	Finding v1alpha1.ResourceName `json:"finding"`
-	// Absent means that it did not exist.
+	// Absent means that it did not exist, or could not be read.
 	Absent bool `json:"absent,omitempty"`
 	// Digest of the decision about it. Empty if the operation must leave it as it is.
 	Digest string `json:"digest"`
@@ -58,8 +58,8 @@ func NewEntry(finding *v1alpha1.Finding) Entry {
 	return entry
 }
 
-// Absent returns the entry of a finding that does not exist. The operation leaves it as it is even if it is created
-// later.
+// Absent returns the entry of a finding that does not exist, or cannot be read. The operation leaves it as it is even
+// if it is created or repaired later.
 func Absent(finding v1alpha1.ResourceName) Entry { return Entry{Finding: finding, Absent: true} }
 
 // undeclared returns the basis of the decision about the finding; "" if the decision declares all of it.

@@ -47,7 +47,7 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	case decided && entry.Digest != "": // otherwise an earlier operation of the same name has decided
 		return Step{Outcome: Changed}
 	case entry.Absent:
-		return Step{Outcome: Conflicted, Why: "it did not exist yet when the operation selected its findings"}
+		return Step{Outcome: Conflicted, Why: "it did not exist, or could not be read, when the operation selected its findings"}
 	case differs && entry.Set != nil && entry.Digest == "": // it did not stand when the undo was made
 		return Step{Outcome: Conflicted, Why: whoDecided(finding, "since the undone operation")}
 	case differs:

@@ -84,7 +84,7 @@ func TestAPreviewCountsWhatAnEarlierOperationOfItsNameDecided(t *testing.T) {
 func TestAFindingThatWasCreatedAfterTheSelectionIsSkipped(t *testing.T) {
 	operation := builder.TriageOperation("mute", "G1").Committed().Build()
 	created := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen})
-	want := Step{Outcome: Conflicted, Why: "it did not exist yet when the operation selected its findings"}
+	want := Step{Outcome: Conflicted, Why: "it did not exist, or could not be read, when the operation selected its findings"}
 	for _, begun := range []bool{false, true} {
 		absent := Absent("f-1")
 		harness.Same(t, "what is done", want, Plan(operation, &absent, created, time.Time{}, begun))
