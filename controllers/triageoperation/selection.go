@@ -185,7 +185,7 @@ func (r *Reconciler) selectSet(ctx context.Context, s *scope) ([]selected, error
 }
 
 // selectNamed returns the findings that the operation names. Those missing in the cache are read from the API server,
-// since they may be new. Findings that do not exist stay in the set, and fail there.
+// since they may be new. Findings that do not exist stay in the set, and are never changed.
 func (r *Reconciler) selectNamed(ctx context.Context, s *scope) ([]selected, error) {
 	set := []selected{}
 	for _, id := range s.Object.Spec.Select.IDs {

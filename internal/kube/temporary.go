@@ -20,7 +20,7 @@ func IsTemporary(err error) bool {
 		apierrors.IsInternalError(err), apierrors.IsServiceUnavailable(err):
 		return true
 	case apierrors.IsUnexpectedServerError(err):
-		// Among the others only a proxy's 408 is temporary. A 404 means that the API server does not know the kind.
+		// Among the others only a proxy's 408 is temporary. Its 404 looks like that of the API server about an unknown kind.
 		var status apierrors.APIStatus
 		return errors.As(err, &status) && status.Status().Code == http.StatusRequestTimeout
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err),
