@@ -399,7 +399,10 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 		harness.Must(t, stored.List(t.Context(), bindings, client.InNamespace(namespace.Name)))
 		harness.Same(t, reason+": it grants access", c.want != "", len(bindings.Items) > 0)
 	}
-	// Released, the Organization would leave the namespace behind.
+}
+
+// Released, the Organization would leave the namespace behind.
+func TestA404OfAProxyIsNoAnswerAboutANamespace(t *testing.T) {
 	hidden := interceptor.NewClient(nil, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return harness.ProxyNotFound()

@@ -603,7 +603,7 @@ func checkOthersAreDecided(t *testing.T, code, later int) {
 				err = io.ErrUnexpectedEOF
 			case code == panics:
 				panic("a finding that nobody thought of")
-			default:
+			case code > denied, code == http.StatusConflict, code == http.StatusNotFound:
 				message := "a rule refuses it"
 				if code > denied {
 					message = `admission webhook "hold.example.org" denied the request: a legal hold`
@@ -611,6 +611,8 @@ func checkOthersAreDecided(t *testing.T, code, later int) {
 				answer.WriteHeader(code % denied)
 				_, err = fmt.Fprintf(answer, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": %d, "message": %q}`,
 					code%denied, message)
+			default:
+				answer.WriteHeader(code)
 			}
 			return answer.Result(), err
 		})})

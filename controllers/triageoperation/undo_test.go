@@ -48,7 +48,6 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t
 
 	var others []v1alpha1.TriageOperation
 	var partReads int
-	var hidden error // the answer to reads of a part
 	reader := func(read *int, findings ...*v1alpha1.Finding) client.WithWatch {
 		return interceptor.NewClient(nil, interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch,
 			key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -59,7 +58,7 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t
 			case *v1alpha1.TriageOperationPart:
 				partReads++
 				parts[0].DeepCopyInto(into)
-				return hidden
+				return nil
 			}
 			*read++
 			for _, f := range findings {
@@ -118,10 +117,24 @@ func TestAnUndoReadsFindingsFromTheAPIServerOnlyRightAfterTheOperationOrAnUndo(t
 	harness.Same(t, "the phase if a part does not record what was changed", v1alpha1.OperationFailed, s.Status.Phase)
 	ready := v1alpha1.FindCondition(s.Status.Conditions, v1alpha1.ConditionReady)
 	harness.Same(t, "the message says what helps", true, strings.Contains(ready.Message, "by another selection"))
+}
 
-	hidden = harness.ProxyNotFound()
-	s = reconcile.NewScope(builder.TriageOperation("again", "").Undoes("mute").Build())
-	_, err = (&Reconciler{Base: reconcile.Base{Client: reader(&read), Live: reader(&read)}}).selectUndone(t.Context(), s)
+// The undo would fail as if the part had been removed.
+func TestA404OfAProxyIsNoAnswerAboutAPart(t *testing.T) {
+	undone := builder.TriageOperation("mute", "G1").Committed().Build()
+	undone.Status = v1alpha1.TriageOperationStatus{CompletedAt: new(v1alpha1.NewTime(noon)), DoneParts: 1}
+	reader := interceptor.NewClient(nil, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
+			if into, is := into.(*v1alpha1.TriageOperation); is {
+				undone.DeepCopyInto(into)
+				return nil
+			}
+			return harness.ProxyNotFound()
+		},
+		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
+	})
+	s := reconcile.NewScope(builder.TriageOperation("again", "").Undoes("mute").Build())
+	_, err := (&Reconciler{Base: reconcile.Base{Client: reader, Live: reader}}).selectUndone(t.Context(), s)
 	harness.ErrorContains(t, "a part that a proxy hides", err, `read part "mute-000"`)
 	harness.Same(t, "the phase then", v1alpha1.OperationPhase(""), s.Status.Phase)
 }
