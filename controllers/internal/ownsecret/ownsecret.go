@@ -64,8 +64,8 @@ func taken(name string) error {
 	return apierrors.NewAlreadyExists(schema.GroupResource{Resource: "secrets"}, name)
 }
 
-// leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name. It fails with NotFound if
-// the API server no longer has the owner: that of a cache which is behind may be the earlier one itself.
+// leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name. It fails with NotFound
+// if the API server no longer has the owner: that of a cache which is behind may be the earlier one itself.
 func (s Store) leftBehind(ctx context.Context, secret *corev1.Secret, owner client.Object) (bool, error) {
 	kind, err := s.client.GroupVersionKindFor(owner)
 	if err != nil {
