@@ -71,14 +71,24 @@ func Is(err error, status int) bool {
 	return is && failure.Status == status
 }
 
-// codeStale is the code of a response of 500 for which the service is not to blame.
-const codeStale = "stale"
+const (
+	// codeStale is the code of a response of 500 for which the service is not to blame.
+	codeStale = "stale"
+	// codeBusy is the code of a response of 429 to a request that exceeds a limit on concurrent work.
+	codeBusy = "busy"
+)
 
 // IsStale reports whether the service currently does not return a resource because its data of that kind is too old. A
 // page can be shown without it.
 func IsStale(err error) bool {
 	failure, is := errors.AsType[*Failure](err)
 	return is && failure.Status == http.StatusInternalServerError && failure.Body.Code == codeStale
+}
+
+// IsBusy reports whether the service currently does not return a resource because too many such requests are under way.
+func IsBusy(err error) bool {
+	failure, is := errors.AsType[*Failure](err)
+	return is && failure.Status == http.StatusTooManyRequests && failure.Body.Code == codeBusy
 }
 
 // Refused returns the failure of a request that a form can correct: it is invalid, or conflicts with existing data.

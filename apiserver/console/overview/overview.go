@@ -6,7 +6,6 @@ import (
 	"embed"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -50,39 +49,57 @@ type shown struct {
 
 func show(ctx context.Context, v *page.Visit) (page.Response, error) {
 	s := shown{CanDecide: v.May("findings:triage")}
-	weekAgo := time.Now().UTC().AddDate(0, 0, -daysOfWeek).Format(time.DateOnly)
-	var noTrends atomic.Bool
 	group, all := errgroup.WithContext(ctx)
-	for _, ask := range []struct {
-		path  string
-		query url.Values
-		into  any
-	}{
-		{page.CountsPath, url.Values{"status": {"open"}, "values": {allValues}}, &s.Open},
-		{page.CountsPath, url.Values{"status": {"open"}, "severity": {"high"}, "values": {allValues}}, &s.High},
-		{page.CountsPath, url.Values{"stale": {"true"}, "field": {"status"}}, &s.Stale},
-		{trendsPath, url.Values{}, &s.Trends},
-		{trendsPath, url.Values{"from": {weekAgo}, "group": {"repo_id"}, "values": {allValues}}, &s.ByRepository},
-		{trendsPath, url.Values{"from": {weekAgo}, "group": {"project_id"}, "values": {allValues}}, &s.ByProject},
-	} {
-		group.Go(func() error {
-			_, err := v.API.Get(all, ask.path, ask.query, ask.into)
-			if ask.path == trendsPath && api.IsStale(err) {
-				noTrends.Store(true)
-				return nil
-			}
-			return err
-		})
-	}
+	group.Go(func() error { return s.readCounts(all, v.API) })
+	group.Go(func() error {
+		err := s.readTrends(all, v.API)
+		if s.NoTrends = api.IsStale(err) || api.IsBusy(err); s.NoTrends {
+			return nil
+		}
+		return err
+	})
 	if err := group.Wait(); err != nil {
 		return page.Response{}, err
 	}
-	s.NoTrends = noTrends.Load()
 	s.upToDate(time.Now().UTC().Format(time.DateOnly))
 	return page.Response{
 		Title: "Overview", Body: overviewPage(s),
 		Styles: []string{"overview/overview.css"}, Modules: []string{"ui/follow.js", "overview/tour.js"},
 	}, nil
+}
+
+func (s *shown) readCounts(ctx context.Context, service *api.Client) error {
+	return readInOrder(ctx, service, page.CountsPath, []question{
+		{url.Values{"status": {"open"}, "values": {allValues}}, &s.Open},
+		{url.Values{"status": {"open"}, "severity": {"high"}, "values": {allValues}}, &s.High},
+		{url.Values{"stale": {"true"}, "field": {"status"}}, &s.Stale},
+	})
+}
+
+func (s *shown) readTrends(ctx context.Context, service *api.Client) error {
+	weekAgo := time.Now().UTC().AddDate(0, 0, -daysOfWeek).Format(time.DateOnly)
+	return readInOrder(ctx, service, trendsPath, []question{
+		{url.Values{}, &s.Trends},
+		{url.Values{"from": {weekAgo}, "group": {"repo_id"}, "values": {allValues}}, &s.ByRepository},
+		{url.Values{"from": {weekAgo}, "group": {"project_id"}, "values": {allValues}}, &s.ByProject},
+	})
+}
+
+// question is the query of a request, and what its response is read into.
+type question struct {
+	query url.Values
+	into  any
+}
+
+// readInOrder sends one request after another. Per organization the service answers one count and one trend at a time,
+// and few others may wait: requests sent together would take more of these places, and be answered no sooner.
+func readInOrder(ctx context.Context, service *api.Client, path string, questions []question) error {
+	for _, ask := range questions {
+		if _, err := service.Get(ctx, path, ask.query, ask.into); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // figures returns the numbers at the top. Each links to the findings that it counts.

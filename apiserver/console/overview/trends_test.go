@@ -1,9 +1,12 @@
 package overview
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -51,18 +54,39 @@ func TestWhatGotWorseHasMoreOpenFindingsNow(t *testing.T) {
 }
 
 func TestWithoutItsHistoryTheOverviewHasItsFigures(t *testing.T) {
-	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == trendsPath {
-			w.WriteHeader(http.StatusInternalServerError)
+	for code, status := range map[string]int{"stale": http.StatusInternalServerError, "busy": http.StatusTooManyRequests} {
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == trendsPath {
+				w.WriteHeader(status)
+			}
+			fmt.Fprintf(w, `{"code":%q,"detail":"not now","total":7,"fields":[{"field":"status","values":[{"value":"open","count":7}]}]}`, code)
+		})
+		response, err := show(t.Context(), &page.Visit{API: api.New(service, "", "")})
+		harness.Must(t, err)
+		shown, err := page.Text(t.Context(), response.Body)
+		if err != nil || !strings.Contains(shown, `<a href="/console/findings?status=open">7</a>`) || !strings.Contains(shown, "The history cannot be shown now") {
+			t.Errorf("%s: %v\n%s", code, err, shown)
 		}
-		_, _ = w.Write([]byte(`{"code":"stale","detail":"data is stale","total":7,"fields":[{"field":"status","values":[{"value":"open","count":7}]}]}`))
-	})
-	response, err := show(t.Context(), &page.Visit{API: api.New(service, "", "")})
-	harness.Must(t, err)
-	shown, err := page.Text(t.Context(), response.Body)
-	if err != nil || !strings.Contains(shown, `<a href="/console/findings?status=open">7</a>`) || !strings.Contains(shown, "The history cannot be shown now") {
-		t.Errorf("%v\n%s", err, shown)
 	}
+}
+
+// One count and one trend per organization are answered at a time, and few more may wait.
+func TestTheOverviewAsksForOneCountAndOneTrendAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lock sync.Mutex
+		underWay, answer := map[string]int{}, make(chan struct{})
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			lock.Lock()
+			underWay[r.URL.Path]++
+			lock.Unlock()
+			<-answer
+			_, _ = w.Write([]byte("{}"))
+		})
+		go func() { _, _ = show(t.Context(), &page.Visit{API: api.New(service, "", "")}) }()
+		synctest.Wait()
+		harness.Same(t, "requests under way", map[string]int{page.CountsPath: 1, trendsPath: 1}, underWay)
+		close(answer)
+	})
 }
 
 func TestWhatWasNotCountedIsComparedAsRecorded(t *testing.T) {
