@@ -109,6 +109,13 @@ func wholeFinding() *v1alpha1.Finding {
 	return f
 }
 
+// judgedFinding returns a finding with a distinct value in every member of the verdict.
+func judgedFinding() *v1alpha1.Finding {
+	f := emptyFinding()
+	f.Status.Verdict = wholeIssue().Status.Verdict
+	return f
+}
+
 // shapes renders each shape in full, and with the minimum that a resource can hold and nothing to join.
 func shapes(t *testing.T) map[string][]byte {
 	t.Helper()
@@ -148,6 +155,8 @@ func shapes(t *testing.T) map[string][]byte {
 		_, _, full, err := renderFinding("acme", known.finding, at(5).Time, known.project, known.repository)
 		all["findingfull."+name+".json"] = must(full, err)
 	}
+	_, _, judged, err := renderFinding("acme", judgedFinding(), updatedAt, nil, nil)
+	all["findingfull.judged.json"] = must(judged, err)
 	for suffix, shape := range map[string]render.Shape{"": render.Documented, "full": render.Full} {
 		record := func(name string) func(render.Record, error) {
 			return func(record render.Record, err error) {
@@ -181,7 +190,12 @@ func TestEveryMemberOfTheShapesIsRendered(t *testing.T) {
 	for name, content := range shapes(t) {
 		var value map[string]any
 		harness.Must(t, json.Unmarshal(content, &value))
-		delete(value, "verdict") // wholeFinding is decided
+		switch name {
+		case "findingfull.full.json":
+			delete(value, "verdict") // wholeFinding is decided
+		case "findingfull.judged.json":
+			requireValues(t, name+".verdict", value["verdict"])
+		}
 		if strings.HasSuffix(name, ".full.json") {
 			requireValues(t, name, value)
 		}
