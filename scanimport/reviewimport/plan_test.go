@@ -303,8 +303,10 @@ func TestAnIssueKeepsTheFactsThatPoliciesRead(t *testing.T) {
 	harness.Same(t, "members of a finding that an issue lacks. Add one that policies read to ReviewIssueResult, resultOf "+
 		"and reviewstate.Facts, any other to this list", []string{
 		"agent", "closed", "commitHash", "details.code", "details.endpointLocations", "details.exploitFeasibility",
-		"details.exploitWalkthrough", "details.fixedCode", "details.remediation", "details.remediationEffort",
-		"details.supportingFiles", "details.validationEvidence", "detectedAt", "doubt", "scan", "suppression", "triage",
+		"details.exploitWalkthrough", "details.fixedCode", "details.location.className",
+		"details.location.functionSignature", "details.location.hash", "details.location.methodName", "details.location.url",
+		"details.remediation", "details.remediationEffort", "details.supportingFiles", "details.validationEvidence",
+		"detectedAt", "doubt", "scan", "suppression", "triage",
 	}, missing(want, got))
 }
 
@@ -334,14 +336,16 @@ func fill(v reflect.Value) {
 	}
 }
 
-// missing returns the members that only the first spec of a finding has, also those of its details.
+// missing returns the members that only the first spec of a finding has, also those of its objects.
 func missing(want, got map[string]any) (names []string) {
 	for name, value := range want {
-		if got[name] == nil {
+		object, is := value.(map[string]any)
+		switch {
+		case got[name] == nil:
 			names = append(names, name)
-		} else if name == "details" {
-			for _, detail := range missing(value.(map[string]any), got[name].(map[string]any)) {
-				names = append(names, name+"."+detail)
+		case is:
+			for _, member := range missing(object, got[name].(map[string]any)) {
+				names = append(names, name+"."+member)
 			}
 		}
 	}
