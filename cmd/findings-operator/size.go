@@ -28,7 +28,8 @@ func newSizeCommand() *cobra.Command {
 The figures are those of docs/performance/sizes.md, where memory was measured with up to 100,000 findings, and
 leave room for all of them to change at once, and for uploads. Closed findings count until retention removes them.
 Pull requests' issues, scans and webhook deliveries are as large as findings or smaller: if you keep many, add them.
-A delivery to an endpoint with batch: PerScan takes up to 64 KiB, as much as 15 findings.`,
+Only a delivery to an endpoint with batch: PerScan may be larger: up to 64 KiB, as much as 15 findings. The REST API
+does not hold that in memory.`,
 		Example: `  # What do ten organizations with 100,000 findings together need?
   findings-operator size --findings 100000 --organizations 10`,
 		Args: flagerror.NoArguments(""),
