@@ -4748,6 +4748,7 @@ type StreamEventsParams struct {
 // CountFindingsParams defines parameters for CountFindings.
 type CountFindingsParams struct {
 	// Field The only field to count by. The default is all fields except `file`, because most files have few findings.
+	// A path that ends in a slash is not counted, because as a filter it selects a folder.
 	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
 
 	// Values The maximum number of values returned per field.
@@ -5847,8 +5848,9 @@ type ClientInterface interface {
 	// for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
 	// field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
 	// the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
-	// counted for each bound that it meets. Unknown parameters are refused, and so is a value that selects everything:
-	// a `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
+	// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, the
+	// answer is 429 with the code `busy`. Unknown parameters are refused, and so is a value that selects everything: a
+	// `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
 	// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
 	// Needs the scope `findings:read`.
 	//
@@ -6113,8 +6115,9 @@ type ClientInterface interface {
 	// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 	// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-	// first and on the last day per repository, project or owner, the largest increase first. Unknown parameters are
-	// refused. Needs the scope `findings:read`.
+	// first and on the last day per repository, project or owner, the largest increase first. One such request per
+	// organization runs at a time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters
+	// are refused. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/trends (the `GetTrends` operationId).
 	GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6597,8 +6600,9 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 // for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
 // field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
 // the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
-// counted for each bound that it meets. Unknown parameters are refused, and so is a value that selects everything:
-// a `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
+// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, the
+// answer is 429 with the code `busy`. Unknown parameters are refused, and so is a value that selects everything: a
+// `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
 // `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
 // Needs the scope `findings:read`.
 //
@@ -7113,8 +7117,9 @@ func (c *Client) GetScan(ctx context.Context, id ID, params *GetScanParams, reqE
 // first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 // /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 // a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-// first and on the last day per repository, project or owner, the largest increase first. Unknown parameters are
-// refused. Needs the scope `findings:read`.
+// first and on the last day per repository, project or owner, the largest increase first. One such request per
+// organization runs at a time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters
+// are refused. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/trends (the `GetTrends` operationId).
 func (c *Client) GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12626,8 +12631,9 @@ type ClientWithResponsesInterface interface {
 	// for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
 	// field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
 	// the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
-	// counted for each bound that it meets. Unknown parameters are refused, and so is a value that selects everything:
-	// a `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
+	// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, the
+	// answer is 429 with the code `busy`. Unknown parameters are refused, and so is a value that selects everything: a
+	// `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
 	// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
 	// Needs the scope `findings:read`.
 	//
@@ -12930,8 +12936,9 @@ type ClientWithResponsesInterface interface {
 	// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 	// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-	// first and on the last day per repository, project or owner, the largest increase first. Unknown parameters are
-	// refused. Needs the scope `findings:read`.
+	// first and on the last day per repository, project or owner, the largest increase first. One such request per
+	// organization runs at a time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters
+	// are refused. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17436,8 +17443,9 @@ func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, para
 // for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
 // field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
 // the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
-// counted for each bound that it meets. Unknown parameters are refused, and so is a value that selects everything:
-// a `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
+// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, the
+// answer is 429 with the code `busy`. Unknown parameters are refused, and so is a value that selects everything: a
+// `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
 // `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
 // Needs the scope `findings:read`.
 //
@@ -17890,8 +17898,9 @@ func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, pa
 // first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 // /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 // a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-// first and on the last day per repository, project or owner, the largest increase first. Unknown parameters are
-// refused. Needs the scope `findings:read`.
+// first and on the last day per repository, project or owner, the largest increase first. One such request per
+// organization runs at a time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters
+// are refused. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -4738,6 +4738,7 @@ type StreamEventsParams struct {
 // CountFindingsParams defines parameters for CountFindings.
 type CountFindingsParams struct {
 	// Field The only field to count by. The default is all fields except `file`, because most files have few findings.
+	// A path that ends in a slash is not counted, because as a filter it selects a folder.
 	Field *CountFindingsParamsField `form:"field,omitempty" json:"field,omitempty"`
 
 	// Values The maximum number of values returned per field.
