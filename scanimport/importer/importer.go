@@ -89,6 +89,7 @@ type job struct {
 	*Batch
 	// project that was scanned.
 	project string
+	group   *group
 	context scanContext
 	// scans are the earlier scans of the tool.
 	scans    history
@@ -269,10 +270,10 @@ func (im *Importer) guardAge(_ context.Context, j *job) error {
 // compareAll compares the jobs and calls done with the error of each, until that returns one. Jobs that need the same
 // findings share one list, which is dropped before the next is read: an upload of a few kilobytes may have 32 jobs.
 func (im *Importer) compareAll(ctx context.Context, jobs []*job, done func(j *job, err error) error) error {
-	for _, sharing := range byFindings(jobs) {
-		for len(sharing) > 0 {
+	for _, g := range byFindings(jobs) {
+		for left := g.jobs; len(left) > 0; {
 			var err error
-			if sharing, err = im.compareInTurn(ctx, sharing, done); err != nil {
+			if left, err = im.compareInTurn(ctx, left, done); err != nil {
 				return err
 			}
 		}
@@ -299,17 +300,25 @@ func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
 	return left, err
 }
 
-// byFindings groups the jobs that list the same findings.
-func byFindings(jobs []*job) (groups [][]*job) {
+// group holds the jobs that list the same findings: those of a tool in a project.
+type group struct {
+	jobs []*job
+	// renamed holds the names of the findings that get the tool's current name by a plan of the group.
+	renamed map[string]bool
+}
+
+// byFindings divides the jobs into groups.
+func byFindings(jobs []*job) (groups []*group) {
 	for _, j := range jobs {
-		i := slices.IndexFunc(groups, func(sharing []*job) bool {
-			return sharing[0].project == j.project && slices.Equal(sharing[0].names(), j.names())
+		i := slices.IndexFunc(groups, func(g *group) bool {
+			return g.jobs[0].project == j.project && slices.Equal(g.jobs[0].names(), j.names())
 		})
 		if i < 0 {
-			groups = append(groups, []*job{j})
-		} else {
-			groups[i] = append(groups[i], j)
+			i = len(groups)
+			groups = append(groups, &group{renamed: map[string]bool{}})
 		}
+		j.group = groups[i]
+		j.group.jobs = append(j.group.jobs, j)
 	}
 	return groups
 }
@@ -338,6 +347,7 @@ func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, e
 	j.summary.skipResults(SkipDuplicate, duplicates)
 	complete := len(j.Incomplete) == 0
 	j.plan = diff(&j.context, j.Batch, results, existing, complete)
+	j.plan.addRenamed(j.group.renamed)
 	j.summary.skipResults(SkipSuppressed, j.plan.unseen)
 	j.summary.skipResults(skipUnreadable, j.plan.unreadable)
 	j.summary.planned(&j.plan)

@@ -212,7 +212,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 	}
 	for i := range k.findings {
 		if !reported[k.findings[i].Name] {
-			p.gone(c, b, &k.findings[i], complete)
+			p.gone(c, b, k, &k.findings[i], complete)
 		} else if k.findings[i].Spec.Closed == nil {
 			p.open++
 		}
@@ -220,7 +220,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 	for i := range k.others {
 		// Findings under the other built-in names are left to the scan of their own job.
 		if tool := k.others[i].Spec.Tool; tool != c.tool && tool == b.GivenFormer {
-			p.add(c, renaming(c, &k.others[i]))
+			p.rename(c, k, &k.others[i])
 		}
 	}
 	p.knownElsewhere(c.analysis, k.others)
@@ -229,7 +229,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 }
 
 // gone plans the change for a finding that the scan does not report.
-func (p *plan) gone(c *scanContext, b *Batch, finding *v1alpha1.Finding, complete bool) {
+func (p *plan) gone(c *scanContext, b *Batch, k *known, finding *v1alpha1.Finding, complete bool) {
 	switch {
 	case finding.Spec.Closed == nil && finding.Spec.Analysis == c.analysis:
 		p.open++
@@ -244,7 +244,23 @@ func (p *plan) gone(c *scanContext, b *Batch, finding *v1alpha1.Finding, complet
 	// Never rename to an older name: two jobs with different names would rename the same findings at every import.
 	tool := finding.Spec.Tool
 	if tool != c.tool && (tool == b.GivenFormer || newestName(tool, c.tool) == c.tool) {
+		p.rename(c, k, finding)
+	}
+}
+
+// rename plans to give a finding the tool's current name, unless the plan of an earlier job does.
+func (p *plan) rename(c *scanContext, k *known, finding *v1alpha1.Finding) {
+	if !k.renamed[finding.Name] {
 		p.add(c, renaming(c, finding))
+	}
+}
+
+// addRenamed adds the names of the findings that get the tool's current name by the plan.
+func (p *plan) addRenamed(to map[string]bool) {
+	for i := range p.changes {
+		if ch := &p.changes[i]; ch.before != nil && ch.before.Spec.Tool != ch.spec.Tool {
+			to[ch.name] = true
+		}
 	}
 }
 

@@ -196,7 +196,9 @@ func (im *Importer) known(ctx context.Context, j *job, l *listed) (*known, error
 			return nil, err
 		}
 	}
-	return scans.sort(j.Batch, l.findings, l.unreadable), nil
+	k := scans.sort(j.Batch, l.findings, l.unreadable)
+	k.renamed = j.group.renamed
+	return k, nil
 }
 
 // names returns the names of the tool, the current one first.

@@ -99,27 +99,11 @@ func TestScansOfPullRequestsAreNotKept(t *testing.T) {
 func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 	var mu sync.Mutex
 	listed := map[string]int{}
-	c := answering(t, func(r *http.Request) (code int, object any) {
-		kind := func(kind string) metav1.TypeMeta {
-			return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
-		}
-		switch path.Base(r.URL.Path) {
-		case "shop":
-			return http.StatusOK, v1alpha1.Repository{TypeMeta: kind("Repository")}
-		case "web", "api":
-			project := v1alpha1.Project{TypeMeta: kind("Project")}
-			project.Spec.RepositoryRef.Name = "shop"
-			return http.StatusOK, project
-		case "scans":
-			return http.StatusOK, v1alpha1.ScanList{}
-		}
-		selector := fields.ParseSelectorOrDie(r.URL.Query().Get("fieldSelector"))
-		project, _ := selector.RequiresExactMatch("spec.projectRef.name")
-		tool, _ := selector.RequiresExactMatch("spec.tool")
+	c := listing(t, func(project, tool string) []v1alpha1.Finding {
 		mu.Lock()
 		defer mu.Unlock()
 		listed[project+" "+tool]++
-		return http.StatusOK, v1alpha1.FindingList{}
+		return nil
 	})
 	batches := []*Batch{
 		{Tool: "lint", Analysis: "a"}, {Tool: "lint", Analysis: "b"}, {Tool: "lint", Analysis: "a", Project: "api"},
@@ -144,6 +128,28 @@ func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 	harness.Same(t, "turns with a pull request's, one for each tool", 7, turns)
 }
 
+// Each of 32 scans would otherwise keep and write a change of each finding under the former name.
+func TestOneScanOfAnImportRenamesAFinding(t *testing.T) {
+	c := listing(t, func(_, tool string) (findings []v1alpha1.Finding) {
+		for _, name := range []string{"f-1", "f-2", "f-3"} {
+			f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.FindingSpec{Tool: tool, Analysis: "of none"}}
+			if tool == "oldlint" {
+				findings = append(findings, f)
+			}
+		}
+		return findings
+	})
+	var batches []*Batch
+	for _, analysis := range []string{"a", "b"} {
+		batches = append(batches, &Batch{Tool: "lint", Formerly: []string{"oldlint"}, GivenFormer: "oldlint", Analysis: analysis})
+	}
+	im := New(c, Target{Namespace: "org-acme", Repository: "shop", Project: "web"}, Options{DryRun: true})
+	summaries, err := im.Import(t.Context(), batches)
+	harness.Must(t, err)
+	harness.Same(t, "renamed", []map[string]int{{"oldlint": 3}, nil}, []map[string]int{summaries[0].Renamed, summaries[1].Renamed})
+	harness.Same(t, "changes", []int{3, 0}, []int{len(summaries[0].Changes), len(summaries[1].Changes)})
+}
+
 func TestAJobDoesNotReorderTheFindingsThatOthersShare(t *testing.T) {
 	findings := make([]v1alpha1.Finding, 2)
 	findings[0].Spec.Tool, findings[1].Spec.Tool = "lint", "linter"
@@ -162,6 +168,31 @@ func TestAChangeThatIsDecidedAgainKeepsATrimmedFinding(t *testing.T) {
 	ch := &change{action: ActionClose}
 	(&writer{}).again(ch, now)
 	harness.Same(t, "finding", &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1"}}, ch.before)
+}
+
+// listing returns a client of an API server that holds the projects web and api of the repository shop, no scans, and
+// the findings that the function returns for each list.
+func listing(t *testing.T, findings func(project, tool string) []v1alpha1.Finding) *Client {
+	t.Helper()
+	return answering(t, func(r *http.Request) (code int, object any) {
+		kind := func(kind string) metav1.TypeMeta {
+			return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
+		}
+		switch path.Base(r.URL.Path) {
+		case "shop":
+			return http.StatusOK, v1alpha1.Repository{TypeMeta: kind("Repository")}
+		case "web", "api":
+			project := v1alpha1.Project{TypeMeta: kind("Project")}
+			project.Spec.RepositoryRef.Name = "shop"
+			return http.StatusOK, project
+		case "scans":
+			return http.StatusOK, v1alpha1.ScanList{}
+		}
+		selector := fields.ParseSelectorOrDie(r.URL.Query().Get("fieldSelector"))
+		project, _ := selector.RequiresExactMatch("spec.projectRef.name")
+		tool, _ := selector.RequiresExactMatch("spec.tool")
+		return http.StatusOK, v1alpha1.FindingList{TypeMeta: kind("FindingList"), Items: findings(project, tool)}
+	})
 }
 
 // answering returns a client of an API server that answers each request with what the function returns for it.
