@@ -36,14 +36,17 @@ const textBusy = "too many uploads are under way"
 const maxTurn = 10 * time.Second
 
 // turn returns the Turn of the job's client. The Scans of an import that waits are recorded and show that it runs. A
-// dry run has none, so it does not wait long.
+// dry run has none, so it does not wait long for all its turns together.
 func (s *Service) turn(j *job) func(ctx context.Context, do func(over func() bool) error) error {
+	patience := turnTimeout
 	return func(ctx context.Context, do func(over func() bool) error) error {
 		waiting, cancel := ctx, func() {}
 		if j.DryRun {
-			waiting, cancel = context.WithTimeoutCause(ctx, turnTimeout, problem.Busy(textBusy, busyRetryAfter))
+			waiting, cancel = context.WithTimeoutCause(ctx, patience, problem.Busy(textBusy, busyRetryAfter))
 		}
+		since := time.Now()
 		end, err := s.turns.Take(waiting, j.Organization)
+		patience -= time.Since(since)
 		cancel()
 		if err != nil {
 			return err

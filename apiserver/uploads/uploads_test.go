@@ -148,6 +148,36 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 	})
 }
 
+// A client must get its answer before its connection ends.
+func TestADryRunWaitsOnceForAllItsTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Service{turns: slots.NewTurns(1)}
+		other := s.turn(&job{Request: Request{Identity: auth.Identity{Organization: "globex"}}})
+		dryRun := s.turn(&job{Request: Request{Identity: auth.Identity{Organization: "acme"}, DryRun: true}})
+		var others sync.WaitGroup
+		defer others.Wait()
+		// waits returns how long the dry run waits for a turn while the other organization has one of twenty seconds.
+		waits := func() (waited time.Duration, err error) {
+			others.Go(func() {
+				harness.Must(t, other(t.Context(), func(func() bool) error {
+					<-time.After(20 * time.Second)
+					return nil
+				}))
+			})
+			synctest.Wait()
+			since := time.Now()
+			err = dryRun(t.Context(), func(func() bool) error { return nil })
+			return time.Since(since), err
+		}
+		waited, err := waits()
+		harness.Must(t, err)
+		harness.Same(t, "waited for the first", 20*time.Second, waited)
+		waited, err = waits()
+		harness.Same(t, "waited for the second", 10*time.Second, waited)
+		harness.Same(t, "the status", http.StatusTooManyRequests, problem.Of(err).Status)
+	})
+}
+
 // A turn of many scans ends for those who wait, and otherwise goes on.
 func TestATurnThatLastsLongIsOverIfAnotherOrganizationWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
