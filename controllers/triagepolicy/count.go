@@ -81,8 +81,8 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		})
 	}
 	if s.declared != nil {
-		inForce := s.Object.Status.InForce != nil
-		complete, err := add(&s.counted, s.declared, known.of(s.declared, false, inForce, others, s.Now))
+		key, inForce := generation{policy: s.Object.Name}, s.Object.Status.InForce != nil
+		complete, err := add(&s.counted, s.declared, known.of(s.declared, key, inForce, others, s.Now))
 		if err != nil {
 			return err
 		}
@@ -91,7 +91,8 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		}
 	}
 	if earlier := r.alsoCounted(s); earlier != nil {
-		complete, err := add(&s.earlier, earlier, known.of(earlier, true, true, others, s.Now))
+		key := generation{policy: s.Object.Name, earlier: true}
+		complete, err := add(&s.earlier, earlier, known.of(earlier, key, true, others, s.Now))
 		if err != nil {
 			return err
 		}

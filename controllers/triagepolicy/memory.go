@@ -116,11 +116,11 @@ func (m *memory) slotOf(f *rules.Facts) int {
 	return slot
 }
 
-// of returns the remembered outcomes of the policy's declared generation, or of the earlier one; nil if its expression
-// reads the time, or if there is no room for them. inForce reports whether either generation is in force. others are in
-// force, and must be sorted.
-func (m *memory) of(policy *rules.Policy, earlier, inForce bool, others []rules.Policy, now time.Time) *remembered {
-	key := generation{string(policy.Name), earlier}
+// of returns the remembered outcomes of a generation, which policy holds; nil if its expression reads the time, or if
+// there is no room for them. inForce reports whether either generation of the policy is in force. others are in force,
+// and must be sorted.
+func (m *memory) of(policy *rules.Policy, key generation, inForce bool, others []rules.Policy,
+	now time.Time) *remembered {
 	if policy.Program.UsesNow() {
 		delete(m.policies, key)
 		return nil

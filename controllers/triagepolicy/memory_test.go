@@ -83,7 +83,7 @@ func TestWhatIsRememberedIsWhatAnEvaluationSays(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				rules.Sort(others)
-				before := known.of(&policy, false, false, others, now)
+				before := known.of(&policy, generation{}, false, others, now)
 				for _, f := range facts {
 					want := policy.Try(others, f, now)
 					got := before.try(known.slotOf(f), others, func() rules.Trial { return want })
@@ -106,7 +106,7 @@ func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
 		facts[i] = fact(i, nil)
 	}
 	count := func() (evaluated []string) {
-		before := known.of(policy, false, false, nil, now)
+		before := known.of(policy, generation{}, false, nil, now)
 		for _, f := range facts {
 			before.try(known.slotOf(f), nil, func() rules.Trial {
 				evaluated = append(evaluated, f.Finding.Name)
@@ -150,7 +150,7 @@ func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) 
 		known, others := newMemory(), []rules.Policy{c.others}
 		for count := range 2 {
 			for slot, outcome := range all {
-				known.of(&c.policy, false, false, others, time.Now()).try(slot, others, func() rules.Trial {
+				known.of(&c.policy, generation{}, false, others, time.Now()).try(slot, others, func() rules.Trial {
 					if count > 0 {
 						evaluated = append(evaluated, outcome)
 					}
@@ -162,8 +162,8 @@ func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) 
 	}
 	known, others := newMemory(), []rules.Policy{policy("a", "true")}
 	p := policy("b", "true")
-	before := known.of(&p, false, false, others, time.Now())
-	if known.of(&p, false, false, append(others, policy("c", "true")), time.Now()) != before {
+	before := known.of(&p, generation{}, false, others, time.Now())
+	if known.of(&p, generation{}, false, append(others, policy("c", "true")), time.Now()) != before {
 		t.Error("outcomes are forgotten because of another policy that comes after it")
 	}
 }
@@ -191,7 +191,7 @@ func TestOnlySomePoliciesAreRemembered(t *testing.T) {
 	// evaluates reports whether a count of the policy evaluates it.
 	evaluates := func(i int, inForce bool, others ...rules.Policy) (evaluated bool) {
 		f := fact(0, nil)
-		trial := known.of(policy(i), false, inForce, others, now).try(known.slotOf(f), others, func() rules.Trial {
+		trial := known.of(policy(i), generation{policy: string(policy(i).Name)}, inForce, others, now).try(known.slotOf(f), others, func() rules.Trial {
 			evaluated = true
 			return policy(i).Try(nil, f, now)
 		})
