@@ -73,6 +73,9 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	}
 	known := r.memoryOf(s.Object.Namespace)
 	known.shrink(len(list.Items))
+	if in := s.Object.Status.InForce; in == nil || in.Generation == s.Object.Generation {
+		delete(known.policies, generation{policy: s.Object.Name, earlier: true}) // none is in force
+	}
 	add := func(into *tally, policy *rules.Policy, before *remembered) (complete bool, err error) {
 		return r.each(ctx, list.Items, func(facts *rules.Facts) {
 			into.add(before.try(known.slotOf(facts), others, func() rules.Trial {

@@ -26,8 +26,9 @@ type memory struct {
 }
 
 // maxRemembered is how many generations of an organization's policies are remembered: with 100,000 findings they take
-// about 40 MB, however many policies kubectl creates. Both generations of all policies in force have room.
-const maxRemembered = 2 * rules.MaxInForce
+// about 60 MB, however many policies kubectl creates. There is room for 200 policies, which is as many as REST lets
+// an organization have, and for the earlier generation of each that is in force.
+const maxRemembered = 3 * rules.MaxInForce
 
 // generation identifies one of the two generations of a policy that a count may evaluate: the declared one, or the
 // earlier one that is still in force.

@@ -188,38 +188,47 @@ func TestOnlySomePoliciesAreRemembered(t *testing.T) {
 	policy := func(i int) *rules.Policy {
 		return &rules.Policy{Name: v1alpha1.ResourceName(fmt.Sprintf("p-%03d", i)), Spec: &v1alpha1.TriagePolicySpec{Match: "true"}, Program: program}
 	}
-	// evaluates reports whether a count of the policy evaluates it.
-	evaluates := func(i int, inForce bool, others ...rules.Policy) (evaluated bool) {
-		f := fact(0, nil)
-		trial := known.of(policy(i), generation{policy: string(policy(i).Name)}, inForce, others, now).try(known.slotOf(f), others, func() rules.Trial {
+	evaluatesOf := func(i int, earlier, inForce bool, others []rules.Policy) (evaluated bool) {
+		f, p := fact(0, nil), policy(i)
+		before := known.of(p, generation{string(p.Name), earlier}, inForce, others, now)
+		trial := before.try(known.slotOf(f), others, func() rules.Trial {
 			evaluated = true
-			return policy(i).Try(nil, f, now)
+			return p.Try(nil, f, now)
 		})
 		harness.Same(t, "the outcome", rules.Decides, trial.Outcome)
 		return evaluated
 	}
-	for i := range 300 {
+	// evaluates reports whether a count of the policy evaluates its declared generation.
+	evaluates := func(i int, inForce bool, others ...rules.Policy) bool { return evaluatesOf(i, false, inForce, others) }
+	const last = maxRemembered + 99
+	for i := range last + 1 {
 		evaluates(i, false)
 	}
 	harness.Same(t, "remembered policies", maxRemembered, len(known.policies))
-	harness.Same(t, "evaluated again: one of the first, and one beyond them", []bool{false, true}, []bool{evaluates(0, false), evaluates(299, false)})
+	harness.Same(t, "evaluated again: one of the first, and one beyond them", []bool{false, true}, []bool{evaluates(0, false), evaluates(last, false)})
 	r := &Reconciler{}
 	r.memories.Store("org-acme", known)
 	r.forget(types.NamespacedName{Namespace: "org-acme", Name: "p-000"})
-	evaluates(299, false)
-	harness.Same(t, "evaluated again once there is room", false, evaluates(299, false))
+	evaluates(last, false)
+	harness.Same(t, "evaluated again once there is room", false, evaluates(last, false))
 
 	var inForce []rules.Policy
 	for i := 500; i < 500+rules.MaxInForce; i++ {
 		evaluates(i, true, inForce...)
+		evaluatesOf(i, true, true, inForce)
 		inForce = append(inForce, *policy(i))
+	}
+	for i := range last + 1 {
+		delete(known.policies, generation{string(policy(i).Name), false})
 	}
 	for i := 600; i < 700; i++ {
 		evaluates(i, false, inForce...)
 	}
+	harness.Same(t, "evaluated again as the 200th policy", false, evaluates(699, false, inForce...))
 	for i := range inForce {
 		others := slices.Delete(slices.Clone(inForce), i, i+1)
-		harness.Same(t, "evaluated again in force", false, evaluates(500+i, true, others...))
+		again := []bool{evaluates(500+i, true, others...), evaluatesOf(500+i, true, true, others)}
+		harness.Same(t, "both generations evaluated again in force", []bool{false, false}, again)
 	}
 	harness.Same(t, "remembered policies", maxRemembered, len(known.policies))
 }
