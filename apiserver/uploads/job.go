@@ -22,7 +22,7 @@ import (
 
 // Why an import is stopped.
 var (
-	errTooSlow  = fmt.Errorf("its scans were not recorded within %s", turnTimeout)
+	errTooSlow  = fmt.Errorf("its scans were not recorded within %s", recordTimeout)
 	errStopping = errors.New("the service is stopping")
 	errTooLong  = fmt.Errorf("it took longer than %s", longest)
 )
@@ -89,20 +89,20 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 	if err != nil {
 		return err
 	}
-	c.Turn = s.turn(j)
+	c.Turns = s.turnsOf(j)
 	if err := pick(ctx, c, j); err != nil {
 		return err
 	}
 	if err := provide(ctx, c, j); err != nil {
 		return err
 	}
-	turn := time.AfterFunc(turnTimeout, func() { cancel(errTooSlow) })
-	defer turn.Stop()
+	tooSlow := time.AfterFunc(recordTimeout, func() { cancel(errTooSlow) })
+	defer tooSlow.Stop()
 	if j.DryRun { // a dry run takes no Lease and records nothing
-		turn.Stop()
+		tooSlow.Stop()
 	}
 	recorded := func() {
-		turn.Stop()
+		tooSlow.Stop()
 		close(j.recorded)
 	}
 	refused, err := j.check(ctx, c)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
+	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
 
 // Limits bound the concurrent uploads of a process.
@@ -35,25 +36,35 @@ const textBusy = "too many uploads are under way"
 // maxTurn is how long the scans of an upload are compared before other organizations that wait come first.
 const maxTurn = 10 * time.Second
 
-// turn returns the Turn of the job's client. The Scans of an import that waits are recorded and show that it runs. A
+// turn is permission to compare an upload.
+type turn struct {
+	turns *slots.Turns
+	begun time.Time
+	end   func()
+}
+
+func (t *turn) Over() bool { return time.Since(t.begun) > maxTurn && t.turns.Wanted() }
+
+func (t *turn) End() { t.end() }
+
+// turnsOf returns the Turns of the job's client. The Scans of an import that waits are recorded and show that it runs. A
 // dry run has none, so it does not wait long for all its turns together.
-func (s *Service) turn(j *job) func(ctx context.Context, do func(over func() bool) error) error {
-	patience := turnTimeout
-	return func(ctx context.Context, do func(over func() bool) error) error {
-		waiting, cancel := ctx, func() {}
-		if j.DryRun {
-			waiting, cancel = context.WithTimeoutCause(ctx, patience, problem.Busy(textBusy, busyRetryAfter))
-		}
+func (s *Service) turnsOf(j *job) func(ctx context.Context) (importer.Turn, error) {
+	patience := dryRunPatience
+	return func(ctx context.Context) (importer.Turn, error) {
 		since := time.Now()
-		end, err := s.turns.Take(waiting, j.Organization)
-		patience -= time.Since(since)
-		cancel()
-		if err != nil {
-			return err
+		if j.DryRun {
+			waiting, cancel := context.WithTimeoutCause(ctx, patience, problem.Busy(textBusy, busyRetryAfter))
+			defer cancel()
+			ctx = waiting
 		}
-		defer end()
+		end, err := s.turns.Take(ctx, j.Organization)
+		if err != nil {
+			return nil, err
+		}
 		begun := time.Now()
-		return do(func() bool { return time.Since(begun) > maxTurn && s.turns.Wanted() })
+		patience -= begun.Sub(since)
+		return &turn{turns: s.turns, begun: begun, end: end}, nil
 	}
 }
 

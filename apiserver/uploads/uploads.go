@@ -28,9 +28,11 @@ import (
 const (
 	// answerAfter is how long a response waits for the end of an import.
 	answerAfter = 10 * time.Second
-	// turnTimeout is how long an import may take, or wait for other imports of the same scans, until its Scans are
-	// recorded: before that, clients cannot read anything about it. A dry run waits as long for its turn.
-	turnTimeout = 30 * time.Second
+	// recordTimeout is how long an import may take, or wait for other imports of the same scans, until its Scans are
+	// recorded: before that, clients cannot read anything about it.
+	recordTimeout = 30 * time.Second
+	// dryRunPatience is how long a dry run waits for its turns, all in all: nothing shows clients that it runs.
+	dryRunPatience = 30 * time.Second
 	// longest is how long an import may take.
 	longest = 30 * time.Minute
 	// busyRetryAfter is when to try again while other imports are running.

@@ -134,9 +134,15 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 		first, second, other := start("acme", true), start("acme", true), start("globex", true)
 		harness.Same(t, "list findings", []string{"org-acme", "org-globex"}, listing)
 		// The Scans of an import show that it waits, and those of a dry run do not exist.
-		recorded := s.turn(&job{Request: Request{Identity: first.Identity}})
+		recorded := s.turnsOf(&job{Request: Request{Identity: first.Identity}})
 		waits := make(chan error, 1)
-		go func() { waits <- recorded(t.Context(), func(func() bool) error { return nil }) }()
+		go func() {
+			turn, err := recorded(t.Context())
+			if err == nil {
+				turn.End()
+			}
+			waits <- err
+		}()
 		<-second.done
 		harness.Same(t, "the status of a dry run that has waited", http.StatusTooManyRequests, problem.Of(second.problem()).Status)
 		harness.Same(t, "its outcome", outcomeBusy, outcomeOf(second))
@@ -152,27 +158,22 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 func TestADryRunWaitsOnceForAllItsTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{turns: slots.NewTurns(1)}
-		other := s.turn(&job{Request: Request{Identity: auth.Identity{Organization: "globex"}}})
-		dryRun := s.turn(&job{Request: Request{Identity: auth.Identity{Organization: "acme"}, DryRun: true}})
-		var others sync.WaitGroup
-		defer others.Wait()
+		other := s.turnsOf(&job{Request: Request{Identity: auth.Identity{Organization: "globex"}}})
+		dryRun := s.turnsOf(&job{Request: Request{Identity: auth.Identity{Organization: "acme"}, DryRun: true}})
 		// waits returns how long the dry run waits for a turn while the other organization has one of twenty seconds.
-		waits := func() (waited time.Duration, err error) {
-			others.Go(func() {
-				harness.Must(t, other(t.Context(), func(func() bool) error {
-					<-time.After(20 * time.Second)
-					return nil
-				}))
-			})
-			synctest.Wait()
+		waits := func() (turn importer.Turn, waited time.Duration, err error) {
+			others, err := other(t.Context())
+			harness.Must(t, err)
+			time.AfterFunc(20*time.Second, others.End)
 			since := time.Now()
-			err = dryRun(t.Context(), func(func() bool) error { return nil })
-			return time.Since(since), err
+			turn, err = dryRun(t.Context())
+			return turn, time.Since(since), err
 		}
-		waited, err := waits()
+		turn, waited, err := waits()
 		harness.Must(t, err)
 		harness.Same(t, "waited for the first", 20*time.Second, waited)
-		waited, err = waits()
+		turn.End()
+		_, waited, err = waits()
 		harness.Same(t, "waited for the second", 10*time.Second, waited)
 		harness.Same(t, "the status", http.StatusTooManyRequests, problem.Of(err).Status)
 	})
@@ -182,30 +183,28 @@ func TestADryRunWaitsOnceForAllItsTurns(t *testing.T) {
 func TestATurnThatLastsLongIsOverIfAnotherOrganizationWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{turns: slots.NewTurns(1)}
-		take := func(organization string, do func(over func() bool)) {
-			turn := s.turn(&job{Request: Request{Identity: auth.Identity{Organization: organization}}})
-			harness.Must(t, turn(t.Context(), func(over func() bool) error {
-				do(over)
-				return nil
-			}))
+		take := func(organization string) importer.Turn {
+			turn, err := s.turnsOf(&job{Request: Request{Identity: auth.Identity{Organization: organization}}})(t.Context())
+			harness.Must(t, err)
+			return turn
 		}
 		var others sync.WaitGroup
-		defer others.Wait()
 		waits := func(organization string) {
-			others.Go(func() { take(organization, func(func() bool) {}) })
+			others.Go(func() { take(organization).End() })
 			synctest.Wait()
 		}
-		take("acme", func(over func() bool) {
-			waits("globex")
-			harness.Same(t, "over when it has just begun", false, over())
-			<-time.After(maxTurn + time.Second)
-			harness.Same(t, "over when it has lasted long", true, over())
-		})
+		turn := take("acme")
+		waits("globex")
+		harness.Same(t, "over when it has just begun", false, turn.Over())
+		<-time.After(maxTurn + time.Second)
+		harness.Same(t, "over when it has lasted long", true, turn.Over())
+		turn.End()
 		others.Wait()
-		take("acme", func(over func() bool) {
-			waits("acme")
-			<-time.After(maxTurn + time.Second)
-			harness.Same(t, "over when only its organization waits", false, over())
-		})
+		turn = take("acme")
+		waits("acme")
+		<-time.After(maxTurn + time.Second)
+		harness.Same(t, "over when only its organization waits", false, turn.Over())
+		turn.End()
+		others.Wait()
 	})
 }

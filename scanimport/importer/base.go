@@ -76,22 +76,29 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 				places[batches[k]], ofTool = k, append(ofTool, batches[k])
 			}
 		}
-		covered := b.coverageOf(ofTool)
-		err := c.inTurn(ctx, func(func() bool) error {
-			past, findings, err := b.read(ctx, c, repository, covered, out)
-			if err != nil {
-				return err
-			}
-			if err := out.compare(ctx, b, repository, covered, places, past, findings); err != nil {
-				return fmt.Errorf("%s: %w", batch.Name(), err)
-			}
-			return nil
-		})
-		if err != nil {
+		if err := b.compareTool(ctx, c, repository, b.coverageOf(ofTool), places, out); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
+}
+
+// compareTool compares the batches of one tool. places are their indexes among all batches.
+func (b Base) compareTool(ctx context.Context, c *Client, repository *v1alpha1.Repository, covered coverage,
+	places map[*Batch]int, out *Compared) error {
+	turn, err := c.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer turn.End()
+	past, findings, err := b.read(ctx, c, repository, covered, out)
+	if err != nil {
+		return err
+	}
+	if err := out.compare(ctx, b, repository, covered, places, past, findings); err != nil {
+		return fmt.Errorf("%s: %w", covered.batches[0].Name(), err)
+	}
+	return nil
 }
 
 // coverage holds the batches of one tool, and the projects of the repository that they cover.

@@ -26,19 +26,32 @@ type Client struct {
 	client.Client
 	// reader lists objects and skips those that cannot be read.
 	reader *kube.Reader
-	// Turn calls do when there is room in memory for the findings of a tool in a project or repository, which do lists
-	// and drops before it returns. If ctx ends earlier, Turn returns an error without calling it. do waits for no Lease.
-	// over reports that do has taken long and others wait: then it may leave the rest to another turn.
-	// nil: there is always room.
-	Turn func(ctx context.Context, do func(over func() bool) error) error
+	// Turns waits for the next turn. The error is the cause of ctx's end. nil: turns come at once and are never over.
+	Turns func(ctx context.Context) (Turn, error)
 }
 
-func (c *Client) inTurn(ctx context.Context, do func(over func() bool) error) error {
-	if c.Turn == nil {
-		return do(func() bool { return false })
-	}
-	return c.Turn(ctx, do)
+// Turn is permission to hold the findings of a tool in a project or repository in memory. Wait for no Lease and no other
+// turn meanwhile.
+type Turn interface {
+	// Over reports whether the turn has lasted long and another organization waits: then leave the rest to the next turn.
+	Over() bool
+	// End gives the turn back. Call it once, when the findings are no longer needed.
+	End()
 }
+
+// turn waits for a turn.
+func (c *Client) turn(ctx context.Context) (Turn, error) {
+	if c.Turns == nil {
+		return endless{}, nil
+	}
+	return c.Turns(ctx)
+}
+
+// endless is the turn of a client without turns.
+type endless struct{}
+
+func (endless) Over() bool { return false }
+func (endless) End()       {}
 
 // NewClient returns a client for imports of scans and reviews. It has no rate limit of its own, because the API
 // server's priority and fairness applies anyway, and it does no discovery.

@@ -284,20 +284,21 @@ func (im *Importer) compareAll(ctx context.Context, jobs []*job, done func(j *jo
 // compareInTurn compares jobs that share a list, and returns those that are left when its turn is over.
 func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
 	done func(j *job, err error) error) (left []*job, err error) {
-	err = im.client.inTurn(ctx, func(over func() bool) error {
-		list := sync.OnceValues(func() (*listed, error) { return im.list(ctx, jobs[0]) })
-		for i, j := range jobs {
-			if i > 0 && over() {
-				left = jobs[i:]
-				return nil
-			}
-			if err := done(j, im.compare(ctx, j, list)); err != nil {
-				return err
-			}
+	turn, err := im.client.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer turn.End()
+	list := sync.OnceValues(func() (*listed, error) { return im.list(ctx, jobs[0]) })
+	for i, j := range jobs {
+		if i > 0 && turn.Over() {
+			return jobs[i:], nil
 		}
-		return nil
-	})
-	return left, err
+		if err := done(j, im.compare(ctx, j, list)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
 }
 
 // group holds the jobs that list the same findings: those of a tool in a project.

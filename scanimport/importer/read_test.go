@@ -114,9 +114,9 @@ func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 	harness.Must(t, err)
 	harness.Same(t, "lists by project and tool", map[string]int{"web lint": 1, "api lint": 1, "web scan": 1}, listed)
 	turns := 0
-	c.Turn = func(_ context.Context, do func(over func() bool) error) error {
+	c.Turns = func(context.Context) (Turn, error) {
 		turns++
-		return do(func() bool { return true })
+		return over{}, nil
 	}
 	clear(listed)
 	_, err = im.Import(t.Context(), batches)
@@ -169,6 +169,11 @@ func TestAChangeThatIsDecidedAgainKeepsATrimmedFinding(t *testing.T) {
 	(&writer{}).again(ch, now)
 	harness.Same(t, "finding", &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1"}}, ch.before)
 }
+
+// over is a turn that others wait for.
+type over struct{ endless }
+
+func (over) Over() bool { return true }
 
 // listing returns a client of an API server that holds the projects web and api of the repository shop, no scans, and
 // the findings that the function returns for each list.
