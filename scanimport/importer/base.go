@@ -61,7 +61,7 @@ type Compared struct {
 	Warnings []string
 }
 
-// Compare recognises findings of the base among the results of the batches, as an import would.
+// Compare recognises findings of the base among the results of the batches, as an import would. It needs a Turn.
 func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repository,
 	batches []*Batch) (*Compared, error) {
 	out := &Compared{Known: ResultSet{}}
@@ -83,14 +83,10 @@ func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repos
 	return out, nil
 }
 
-// compareTool compares the batches of one tool. places are their indexes among all batches.
+// compareTool compares the batches of one tool, and drops its findings before those of the next are listed. places are
+// the batches' indexes among all batches.
 func (b Base) compareTool(ctx context.Context, c *Client, repository *v1alpha1.Repository, covered coverage,
 	places map[*Batch]int, out *Compared) error {
-	turn, err := c.turn(ctx)
-	if err != nil {
-		return err
-	}
-	defer turn.End()
 	past, findings, err := b.read(ctx, c, repository, covered, out)
 	if err != nil {
 		return err

@@ -30,17 +30,18 @@ type Client struct {
 	Turns func(ctx context.Context) (Turn, error)
 }
 
-// Turn is permission to hold the findings of a tool in a project or repository in memory. Wait for no Lease and no other
-// turn meanwhile.
+// Turn is permission to hold the findings of a tool in a project, or the issues of a pull request and the findings of a
+// tool in its repository. Wait for no Lease and no other turn meanwhile.
 type Turn interface {
-	// Over reports whether the turn has lasted long and another organization waits: then leave the rest to the next turn.
+	// Over reports whether the turn has lasted long and another organization waits: then leave what can wait to the next
+	// turn.
 	Over() bool
-	// End gives the turn back. Call it once, when the findings are no longer needed.
+	// End gives the turn back. Call it once.
 	End()
 }
 
-// turn waits for a turn.
-func (c *Client) turn(ctx context.Context) (Turn, error) {
+// Turn waits for the next turn.
+func (c *Client) Turn(ctx context.Context) (Turn, error) {
 	if c.Turns == nil {
 		return endless{}, nil
 	}

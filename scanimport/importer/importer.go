@@ -284,7 +284,7 @@ func (im *Importer) compareAll(ctx context.Context, jobs []*job, done func(j *jo
 // compareInTurn compares jobs that share a list, and returns those that are left when its turn is over.
 func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
 	done func(j *job, err error) error) (left []*job, err error) {
-	turn, err := im.client.turn(ctx)
+	turn, err := im.client.Turn(ctx)
 	if err != nil {
 		return nil, err
 	}

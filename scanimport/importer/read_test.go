@@ -123,9 +123,6 @@ func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 	harness.Must(t, err)
 	harness.Same(t, "lists if others wait", map[string]int{"web lint": 3, "api lint": 1, "web scan": 1}, listed)
 	harness.Same(t, "turns", 5, turns)
-	_, err = Base{Namespace: "org-acme"}.Compare(t.Context(), c, &v1alpha1.Repository{}, batches)
-	harness.Must(t, err)
-	harness.Same(t, "turns with a pull request's, one for each tool", 7, turns)
 }
 
 // Each of 32 scans would otherwise keep and write a change of each finding under the former name.

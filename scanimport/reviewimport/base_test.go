@@ -1,8 +1,10 @@
 package reviewimport
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -51,6 +53,9 @@ func (c *cluster) serve(t *testing.T, base []found, detected time.Time) *importe
 	var reads atomic.Int32 // of the repository
 	return answeredBy(t, func(r *http.Request) (code int, object any) {
 		_, path, _ := strings.Cut(r.URL.Path, "/namespaces/"+pr.Namespace+"/")
+		if c.onRead != nil {
+			c.onRead(path)
+		}
 		object = objects[path]
 		if path == "repositories/shop" && reads.Add(1) > 1 && c.anew {
 			another := repository
@@ -163,6 +168,40 @@ func TestADryRunJudgesNoRepositoryThatIsDeletedDuringTheComparison(t *testing.T)
 	im := New(c.serve(t, nil, start), pr, Options{DryRun: true})
 	_, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{batchOf("ESLint", "10 eval")})
 	harness.ErrorContains(t, "the import", err, `repository "shop" was deleted during the import`)
+}
+
+// turn is the only turn, which counts those who have it.
+type turn struct{ had *atomic.Int32 }
+
+func (turn) Over() bool { return true }
+
+func (t turn) End() { t.had.Add(-1) }
+
+// A pull request may have as many issues as its repository has findings, and a dry run waits without a Lease.
+func TestIssuesAreListedInATurnWithTheFindingsOfTheBase(t *testing.T) {
+	var had, turns atomic.Int32
+	c := newCluster()
+	c.importsResults(t, "c0", results("10 eval"), nil)
+	var mu sync.Mutex
+	listed := map[string]int32{}
+	c.onRead = func(path string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if path == "reviewissues" || path == "findings" {
+			listed[path] = had.Load()
+		}
+	}
+	client := c.serve(t, nil, start)
+	client.Turns = func(context.Context) (importer.Turn, error) {
+		turns.Add(1)
+		had.Add(1)
+		return turn{&had}, nil
+	}
+	batches := []*importer.Batch{batchOf("ESLint", "10 eval"), batchOf("gosec")}
+	_, err := New(client, pr, Options{DryRun: true}).Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, batches)
+	harness.Must(t, err)
+	harness.Same(t, "turns while they are listed", map[string]int32{"reviewissues": 1, "findings": 1}, listed)
+	harness.Same(t, "all turns, and those that have not ended", []int32{1, 0}, []int32{turns.Load(), had.Load()})
 }
 
 func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {

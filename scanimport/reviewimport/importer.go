@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -210,46 +211,20 @@ func (im *Importer) record(ctx context.Context, repository *v1alpha1.Repository,
 // the comparison with it. It first creates the review, without the commit, if it does not exist.
 func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repository, review *v1alpha1.Review,
 	next *v1alpha1.ReviewSpec, commit *Commit, batches []*importer.Batch, s *Summary) (*v1alpha1.Review, error) {
-	issues, unreadable, err := im.issues(ctx)
+	all, err := im.describe(repository, commit.SHA, batches, s)
+	if err != nil {
+		return review, err
+	}
+	base, err := im.base(ctx, im.pr.began(review, next))
 	if err != nil {
 		return review, err
 	}
 	p := &plan{
 		review: s.Review, commit: commit.SHA, page: importer.CommitPage(&repository.Spec, commit.SHA),
-		reviewed: next.ReviewedCommits, before: reviewedBy(review), unreadable: unreadable, renamed: renamed(batches),
+		reviewed: next.ReviewedCommits, before: reviewedBy(review), renamed: renamed(batches),
 	}
-	all, err := im.describe(repository, commit.SHA, batches, s)
-	if err != nil {
+	if err := im.compare(ctx, p, repository, base, all, batches, s); err != nil || im.options.DryRun {
 		return review, err
-	}
-	base := importer.Base{Namespace: im.pr.Namespace, Project: im.pr.Project,
-		Since: im.pr.began(review, next),
-		Own:   func(tool string) func(known importer.ResultSet) importer.Distances { return p.own(all, issues, tool) }}
-	if im.pr.Project == "" {
-		projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), im.options.Growing)
-		if err != nil {
-			return review, err
-		}
-		base.Scanned = projects.Scanned
-		base.Held = func(file string) bool { return len(projects.Holding(file)) > 0 }
-	}
-	compared, err := base.Compare(ctx, im.client, repository, batches)
-	if err == nil {
-		err = im.checkParents(ctx) // a deleted project loses its findings first, which would make all results new
-	}
-	if err != nil {
-		return review, err
-	}
-	results, known := s.divide(all, compared)
-	p.match(results, issues)
-	p.markKnownInBase(known)
-	s.passOver(p)
-	s.count(p)
-	s.warnOfOthers(p, im.pr.Project)
-	s.compare(compared, batches)
-	if im.options.DryRun {
-		s.list(p)
-		return review, nil
 	}
 	if review == nil {
 		bare := *next.DeepCopy()
@@ -262,6 +237,56 @@ func (im *Importer) recordIssues(ctx context.Context, repository *v1alpha1.Repos
 		return review, err
 	}
 	return review, im.checkRepository(ctx) // the issues belong to the repository, and no longer need the project
+}
+
+// base returns the base of the pull request, which began then.
+func (im *Importer) base(ctx context.Context, began time.Time) (importer.Base, error) {
+	base := importer.Base{Namespace: im.pr.Namespace, Project: im.pr.Project, Since: began}
+	if im.pr.Project != "" {
+		return base, nil
+	}
+	projects, err := routing.Read(ctx, im.client, im.key(im.pr.Repository), im.options.Growing)
+	if err != nil {
+		return base, err
+	}
+	base.Scanned = projects.Scanned
+	base.Held = func(file string) bool { return len(projects.Holding(file)) > 0 }
+	return base, nil
+}
+
+// compare compares all results with the issues and the base, adds the changes to the plan, and counts them; those of a
+// dry run it lists. All tools are compared in one turn, because each comparison needs the issues.
+func (im *Importer) compare(ctx context.Context, p *plan, repository *v1alpha1.Repository, base importer.Base,
+	all []found, batches []*importer.Batch, s *Summary) error {
+	turn, err := im.client.Turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer turn.End()
+	issues, unreadable, err := im.issues(ctx)
+	if err != nil {
+		return err
+	}
+	p.unreadable = unreadable
+	base.Own = func(tool string) func(known importer.ResultSet) importer.Distances { return p.own(all, issues, tool) }
+	compared, err := base.Compare(ctx, im.client, repository, batches)
+	if err == nil {
+		err = im.checkParents(ctx) // a deleted project loses its findings first, which would make all results new
+	}
+	if err != nil {
+		return err
+	}
+	results, known := s.divide(all, compared)
+	p.match(results, issues)
+	p.markKnownInBase(known)
+	s.passOver(p)
+	s.count(p)
+	s.warnOfOthers(p, im.pr.Project)
+	s.compare(compared, batches)
+	if im.options.DryRun {
+		s.list(p)
+	}
+	return nil
 }
 
 // renamed returns the tools by the former names that the user gave.

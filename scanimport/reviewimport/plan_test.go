@@ -50,6 +50,8 @@ type cluster struct {
 	patterns string
 	// anew means that the repository is deleted and created anew once an import has read it.
 	anew bool
+	// onRead is called with the path of each object and list that is read; may be nil.
+	onRead func(path string)
 	// renamed are the tools by their former names.
 	renamed map[string]string
 	// known are the results of the next import that the base has.
