@@ -83,15 +83,6 @@ func TestAPlanKeepsOnlyTheFindingsThatItChanges(t *testing.T) {
 	harness.Same(t, "actions", []Action{ActionClose, ActionUpdate}, actions)
 }
 
-func TestAJobDoesNotKeepTheFindingsOfOthers(t *testing.T) {
-	findings := make([]v1alpha1.Finding, 10)
-	for i := range findings {
-		findings[i].Spec.Analysis = []string{"a", "b"}[i%2]
-	}
-	own, others := history{}.ofJob(series{analysis: "a"}, findings)
-	harness.Same(t, "own and others, and the room for them", []int{5, 5, 5, 5}, []int{len(own), cap(own), len(others), cap(others)})
-}
-
 func TestWhichAnalysesAreDistinct(t *testing.T) {
 	past := history{"s-1": {series: series{analysis: "scanned"}}}
 	findings := []v1alpha1.Finding{{Spec: v1alpha1.FindingSpec{Analysis: "found"}}}
