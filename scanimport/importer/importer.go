@@ -91,7 +91,7 @@ type job struct {
 	project string
 	group   *group
 	context scanContext
-	// scans are the earlier scans of the tool.
+	// scans are the earlier scans of the tool. The jobs of a group share them, so they do not change.
 	scans    history
 	plan     plan
 	summary  *Summary
@@ -125,12 +125,13 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 	if len(summaries) > 0 {
 		summaries[0].Provisioned = im.options.Found.Provisioned
 	}
+	groups := groupsOf(jobs)
 	if im.options.DryRun {
-		return summaries, im.dryRun(ctx, jobs)
+		return summaries, im.dryRun(ctx, jobs, groups)
 	}
 	return summaries, locked(ctx, jobs, func(ctx context.Context) error {
 		err := safely.Func(func() error {
-			err := im.run(ctx, jobs)
+			err := im.run(ctx, jobs, groups)
 			if err != nil && ctx.Err() != nil && safely.Stack(err) == "" {
 				return stopped(ctx)
 			}
@@ -170,15 +171,18 @@ func holding(ctx context.Context, jobs []*job, do func(ctx context.Context) erro
 
 // run performs the import from the first write to the last. It writes only Scans before every job has passed its
 // guards.
-func (im *Importer) run(ctx context.Context, jobs []*job) error {
-	steps := []step{im.readHistory, im.guardAge, im.begin}
+func (im *Importer) run(ctx context.Context, jobs []*job, groups []*group) error {
+	if err := im.readHistory(ctx, groups); err != nil {
+		return err
+	}
+	steps := []step{im.guardAge, im.begin}
 	if im.options.Upload != nil {
-		steps = []step{im.readHistory, im.begin, im.guardAge}
+		steps = []step{im.begin, im.guardAge}
 	}
 	if err := perform(ctx, jobs, steps...); err != nil {
 		return err
 	}
-	if err := im.compareAll(ctx, jobs, func(_ *job, err error) error { return err }); err != nil {
+	if err := im.compareAll(ctx, groups, func(_ *job, err error) error { return err }); err != nil {
 		return err
 	}
 	return perform(ctx, jobs, im.finish)
@@ -208,7 +212,10 @@ func (im *Importer) finish(ctx context.Context, j *job) error {
 	return j.explain(err)
 }
 
-func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
+func (im *Importer) dryRun(ctx context.Context, jobs []*job, groups []*group) error {
+	if err := im.readHistory(ctx, groups); err != nil {
+		return err
+	}
 	var refusals []error
 	noted := func(j *job, err error) error {
 		refused, is := errors.AsType[*RefusedError](err)
@@ -220,10 +227,10 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 		return nil
 	}
 	guardAge := func(ctx context.Context, j *job) error { return noted(j, im.guardAge(ctx, j)) }
-	if err := perform(ctx, jobs, im.readHistory, guardAge); err != nil {
+	if err := perform(ctx, jobs, guardAge); err != nil {
 		return err
 	}
-	err := im.compareAll(ctx, jobs, func(j *job, err error) error {
+	err := im.compareAll(ctx, groups, func(j *job, err error) error {
 		j.summary.list(&j.plan)
 		j.plan = plan{}
 		return noted(j, err)
@@ -234,19 +241,31 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job) error {
 	return errors.Join(refusals...)
 }
 
-// readHistory sets when the scan started, and reads the earlier scans. An unknown start is set to the present, when the
+// readHistory sets when the scans started, and reads the earlier ones. Unknown starts are set to the present, when the
 // import holds its Leases.
-func (im *Importer) readHistory(ctx context.Context, j *job) (err error) {
+func (im *Importer) readHistory(ctx context.Context, groups []*group) error {
+	for _, g := range groups {
+		scans, unreadable, err := im.scans(ctx, g.jobs[0])
+		if err != nil {
+			return err
+		}
+		for _, j := range g.jobs {
+			j.setStart()
+			j.scans = scans
+			j.summary.warnOf("scan", unreadable)
+		}
+	}
+	return nil
+}
+
+// setStart sets when the scan started.
+func (j *job) setStart() {
 	j.context.startedAt = j.Started()
 	if given := v1alpha1.NewTime(j.StartedAt); given.After(j.context.startedAt.Time) {
 		j.summary.Warnings = append(j.summary.Warnings, fmt.Sprintf("the scan cannot have started at %s, which is in "+
 			"the future by the API server's clock: the time of the import counts as its start. Set the clock of the "+
 			"machine that scanned", given.Format(time.RFC3339)))
 	}
-	var unreadable []string
-	j.scans, unreadable, err = im.scans(ctx, j)
-	j.summary.warnOf("scan", unreadable)
-	return err
 }
 
 // Started returns when the scan started, or the present if that is unknown or in the future by the API server's clock:
@@ -267,10 +286,10 @@ func (im *Importer) guardAge(_ context.Context, j *job) error {
 	return j.explain(guardAge(j.context.startedAt.Time, last, name))
 }
 
-// compareAll compares the jobs and calls done with the error of each, until that returns one. Jobs that need the same
-// findings share one list, which is dropped before the next is read: an upload of a few kilobytes may have 32 jobs.
-func (im *Importer) compareAll(ctx context.Context, jobs []*job, done func(j *job, err error) error) error {
-	for _, g := range byFindings(jobs) {
+// compareAll compares the jobs and calls done with the error of each, until that returns one. The jobs of a group share
+// one list of findings, which is dropped before the next is read: an upload of a few kilobytes may have 32 jobs.
+func (im *Importer) compareAll(ctx context.Context, groups []*group, done func(j *job, err error) error) error {
+	for _, g := range groups {
 		for left := g.jobs; len(left) > 0; {
 			var err error
 			if left, err = im.compareInTurn(ctx, left, done); err != nil {
@@ -281,7 +300,7 @@ func (im *Importer) compareAll(ctx context.Context, jobs []*job, done func(j *jo
 	return nil
 }
 
-// compareInTurn compares jobs that share a list, and returns those that are left when its turn is over.
+// compareInTurn compares jobs of a group, and returns those that are left when its turn is over.
 func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
 	done func(j *job, err error) error) (left []*job, err error) {
 	turn, err := im.client.Turn(ctx)
@@ -301,15 +320,15 @@ func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
 	return nil, nil
 }
 
-// group holds the jobs that list the same findings: those of a tool in a project.
+// group holds the jobs that read the same scans and findings: those of a tool in a project.
 type group struct {
 	jobs []*job
 	// renamed holds the names of the findings that get the tool's current name by a plan of the group.
 	renamed map[string]bool
 }
 
-// byFindings divides the jobs into groups.
-func byFindings(jobs []*job) (groups []*group) {
+// groupsOf divides the jobs into groups.
+func groupsOf(jobs []*job) (groups []*group) {
 	for _, j := range jobs {
 		i := slices.IndexFunc(groups, func(g *group) bool {
 			return g.jobs[0].project == j.project && slices.Equal(g.jobs[0].names(), j.names())
@@ -333,7 +352,7 @@ func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, e
 	reading.Go(safely.Func(func() error {
 		findings, err := list()
 		if err == nil {
-			existing, err = im.known(ctx, j, findings)
+			existing, err = j.known(findings)
 		}
 		return err
 	}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -150,6 +151,8 @@ func (im *Importer) scans(ctx context.Context, j *job) (h history, unreadable []
 
 // listed holds the findings of a tool in a project, under all its names. Jobs share it, so it does not change.
 type listed struct {
+	// scans reads the scans of the tool when it is first called.
+	scans    func() (history, error)
 	findings []v1alpha1.Finding
 	// unreadable are the names of findings that cannot be read.
 	unreadable []string
@@ -173,6 +176,10 @@ func (im *Importer) list(ctx context.Context, j *job) (*listed, error) {
 		return nil, fmt.Errorf("list the findings of project %s: %w", j.project, err)
 	}
 	l := &listed{findings: slices.Concat(lists...), unreadable: slices.Concat(unreadable...)}
+	l.scans = sync.OnceValues(func() (history, error) {
+		scans, _, err := im.scans(ctx, j)
+		return scans, err
+	})
 	for i, tool := range names {
 		if len(lists[i]) == 0 {
 			l.noneUnder = append(l.noneUnder, tool)
@@ -182,7 +189,7 @@ func (im *Importer) list(ctx context.Context, j *job) (*listed, error) {
 }
 
 // known sorts the listed findings by what the job may do with them.
-func (im *Importer) known(ctx context.Context, j *job, l *listed) (*known, error) {
+func (j *job) known(l *listed) (*known, error) {
 	j.summary.warnOf("finding", l.unreadable)
 	if j.GivenFormer != "" && slices.Contains(l.noneUnder, j.GivenFormer) {
 		j.summary.Warnings = append(j.summary.Warnings,
@@ -192,7 +199,7 @@ func (im *Importer) known(ctx context.Context, j *job, l *listed) (*known, error
 	if !scans.knowAll(l.findings) {
 		// Another job may have begun since the scans were read.
 		var err error
-		if scans, _, err = im.scans(ctx, j); err != nil {
+		if scans, err = l.scans(); err != nil {
 			return nil, err
 		}
 	}

@@ -99,11 +99,16 @@ func TestScansOfPullRequestsAreNotKept(t *testing.T) {
 func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 	var mu sync.Mutex
 	listed := map[string]int{}
-	c := listing(t, func(project, tool string) []v1alpha1.Finding {
+	c := listing(t, func(kind, project, tool string) []v1alpha1.Finding {
 		mu.Lock()
 		defer mu.Unlock()
-		listed[project+" "+tool]++
-		return nil
+		listed[kind+" "+project+" "+tool]++
+		if tool == "scan" {
+			return nil
+		}
+		f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1"}, Spec: v1alpha1.FindingSpec{Tool: tool, Analysis: "of none"}}
+		f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "removed"} // so that the scans are read once more
+		return []v1alpha1.Finding{f}
 	})
 	batches := []*Batch{
 		{Tool: "lint", Analysis: "a"}, {Tool: "lint", Analysis: "b"}, {Tool: "lint", Analysis: "a", Project: "api"},
@@ -112,7 +117,10 @@ func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 	im := New(c, Target{Namespace: "org-acme", Repository: "shop", Project: "web"}, Options{DryRun: true})
 	_, err := im.Import(t.Context(), batches)
 	harness.Must(t, err)
-	harness.Same(t, "lists by project and tool", map[string]int{"web lint": 1, "api lint": 1, "web scan": 1}, listed)
+	harness.Same(t, "lists by project and tool", map[string]int{
+		"findings web lint": 1, "findings api lint": 1, "findings web scan": 1,
+		"scans web lint": 2, "scans api lint": 2, "scans web scan": 1,
+	}, listed)
 	turns := 0
 	c.Turns = func(context.Context) (Turn, error) {
 		turns++
@@ -121,13 +129,16 @@ func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 	clear(listed)
 	_, err = im.Import(t.Context(), batches)
 	harness.Must(t, err)
-	harness.Same(t, "lists if others wait", map[string]int{"web lint": 3, "api lint": 1, "web scan": 1}, listed)
+	harness.Same(t, "lists if others wait", map[string]int{
+		"findings web lint": 3, "findings api lint": 1, "findings web scan": 1,
+		"scans web lint": 4, "scans api lint": 2, "scans web scan": 1,
+	}, listed)
 	harness.Same(t, "turns", 5, turns)
 }
 
 // Each of 32 scans would otherwise keep and write a change of each finding under the former name.
 func TestOneScanOfAnImportRenamesAFinding(t *testing.T) {
-	c := listing(t, func(_, tool string) (findings []v1alpha1.Finding) {
+	c := listing(t, func(_, _, tool string) (findings []v1alpha1.Finding) {
 		for _, name := range []string{"f-1", "f-2", "f-3"} {
 			f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.FindingSpec{Tool: tool, Analysis: "of none"}}
 			if tool == "oldlint" {
@@ -173,27 +184,30 @@ type over struct{ endless }
 func (over) Over() bool { return true }
 
 // listing returns a client of an API server that holds the projects web and api of the repository shop, no scans, and
-// the findings that the function returns for each list.
-func listing(t *testing.T, findings func(project, tool string) []v1alpha1.Finding) *Client {
+// the findings that the function returns. It is called for each list of scans and findings.
+func listing(t *testing.T, findings func(kind, project, tool string) []v1alpha1.Finding) *Client {
 	t.Helper()
 	return answering(t, func(r *http.Request) (code int, object any) {
 		kind := func(kind string) metav1.TypeMeta {
 			return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
 		}
-		switch path.Base(r.URL.Path) {
+		name := path.Base(r.URL.Path)
+		switch name {
 		case "shop":
 			return http.StatusOK, v1alpha1.Repository{TypeMeta: kind("Repository")}
 		case "web", "api":
 			project := v1alpha1.Project{TypeMeta: kind("Project")}
 			project.Spec.RepositoryRef.Name = "shop"
 			return http.StatusOK, project
-		case "scans":
-			return http.StatusOK, v1alpha1.ScanList{}
 		}
 		selector := fields.ParseSelectorOrDie(r.URL.Query().Get("fieldSelector"))
 		project, _ := selector.RequiresExactMatch("spec.projectRef.name")
 		tool, _ := selector.RequiresExactMatch("spec.tool")
-		return http.StatusOK, v1alpha1.FindingList{TypeMeta: kind("FindingList"), Items: findings(project, tool)}
+		list := v1alpha1.FindingList{TypeMeta: kind("FindingList"), Items: findings(name, project, tool)}
+		if name == "scans" {
+			return http.StatusOK, v1alpha1.ScanList{}
+		}
+		return http.StatusOK, list
 	})
 }
 
