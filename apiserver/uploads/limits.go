@@ -58,7 +58,9 @@ func (s *Service) turnsOf(j *job) func(ctx context.Context) (importer.Turn, erro
 			defer cancel()
 			ctx = waiting
 		}
+		s.metrics.waiting.Inc()
 		end, err := s.turns.Take(ctx, j.Organization)
+		s.metrics.waiting.Dec()
 		if err != nil {
 			return nil, err
 		}

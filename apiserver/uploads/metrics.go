@@ -88,6 +88,7 @@ type metrics struct {
 	refused  *prometheus.CounterVec
 	ended    *prometheus.CounterVec
 	running  prometheus.Gauge
+	waiting  prometheus.Gauge
 	duration prometheus.Histogram
 	bytes    prometheus.Counter
 	results  *prometheus.CounterVec
@@ -111,6 +112,10 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 		running: factory.NewGauge(prometheus.GaugeOpts{
 			Name: "findings_uploads_running",
 			Help: "Uploads whose import is under way.",
+		}),
+		waiting: factory.NewGauge(prometheus.GaugeOpts{
+			Name: "findings_uploads_waiting",
+			Help: "Running uploads that wait until others are compared with existing findings.",
 		}),
 		duration: factory.NewHistogram(prometheus.HistogramOpts{
 			Name:    "findings_upload_duration_seconds",

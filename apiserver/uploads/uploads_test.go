@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -133,6 +134,7 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 		}
 		first, second, other := start("acme", true), start("acme", true), start("globex", true)
 		harness.Same(t, "list findings", []string{"org-acme", "org-globex"}, listing)
+		harness.Same(t, "uploads that wait", 1.0, testutil.ToFloat64(s.metrics.waiting))
 		// The Scans of an import show that it waits, and those of a dry run do not exist.
 		recorded := s.turnsOf(&job{Request: Request{Identity: first.Identity}})
 		waits := make(chan error, 1)
@@ -151,13 +153,14 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 		s.jobs.Wait()
 		harness.Must(t, first.err)
 		harness.Must(t, other.err)
+		harness.Same(t, "uploads that wait in the end", 0.0, testutil.ToFloat64(s.metrics.waiting))
 	})
 }
 
 // A client must get its answer before its connection ends.
 func TestADryRunWaitsOnceForAllItsTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Service{turns: slots.NewTurns(1)}
+		s := &Service{turns: slots.NewTurns(1), metrics: newMetrics(nil)}
 		other := s.turnsOf(&job{Request: Request{Identity: auth.Identity{Organization: "globex"}}})
 		dryRun := s.turnsOf(&job{Request: Request{Identity: auth.Identity{Organization: "acme"}, DryRun: true}})
 		// waits returns how long the dry run waits for a turn while the other organization has one of twenty seconds.
@@ -182,7 +185,7 @@ func TestADryRunWaitsOnceForAllItsTurns(t *testing.T) {
 // A turn of many scans ends for those who wait, and otherwise goes on.
 func TestATurnThatLastsLongIsOverIfAnotherOrganizationWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Service{turns: slots.NewTurns(1)}
+		s := &Service{turns: slots.NewTurns(1), metrics: newMetrics(nil)}
 		take := func(organization string) importer.Turn {
 			turn, err := s.turnsOf(&job{Request: Request{Identity: auth.Identity{Organization: organization}}})(t.Context())
 			harness.Must(t, err)

@@ -37,7 +37,7 @@ func (s *server) ofUploads(t *testing.T) map[string]float64 {
 func TestUploadsAreCounted(t *testing.T) {
 	_, c := bounded(t, uploads.Limits{Total: 2, PerOrganization: 1, Bytes: 2 << 20})
 	want := map[string]float64{
-		"findings_uploads_accepted_total": 0, "findings_uploads_running": 0,
+		"findings_uploads_accepted_total": 0, "findings_uploads_running": 0, "findings_uploads_waiting": 0,
 		"findings_upload_duration_seconds_count": 0, "findings_upload_bytes_total": 0,
 	}
 	label := func(metric, label string, values ...string) {
