@@ -36,7 +36,7 @@ const textBusy = "too many uploads are under way"
 // maxTurn is how long the scans of an upload are compared before other organizations that wait come first.
 const maxTurn = 10 * time.Second
 
-// turn is permission to compare an upload.
+// turn is the importer.Turn of an upload.
 type turn struct {
 	turns *slots.Turns
 	begun time.Time
@@ -52,7 +52,7 @@ func (t *turn) End() { t.end() }
 func (s *Service) turnsOf(j *job) func(ctx context.Context) (importer.Turn, error) {
 	patience := dryRunPatience
 	return func(ctx context.Context) (importer.Turn, error) {
-		since := time.Now()
+		asked := time.Now()
 		if j.DryRun {
 			waiting, cancel := context.WithTimeoutCause(ctx, patience, problem.Busy(textBusy, busyRetryAfter))
 			defer cancel()
@@ -65,7 +65,7 @@ func (s *Service) turnsOf(j *job) func(ctx context.Context) (importer.Turn, erro
 			return nil, err
 		}
 		begun := time.Now()
-		patience -= begun.Sub(since)
+		patience -= begun.Sub(asked)
 		return &turn{turns: s.turns, begun: begun, end: end}, nil
 	}
 }

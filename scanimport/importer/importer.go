@@ -89,6 +89,7 @@ type job struct {
 	*Batch
 	// project that was scanned.
 	project string
+	// group holds the jobs of the same tool and project, this one included.
 	group   *group
 	context scanContext
 	// scans are the earlier scans of the tool. The jobs of a group share them, so they do not change.
@@ -212,6 +213,7 @@ func (im *Importer) finish(ctx context.Context, j *job) error {
 	return j.explain(err)
 }
 
+// dryRun compares all jobs, also those that an import would refuse, and lists the changes. Its error joins the refusals.
 func (im *Importer) dryRun(ctx context.Context, jobs []*job, groups []*group) error {
 	if err := im.readHistory(ctx, groups); err != nil {
 		return err
@@ -323,8 +325,8 @@ func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
 // group holds the jobs that read the same scans and findings: those of a tool in a project.
 type group struct {
 	jobs []*job
-	// renamed holds the names of the findings that get the tool's current name by a plan of the group.
-	renamed map[string]bool
+	// renames holds the names of the findings that get the tool's current name by a plan of the group.
+	renames map[string]bool
 }
 
 // groupsOf divides the jobs into groups.
@@ -335,7 +337,7 @@ func groupsOf(jobs []*job) (groups []*group) {
 		})
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, &group{renamed: map[string]bool{}})
+			groups = append(groups, &group{renames: map[string]bool{}})
 		}
 		j.group = groups[i]
 		j.group.jobs = append(j.group.jobs, j)
@@ -350,9 +352,9 @@ func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, e
 	var existing *known
 	var reading errgroup.Group
 	reading.Go(safely.Func(func() error {
-		findings, err := list()
+		l, err := list()
 		if err == nil {
-			existing, err = j.known(findings)
+			existing, err = j.known(l)
 		}
 		return err
 	}))
@@ -367,7 +369,7 @@ func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, e
 	j.summary.skipResults(SkipDuplicate, duplicates)
 	complete := len(j.Incomplete) == 0
 	j.plan = diff(&j.context, j.Batch, results, existing, complete)
-	j.plan.addRenamed(j.group.renamed)
+	j.plan.addRenames(j.group.renames)
 	j.summary.skipResults(SkipSuppressed, j.plan.unseen)
 	j.summary.skipResults(skipUnreadable, j.plan.unreadable)
 	j.summary.planned(&j.plan)

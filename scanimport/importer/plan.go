@@ -250,13 +250,13 @@ func (p *plan) gone(c *scanContext, b *Batch, k *known, finding *v1alpha1.Findin
 
 // rename plans to give a finding the tool's current name, unless the plan of an earlier job does.
 func (p *plan) rename(c *scanContext, k *known, finding *v1alpha1.Finding) {
-	if !k.renamed[finding.Name] {
+	if !k.renames[finding.Name] {
 		p.add(c, renaming(c, finding))
 	}
 }
 
-// addRenamed adds the names of the findings that get the tool's current name by the plan.
-func (p *plan) addRenamed(to map[string]bool) {
+// addRenames adds the names of the findings that get the tool's current name by the plan, whatever else changes.
+func (p *plan) addRenames(to map[string]bool) {
 	for i := range p.changes {
 		if ch := &p.changes[i]; ch.before != nil && ch.before.Spec.Tool != ch.spec.Tool {
 			to[ch.name] = true

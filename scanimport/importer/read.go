@@ -151,7 +151,7 @@ func (im *Importer) scans(ctx context.Context, j *job) (h history, unreadable []
 
 // listed holds the findings of a tool in a project, under all its names. Jobs share it, so it does not change.
 type listed struct {
-	// scans reads the scans of the tool when it is first called.
+	// scans lists the recorded scans of the tool when it is first called, which is later than the jobs' own list.
 	scans    func() (history, error)
 	findings []v1alpha1.Finding
 	// unreadable are the names of findings that cannot be read.
@@ -204,7 +204,7 @@ func (j *job) known(l *listed) (*known, error) {
 		}
 	}
 	k := scans.sort(j.Batch, l.findings, l.unreadable)
-	k.renamed = j.group.renamed
+	k.renames = j.group.renames
 	return k, nil
 }
 

@@ -39,8 +39,8 @@ type known struct {
 	others []v1alpha1.Finding
 	// unreadable holds the names of the tool's findings that cannot be read.
 	unreadable sets.Set[string]
-	// renamed holds the names of the findings that get the tool's current name by the plan of an earlier job.
-	renamed map[string]bool
+	// renames holds the names of the findings that get the tool's current name by the plan of an earlier job.
+	renames map[string]bool
 	// unfinished holds the scans that did not succeed, and that no later success of their series has repeated.
 	unfinished history
 	// foreign reports whether a finding belongs to an analysis that the results do not contain, or to a project that was
