@@ -47,8 +47,8 @@ func (t *turn) Over() bool { return time.Since(t.begun) > maxTurn && t.turns.Wan
 
 func (t *turn) End() { t.end() }
 
-// turnsOf returns the Turns of the job's client. The Scans of an import that waits are recorded and show that it runs. A
-// dry run has none, so it does not wait long for all its turns together.
+// turnsOf returns the Turns of the job's client. An import waits as long as it takes: its Scans are recorded and show
+// that it runs. A dry run has none, so it does not wait long for all its turns together.
 func (s *Service) turnsOf(j *job) func(ctx context.Context) (importer.Turn, error) {
 	patience := dryRunPatience
 	return func(ctx context.Context) (importer.Turn, error) {

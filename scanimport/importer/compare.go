@@ -1,0 +1,109 @@
+package importer
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/appsec-dev/findings-operator/internal/safely"
+)
+
+// group holds the jobs that read the same scans and findings: those of a tool in a project.
+type group struct {
+	jobs []*job
+	// renames holds the names of the findings that get the tool's current name by a plan of the group.
+	renames map[string]bool
+}
+
+// groupsOf divides the jobs into groups.
+func groupsOf(jobs []*job) (groups []*group) {
+	for _, j := range jobs {
+		i := slices.IndexFunc(groups, func(g *group) bool {
+			return g.jobs[0].project == j.project && slices.Equal(g.jobs[0].names(), j.names())
+		})
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &group{renames: map[string]bool{}})
+		}
+		j.group = groups[i]
+		j.group.jobs = append(j.group.jobs, j)
+	}
+	return groups
+}
+
+// compareAll compares the jobs and calls done with the error of each, until that returns one. The jobs of a group share
+// one list of findings, which is dropped before the next is read: an upload of a few kilobytes may have 32 jobs.
+func (im *Importer) compareAll(ctx context.Context, groups []*group, done func(j *job, err error) error) error {
+	for _, g := range groups {
+		for left := g.jobs; len(left) > 0; {
+			var err error
+			if left, err = im.compareInTurn(ctx, left, done); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// compareInTurn compares jobs of a group, and returns those that are left when its turn is over.
+func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
+	done func(j *job, err error) error) (left []*job, err error) {
+	turn, err := im.client.Turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer turn.End()
+	list := sync.OnceValues(func() (*listed, error) { return im.list(ctx, jobs[0]) })
+	for i, j := range jobs {
+		if i > 0 && turn.Over() {
+			return jobs[i:], nil
+		}
+		if err := done(j, im.compare(ctx, j, list)); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+// compare computes the difference to the existing findings that list returns. It converts the results to facts while
+// the API server answers.
+func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, error)) error {
+	j.context.uniform = j.Uniform || j.scans.shared(j.series())
+	var existing *known
+	var reading errgroup.Group
+	reading.Go(safely.Func(func() error {
+		l, err := list()
+		if err == nil {
+			existing, err = j.known(l)
+		}
+		return err
+	}))
+	defer func() { _ = reading.Wait() }() // even after a panic, because known writes to the summary
+	results, duplicates, unfit := report(ctx, &j.context, j.Batch)
+	if err := reading.Wait(); err != nil {
+		return err
+	}
+	if unfit != nil {
+		return j.explain(unfit)
+	}
+	j.summary.skipResults(SkipDuplicate, duplicates)
+	complete := len(j.Incomplete) == 0
+	j.plan = diff(&j.context, j.Batch, results, existing, complete)
+	j.plan.addRenames(j.group.renames)
+	j.summary.skipResults(SkipSuppressed, j.plan.unseen)
+	j.summary.skipResults(skipUnreadable, j.plan.unreadable)
+	j.summary.planned(&j.plan)
+	if !complete {
+		j.summary.NotReported = j.plan.toClose
+	}
+	warning, err := guardAnalysis(j.Batch, j.scans, &j.plan, len(results), im.options.Force)
+	if warning != "" {
+		j.summary.Warnings = append(j.summary.Warnings, warning)
+	}
+	if err != nil || !complete || im.options.Force {
+		return j.explain(err)
+	}
+	return j.explain(guardClosing(j.plan.open, j.plan.toClose, im.options.DryRun))
+}
