@@ -59,7 +59,7 @@ func TestARefusalSaysWhatToDo(t *testing.T) {
 			webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Code: http.StatusNotFound}), 500, true,
 		},
 		"deleted before":    {apierrors.NewNotFound(findings, "f-1"), 404, false},
-		"a proxy's own 404": {harness.ProxyNotFound(), 500, true},
+		"a proxy's own 404": {harness.ProxyRefusal(http.StatusNotFound, http.MethodGet), 500, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			explained, is := errors.AsType[*problem.Problem](explain("finding", test.err))

@@ -405,7 +405,7 @@ func TestWhatHoldsADeletionIsShown(t *testing.T) {
 func TestA404OfAProxyIsNoAnswerAboutANamespace(t *testing.T) {
 	hidden := interceptor.NewClient(nil, interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return harness.ProxyNotFound()
+			return harness.ProxyRefusal(http.StatusNotFound, http.MethodGet)
 		},
 	})
 	s := newScope()

@@ -2,6 +2,7 @@ package scan
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -129,7 +130,7 @@ func TestA404OfAProxyIsNoAnswerAboutAnImport(t *testing.T) {
 		r := &Reconciler{Base: reconcile.Base{Live: interceptor.NewClient(nil, interceptor.Funcs{
 			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 				if key.Name == hidden {
-					return harness.ProxyNotFound()
+					return harness.ProxyRefusal(http.StatusNotFound, http.MethodGet)
 				}
 				into.SetUID(scan.UID)
 				return nil

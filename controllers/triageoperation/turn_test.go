@@ -525,8 +525,10 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		t.Error("it failed at once: a starting API server knows no roles")
 	}
 	clock.Step(refusalPatience + time.Second)
-	if _, err := r.outcomeOf(mine, harness.ProxyNotFound()); err == nil {
-		t.Error("it failed by the 404 of a proxy, which does not know whether the finding exists")
+	for _, code := range []int{http.StatusNotFound, http.StatusConflict} {
+		if came, err := r.outcomeOf(mine, harness.ProxyRefusal(code, http.MethodPatch)); err == nil {
+			t.Errorf("%v by the %d of a proxy, which does not know the finding", came, code)
+		}
 	}
 	chosenByAWebhook := webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Reason: metav1.StatusReasonAlreadyExists})
 	for _, refused := range []error{forbidden, chosenByAWebhook} {

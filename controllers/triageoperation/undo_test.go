@@ -129,7 +129,7 @@ func TestA404OfAProxyIsNoAnswerAboutAPart(t *testing.T) {
 				undone.DeepCopyInto(into)
 				return nil
 			}
-			return harness.ProxyNotFound()
+			return harness.ProxyRefusal(http.StatusNotFound, http.MethodGet)
 		},
 		List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return nil },
 	})

@@ -261,7 +261,9 @@ func TestAnOutcomeIsKeptForTheEndOfAnOutageOfTheAPIServer(t *testing.T) {
 		"a webhook's denial with the code of what is gone": {
 			webhookerrors.ToStatusErr("x", &metav1.Status{Code: http.StatusNotFound}), time.Hour, recordTimeout, false,
 		},
-		"a proxy's own 404":      {harness.ProxyNotFound(), 3 * time.Minute, 3 * time.Minute, true},
+		"a proxy's own 404": {
+			harness.ProxyRefusal(http.StatusNotFound, http.MethodGet), 3 * time.Minute, 3 * time.Minute, true,
+		},
 		"a refusal that is over": {forbidden, recordTimeout / 2, recordTimeout / 2, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -22,9 +22,6 @@ func TestOnlyTheAPIServersOwnAnswerCountsWhateverTheCode(t *testing.T) {
 	denied := func(code int32, reason metav1.StatusReason) error {
 		return fmt.Errorf("write it: %w", webhookerrors.ToStatusErr("x", &metav1.Status{Code: code, Reason: reason}))
 	}
-	proxied := func(verb string) error {
-		return apierrors.NewGenericServerResponse(http.StatusConflict, verb, findings, "f-1", "409 Conflict", 0, true)
-	}
 	for reason, tc := range map[string]struct {
 		err  error
 		want answers
@@ -36,9 +33,9 @@ func TestOnlyTheAPIServersOwnAnswerCountsWhateverTheCode(t *testing.T) {
 		"denied with the code 404":      {denied(http.StatusNotFound, ""), answers{}},
 		"denied as NotFound":            {denied(0, metav1.StatusReasonNotFound), answers{}},
 		"denied as AlreadyExists":       {denied(http.StatusConflict, metav1.StatusReasonAlreadyExists), answers{}},
-		"another server's 404":          {harness.ProxyNotFound(), answers{}},
-		"another server's 409":          {proxied("put"), answers{}},
-		"another server's 409 to POST":  {proxied("post"), answers{}},
+		"another server's 404":          {harness.ProxyRefusal(http.StatusNotFound, http.MethodGet), answers{}},
+		"another server's 409":          {harness.ProxyRefusal(http.StatusConflict, http.MethodPut), answers{}},
+		"another server's 409 to POST":  {harness.ProxyRefusal(http.StatusConflict, http.MethodPost), answers{}},
 		"no error":                      {nil, answers{}},
 	} {
 		got := answers{IsConflict(tc.err), IsNotFound(tc.err), IsAlreadyExists(tc.err)}

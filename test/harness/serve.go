@@ -65,9 +65,9 @@ func Refusal(err *apierrors.StatusError) (code int, content any) {
 	return int(status.Code), status
 }
 
-// ProxyNotFound returns the error of a request that another server, such as a proxy, has answered with its own 404.
-func ProxyNotFound() error {
-	return apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{}, "", "404 page not found", 0, true)
+// ProxyRefusal returns the error of a request that another server, such as a proxy, has refused with a page of its own.
+func ProxyRefusal(code int, method string) error {
+	return apierrors.NewGenericServerResponse(code, method, schema.GroupResource{}, "", http.StatusText(code), 0, true)
 }
 
 // RoundTripper is a function that answers requests in a client's transport.

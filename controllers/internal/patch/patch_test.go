@@ -64,7 +64,7 @@ func TestOutcome(t *testing.T) {
 		{"what has gone may be another object: look again", wrap(apierrors.NewNotFound(resource, "f")), true, false},
 		{"a webhook denies it with the code of a conflict", wrap(webhookerrors.ToStatusErr("x", &metav1.Status{Code: http.StatusConflict})), false, true},
 		{"a webhook denies it with the code of what has gone", wrap(webhookerrors.ToStatusErr("x", &metav1.Status{Code: http.StatusNotFound})), false, true},
-		{"the 404 of a proxy comes again: the pauses grow", wrap(harness.ProxyNotFound()), false, true},
+		{"the 404 of a proxy comes again: the pauses grow", wrap(harness.ProxyRefusal(http.StatusNotFound, http.MethodGet)), false, true},
 		{"anything else is an error", wrap(apierrors.NewForbidden(resource, "f", errors.New("no right"))), false, true},
 	}
 	for _, c := range cases {
