@@ -60,21 +60,25 @@ func TestARepositoryThatIsGoneAgainIsNamedAsItWasGiven(t *testing.T) {
 
 // Else nobody would learn that a misspelt name has made a repository.
 func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
-	web := Provisioned{Kind: "Project", Name: "web", Of: "web"}
-	both := []Provisioned{{Kind: "Repository", Name: provision.RepositoryName("", "acme/shop"), Of: "acme/shop"}, web}
+	both := []Provisioned{
+		{Kind: "Repository", Name: provision.RepositoryName("", "acme/shop"), Of: "acme/shop"},
+		{Kind: "Project", Name: "web", Of: "web"},
+	}
 	lost := apierrors.NewTimeoutError("the answer was lost", 0)
 	full := apierrors.NewForbidden(schema.GroupResource{}, "shop", errors.New("exceeded quota: imports"))
 	for reason, tc := range map[string]struct {
-		manager, fullName string
-		later             error // nil: that it exists
-		want              []Provisioned
+		manager string // of both; empty: an import
+		foreign string // the kind that was created for another repository
+		later   error  // nil: that it exists
+		want    []Provisioned
 	}{
-		"the next answer is that it exists":          {provisionManager, "acme/shop", nil, both},
-		"it took the last room":                      {provisionManager, "acme/shop", full, both},
-		"no try is answered":                         {provisionManager, "acme/shop", lost, both},
-		"another client was faster":                  {"kubectl-create", "acme/shop", nil, nil},
-		"another client took the last room":          {"kubectl-create", "acme/shop", full, nil},
-		"an import of another repository was faster": {provisionManager, "acme/other", nil, []Provisioned{web}},
+		"the next answer is that it exists":            {want: both},
+		"it took the last room":                        {later: full, want: both},
+		"no try is answered":                           {later: lost, want: both},
+		"another client was faster":                    {manager: "kubectl-create"},
+		"another client took the last room":            {manager: "kubectl-create", later: full},
+		"another repository has the Repository's name": {foreign: "Repository", want: both[1:]},
+		"another repository has the Project's name":    {foreign: "Project", want: both[:1]},
 	} {
 		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
 			Create: func(ctx context.Context, to client.WithWatch, o client.Object, opts ...client.CreateOption) error {
@@ -85,9 +89,18 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 			},
 			Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 				err := to.Get(ctx, key, into, opts...)
-				into.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: v1alpha1.ControllerFieldManager}, {Manager: tc.manager}})
-				if repository, is := into.(*v1alpha1.Repository); is {
-					repository.Spec.FullName = tc.fullName
+				into.SetManagedFields([]metav1.ManagedFieldsEntry{
+					{Manager: v1alpha1.ControllerFieldManager}, {Manager: cmp.Or(tc.manager, provisionManager)},
+				})
+				switch into := into.(type) {
+				case *v1alpha1.Repository:
+					if tc.foreign == "Repository" {
+						into.Spec.FullName = "acme/other"
+					}
+				case *v1alpha1.Project:
+					if tc.foreign == "Project" {
+						into.Spec.RepositoryRef.Name = "other"
+					}
 				}
 				return err
 			},
@@ -96,11 +109,13 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 		p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
 		synctest.Test(t, func(t *testing.T) {
 			err := p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil)
-			if (err != nil) != (tc.fullName != place.Repository) {
+			if (err != nil) != (tc.foreign == "Repository") {
 				t.Errorf("%s: error %v", reason, err)
-				return
 			}
-			harness.Must(t, p.createProject(t.Context(), "web", "web"))
+			err = p.createProject(t.Context(), "web", "web")
+			if (err != nil) != (tc.foreign == "Project") {
+				t.Errorf("%s: error %v", reason, err)
+			}
 		})
 		harness.Same(t, "reported if "+reason, tc.want, p.found.Provisioned)
 		harness.Same(t, "the projects found", 1, len(p.found.Projects))

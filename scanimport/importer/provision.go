@@ -393,19 +393,22 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	}
 }
 
-// isOwn reads the object and reports whether it exists, and whether an import created it for that repository. Other
-// imports for the repository wait for the Lease, so an earlier try whose answer was lost did.
+// isOwn reads the object and reports whether it exists, and whether an import created it for the same repository. Such
+// imports wait for each other (Lease), so an earlier try of this one did, whose answer was lost.
 func (p *provisioner) isOwn(ctx context.Context, kind string, object client.Object) (found, own bool, err error) {
-	sent := fullName(object)
+	sent := repositoryOf(object)
 	found, err = find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object)
-	return found, fullName(object) == sent && slices.ContainsFunc(object.GetManagedFields(),
+	return found, repositoryOf(object) == sent && slices.ContainsFunc(object.GetManagedFields(),
 		func(e metav1.ManagedFieldsEntry) bool { return e.Manager == provisionManager }), err
 }
 
-// fullName returns the full name of a Repository, and "" for another object.
-func fullName(object client.Object) string {
-	if repository, ok := object.(*v1alpha1.Repository); ok {
-		return repository.Spec.FullName
+// repositoryOf returns the full name of a Repository, or the name of a Project's Repository.
+func repositoryOf(object client.Object) string {
+	switch object := object.(type) {
+	case *v1alpha1.Repository:
+		return object.Spec.FullName
+	case *v1alpha1.Project:
+		return string(object.Spec.RepositoryRef.Name)
 	}
 	return ""
 }
