@@ -70,24 +70,32 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 		manager string // of both; empty: an import
 		foreign string // the kind that was created for another repository
 		later   error  // nil: that it exists
+		outage  int    // of so many reads after the creation
 		want    []Provisioned
 	}{
 		"the next answer is that it exists":            {want: both},
 		"it took the last room":                        {later: full, want: both},
 		"no try is answered":                           {later: lost, want: both},
+		"it cannot be read for a while":                {outage: attempts},
 		"another client was faster":                    {manager: "kubectl-create"},
 		"another client took the last room":            {manager: "kubectl-create", later: full},
 		"another repository has the Repository's name": {foreign: "Repository", want: both[1:]},
 		"another repository has the Project's name":    {foreign: "Project", want: both[:1]},
 	} {
+		unread := 0
 		c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(testenv.NewScheme()).Build(), interceptor.Funcs{
 			Create: func(ctx context.Context, to client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+				unread = tc.outage
 				if err := to.Create(ctx, o.DeepCopyObject().(client.Object), opts...); err != nil { //nolint:forcetypeassert // it is one
 					return cmp.Or(tc.later, err)
 				}
 				return lost
 			},
 			Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
+				if unread > 0 {
+					unread--
+					return apierrors.NewServiceUnavailable("no leader")
+				}
 				err := to.Get(ctx, key, into, opts...)
 				into.SetManagedFields([]metav1.ManagedFieldsEntry{
 					{Manager: v1alpha1.ControllerFieldManager}, {Manager: cmp.Or(tc.manager, provisionManager)},
@@ -109,8 +117,11 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 		p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
 		synctest.Test(t, func(t *testing.T) {
 			err := p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil)
-			if (err != nil) != (tc.foreign == "Repository") {
+			if (err != nil) != (tc.foreign == "Repository" || tc.outage > 0) {
 				t.Errorf("%s: error %v", reason, err)
+			}
+			if p.found.Repository == nil {
+				return
 			}
 			err = p.createProject(t.Context(), "web", "web")
 			if (err != nil) != (tc.foreign == "Project") {
@@ -118,7 +129,9 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 			}
 		})
 		harness.Same(t, "reported if "+reason, tc.want, p.found.Provisioned)
-		harness.Same(t, "the projects found", 1, len(p.found.Projects))
+		if p.found.Repository != nil {
+			harness.Same(t, "the projects found", 1, len(p.found.Projects))
+		}
 	}
 }
 

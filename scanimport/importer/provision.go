@@ -373,17 +373,20 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 		unanswered = unanswered || err != nil && kube.IsTemporary(err)
 		return err
 	})
+	var readErr error
 	if err != nil && unanswered && !p.place.DryRun {
 		// What an earlier try has created may be the reason of another refusal than AlreadyExists: admission comes first.
-		if found, own, readErr := p.isOwn(ctx, kind, object); found {
-			return own, readErr
+		var found bool
+		repository := repositoryOf(object)
+		if found, readErr = find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object); found {
+			return isOwn(object, repository), readErr
 		}
 	}
 	switch {
 	case err == nil:
 		return true, nil
 	case kube.IsAlreadyExists(err):
-		return false, nil
+		return false, readErr
 	case kube.IsQuotaExceeded(err):
 		return false, ExplainQuota(err, kindName(kind))
 	case apierrors.IsForbidden(err):
@@ -393,13 +396,11 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	}
 }
 
-// isOwn reads the object and reports whether it exists, and whether an import created it for the same repository. Such
-// imports wait for each other (Lease), so an earlier try of this one did, whose answer was lost.
-func (p *provisioner) isOwn(ctx context.Context, kind string, object client.Object) (found, own bool, err error) {
-	sent := repositoryOf(object)
-	found, err = find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object)
-	return found, repositoryOf(object) == sent && slices.ContainsFunc(object.GetManagedFields(),
-		func(e metav1.ManagedFieldsEntry) bool { return e.Manager == provisionManager }), err
+// isOwn reports whether an import created the stored object for that repository (see repositoryOf). Such imports wait
+// for each other (Lease), so an earlier try of this one did, whose answer was lost.
+func isOwn(stored client.Object, repository string) bool {
+	return repositoryOf(stored) == repository && slices.ContainsFunc(stored.GetManagedFields(),
+		func(e metav1.ManagedFieldsEntry) bool { return e.Manager == provisionManager })
 }
 
 // repositoryOf returns the full name of a Repository, or the name of a Project's Repository.
