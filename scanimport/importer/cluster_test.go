@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"path"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -66,9 +68,11 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 	}
 	lost := apierrors.NewTimeoutError("the answer was lost", 0)
 	full := apierrors.NewForbidden(schema.GroupResource{}, "shop", errors.New("exceeded quota: imports"))
+	uncalled := errors.New(`failed calling webhook "x"`)
 	for reason, tc := range map[string]struct {
 		manager string // of both; empty: an import
 		foreign string // the kind that was created for another repository
+		first   error  // nil: that the answer was lost
 		later   error  // nil: that it exists
 		outage  int    // of so many reads after the creation
 		want    []Provisioned
@@ -76,6 +80,10 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 		"the next answer is that it exists":            {want: both},
 		"it took the last room":                        {later: full, want: both},
 		"no try is answered":                           {later: lost, want: both},
+		"the answer breaks off":                        {first: errors.New("stream error"), want: both},
+		"the first try found an overload":              {first: apierrors.NewTooManyRequests("full", 1)},
+		"the first try found no server":                {first: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
+		"the first try was refused for a webhook":      {first: apierrors.NewInternalError(uncalled)},
 		"it cannot be read for a while":                {outage: attempts},
 		"another client was faster":                    {manager: "kubectl-create"},
 		"another client took the last room":            {manager: "kubectl-create", later: full},
@@ -89,7 +97,7 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 				if err := to.Create(ctx, o.DeepCopyObject().(client.Object), opts...); err != nil { //nolint:forcetypeassert // it is one
 					return cmp.Or(tc.later, err)
 				}
-				return lost
+				return cmp.Or(tc.first, error(lost))
 			},
 			Get: func(ctx context.Context, to client.WithWatch, key client.ObjectKey, into client.Object, opts ...client.GetOption) error {
 				if unread > 0 {

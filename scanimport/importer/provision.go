@@ -3,7 +3,10 @@ package importer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -370,7 +373,7 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	unanswered := false
 	err = Retry(ctx, func(ctx context.Context) error {
 		err := p.client.Create(ctx, object, options...)
-		unanswered = unanswered || err != nil && kube.IsTemporary(err)
+		unanswered = unanswered || err != nil && mayBeStored(err)
 		return err
 	})
 	var readErr error
@@ -394,6 +397,21 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	default:
 		return false, fmt.Errorf("create %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
 	}
+}
+
+// mayBeStored reports whether the API server may have stored an object although its creation failed. The answer may be
+// lost in other ways than kube.IsTemporary knows, such as a stream that is reset.
+func mayBeStored(err error) bool {
+	network, is := errors.AsType[*net.OpError](err)
+	if is && network.Op == "dial" || kube.IsRefusedForWebhook(err) {
+		return false
+	}
+	answer := apierrors.APIStatus(nil)
+	if !errors.As(err, &answer) {
+		return true
+	}
+	code := answer.Status().Code
+	return code >= http.StatusInternalServerError || code == http.StatusRequestTimeout
 }
 
 // isOwn reports whether an import created the stored object for that repository (see repositoryOf). Such imports wait
