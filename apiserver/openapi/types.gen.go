@@ -3640,8 +3640,7 @@ type TriageOperation struct {
 	// CompletedAt When it ended; null until then.
 	CompletedAt *time.Time `json:"completed_at"`
 
-	// Conflicted How many were skipped, because somebody decided about them after they were selected or, if the operation was
-	// interrupted by a restart or a failed write, because anything changed them.
+	// Conflicted How many were skipped, for one of the causes that TriageOutcome lists under conflicted.
 	Conflicted int32 `json:"conflicted"`
 
 	// Conflicts The first of those that were skipped.
@@ -3886,12 +3885,12 @@ type TriageOperationRequest struct {
 
 // TriageOutcome The outcome for a finding. changed: the operation has decided about it; unchanged: it already had the decision;
 // conflicted: it was skipped, because somebody decided about it after it was selected, or while an operation
-// committed by its first request waited for its turn, or because its id was given but it did not exist, or could
-// not be read, at the selection; failed: it could not be changed. A finding that only a scan has changed is also
-// skipped, as conflicted, if the operation may already have decided about it: the controllers were restarted while
-// they processed its part, and the scan changed it after it was selected; or a write of it failed, and the scan
-// changed it after that. So is an undecided finding without version or code to compare that has changed since it
-// was selected, though not in severity: it may be another problem.
+// committed by its first request waited for its turn, or because its id was given, and it was created or repaired
+// only after the selection; failed: it does not exist, or could not be changed. A finding that only a scan has
+// changed is also skipped, as conflicted, if the operation may already have decided about it: the controllers were
+// restarted while they processed its part, and the scan changed it after it was selected; or a write of it failed,
+// and the scan changed it after that. So is an undecided finding without version or code to compare that has
+// changed since it was selected, though not in severity: it may be another problem.
 type TriageOutcome string
 
 // TriagePolicy A rule that decides about the findings that match an expression, as long as no person has decided about them.
