@@ -11,7 +11,7 @@ import (
 func IsConflict(err error) bool { return apierrors.IsConflict(err) && isOwnAnswer(err) }
 
 // IsNotFound reports whether the API server knows the kind, and has no object of that name. It is false for that code
-// from a webhook or a proxy, like IsConflict, and if IsUnknownKind.
+// from a webhook or a proxy, like IsConflict. The answer about an unknown kind looks like that of a proxy.
 func IsNotFound(err error) bool { return apierrors.IsNotFound(err) && isOwnAnswer(err) }
 
 // IsAlreadyExists reports whether an object with the name of the new one exists. It is false for that code from a

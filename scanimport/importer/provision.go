@@ -378,7 +378,7 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	})
 	var readErr error
 	if err != nil && unanswered && !p.place.DryRun {
-		// What an earlier try has created may be the reason of another refusal than AlreadyExists: admission comes first.
+		// If an earlier try took the last room, admission refuses the next one before the API server looks at the name.
 		var found bool
 		repository := repositoryOf(object)
 		if found, readErr = find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object); found {

@@ -65,7 +65,7 @@ func taken(name string) error {
 }
 
 // leftBehind reports whether the Secret belongs to an earlier, deleted owner of the same name. It fails with NotFound
-// if the API server no longer has the owner: that of a cache which is behind may be the earlier one itself.
+// if the API server no longer has the owner. The owner was read from a cache, so it may itself be the deleted one.
 func (s Store) leftBehind(ctx context.Context, secret *corev1.Secret, owner client.Object) (bool, error) {
 	kind, err := s.client.GroupVersionKindFor(owner)
 	if err != nil {
