@@ -79,7 +79,8 @@ func (s Store) leftBehind(ctx context.Context, secret *corev1.Secret, owner clie
 	current := kube.MetadataOf(kind)
 	err = s.live.Get(ctx, client.ObjectKeyFromObject(owner), current)
 	if err == nil && current.UID != owner.GetUID() {
-		err = apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, owner.GetName())
+		resource := schema.GroupResource{Group: kind.Group, Resource: kube.Resource(kind.Kind)}
+		err = apierrors.NewNotFound(resource, owner.GetName())
 	}
 	if err != nil {
 		return false, fmt.Errorf("check whether the %s of secret %s still exists: %w", kind.Kind, secret.Name, err)

@@ -21,9 +21,11 @@ func TestTheSecretOfALaterOwnerOfTheNameStays(t *testing.T) {
 	secret := New(later, Name(later.Name, "-token"))
 	harness.Must(t, controllerutil.SetControllerReference(later, secret, scheme))
 	stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(later, secret).Build()
-	if _, err := (Store{stored, stored}).Get(t.Context(), earlier, secret.Name); !apierrors.IsNotFound(err) {
+	_, err := (Store{stored, stored}).Get(t.Context(), earlier, secret.Name)
+	if !apierrors.IsNotFound(err) {
 		t.Errorf("error %v, want that the owner does not exist any more", err)
 	}
+	harness.ErrorContains(t, "get it", err, `apikeys.appsec.dev "ci" not found`) // as the API server words it
 	harness.NoError(t, "get the Secret", stored.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	harness.Must(t, stored.Delete(t.Context(), later))
 	if _, err := (Store{stored, stored}).Get(t.Context(), earlier, secret.Name); !apierrors.IsNotFound(err) {
