@@ -11,7 +11,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -636,12 +635,14 @@ func checkOthersAreDecided(t *testing.T, code, later int) {
 // What it decides could not be undone, and the next operation begins.
 func TestAnOperationThatIsDeletedStopsWithinAPart(t *testing.T) {
 	for name, c := range map[string]struct {
-		finalizers []string
-		again      bool
+		finalizers     []string
+		again, refused bool
 	}{
-		"it is gone":                          {nil, false},
-		"it waits for its parts to go":        {[]string{metav1.FinalizerDeleteDependents}, false},
-		"another one of its name was created": {nil, true},
+		"it is gone":                            {},
+		"it waits for its parts to go":          {finalizers: []string{metav1.FinalizerDeleteDependents}},
+		"another one of its name was created":   {again: true},
+		"it is gone while its writes fail":      {refused: true},
+		"it waits, and its writes fail as well": {finalizers: []string{metav1.FinalizerDeleteDependents}, refused: true},
 	} {
 		entries, objects := []rules.Entry{}, []client.Object{}
 		for i := range 3 * maxAtOnce {
@@ -656,26 +657,36 @@ func TestAnOperationThatIsDeletedStopsWithinAPart(t *testing.T) {
 		r, _, operation := inPhase(t, v1alpha1.OperationRunning, entries, noStatus, objects...)
 		operation.Finalizers = c.finalizers
 		harness.Must(t, r.Client.Update(t.Context(), operation))
-		remove := sync.OnceValue(func() error {
+		remove := func() error {
 			err := r.Client.Delete(t.Context(), operation.DeepCopy())
 			if another := operation.DeepCopy(); err == nil && c.again {
 				another.UID, another.ResourceVersion = "another", ""
 				err = r.Client.Create(t.Context(), another)
 			}
 			return err
-		})
+		}
 		var writes atomic.Int32
+		removed := make(chan struct{})
 		writer, err := kube.NewClient(&rest.Config{Host: "http://nowhere.invalid", Transport: harness.RoundTripper(
 			func(q *http.Request) (*http.Response, error) {
 				writes.Add(1)
 				answer, f := httptest.NewRecorder(), builder.Finding(path.Base(q.URL.Path)).In("org-acme").Build()
 				answer.Header().Set("Content-Type", "application/json")
-				return answer.Result(), errors.Join(remove(), json.NewEncoder(answer).Encode(f))
+				err := json.NewEncoder(answer).Encode(f)
+				if f.Name == "f-0" {
+					err = errors.Join(err, remove())
+					close(removed)
+				}
+				<-removed
+				if c.refused { // the error of f-0 comes before those of the findings that are not written
+					err = errors.Join(err, io.ErrUnexpectedEOF)
+				}
+				return answer.Result(), err
 			})})
 		harness.Must(t, err)
 		r.as = func(string) (rest.Interface, error) { return writer, nil }
 		_, err = r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(operation)})
-		if got := writes.Load(); err != nil || got > maxAtOnce {
+		if got := writes.Load(); err != nil || got == 0 || got > maxAtOnce {
 			t.Errorf("%s: %d writes of %d, and the error is %v", name, got, len(entries), err)
 		}
 	}

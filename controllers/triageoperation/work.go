@@ -56,7 +56,8 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 	var results []result
 	if part.Outcomes == "" {
 		results, err = r.processPart(ctx, s, entries, part.Begun)
-		if errors.Is(err, errDeleted) {
+		// The error may be that of an earlier write, or of a part that was removed with the operation.
+		if err != nil && errors.Is(r.stillStored(ctx, s.Object), errDeleted) {
 			s.LeaveStatus()
 			s.Stop()
 			return nil // an event of the deletion follows
