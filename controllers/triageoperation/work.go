@@ -64,9 +64,10 @@ func (r *Reconciler) workThroughPart(ctx context.Context, s *scope) error {
 		}
 		if err != nil {
 			inProgress(s, fmt.Sprintf("A write failed and is being retried: %q.", conditions.Shortened(err.Error())))
-		}
-		if err != nil || s.Status.Phase == v1alpha1.OperationFailed {
 			return err
+		}
+		if s.Status.Phase == v1alpha1.OperationFailed {
+			return nil
 		}
 	} else {
 		results = r.recall(s, len(entries)).recorded(part.Outcomes, len(entries))
