@@ -95,6 +95,9 @@ func (w *operating) lookAt(ctx context.Context, names []string, set map[string]*
 	return w.session.explain(err, need{what: "list findings", role: roleViewer})
 }
 
+// noLongerExists is the reason that the controllers record, too.
+const noLongerExists = "the finding no longer exists"
+
 // previewUndo uses the operation's set, and reads only the findings to show, and those that may be skipped because a
 // scan has changed them.
 func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
@@ -108,6 +111,9 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 			f.Spec.Triage = *entry.Before
 		}
 		switch {
+		case entry.Absent:
+			w.summary.add(f.Name, rules.Failed, noLongerExists)
+			return nil
 		case entry.Digest == "":
 		case shown < maxPreviewed:
 			shown++
@@ -115,7 +121,7 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 			item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
 			err := w.session.get(ctx, f.Name, &item)
 			if kube.IsNotFound(err) {
-				w.summary.add(f.Name, rules.Failed, "the finding no longer exists")
+				w.summary.add(f.Name, rules.Failed, noLongerExists)
 				return nil
 			}
 			if err != nil {

@@ -170,7 +170,7 @@ func restore(to, from v1alpha1.FindingTriage) map[string]any {
 // decision no longer stands is not changed.
 func Undo(entry *Entry, now *v1alpha1.Finding, author string, stands bool) Entry {
 	before := entry.before()
-	undone := Entry{Finding: entry.Finding, Set: &before, Unknown: entry.Lost}
+	undone := Entry{Finding: entry.Finding, Absent: now == nil, Set: &before, Unknown: entry.Lost}
 	if stands {
 		undone.Digest, undone.Before = Digest(&now.Spec.Triage), now.Spec.Triage.DeepCopy()
 		undone.Generation, undone.Basis = now.Generation, undeclared(now)

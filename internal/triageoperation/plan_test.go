@@ -83,11 +83,14 @@ func TestAPreviewCountsWhatAnEarlierOperationOfItsNameDecided(t *testing.T) {
 
 func TestAFindingThatWasCreatedAfterTheSelectionIsSkipped(t *testing.T) {
 	operation := builder.TriageOperation("mute", "G1").Committed().Build()
+	undo := builder.TriageOperation("undo", "").Undoes("mute").Committed().Build()
 	created := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen})
 	want := Step{Outcome: Conflicted, Why: "it did not exist, or could not be read, when the operation selected its findings"}
+	before := NewEntry(finding(decidedBy("ann")))
 	for _, begun := range []bool{false, true} {
-		absent := Absent("f-1")
+		absent, undone := Absent("f-1"), Undo(&before, nil, Author("mute"), false)
 		harness.Same(t, "what is done", want, Plan(operation, &absent, created, time.Time{}, begun))
+		harness.Same(t, "what an undo does", want, Plan(undo, &undone, created, time.Time{}, begun))
 	}
 }
 
