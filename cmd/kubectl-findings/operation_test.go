@@ -321,9 +321,9 @@ func TestAPreviewOfAnUndoCountsWhatItDoesNotShow(t *testing.T) {
 	var says bytes.Buffer
 	w.quiet, w.streams.ErrOut = false, &says
 	var entries []rules.Entry
-	for i := range maxPreviewed + 2 {
+	for i := range maxRead + 2 {
 		was, is := v1alpha1.UserStatusMuted, v1alpha1.UserStatusOpen
-		if i > maxPreviewed {
+		if i > maxRead {
 			was, is = is, was // it is not read, because no scan can keep it from being restored
 		}
 		f := builder.Finding(fmt.Sprintf("f-%02d", i)).In("org-acme").Triage(was, "").Build()
@@ -331,29 +331,29 @@ func TestAPreviewOfAnUndoCountsWhatItDoesNotShow(t *testing.T) {
 		before := rules.NewEntry(f)
 		f.Generation, f.Spec.Triage = 2, v1alpha1.FindingTriage{UserStatus: is, By: rules.Author("earlier")}
 		entries, objects = append(entries, rules.Undo(&before, f, rules.Author("earlier"), true)), append(objects, f)
-		switch i {
-		case 0:
-			f.Spec.Triage.By = "jane"
-		case 1:
+		switch {
+		case i == 0:
 			f.Namespace = "org-other" // it no longer exists in this one
-		case maxPreviewed:
+		case i <= maxPreviewed:
+			f.Spec.Triage.By = "jane"
+		case i == maxRead:
 			f.Generation = 3 // a scan has changed it since, and it may be another problem by now
 		}
 	}
 	gone := rules.NewEntry(builder.Finding("f-gone").In("org-acme").Triage(v1alpha1.UserStatusMuted, "").Build())
 	entries = append(entries, rules.Undo(&gone, nil, rules.Author("earlier"), false))
-	w.operation.Status.WouldChange = maxPreviewed - 1
+	w.operation.Status.WouldChange = maxRead - maxPreviewed
 	parts, _, err := rules.Parts(w.operation, entries)
 	harness.Must(t, err)
 	w.session.client = fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(append(objects, parts[0])...).
 		WithInterceptorFuncs(interceptor.Funcs{List: func(_ context.Context, _ client.WithWatch, o client.ObjectList, _ ...client.ListOption) error {
-			o.(*unstructured.UnstructuredList).Items = []unstructured.Unstructured{stored(t, objects[maxPreviewed])}
+			o.(*unstructured.UnstructuredList).Items = []unstructured.Unstructured{stored(t, objects[maxRead])}
 			return nil
 		}}).Build()
 	harness.Must(t, w.preview(t.Context()))
-	harness.Same(t, "restored, conflicted and failed", [3]int{maxPreviewed - 1, 2, 2},
+	harness.Same(t, "restored, conflicted and failed", [3]int{maxRead - maxPreviewed, maxPreviewed + 1, 2},
 		[3]int{len(w.summary.Done), len(w.summary.Conflicted), len(w.summary.Failed)})
-	if text := says.String(); !strings.Contains(text, "f-19") || strings.Contains(text, "f-21") || !strings.Contains(text, "... and 1 more") {
+	if text := says.String(); !strings.Contains(text, "f-39") || strings.Contains(text, "f-41") || !strings.Contains(text, "... and 1 more") {
 		t.Errorf("it says\n%swant the findings that it has read, and how many more there are", text)
 	}
 }
@@ -404,10 +404,11 @@ func TestAClockThatIsAheadForeseesNoChangeOfADecisionInForce(t *testing.T) {
 	harness.Must(t, w.preview(t.Context()))
 	harness.Same(t, "summary", &bulkSummary{Unchanged: []string{"f"}}, w.summary, cmp.AllowUnexported(bulkSummary{}))
 	// A set of 50,000 findings may have comments of a gigabyte.
-	harness.Must(t, w.previewSelected(t.Context(), func(entry *rules.Entry, _ *v1alpha1.Finding) {
+	harness.Must(t, w.previewSelected(t.Context(), func(entry *rules.Entry, _ *v1alpha1.Finding) bool {
 		if entry.Before != nil {
 			t.Error("the previous decision is held in memory")
 		}
+		return true
 	}))
 }
 

@@ -19,16 +19,20 @@ import (
 // maxPreviewed is how many objects a preview shows.
 const maxPreviewed = 20
 
+// maxRead is how many findings the preview of an undo reads one by one: some may not change, and are not shown.
+const maxRead = 2 * maxPreviewed
+
 // preview records in the summary what the operation would do to each finding, and shows the first findings that change.
 func (w *operating) preview(ctx context.Context) error {
 	var rows []row
-	look := func(entry *rules.Entry, f *v1alpha1.Finding) {
+	look := func(entry *rules.Entry, f *v1alpha1.Finding) (shown bool) {
 		step := rules.Plan(w.operation, entry, f, apitime.Clock{}.Now(), false)
 		w.summary.add(f.Name, step.Outcome, step.Why)
 		read := f.Spec.Details.Title != "" // previewUndo does not read all findings
-		if read && step.Outcome == rules.Changed && len(rows) < maxPreviewed {
+		if shown = read && step.Outcome == rules.Changed && len(rows) < maxPreviewed; shown {
 			rows = append(rows, w.previewRow(entry, f))
 		}
+		return shown
 	}
 	var err error
 	if w.undo != "" {
@@ -46,8 +50,11 @@ func (w *operating) preview(ctx context.Context) error {
 	return w.show(rows)
 }
 
+// look records what the operation would do to a finding, and reports whether the preview shows the finding.
+type look func(*rules.Entry, *v1alpha1.Finding) (shown bool)
+
 // previewSelected lists the findings in pages, because the operation's set holds only names and decisions.
-func (w *operating) previewSelected(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
+func (w *operating) previewSelected(ctx context.Context, look look) error {
 	var names []string
 	set := map[string]*rules.Entry{}
 	err := w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
@@ -63,8 +70,7 @@ func (w *operating) previewSelected(ctx context.Context, look func(*rules.Entry,
 }
 
 // lookAt lists the findings of these names and entries in pages. It removes those that it finds from the set.
-func (w *operating) lookAt(ctx context.Context, names []string, set map[string]*rules.Entry,
-	look func(*rules.Entry, *v1alpha1.Finding)) error {
+func (w *operating) lookAt(ctx context.Context, names []string, set map[string]*rules.Entry, look look) error {
 	if len(set) == 0 {
 		return nil
 	}
@@ -98,10 +104,10 @@ func (w *operating) lookAt(ctx context.Context, names []string, set map[string]*
 // noLongerExists is the reason that the controllers record, too.
 const noLongerExists = "the finding no longer exists"
 
-// previewUndo uses the operation's set, and reads only the findings to show, and those that may be skipped because a
-// scan has changed them.
-func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1alpha1.Finding)) error {
-	shown := 0
+// previewUndo uses the operation's set, and reads only findings to show, at most maxRead, and those that may be skipped
+// because a scan has changed them.
+func (w *operating) previewUndo(ctx context.Context, look look) error {
+	shown, read := 0, 0
 	var names []string
 	set := map[string]*rules.Entry{}
 	err := w.eachEntry(ctx, func(entry *rules.Entry, _ rules.Outcome) error {
@@ -115,8 +121,8 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 			w.summary.add(f.Name, rules.Failed, noLongerExists)
 			return nil
 		case entry.Digest == "":
-		case shown < maxPreviewed:
-			shown++
+		case shown < maxPreviewed && read < maxRead:
+			read++
 			item := unstructured.Unstructured{}
 			item.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Finding"))
 			err := w.session.get(ctx, f.Name, &item)
@@ -137,7 +143,9 @@ func (w *operating) previewUndo(ctx context.Context, look func(*rules.Entry, *v1
 			names, set[f.Name] = append(names, f.Name), &later
 			return nil
 		}
-		look(entry, &f)
+		if look(entry, &f) {
+			shown++
+		}
 		return nil
 	})
 	if err != nil {
