@@ -101,9 +101,6 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 		}
 		s.earlierCounted, s.partial = complete, s.partial || !complete
 	}
-	if s.declared == nil {
-		s.counted = s.earlier
-	}
 	return nil
 }
 

@@ -33,6 +33,18 @@ func TestNoMoreThanMayBeAreInForce(t *testing.T) {
 		s.Object.Name, s.Object.Status.InForce = c.name, c.inForce
 		harness.Same(t, c.reason, c.want, full(s, c.others))
 	}
+	var policies []v1alpha1.TriagePolicy
+	for i := range rules.MaxInForce + 1 {
+		p := builder.TriagePolicy(fmt.Sprintf("p-%03d", i), "true").Build()
+		p.Status.InForce, p.Generation = &v1alpha1.PolicyInForce{Generation: 1, Spec: p.Spec}, 2
+		p.Spec.Match = "no expression"
+		policies = append(policies, *p)
+	}
+	for i, want := range map[int]bool{rules.MaxInForce - 1: true, rules.MaxInForce: false} {
+		r := over(nil, policies...)
+		s := after(t, r, &policies[i], r.compile, r.count, r.putInForce)
+		harness.Same(t, policies[i].Name+" stays in force, although its edit does not compile", want, s.Status.InForce != nil)
+	}
 }
 
 // The other policy decides about one of the three findings, and a person has muted another.
