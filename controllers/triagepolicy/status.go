@@ -212,8 +212,8 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 }
 
 // explain returns the reason why the declared generation does not decide ("" if it does), and the message for users.
-// The console recognises "Whether fewer match by now is unknown" and "A hundred other policies are in force" in it, and
-// the plugin rules.CountingTakesTooLong.
+// The console recognises "Whether fewer match by now is unknown", "More may match than were counted" and "A hundred
+// other policies are in force" in it, and the plugin rules.CountingTakesTooLong.
 func (s *scope) explain() (whyNot, because string) {
 	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {
 		whyNot = whyNotInForce(&s.Object.Spec, &s.counted, s.Now)
@@ -243,7 +243,8 @@ func (s *scope) explain() (whyNot, because string) {
 			because += " Whether fewer match by now is unknown, because " + rules.CountingTakesTooLong +
 				": it is counted again every ten minutes."
 		} else if s.counted.costly {
-			because += " More may match than were counted, because " + rules.CountingTakesTooLong +
+			because += " More may match than were counted, and a higher limit alone may not help, because " +
+				rules.CountingTakesTooLong +
 				": it is counted again every ten minutes."
 		}
 	case v1alpha1.ReasonTooCostly:

@@ -75,6 +75,10 @@ const stillStopped = "It was stopped because it matched more findings than it ma
 const stoppedUncounted = "It was stopped because it matched more findings than it may. Whether fewer match by now is " +
 	"unknown, because counting takes too long. Begin the expression with a short comparison that rules most findings out."
 
+// tooManyUncounted describes a policy that matches too many findings and cannot be counted.
+const tooManyUncounted = "matches more findings than it may, and counting all of them takes too long, so a higher " +
+	"limit alone may not help. Begin the expression with a short comparison that rules most findings out, or narrow it."
+
 // isStopped reports whether a preview was in force at some time since its expression compiled: only then did the
 // condition InForce change after the condition Compiled. If the expression was corrected later, this is unknown.
 func isStopped(p client.TriagePolicy) bool {
@@ -92,10 +96,12 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 	return c
 }
 
-// The phrases of the controllers for a policy for which there is no room, and for a stopped one that cannot be counted.
+// The phrases of the controllers for a policy for which there is no room, and for those that cannot be counted: a
+// stopped one, and one that is known to match too many.
 const (
 	noRoomPhrase    = "A hundred other policies are in force"
 	uncountedPhrase = "Whether fewer match by now is unknown"
+	tooManyPhrase   = "More may match than were counted"
 )
 
 // inForceSays reports whether the message of the condition InForce contains this phrase of the controllers.
@@ -151,12 +157,17 @@ func standingOf(p client.TriagePolicy) standing {
 	if isStopped(p) {
 		s = stopped
 	}
+	if inForceSays(p, tooManyPhrase) {
+		why = tooManyUncounted
+	}
 	switch {
 	case reason == "EarlierGeneration" && explained:
 		decides := earlierDecision(condition(p, "InForce").Message)
 		s.next = "The earlier version decides" + decides + ", because the latest one " + why
 	case reason == "TooMany" && inForceSays(p, uncountedPhrase):
 		s.next = stoppedUncounted
+	case reason == "TooMany" && inForceSays(p, tooManyPhrase):
+		s.next = "It " + tooManyUncounted
 	case reason == "TooMany" && p.Matched > 0 && p.Matched <= p.MaxFindings:
 		s.next = stillStopped
 	case reason == "Preview" && inForceSays(p, noRoomPhrase):

@@ -123,6 +123,8 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		{"TooMany", "TooMany", 2, 0, "once no more than nine tenths of the limit match", ""},
 		{"TooMany", "TooMany", 0, 0, "It matches more findings than it may", ""},
 		{"TooMany", "TooMany", 0, 0, "Whether fewer match by now is unknown", " Whether fewer match by now is unknown, because"},
+		{"TooMany", "TooMany", 0, 0, "so a higher limit alone may not help. Begin", " More may match than were counted, and a higher limit"},
+		{"EarlierGeneration", "TooMany", 0, 0, "so a higher limit alone may not help. Begin", " More may match than were counted, and a higher limit"},
 	} {
 		p := client.TriagePolicy{Observed: true, Matched: c.matched, MaxFindings: 2, Failed: c.failed, Conditions: []client.ResourceCondition{
 			{Type: "Ready", Reason: c.ready}, {Type: "InForce", Reason: c.inForce, Message: c.message},
