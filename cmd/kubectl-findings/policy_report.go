@@ -133,7 +133,8 @@ func (t *trials) newReport(trial *trial) *policyReport {
 }
 
 // isCostly reports whether the controllers gave up counting the policy's newest generation. The condition InForce may
-// have another reason, such as Preview. A stopped policy stays TooMany: its message says so, or it has no count.
+// have another reason, such as Preview. If too many match already, the reason is TooMany: then the message says that
+// counting takes too long, or the policy has no count.
 func isCostly(policy *v1alpha1.TriagePolicy) bool {
 	c := v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionReady)
 	if c == nil || c.ObservedGeneration != policy.Generation {
