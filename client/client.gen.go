@@ -3944,10 +3944,11 @@ type TriagePolicy struct {
 	// Match The CEL expression that selects the findings that the policy decides about.
 	Match string `json:"match"`
 
-	// Matched How many findings match. If the condition `InForce` has the reason `EarlierGeneration`, this and the other
-	// counts, `failure` and `samples` are those of the version in force, or out of date if counting that one takes
-	// too long. Otherwise, if the condition `Ready` has the reason `TooCostly`, or has the reason `TooMany` while
-	// this is 0 and `in_force` is false, counting takes too long: the counts are unknown or out of date.
+	// Matched How many findings match. If the condition `InForce` has the reason `EarlierGeneration`, this and the members
+	// from `applied` to `last_matched_at` are those of the version in force, or out of date if counting that one
+	// takes too long; `match`, `set`, `priority` and `compile_error` are those of the current version. Otherwise,
+	// if the condition `Ready` has the reason `TooCostly`, or has the reason `TooMany` while this is 0 and
+	// `in_force` is false, counting takes too long: the counts are unknown or out of date.
 	Matched int32 `json:"matched"`
 
 	// MaxFindings The policy is stopped while it matches more findings than this.

@@ -27,7 +27,7 @@ const (
 	ReasonInvalidSelection = "InvalidSelection"
 	// ReasonSelectionFailed: a fault of the controllers ended each try to select the findings.
 	ReasonSelectionFailed = "SelectionFailed"
-	// ReasonNotUndoable: the operation to undo does not exist, was never committed, failed before it decided about
+	// ReasonNotUndoable: the operation to undo does not exist, is not committed, failed before it decided about
 	// anything, or waits for this one, itself or through other undos.
 	ReasonNotUndoable = "NotUndoable"
 	// ReasonPartsLost: a part of the operation's set, or of the operation that it undoes, has been removed or cannot be
