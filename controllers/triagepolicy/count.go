@@ -71,21 +71,21 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	if err := r.Client.List(ctx, list, client.InNamespace(s.Object.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list the findings: %w", err)
 	}
-	known := r.memoryOf(s.Object.Namespace)
-	known.shrink(len(list.Items))
+	mem := r.memoryOf(s.Object.Namespace)
+	mem.shrink(len(list.Items))
 	if in := s.Object.Status.InForce; in == nil || in.Generation == s.Object.Generation {
-		delete(known.policies, generation{policy: s.Object.Name, earlier: true}) // none is in force
+		delete(mem.policies, generation{policy: s.Object.Name, earlier: true}) // none is in force
 	}
 	add := func(into *tally, policy *rules.Policy, before *remembered) (complete bool, err error) {
 		return r.each(ctx, list.Items, func(facts *rules.Facts) {
-			into.add(before.try(known.slotOf(facts), others, func() rules.Trial {
+			into.add(before.try(mem.slotOf(facts), others, func() rules.Trial {
 				return r.try(policy, others, facts, s.Now)
 			}), facts.Finding)
 		})
 	}
 	if s.declared != nil {
 		key, inForce := generation{policy: s.Object.Name}, s.Object.Status.InForce != nil
-		complete, err := add(&s.counted, s.declared, known.of(s.declared, key, inForce, others, s.Now))
+		complete, err := add(&s.counted, s.declared, mem.of(s.declared, key, inForce, others, s.Now))
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	}
 	if earlier := r.alsoCounted(s); earlier != nil {
 		key := generation{policy: s.Object.Name, earlier: true}
-		complete, err := add(&s.earlier, earlier, known.of(earlier, key, true, others, s.Now))
+		complete, err := add(&s.earlier, earlier, mem.of(earlier, key, true, others, s.Now))
 		if err != nil {
 			return err
 		}

@@ -69,10 +69,10 @@ func TestAnEditThatCannotDecideIsNotWhatIsCounted(t *testing.T) {
 		harness.Same(t, name+": the generation in force", int64(1), got.InForce.Generation)
 		harness.Same(t, name+": matched, applied, shadowed, overridden", []int32{3, 1, 1, 0},
 			[]int32{got.Matched, got.Applied, got.Shadowed, got.Overridden})
-		known := r.memoryOf(policy.Namespace)
-		harness.Same(t, name+": remembered generations", 2, len(known.policies))
+		mem := r.memoryOf(policy.Namespace)
+		harness.Same(t, name+": remembered generations", 2, len(mem.policies))
 		policy.Status.InForce = &v1alpha1.PolicyInForce{Generation: 2, Spec: policy.Spec}
 		after(t, r, policy, r.compile, r.count)
-		harness.Same(t, name+": remembered generations, once the edit is in force", 1, len(known.policies))
+		harness.Same(t, name+": remembered generations, once the edit is in force", 1, len(mem.policies))
 	}
 }

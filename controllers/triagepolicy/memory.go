@@ -51,8 +51,8 @@ type remembered struct {
 // not kept, since an outcome has no room for their messages: the policy is evaluated again.
 type outcome uint16
 
-// outcomes is larger than every rules.Outcome.
-const outcomes = 8
+// outcomeBase is the base in which an outcome encodes its two numbers. It is larger than every rules.Outcome.
+const outcomeBase = 8
 
 func newMemory() *memory {
 	return &memory{slots: map[types.UID]int{}, policies: map[generation]*remembered{}}
@@ -60,16 +60,16 @@ func newMemory() *memory {
 
 // memoryOf returns the memory of a namespace.
 func (r *Reconciler) memoryOf(namespace string) *memory {
-	known, _ := r.memories.LoadOrStore(namespace, newMemory())
-	return known.(*memory) //nolint:forcetypeassert // nothing else is stored
+	mem, _ := r.memories.LoadOrStore(namespace, newMemory())
+	return mem.(*memory) //nolint:forcetypeassert // nothing else is stored
 }
 
 // forget drops the outcomes of a deleted policy.
 func (r *Reconciler) forget(policy types.NamespacedName) {
-	known := r.memoryOf(policy.Namespace)
-	delete(known.policies, generation{policy.Name, false})
-	delete(known.policies, generation{policy.Name, true})
-	if len(known.policies) == 0 {
+	mem := r.memoryOf(policy.Namespace)
+	delete(mem.policies, generation{policy.Name, false})
+	delete(mem.policies, generation{policy.Name, true})
+	if len(mem.policies) == 0 {
 		r.memories.Delete(policy.Namespace)
 	}
 }
@@ -126,26 +126,27 @@ func (m *memory) of(policy *rules.Policy, key generation, inForce bool, others [
 		delete(m.policies, key)
 		return nil
 	}
-	if m.policies[key] == nil && !m.hasRoom(key, inForce, others) {
+	if m.policies[key] == nil && !m.makeRoom(key, inForce, others) {
 		return nil
 	}
 	on, othersReadNow := sha256.New(), false
-	before, _ := slices.BinarySearchFunc(others, *policy, rules.InOrder)
-	for _, p := range append([]rules.Policy{*policy}, others[:before]...) {
+	preceding, _ := slices.BinarySearchFunc(others, *policy, rules.InOrder)
+	for _, p := range append([]rules.Policy{*policy}, others[:preceding]...) {
 		othersReadNow = othersReadNow || p.Program.UsesNow()
 		_, _ = fmt.Fprintf(on, "%s %d %d %q %q\n", p.Name, p.Spec.Priority, rules.WindowOf(p.Spec, now),
 			p.Spec.Set.UserStatus, p.Spec.Match) // writing to a hash never fails
 	}
-	known, digest := m.policies[key], [sha256.Size]byte(on.Sum(nil))
-	if known == nil || known.inputs != digest {
-		known = &remembered{inputs: digest, othersReadNow: othersReadNow}
-		m.policies[key] = known
+	before, digest := m.policies[key], [sha256.Size]byte(on.Sum(nil))
+	if before == nil || before.inputs != digest {
+		before = &remembered{inputs: digest, othersReadNow: othersReadNow}
+		m.policies[key] = before
 	}
-	return known
+	return before
 }
 
-// hasRoom reports whether there is room for another generation. For a policy in force it forgets one that is not.
-func (m *memory) hasRoom(of generation, inForce bool, others []rules.Policy) bool {
+// makeRoom reports whether there is room for another generation. If need be, and only for a policy in force, it first
+// forgets a generation of a policy that is not.
+func (m *memory) makeRoom(of generation, inForce bool, others []rules.Policy) bool {
 	if len(m.policies) < maxRemembered {
 		return true
 	}
@@ -170,10 +171,10 @@ func (k *remembered) try(slot int, others []rules.Policy, evaluate func() rules.
 	for len(k.outcomes) <= slot {
 		k.outcomes = append(k.outcomes, 0)
 	}
-	if known := int(k.outcomes[slot]) - 1; known >= 0 {
-		trial := rules.Trial{Outcome: rules.Outcome(known % outcomes)}
+	if stored := int(k.outcomes[slot]) - 1; stored >= 0 {
+		trial := rules.Trial{Outcome: rules.Outcome(stored % outcomeBase)}
 		if trial.Outcome == rules.Shadowed {
-			trial.By = &others[known/outcomes]
+			trial.By = &others[stored/outcomeBase]
 		}
 		return trial
 	}
@@ -188,7 +189,7 @@ func (k *remembered) try(slot int, others []rules.Policy, evaluate func() rules.
 			by = i
 		}
 	}
-	k.outcomes[slot] = outcome(by*outcomes + int(trial.Outcome) + 1) //nolint:gosec // at most rules.MaxInForce others
+	k.outcomes[slot] = outcome(by*outcomeBase + int(trial.Outcome) + 1) //nolint:gosec // at most rules.MaxInForce others
 	return trial
 }
 

@@ -50,7 +50,7 @@ func TestWhatIsRememberedIsWhatAnEvaluationSays(t *testing.T) {
 		}
 		others := []rules.Policy{drawPolicy(t, "a"), drawPolicy(t, "c")}
 		policy := drawPolicy(t, "b")
-		known := newMemory()
+		mem := newMemory()
 		t.Repeat(map[string]func(*rapid.T){
 			"a finding": func(t *rapid.T) {
 				f := facts[rapid.IntRange(0, 5).Draw(t, "which")].Finding
@@ -83,10 +83,10 @@ func TestWhatIsRememberedIsWhatAnEvaluationSays(t *testing.T) {
 			},
 			"": func(t *rapid.T) {
 				rules.Sort(others)
-				before := known.of(&policy, generation{}, false, others, now)
+				before := mem.of(&policy, generation{}, false, others, now)
 				for _, f := range facts {
 					want := policy.Try(others, f, now)
-					got := before.try(known.slotOf(f), others, func() rules.Trial { return want })
+					got := before.try(mem.slotOf(f), others, func() rules.Trial { return want })
 					if got.Outcome != want.Outcome || got.By != want.By {
 						t.Fatalf("%s: remembered %v by %v, evaluated %v by %v", f.Finding.Name, got.Outcome, got.By, want.Outcome, want.By)
 					}
@@ -97,7 +97,7 @@ func TestWhatIsRememberedIsWhatAnEvaluationSays(t *testing.T) {
 }
 
 func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
-	now, known := time.Now(), newMemory()
+	now, mem := time.Now(), newMemory()
 	program, err := rules.Compile("finding.class == 'A'")
 	harness.Must(t, err)
 	policy := &rules.Policy{Name: "p", Spec: &v1alpha1.TriagePolicySpec{Match: "finding.class == 'A'"}, Program: program}
@@ -106,9 +106,9 @@ func TestAChangeOfOneFindingEvaluatesThatFindingAlone(t *testing.T) {
 		facts[i] = fact(i, nil)
 	}
 	count := func() (evaluated []string) {
-		before := known.of(policy, generation{}, false, nil, now)
+		before := mem.of(policy, generation{}, false, nil, now)
 		for _, f := range facts {
-			before.try(known.slotOf(f), nil, func() rules.Trial {
+			before.try(mem.slotOf(f), nil, func() rules.Trial {
 				evaluated = append(evaluated, f.Finding.Name)
 				return policy.Try(nil, f, now)
 			})
@@ -147,10 +147,10 @@ func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) 
 		{"the policy itself", policy("b", timed), policy("c", "true"), all},
 	} {
 		var evaluated []rules.Outcome
-		known, others := newMemory(), []rules.Policy{c.others}
+		mem, others := newMemory(), []rules.Policy{c.others}
 		for count := range 2 {
 			for slot, outcome := range all {
-				known.of(&c.policy, generation{}, false, others, time.Now()).try(slot, others, func() rules.Trial {
+				mem.of(&c.policy, generation{}, false, others, time.Now()).try(slot, others, func() rules.Trial {
 					if count > 0 {
 						evaluated = append(evaluated, outcome)
 					}
@@ -160,29 +160,29 @@ func TestOnlyPoliciesWithPrecedenceMayMakeOutcomesDependOnTheTime(t *testing.T) 
 		}
 		harness.Same(t, c.reason+" reads the time: outcomes that are evaluated again", c.evaluated, evaluated)
 	}
-	known, others := newMemory(), []rules.Policy{policy("a", "true")}
+	mem, others := newMemory(), []rules.Policy{policy("a", "true")}
 	p := policy("b", "true")
-	before := known.of(&p, generation{}, false, others, time.Now())
-	if known.of(&p, generation{}, false, append(others, policy("c", "true")), time.Now()) != before {
+	before := mem.of(&p, generation{}, false, others, time.Now())
+	if mem.of(&p, generation{}, false, append(others, policy("c", "true")), time.Now()) != before {
 		t.Error("outcomes are forgotten because of another policy that comes after it")
 	}
 }
 
 // Deleted findings do not take up memory forever.
 func TestFindingsThatHaveGoneAreForgotten(t *testing.T) {
-	known := newMemory()
+	mem := newMemory()
 	for i := range 5000 {
-		known.slotOf(fact(i, nil))
-		known.shrink(10)
+		mem.slotOf(fact(i, nil))
+		mem.shrink(10)
 	}
-	if len(known.facts) > 2000 || len(known.slots) > 2000 {
-		t.Errorf("%d slots are kept", len(known.slots))
+	if len(mem.facts) > 2000 || len(mem.slots) > 2000 {
+		t.Errorf("%d slots are kept", len(mem.slots))
 	}
 }
 
 // kubectl does not limit how many there are, and each would hold two bytes per finding.
 func TestOnlySomePoliciesAreRemembered(t *testing.T) {
-	now, known := time.Now(), newMemory()
+	now, mem := time.Now(), newMemory()
 	program, err := rules.Compile("true")
 	harness.Must(t, err)
 	policy := func(i int) *rules.Policy {
@@ -190,8 +190,8 @@ func TestOnlySomePoliciesAreRemembered(t *testing.T) {
 	}
 	evaluatesOf := func(i int, earlier, inForce bool, others []rules.Policy) (evaluated bool) {
 		f, p := fact(0, nil), policy(i)
-		before := known.of(p, generation{string(p.Name), earlier}, inForce, others, now)
-		trial := before.try(known.slotOf(f), others, func() rules.Trial {
+		before := mem.of(p, generation{string(p.Name), earlier}, inForce, others, now)
+		trial := before.try(mem.slotOf(f), others, func() rules.Trial {
 			evaluated = true
 			return p.Try(nil, f, now)
 		})
@@ -204,10 +204,10 @@ func TestOnlySomePoliciesAreRemembered(t *testing.T) {
 	for i := range last + 1 {
 		evaluates(i, false)
 	}
-	harness.Same(t, "remembered policies", maxRemembered, len(known.policies))
+	harness.Same(t, "remembered policies", maxRemembered, len(mem.policies))
 	harness.Same(t, "evaluated again: one of the first, and one beyond them", []bool{false, true}, []bool{evaluates(0, false), evaluates(last, false)})
 	r := &Reconciler{}
-	r.memories.Store("org-acme", known)
+	r.memories.Store("org-acme", mem)
 	r.forget(types.NamespacedName{Namespace: "org-acme", Name: "p-000"})
 	evaluates(last, false)
 	harness.Same(t, "evaluated again once there is room", false, evaluates(last, false))
@@ -219,7 +219,7 @@ func TestOnlySomePoliciesAreRemembered(t *testing.T) {
 		inForce = append(inForce, *policy(i))
 	}
 	for i := range last + 1 {
-		delete(known.policies, generation{string(policy(i).Name), false})
+		delete(mem.policies, generation{string(policy(i).Name), false})
 	}
 	for i := 600; i < 700; i++ {
 		evaluates(i, false, inForce...)
@@ -230,5 +230,5 @@ func TestOnlySomePoliciesAreRemembered(t *testing.T) {
 		again := []bool{evaluates(500+i, true, others...), evaluatesOf(500+i, true, true, others)}
 		harness.Same(t, "both generations evaluated again in force", []bool{false, false}, again)
 	}
-	harness.Same(t, "remembered policies", maxRemembered, len(known.policies))
+	harness.Same(t, "remembered policies", maxRemembered, len(mem.policies))
 }
