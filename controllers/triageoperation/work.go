@@ -114,9 +114,9 @@ func (r *Reconciler) decideAll(ctx context.Context, operation *v1alpha1.TriageOp
 		if results[i].outcome != 0 {
 			continue
 		}
-		entry, decided := mem.next(entries[i], i), begun && mem.mayHaveDecided(i)
+		entry, mayHaveDecided := mem.next(entries[i], i), begun && mem.mayHaveDecided(i)
 		decide := safely.Func(func() (err error) {
-			results[i], err = r.decide(inGroup, writer, operation, entry, decided, &mem.sent[i])
+			results[i], err = r.decide(inGroup, writer, operation, entry, mayHaveDecided, &mem.sent[i])
 			return err
 		})
 		group.Go(func() error {
@@ -147,10 +147,10 @@ var errOutdated = errors.New("the cache may show an earlier decision")
 // retried without a growing backoff.
 type refusal struct{ error }
 
-// decide applies the operation to one finding, and sets sent to the generation that its write is based on. The returned
-// error is temporary.
+// decide applies the operation to one finding, and sets sent to the generation that its write is based on.
+// mayHaveDecided means that an earlier run may have decided about it. The returned error is temporary.
 func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operation *v1alpha1.TriageOperation,
-	entry *rules.Entry, begun bool, sent *int64) (result, error) {
+	entry *rules.Entry, mayHaveDecided bool, sent *int64) (result, error) {
 	finding := &v1alpha1.Finding{}
 	key := client.ObjectKey{Namespace: operation.Namespace, Name: string(entry.Finding)}
 	err := r.Client.Get(ctx, key, finding, client.UnsafeDisableDeepCopy)
@@ -162,7 +162,7 @@ func (r *Reconciler) decide(ctx context.Context, writer rest.Interface, operatio
 				return r.outcomeOf(operation, err)
 			}
 		}
-		step := rules.Plan(operation, entry, finding, r.Clock.Now(), begun)
+		step := rules.Plan(operation, entry, finding, r.Clock.Now(), mayHaveDecided)
 		if cached && step.Outcome == rules.Conflicted {
 			err = errOutdated
 			continue

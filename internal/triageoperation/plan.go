@@ -35,14 +35,14 @@ type Step struct {
 	Why string
 }
 
-// Plan returns what the operation does now about the finding in its current state. begun means that an interrupted run
-// may have decided about it already: Plan then returns the same outcome, and changes nothing twice. If begun is false,
-// the history can name only an earlier operation of the same name.
+// Plan returns what the operation does now about the finding in its current state. mayHaveDecided means that an
+// interrupted run may have decided about it already: Plan then returns the same outcome, and changes nothing twice. If
+// mayHaveDecided is false, the history can name only an earlier operation of the same name.
 func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.Finding, now time.Time,
-	begun bool) Step {
+	mayHaveDecided bool) Step {
 	author := Author(operation.Name)
 	differs := Digest(&finding.Spec.Triage) != entry.Digest
-	decided := differs && finding.Spec.Triage.By == author || begun && hasDecided(operation, finding)
+	decided := differs && finding.Spec.Triage.By == author || mayHaveDecided && hasDecided(operation, finding)
 	switch {
 	case decided && entry.Digest != "": // otherwise an earlier operation of the same name has decided
 		return Step{Outcome: Changed}
@@ -62,7 +62,7 @@ func Plan(operation *v1alpha1.TriageOperation, entry *Entry, finding *v1alpha1.F
 	switch changed := finding.Generation != entry.Generation; {
 	case changed && decides(operation, entry, now) && mayBeAnother(entry, finding):
 		return Step{Outcome: Conflicted, Why: "a scan has changed it, and it may be another problem now"}
-	case changed && begun: // somebody may have reverted the operation's change
+	case changed && mayHaveDecided: // somebody may have reverted the operation's change
 		return Step{Outcome: Conflicted, Why: "it has changed since it was selected, and an earlier try may have decided about it"}
 	}
 	changes["by"] = author

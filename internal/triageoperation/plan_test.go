@@ -36,12 +36,12 @@ func TestWhatAnOperationDoesAboutAFinding(t *testing.T) {
 		return f
 	}
 	for _, c := range []struct {
-		reason   string
-		selected v1alpha1.FindingTriage
-		now      *v1alpha1.Finding
-		begun    bool
-		outcome  Outcome
-		writes   bool
+		reason         string
+		selected       v1alpha1.FindingTriage
+		now            *v1alpha1.Finding
+		mayHaveDecided bool
+		outcome        Outcome
+		writes         bool
 	}{
 		{"as it was", open, finding(open), false, Changed, true},
 		{"muted already", decidedBy("ann"), finding(decidedBy("ann")), false, Unchanged, false},
@@ -58,7 +58,7 @@ func TestWhatAnOperationDoesAboutAFinding(t *testing.T) {
 		{"its decision is the one that was selected", decidedBy("operation/mute"), finding(decidedBy("operation/mute")), false, Unchanged, false},
 	} {
 		entry := NewEntry(finding(c.selected))
-		step := Plan(operation, &entry, c.now, time.Time{}, c.begun)
+		step := Plan(operation, &entry, c.now, time.Time{}, c.mayHaveDecided)
 		if step.Outcome != c.outcome || (len(step.Triage) > 0) != c.writes {
 			t.Errorf("%s: got %c, writes %v", c.reason, step.Outcome, step.Triage)
 		}
@@ -87,10 +87,10 @@ func TestAFindingThatWasCreatedAfterTheSelectionIsSkipped(t *testing.T) {
 	created := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen})
 	want := Step{Outcome: Conflicted, Why: "it did not exist, or could not be read, when the operation selected its findings"}
 	before := NewEntry(finding(decidedBy("ann")))
-	for _, begun := range []bool{false, true} {
+	for _, mayHaveDecided := range []bool{false, true} {
 		absent, undone := Absent("f-1"), Undo(&before, nil, Author("mute"), false)
-		harness.Same(t, "what is done", want, Plan(operation, &absent, created, time.Time{}, begun))
-		harness.Same(t, "what an undo does", want, Plan(undo, &undone, created, time.Time{}, begun))
+		harness.Same(t, "what is done", want, Plan(operation, &absent, created, time.Time{}, mayHaveDecided))
+		harness.Same(t, "what an undo does", want, Plan(undo, &undone, created, time.Time{}, mayHaveDecided))
 	}
 }
 
@@ -215,10 +215,10 @@ func TestWhatMayHaveBeenDecidedAndTakenBackIsLeftAlone(t *testing.T) {
 	entry := NewEntry(selected)
 	operation.Spec.Set.UserStatus = v1alpha1.UserStatusActive
 	for _, c := range []struct {
-		reason     string
-		generation int64
-		begun      bool
-		want       Outcome
+		reason         string
+		generation     int64
+		mayHaveDecided bool
+		want           Outcome
 	}{
 		{"untouched", 3, false, Changed},
 		{"a scan has changed it", 4, false, Changed},
@@ -227,7 +227,7 @@ func TestWhatMayHaveBeenDecidedAndTakenBackIsLeftAlone(t *testing.T) {
 	} {
 		now := selected.DeepCopy()
 		now.Generation = c.generation
-		if got := Plan(operation, &entry, now, time.Time{}, c.begun).Outcome; got != c.want {
+		if got := Plan(operation, &entry, now, time.Time{}, c.mayHaveDecided).Outcome; got != c.want {
 			t.Errorf("%s: got %c, want %c", c.reason, got, c.want)
 		}
 	}
@@ -357,9 +357,9 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 	earlier.Status.Transitions = []v1alpha1.Transition{{Type: v1alpha1.TransitionTriaged, By: Author("undo"), At: selectedAt}}
 	undo.Status.SelectedAt = &selectedAt
 	undone = Undo(&entry, earlier, Author("mute"), false)
-	for _, begun := range []bool{false, true} {
-		if step := Plan(undo, &undone, earlier, time.Time{}, begun); step.Outcome != Conflicted {
-			t.Errorf("restored by an earlier undo of that name, begun %t: got %c", begun, step.Outcome)
+	for _, mayHaveDecided := range []bool{false, true} {
+		if step := Plan(undo, &undone, earlier, time.Time{}, mayHaveDecided); step.Outcome != Conflicted {
+			t.Errorf("restored by an earlier undo of that name, may have decided %t: got %c", mayHaveDecided, step.Outcome)
 		}
 	}
 }
