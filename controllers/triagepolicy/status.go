@@ -165,10 +165,13 @@ func (s *scope) lastMatchOutdated() bool {
 	}
 }
 
+// doesNotCompile is the message of the conditions Compiled and Ready if the expression does not compile.
+const doesNotCompile = "The expression spec.match does not compile: %q."
+
 func (s *scope) judgeCompiled() {
 	if s.compileErr != nil {
 		s.Condition(v1alpha1.ConditionCompiled, false, v1alpha1.ReasonNotCompiled,
-			fmt.Sprintf("The expression spec.match does not compile: %q.", s.compileErr.Quotable()))
+			fmt.Sprintf(doesNotCompile, s.compileErr.Quotable()))
 		return
 	}
 	s.Condition(v1alpha1.ConditionCompiled, true, v1alpha1.ReasonCompiled, "The expression spec.match is valid.")
@@ -239,13 +242,14 @@ func (s *scope) explain() (whyNot, because string) {
 	case v1alpha1.ReasonTooMany:
 		because = "More findings match the present spec than spec.maxFindings or, once it was stopped, more than nine " +
 			"tenths of it: narrow spec.match, or raise the limit."
+		unknown := ""
 		if s.counted.matched <= rules.Limit(&s.Object.Spec, s.counted.stopped) {
-			because += " Whether fewer match by now is unknown, because " + rules.CountingTakesTooLong +
-				": it is counted again every ten minutes."
+			unknown = " Whether fewer match by now is unknown"
 		} else if s.counted.costly {
-			because += " More may match than were counted, and a higher limit alone may not help, because " +
-				rules.CountingTakesTooLong +
-				": it is counted again every ten minutes."
+			unknown = " More may match than were counted, and a higher limit alone may not help"
+		}
+		if unknown != "" {
+			because += unknown + ", because " + rules.CountingTakesTooLong + ": it is counted again every ten minutes."
 		}
 	case v1alpha1.ReasonTooCostly:
 		because = "Evaluating the current spec over all findings takes too long: begin spec.match with a short " +
@@ -262,8 +266,7 @@ func (s *scope) explain() (whyNot, because string) {
 func (s *scope) judgeReady(whyNot, because string) {
 	switch {
 	case whyNot == v1alpha1.ReasonNotCompiled:
-		s.Judge(conditions.Stalled(whyNot,
-			fmt.Sprintf("The expression spec.match does not compile: %q.", s.compileErr.Quotable())))
+		s.Judge(conditions.Stalled(whyNot, fmt.Sprintf(doesNotCompile, s.compileErr.Quotable())))
 	case whyNot == v1alpha1.ReasonTooMany, whyNot == v1alpha1.ReasonTooCostly,
 		whyNot == v1alpha1.ReasonTooManyPolicies && !s.partial:
 		s.Judge(conditions.Stalled(whyNot, because))
