@@ -4,7 +4,9 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/a-h/templ"
@@ -261,4 +263,24 @@ func TestAnAuthorThatHasAPageIsLinked(t *testing.T) {
 	} {
 		harness.Same(t, "page of "+by, want, pageOf(by))
 	}
+}
+
+// One count per organization is answered at a time, and few more may wait.
+func TestGroupsAskForOneCountAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var underWay atomic.Int32
+		answer := make(chan struct{})
+		v := &page.Visit{API: api.New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			underWay.Add(1)
+			<-answer
+			_, _ = w.Write([]byte("{}"))
+		}), "", "")}
+		l := listing{view: newView(url.Values{})}
+		go func() { _ = l.describeGroups(t.Context(), v, filterNamed("owner")) }()
+		synctest.Wait()
+		harness.Same(t, "counts under way", int32(1), underWay.Load())
+		close(answer)
+		synctest.Wait()
+		harness.Same(t, "counts in all", int32(2), underWay.Load())
+	})
 }

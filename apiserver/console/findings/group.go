@@ -72,15 +72,13 @@ func (f filter) name() string { return "by " + strings.ToLower(f.Label) }
 // describeGroups adds to each group its title and its counts by severity.
 func (l *listing) describeGroups(ctx context.Context, v *page.Visit, by filter) error {
 	if by.Name != "severity" && l.values.Get("severity") == "" {
-		var high, medium client.FieldCounts
-		counting, both := errgroup.WithContext(ctx)
-		for severity, into := range map[string]*client.FieldCounts{"high": &high, "medium": &medium} {
-			counting.Go(func() (err error) {
-				*into, err = l.countSevere(both, v, by, severity)
-				return err
-			})
+		// One after another: per organization the service answers one count at a time, and few more may wait.
+		high, err := l.countSevere(ctx, v, by, "high")
+		if err != nil {
+			return err
 		}
-		if err := counting.Wait(); err != nil {
+		medium, err := l.countSevere(ctx, v, by, "medium")
+		if err != nil {
 			return err
 		}
 		l.addSeverities(high, medium)
