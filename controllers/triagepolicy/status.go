@@ -103,8 +103,8 @@ func (r *Reconciler) report(_ context.Context, s *scope) error {
 }
 
 // recordCounts records the counts, those of an earlier generation in force even if counting the declared one was given
-// up; whyNot is the reason that explain returns. A partial count leaves the last counts in place, or none if they belong
-// to another version or too many findings match.
+// up; whyNot is the reason that explain returns. A partial count leaves the last counts in place, or none if they
+// belong to another version or too many findings match.
 func (s *scope) recordCounts(whyNot string) {
 	if s.lastMatchOutdated() {
 		s.Status.LastMatchedAt = nil
