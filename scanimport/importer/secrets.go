@@ -43,9 +43,6 @@ var (
 	credentialName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|salt|private|login|conn`)
 	// plainWords matches words of prose: no digit, no punctuation but a dash, no capital inside.
 	plainWords = regexp.MustCompile(`^[A-Za-z]?[a-z]+(?:[ -][a-z]+)*$`)
-	// usedName matches a name that the code assigns to or calls.
-	usedName = regexp.MustCompile(`[A-Za-z_][\w.-]*["']?\s*(?:=|:[\s"'=]|\()`)
-	onlyName = regexp.MustCompile(`^[A-Za-z_][\w.-]*$`)
 	// unescape undoes the escapes of quotation marks within a string.
 	unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'")
 )
@@ -119,11 +116,10 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 }
 
 // markQuoted notes in ends what the message puts in quotation marks and the code contains, up to the last such mark,
-// because a password may contain one. Names that the code only uses are no values. ok is false if there is too much to
-// search for.
+// because a password may contain one. That includes names, because no pattern tells them from passwords in every
+// language. ok is false if there is too much to search for.
 func markQuoted(message, snippet string, ends []int) (ok bool) {
 	code := snippet + "\n" + unescape.Replace(snippet)
-	values := usedName.ReplaceAllString(code, " ")
 	searches := 0
 	for i := 0; i < len(message); i++ {
 		if strings.IndexByte("\"'`", message[i]) < 0 || i > 0 && isWord(message[i-1]) {
@@ -146,9 +142,7 @@ func markQuoted(message, snippet string, ends []int) (ok bool) {
 		if end <= begin {
 			continue
 		}
-		if text := message[begin:end]; !onlyName.MatchString(text) || strings.Contains(values, text) {
-			ends[begin] = end
-		}
+		ends[begin] = end
 		i = end
 	}
 	return true
