@@ -99,6 +99,8 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 		"apostrophes":                {"they open no quotation", "a = s secret", "the user's secret and the team's secret", "the user's secret and the team's secret"},
 		"too many marks":             {"nobody could search for all", "password: abc", strings.Repeat("'x' ", maxValues+1), ""},
 		"a short value":              {"no prose looks so", "password: r00t", "password 'r00t' in", "password '[not kept]' in"},
+		"after other code":           {"the next may be the password", `open("x", "my pass")`, "call 'f(x)', 'my pass' is there", "call 'f(x)'[not kept]'[not kept]' is there"},
+		"after no code":              {"the next may be the password", `for p in ('abc',):`, "'' in 'abc'", "''[not kept]'[not kept]'"},
 		"a short word":               {"it may be the value where it is quoted", "password: root", "root has 'root'", "root has '[not kept]'"},
 		"a line of code":             {"it is a quotation", "open(door, 1)", "calls open(door, 1) twice", "calls [not kept] twice"},
 		"a value like our mark":      {"what is put in is not searched", `f('ept]', 'ept]', 'kept', "token = 'kept'")`, "ept] is kept", "[not kept] is kept"},

@@ -143,7 +143,7 @@ func markQuoted(message, snippet string, ends []int) (ok bool) {
 			continue
 		}
 		ends[begin] = end
-		i = end
+		i = end - 1 // the mark there may also open the next quotation
 	}
 	return true
 }
