@@ -122,8 +122,8 @@ func markQuoted(message, snippet string, ends []int) (ok bool) {
 	code := snippet + "\n" + unescape.Replace(snippet)
 	searches := 0
 	for i := 0; i < len(message); i++ {
-		if strings.IndexByte("\"'`", message[i]) < 0 || i > 0 && isWord(message[i-1]) {
-			continue // an apostrophe within a word opens nothing
+		if strings.IndexByte("\"'`", message[i]) < 0 {
+			continue
 		}
 		begin, end := i+1, 0
 		for at := begin; ; at++ {
