@@ -35,10 +35,10 @@ const (
 )
 
 var (
-	// literal matches a string in a line of code, and the name that it is assigned to.
-	literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63})[\"']?\\s*(?::=|=>|[=:])\\s*)?[\"'`]([^\"'`]{4,})[\"'`]")
+	// literal matches a string in a line of code, and the name that it is assigned to or compared with.
+	literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63})[\"']?\\s*[=:]+>?\\s*)?[\"'`]([^\"'`]{4,})[\"'`]")
 	// setting matches an unquoted value, also within a string: a connection string has several.
-	setting = regexp.MustCompile("[=:]\\s*([^\\s\"'`;,)]{4,})")
+	setting = regexp.MustCompile("[=:]+>?\\s*([^\\s\"'`;,)]{4,})")
 	// credentialName matches names of credentials in code and in prose.
 	credentialName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|salt|private|login|conn`)
 	// plainWords matches words of prose: no digit, no punctuation but a dash, no capital inside.
