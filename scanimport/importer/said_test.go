@@ -100,7 +100,7 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 		"a name that is a value":     {"it may be the password", `root = "root"`, "'root' is in it", "'[not kept]' is in it"},
 		"a name of an address":       {"it may be a token", "url: https://t0ken:x@h", "'t0ken' is in it", "'[not kept]' is in it"},
 		"a prefix of a string":       {"it opens the string as well", `password = b"root"`, "password b'root' in", "password b'[not kept]' in"},
-		"too many marks":             {"nobody could search for all", "password: abc", strings.Repeat("'x' ", maxValues+1), ""},
+		"too many marks":             {"nobody could search for all", "password: abc", strings.Repeat("'", maxMarks+1), ""},
 		"a short value":              {"no prose looks so", "password: r00t", "password 'r00t' in", "password '[not kept]' in"},
 		"after other code":           {"the next may be the password", `open("x", "my pass")`, "call 'f(x)', 'my pass' is there", "call 'f(x)'[not kept]'[not kept]' is there"},
 		"after no code":              {"the next may be the password", `for p in ('abc',):`, "'' in 'abc'", "''[not kept]'[not kept]'"},

@@ -25,13 +25,16 @@ func showsSecret(r *sarif.Result, category v1alpha1.FindingCategory) bool {
 }
 
 const (
-	notKept = "[not kept]"
+	notKept        = "[not kept]"
+	quotationMarks = "\"'`"
 	// minQuote is the minimum length of a snippet line to search for in the message: "}" is in every message.
 	minQuote = 4
 	// maxQuotes bounds how many lines are searched for. With more lines, nothing of the message is stored.
 	maxQuotes = 200
 	// maxValues bounds how many different lines and values are searched for. With more, nothing of the message is stored.
 	maxValues = 1000
+	// maxMarks bounds how many quotation marks a message may have. With more, nothing of it is stored.
+	maxMarks = 1000
 )
 
 var (
@@ -43,8 +46,8 @@ var (
 	credentialName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|salt|private|login|conn`)
 	// plainWords matches words of prose: no digit, no punctuation but a dash, no capital inside.
 	plainWords = regexp.MustCompile(`^[A-Za-z]?[a-z]+(?:[ -][a-z]+)*$`)
-	// unescape undoes the escapes of quotation marks within a string.
-	unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'")
+	// unquote undoes the escapes of quotation marks within a string.
+	unquote = strings.NewReplacer(`\\`, `\`, `\"`, `"`, `\'`, "'")
 )
 
 // withoutQuotes removes from a message what it quotes from the snippet: what it puts in quotation marks, and otherwise
@@ -115,37 +118,42 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 	return quotes, lines > 0
 }
 
-// markQuoted notes in ends what the message puts in quotation marks and the code contains, up to the last such mark,
-// because a password may contain one. That includes names, because no pattern tells them from passwords in every
-// language. ok is false if there is too much to search for.
+// markQuoted notes in ends what the message puts in quotation marks and the code contains. That includes names, because
+// no pattern tells them from passwords in every language. ok is false if there is too much to search for.
 func markQuoted(message, snippet string, ends []int) (ok bool) {
-	code := snippet + "\n" + unescape.Replace(snippet)
-	searches := 0
+	count := 0
+	for _, mark := range quotationMarks {
+		count += strings.Count(message, string(mark))
+	}
+	if count > maxMarks {
+		return false
+	}
+	code := snippet + "\n" + unquote.Replace(snippet)
 	for i := 0; i < len(message); i++ {
-		if strings.IndexByte("\"'`", message[i]) < 0 {
+		if strings.IndexByte(quotationMarks, message[i]) < 0 {
 			continue
 		}
-		begin, end := i+1, 0
-		for at := begin; ; at++ {
-			length := strings.IndexByte(message[at:], message[i])
-			if length < 0 {
-				break
-			}
-			if searches++; searches > maxValues {
-				return false
-			}
-			if at += length; !strings.Contains(code, message[begin:at]) {
-				break
-			}
-			end = at
+		if end := quotedEnd(message, i+1, code); end > i+1 {
+			ends[i+1] = end
+			i = end - 1 // the mark there may also open the next quotation
 		}
-		if end <= begin {
-			continue
-		}
-		ends[begin] = end
-		i = end - 1 // the mark there may also open the next quotation
 	}
 	return true
+}
+
+// quotedEnd returns the last mark that may close the quotation at begin, so that the code contains all up to it: a
+// password may itself contain such marks. It returns 0 if there is none.
+func quotedEnd(message string, begin int, code string) (end int) {
+	for at := begin; ; at++ {
+		length := strings.IndexByte(message[at:], message[begin-1])
+		if length < 0 {
+			return end
+		}
+		if at += length; !strings.Contains(code, message[begin:at]) {
+			return end
+		}
+		end = at
+	}
 }
 
 // mark notes in ends where the message contains a value. word means that it counts only as a whole word.
