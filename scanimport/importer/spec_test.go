@@ -117,15 +117,21 @@ func TestATagOfAnImageChangesNoFinding(t *testing.T) {
 
 // Trivy repeats the path in the message. The digest of the message leaves the path out, with or without the password.
 func TestAPasswordInAPathIsNotKept(t *testing.T) {
-	const file = "oauth2:t0k3n@example.com/a/b.git?ref=1/main.tf"
-	log, err := sarif.Parse(strings.NewReader(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"R",
-		"message":{"text":"Artifact: `+file+`\nMessage: me@example.com"},
-		"locations":[{"physicalLocation":{"artifactLocation":{"uri":"`+file+`"}}}]}]}]}`), sarif.Options{})
-	harness.Must(t, err)
-	r := &log.Runs[0].Results[0]
-	harness.Same(t, "message", "Artifact: example.com/a/b.git?ref=1/main.tf\nMessage: me@example.com", r.Message)
-	earlier := &sarif.Result{Rule: r.Rule, Location: sarif.Location{Path: file}, Message: "Artifact: " + file + "\nMessage: me@example.com"}
-	harness.Same(t, "digest", messageDigest(earlier), messageDigest(r))
+	for _, tc := range []struct{ uri, repeated, want string }{
+		{"oauth2:t0k3n@example.com/a/b.git?ref=1/main.tf", "oauth2:t0k3n@example.com/a/b.git?ref=1/main.tf", "example.com/a/b.git?ref=1/main.tf"},
+		{"https://oauth2:t0k3n@example.com/a", "https://oauth2:t0k3n@example.com/a", "https://example.com/a"},
+	} {
+		log, err := sarif.Parse(strings.NewReader(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"R",
+			"message":{"text":"Artifact: `+tc.repeated+`\nMessage: me@example.com"},
+			"locations":[{"physicalLocation":{"artifactLocation":{"uri":"`+tc.uri+`"}}}]}]}]}`), sarif.Options{})
+		harness.Must(t, err)
+		r := &log.Runs[0].Results[0]
+		harness.Same(t, "path", tc.want, r.Location.Path)
+		harness.Same(t, "message", "Artifact: "+tc.want+"\nMessage: me@example.com", r.Message)
+		earlier := &sarif.Result{Rule: r.Rule, Location: sarif.Location{Path: tc.repeated},
+			Message: "Artifact: " + tc.repeated + "\nMessage: me@example.com"}
+		harness.Same(t, "digest", messageDigest(earlier), messageDigest(r))
+	}
 }
 
 // Findings whose code an earlier version stored are recognised by its digest after it is withheld.

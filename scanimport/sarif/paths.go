@@ -267,8 +267,6 @@ func decode(uri string) (string, uriKind) {
 		return path.Clean("/" + slashes(unescape(rest))), absolutePath
 	case drive.MatchString(uri):
 		return path.Clean("/" + slashes(uri)), absolutePath
-	case isURL(uri):
-		return uri, otherURI // no finding keeps more than its path
 	case hasScheme && uriScheme.MatchString(scheme):
 		return WithoutUser(uri), otherURI
 	}
@@ -334,7 +332,7 @@ func (b *pathBook) user(location wireArtifactLocation) (user uriUser) {
 	uri := strings.TrimSpace(shorten(string(location.URI), maxURI))
 	b.expanded.spend(len(uri))
 	for _, form := range []string{slashes(unescape(uri)), uri} {
-		if _, name, rest := cutUser(form); name != "" && !isURL(uri) {
+		if _, name, rest := cutUser(form); name != "" {
 			user = uriUser{name, hostName.FindString(rest)}
 		}
 	}
