@@ -378,6 +378,8 @@ func TestPaths(t *testing.T) {
 		"credentials, three":  {"Trivy cuts the scheme off", `"uri":"oauth2:t0k3n@example.com/a/b?ref=1/main.tf"`, "", "", "example.com/a/b?ref=1/main.tf"},
 		"credentials, four":   {"or leaves one slash", `"uri":"git::https:/oauth2:t0k3n@example.com/a/b.git"`, "", "", "git::https:/example.com/a/b.git"},
 		"credentials, five":   {"the scheme may be encoded", `"uri":"git%2Bhttps://u:t0k3n@example.com/a"`, "", "", "git+https:/example.com/a"},
+		"credentials, six":    {"Terraform's form for GitHub has no password", `"uri":"git::https:/ghp_0123456789abcdef@github.com/a"`, "", "", "git::https:/github.com/a"},
+		"credentials, seven":  {"Trivy cuts the scheme off", `"uri":"ghp_0123456789abcdef@github.com/a/b?ref=v1/main.tf"`, "", "", "github.com/a/b?ref=v1/main.tf"},
 		"no secret":           {"it is the user of all repositories", `"uri":"ssh://git@example.com/a/b.git"`, "", "", "ssh://git@example.com/a/b.git"},
 		"package":             {"a version is no host", `"uri":"npm:chalk@5.3.0/index.js"`, "", "", "npm:chalk@5.3.0/index.js"},
 		"scoped package":      {"its scope is no host", `"uri":"jsr:@std/path"`, "", "", "jsr:@std/path"},

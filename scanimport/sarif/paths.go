@@ -284,14 +284,16 @@ var (
 	// A host begins with a letter, unlike most versions, which follow an "@" as well.
 	withPassword = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|(?:[A-Za-z][\w+.-]+::)?)([^/?#@:]+:[^/?#]+)@` +
 		`([A-Za-z][^/?#@]*/.*)$`)
-	hostName = regexp.MustCompile(`^[^/?#:]*`)
+	// withToken matches the same with a token alone, which is longer than most names of packages.
+	withToken = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|)([\w-]{20,})@([A-Za-z][^/?#@]*\.[^/?#@]*/.*)$`)
+	hostName  = regexp.MustCompile(`^[^/?#:]*`)
 	// imageDigest matches the digest of an image, which follows an "@" as a host does.
 	imageDigest = regexp.MustCompile(`^sha[0-9]{1,3}:`)
 )
 
 // cutUser cuts a URI around its user name and password. Without them, user and rest are "". "git" is everybody's name.
 func cutUser(uri string) (before, user, rest string) {
-	for _, pattern := range []*regexp.Regexp{withUser, withPassword} {
+	for _, pattern := range []*regexp.Regexp{withUser, withPassword, withToken} {
 		if m := pattern.FindStringSubmatch(uri); m != nil && m[2] != "git" && !imageDigest.MatchString(m[3]) {
 			return m[1], m[2], m[3]
 		}
