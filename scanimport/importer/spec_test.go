@@ -119,7 +119,8 @@ func TestATagOfAnImageChangesNoFinding(t *testing.T) {
 func TestAPasswordInAPathIsNotKept(t *testing.T) {
 	for _, tc := range []struct{ uri, repeated, want string }{
 		{"oauth2:t0k3n@example.com/a/b.git?ref=1/main.tf", "oauth2:t0k3n@example.com/a/b.git?ref=1/main.tf", "example.com/a/b.git?ref=1/main.tf"},
-		{"https://oauth2:t0k3n@example.com/a", "https://oauth2:t0k3n@example.com/a", "https://example.com/a"},
+		{"oauth2:p%40ss@example.com/a/b.tf", "oauth2:p@ss@example.com/a/b.tf", "example.com/a/b.tf"},
+		{"https://oauth2:p%40ss@example.com/a", "https://oauth2:p%40ss@example.com/a", "https://example.com/a"},
 	} {
 		log, err := sarif.Parse(strings.NewReader(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"R",
 			"message":{"text":"Artifact: `+tc.repeated+`\nMessage: me@example.com"},

@@ -25,7 +25,7 @@ type pathBook struct {
 	// known caches the paths of locations, since most occur many times.
 	known map[place]string
 	// users caches the users of locations.
-	users map[place]uriUser
+	users map[place][]uriUser
 	// expanded bounds the total size of all paths, before roots are removed from them.
 	expanded *budget
 }
@@ -44,7 +44,7 @@ var rootNames = []string{"SRCROOT", "ROOTPATH", "PROJECTROOT", "REPOROOT", "REPO
 
 func newPathBook(run *wireRun, sourceRoot string, expanded *budget) *pathBook {
 	book := &pathBook{artifacts: run.artifacts, bases: run.baseIDs, folders: map[text]baseFolder{},
-		known: map[place]string{}, users: map[place]uriUser{}, expanded: expanded}
+		known: map[place]string{}, users: map[place][]uriUser{}, expanded: expanded}
 	if sourceRoot != "" {
 		book.addRoot(sourceRoot)
 	}
@@ -314,7 +314,7 @@ func (b *pathBook) withoutUsers(message string, locations []wireLocation) string
 		return message
 	}
 	for _, l := range locations[:min(len(locations), maxPlaces)] {
-		if u := b.user(l.PhysicalLocation.ArtifactLocation); u.name != "" {
+		for _, u := range b.usersOf(l.PhysicalLocation.ArtifactLocation) {
 			message = strings.ReplaceAll(message, u.name+"@"+u.host, u.host)
 		}
 	}
@@ -324,8 +324,9 @@ func (b *pathBook) withoutUsers(message string, locations []wireLocation) string
 // uriUser is the user name, with the password, and the host of a URI.
 type uriUser struct{ name, host string }
 
-// user returns the user of a location. It is cached, because a file can refer a million times to a long URI.
-func (b *pathBook) user(location wireArtifactLocation) (user uriUser) {
+// usersOf returns the user of a location, decoded and as it is in the file, because a message can repeat either. It is
+// cached, because a file can refer a million times to a long URI.
+func (b *pathBook) usersOf(location wireArtifactLocation) []uriUser {
 	key := place{location.URI, location.URIBaseID, location.Index.value(-1)}
 	if cached, known := b.users[key]; known {
 		return cached
@@ -333,15 +334,16 @@ func (b *pathBook) user(location wireArtifactLocation) (user uriUser) {
 	location, _ = b.located(location)
 	uri := strings.TrimSpace(shorten(string(location.URI), maxURI))
 	b.expanded.spend(len(uri))
+	var users []uriUser
 	for _, form := range []string{slashes(unescape(uri)), uri} {
 		if _, name, rest := cutUser(form); name != "" {
-			user = uriUser{name, hostName.FindString(rest)}
+			users = append(users, uriUser{name, hostName.FindString(rest)})
 		}
 	}
 	if len(b.users) < maxKnown {
-		b.users[key] = user
+		b.users[key] = users
 	}
-	return user
+	return users
 }
 
 func unescape(s string) string {
