@@ -271,6 +271,7 @@ func TestRules(t *testing.T) {
 		"rule.guid":                {"the reference by GUID", `"rule":{"guid":"g-2"}`, "E0", "extension", ""},
 		"rule.guid, unknown index": {"the GUID still says it", `"ruleIndex":9,"rule":{"guid":"g-2"}`, "E0", "extension", NoteRuleIndex},
 		"extension, new guid":      {"the name still says it", `"rule":{"index":0,"toolComponent":{"name":"plain","guid":"g-9"}}`, "P0", "plain one", ""},
+		"extension, another guid":  {"it is another extension of that name", `"rule":{"index":0,"guid":"g-2","toolComponent":{"name":"pack","guid":"g-9"}}`, "E0", "extension", NoteRuleIndex},
 		"rule.guid, unknown id":    {"the GUID knows the texts", `"rule":{"id":"X/1","guid":"g-2"}`, "X/1", "extension", ""},
 		"not described":            {"no text is no reason to lose it", `"ruleId":"X"`, "X", "", NoteUnknownRule},
 		"two ids":                  {"one of them must do", `"ruleId":"R0","rule":{"id":"R1"}`, "R0", "zero", NoteRuleConflict},
