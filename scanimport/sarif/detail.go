@@ -26,7 +26,7 @@ func (n *normaliser) detail(r *Result, wire *wireResult) string {
 		}
 		if extent == "" && at.Region.StartLine.value(0) == 0 && r.Package == nil {
 			for _, logical := range l.LogicalLocations {
-				// Overloads have only their decorated names to themselves.
+				// Overloads differ only in the decorated name.
 				name := FirstOf(string(logical.DecoratedName), string(logical.FullyQualifiedName), string(logical.Name))
 				parts = append(parts, fmt.Sprintf("logical %d %q", i, name))
 			}

@@ -278,7 +278,7 @@ func decode(uri string) (string, uriKind) {
 }
 
 var (
-	// withUser matches a URI with a user, or the digest of an image.
+	// withUser matches a URI with a user. It also matches one with the digest of an image: see imageDigest.
 	withUser = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]*://)([^/?#]+)@(.*)$`)
 	// withPassword matches what Trivy writes of the source of a Terraform module: the scheme has one slash or is cut off.
 	// A host begins with a letter, unlike most versions, which follow an "@" as well.
@@ -291,7 +291,8 @@ var (
 	imageDigest = regexp.MustCompile(`^sha[0-9]{1,3}:`)
 )
 
-// cutUser cuts a URI around its user name and password. Without them, user and rest are "". "git" is everybody's name.
+// cutUser cuts a URI around its user name and password. Without them, user and rest are "". The user git, which all
+// repositories share, is kept.
 func cutUser(uri string) (before, user, rest string) {
 	for _, pattern := range []*regexp.Regexp{withUser, withPassword, withToken} {
 		if m := pattern.FindStringSubmatch(uri); m != nil && m[2] != "git" && !imageDigest.MatchString(m[3]) {
