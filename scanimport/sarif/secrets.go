@@ -10,16 +10,26 @@ const sensitive = `(?:secrets?|credentials?|passwords?|passwd|passphrases?|keys?
 
 // secretRule matches, in words, the names of rules about credentials in code. A word for credentials alone is not
 // enough: the code of such a rule is not stored, and users need to see the code of a missing CSRF token.
-var secretRule = regexp.MustCompile(`\bhard ?coded?(?: \w+){0,3} ` + sensitive + `\b` +
-	`|\b` + sensitive + `(?: \w+){0,3} hard ?coded?\b` +
-	`|\bpasswords and secrets\b` +
-	`|\bstor(?:e|ed|ing)(?: \w+){0,4} ` + sensitive + `(?: \w+){0,3} in (?:the )?(?:source )?code\b` +
-	`|(?:^|\bmanagement |misconfiguration |^cwe \d+ |^(?:js|ts|cs|java|py|go|rb|cpp|php|spring) )` +
-	`(?:(?:plain ?text|clear ?text|unencrypted) )?(?:passwords?|credentials?)(?: stored| found)?` +
-	` in (?:a |the )?(?:\w+ )?(?:config(?:uration)?|propert(?:y|ies)|xml|ya?ml|json)(?: files?)?$` +
-	`|^no secrets no pattern match$|\bno secrets?$` +
-	`|^no secrets?(?: \w+){0,3} in (?:the )?(?:source )?code\b` +
-	`|^(?:\w+ ){0,4}(?:api|private) keys?(?: (?:detected|found|exposed|leaked|disclosed|disclosure))?$`)
+var secretRule = regexp.MustCompile(strings.Join([]string{
+	// "Do not hard-code encryption key", "Credentials should not be hard-coded"
+	`\bhard ?coded?(?: \w+){0,3} ` + sensitive + `\b`,
+	`\b` + sensitive + `(?: \w+){0,3} hard ?coded?\b`,
+	// KICS
+	`\bpasswords and secrets\b`,
+	// DevSkim: "Do not store tokens or keys in source code"
+	`\bstor(?:e|ed|ing)(?: \w+){0,4} ` + sensitive + `(?: \w+){0,3} in (?:the )?(?:source )?code\b`,
+	// CodeQL, Fortify and titles of CWEs: "Cleartext password in configuration file". Only names of languages may stand
+	// before it: "No password in configuration file" has nothing to hide.
+	`(?:^|\bmanagement |misconfiguration |^cwe \d+ |^(?:js|ts|cs|java|py|go|rb|cpp|php|spring) )` +
+		`(?:(?:plain ?text|clear ?text|unencrypted) )?(?:passwords?|credentials?)(?: stored| found)?` +
+		` in (?:a |the )?(?:\w+ )?(?:config(?:uration)?|propert(?:y|ies)|xml|ya?ml|json)(?: files?)?$`,
+	// eslint-plugin-no-secrets and Biome, but not "No secrets in logs"
+	`^no secrets no pattern match$`,
+	`\bno secrets?$`,
+	`^no secrets?(?: \w+){0,3} in (?:the )?(?:source )?code\b`,
+	// kinds of keys: "detected-sendgrid-api-key", "Private key detected"
+	`^(?:\w+ ){0,4}(?:api|private) keys?(?: (?:detected|found|exposed|leaked|disclosed|disclosure))?$`,
+}, "|"))
 
 var (
 	afterLower   = regexp.MustCompile(`([a-z0-9])([A-Z])`)
