@@ -173,8 +173,9 @@ func packageFact(p *sarif.Package) *v1alpha1.FindingPackage {
 		return nil
 	}
 	out := &v1alpha1.FindingPackage{
-		Name: OneLine(p.Name, maxPackageName), Version: OneLine(p.Version,
-			maxPackageVersion), FixedVersion: OneLine(p.FixedVersion, maxFixedVersion),
+		Name:         OneLine(p.Name, maxPackageName),
+		Version:      OneLine(p.Version, maxPackageVersion),
+		FixedVersion: OneLine(p.FixedVersion, maxFixedVersion),
 	}
 	// A package URL that was cut would name another package.
 	if purl := line(p.PURL); len(purl) <= maxPURL {

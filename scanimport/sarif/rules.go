@@ -98,8 +98,7 @@ func newRule(w *wireRule) *Rule {
 		level:            string(w.DefaultConfiguration.Level),
 		securitySeverity: string(w.Properties.SecuritySeverity),
 		severityWord: FirstOf(string(w.Properties.Severity), string(w.Properties.IssueSeverity),
-			string(w.Properties.CVSS4Severity),
-			string(w.Properties.CVSS3Severity), string(w.Properties.CVSS2Severity)),
+			string(w.Properties.CVSS4Severity), string(w.Properties.CVSS3Severity), string(w.Properties.CVSS2Severity)),
 		problemSeverity: string(w.Properties.ProblemSeverity),
 		messages:        make(map[string]string, len(w.MessageStrings)),
 	}

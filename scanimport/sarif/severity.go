@@ -137,8 +137,8 @@ func toolSeverity(wire *wireResult, rule *Rule, message string) string {
 	words := []string{
 		string(wire.Properties.Severity), string(wire.Properties.IssueSeverity),
 		knownWord(string(wire.Properties.SecuritySeverity)),
-		factsOf(message)["severity"], submatch(severityInSentence, message), submatch(severityInTitle,
-			rule.ShortDescription),
+		factsOf(message)["severity"],
+		submatch(severityInSentence, message), submatch(severityInTitle, rule.ShortDescription),
 		rule.severityWord, rule.labelled()["severity"],
 	}
 	for _, tag := range rule.Tags {
