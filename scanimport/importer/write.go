@@ -143,8 +143,7 @@ func (w *writer) one(ctx context.Context, ch *change) error {
 		err = w.change(ctx, ch)
 	}
 	if err != nil && RefusesObject(err) {
-		w.refused(ch, err)
-		return nil
+		err = w.refused(ctx, ch, err)
 	}
 	if err != nil {
 		return fmt.Errorf("%s finding %s: %w", ch.action, ch.name, err)
@@ -169,21 +168,38 @@ func RefusesObject(err error) bool {
 }
 
 // refused counts a change that the API server refused. A finding that cannot be closed stays open.
-func (w *writer) refused(ch *change, err error) {
-	w.count(func(s *Summary) {
-		if ch.action != ActionClose {
+func (w *writer) refused(ctx context.Context, ch *change, err error) error {
+	if ch.action != ActionClose {
+		w.count(func(s *Summary) {
 			if w.refusals++; w.refusals == 1 {
 				w.refusal = err
 			}
 			s.skip(SkipRefused, fmt.Sprintf("finding %s (%v)", ch.name, err))
-			return
-		}
-		s.LeftOpen++
+		})
+		return nil
+	}
+	w.update(func(s *Summary) {
 		if w.unclosed++; w.unclosed <= MaxExamples {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("finding %s stays open, because the API server refuses to close it: "+
 				"have the cluster's policy changed, then import again (%v)", ch.name, err))
 		}
 	})
+	return w.leaveOpen(ctx, ch, ch.before)
+}
+
+// leaveOpen gives up a closing; now is the finding's current state. A finding with a former name of the tool is renamed
+// all the same: later imports may not know that name, and would never close it.
+func (w *writer) leaveOpen(ctx context.Context, ch *change, now *v1alpha1.Finding) error {
+	w.update(func(s *Summary) { s.LeftOpen++ })
+	if now.Spec.Tool != w.scan.tool {
+		kube.Trim(now)
+		*ch = renaming(w.scan, now)
+		if err := w.change(ctx, ch); err == nil || !RefusesObject(err) {
+			return err
+		}
+	}
+	w.count(func(*Summary) {}) // nothing left to do
+	return nil
 }
 
 // maxNames bounds how many names are tried for a finding.
@@ -256,7 +272,10 @@ func (w *writer) change(ctx context.Context, ch *change) error {
 			w.changed(ch, now.ResourceVersion) // the response to an earlier attempt was lost
 			return nil
 		}
-		if reason := w.crossed(ch, &now.Spec, i == maxConflicts); reason != "" {
+		switch reason := w.crossed(ch, &now.Spec, i == maxConflicts); {
+		case reason == skipCrossed && ch.action == ActionClose:
+			return w.leaveOpen(ctx, ch, now)
+		case reason != "":
 			w.leave(ch, reason)
 			return nil
 		}
@@ -383,6 +402,14 @@ func (w *writer) read(ctx context.Context, name string) (now *v1alpha1.Finding, 
 	return Read[v1alpha1.Finding](ctx, w.im.client, w.im.target.Namespace, name)
 }
 
+// update changes the summary.
+func (w *writer) update(change func(*Summary)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	change(w.summary)
+}
+
+// count counts a change that is done or given up.
 func (w *writer) count(add func(*Summary)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
