@@ -219,7 +219,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 	}
 	for i := range k.others {
 		// Findings under the other built-in names are left to the scan of their own job.
-		if tool := k.others[i].Spec.Tool; tool != c.tool && tool == b.GivenFormer {
+		if tool := k.others[i].Spec.Tool; !k.othersLater && tool != c.tool && tool == b.GivenFormer {
 			p.rename(c, k, &k.others[i])
 		}
 	}

@@ -204,7 +204,7 @@ func (j *job) known(l *listed) (*known, error) {
 		}
 	}
 	k := scans.sort(j.Batch, l.findings, l.unreadable)
-	k.renames = j.group.renames
+	k.renames, k.othersLater = j.group.renames, j != j.group.jobs[len(j.group.jobs)-1]
 	return k, nil
 }
 

@@ -139,8 +139,8 @@ func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 // Each of 32 scans would otherwise keep and write a change of each finding under the former name.
 func TestOneScanOfAnImportRenamesAFinding(t *testing.T) {
 	c := listing(t, func(_, _, tool string) (findings []v1alpha1.Finding) {
-		for _, name := range []string{"f-1", "f-2", "f-3"} {
-			f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.FindingSpec{Tool: tool, Analysis: "of none"}}
+		for name, analysis := range map[string]string{"f-1": "of none", "f-2": "of none", "f-3": "a", "f-4": "b"} {
+			f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.FindingSpec{Tool: tool, Analysis: analysis}}
 			if tool == "oldlint" {
 				findings = append(findings, f)
 			}
@@ -154,8 +154,8 @@ func TestOneScanOfAnImportRenamesAFinding(t *testing.T) {
 	im := New(c, Target{Namespace: "org-acme", Repository: "shop", Project: "web"}, Options{DryRun: true})
 	summaries, err := im.Import(t.Context(), batches)
 	harness.Must(t, err)
-	harness.Same(t, "renamed", []map[string]int{{"oldlint": 3}, nil}, []map[string]int{summaries[0].Renamed, summaries[1].Renamed})
-	harness.Same(t, "changes", []int{3, 0}, []int{len(summaries[0].Changes), len(summaries[1].Changes)})
+	harness.Same(t, "renamed", []map[string]int{{"oldlint": 1}, {"oldlint": 3}}, []map[string]int{summaries[0].Renamed, summaries[1].Renamed})
+	harness.Same(t, "changes", []int{1, 3}, []int{len(summaries[0].Changes), len(summaries[1].Changes)})
 }
 
 func TestAJobDoesNotReorderTheFindingsThatOthersShare(t *testing.T) {

@@ -41,6 +41,8 @@ type known struct {
 	unreadable sets.Set[string]
 	// renames holds the names of the findings that get the tool's current name by the plan of an earlier job.
 	renames map[string]bool
+	// othersLater means that a later job of the group renames the findings of others: until then their own jobs may.
+	othersLater bool
 	// unfinished holds the scans that did not succeed, and that no later success of their series has repeated.
 	unfinished history
 	// foreign reports whether a finding belongs to an analysis that the results do not contain, or to a project that was

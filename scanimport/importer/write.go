@@ -358,7 +358,7 @@ func (w *writer) wrote(ch *change, finding *v1alpha1.Finding) bool {
 
 // crossed returns the reason to give up a change because of the finding's current state, or "". A closing is only given
 // up if its basis changed: a fact or the triage. A status update is not a reason, nor is a move to the tool's current
-// name: the import's earlier jobs rename the findings of the later ones.
+// name: an earlier job of the import may rename findings of a later one, such as those without an analysis.
 func (w *writer) crossed(ch *change, now *v1alpha1.FindingSpec, last bool) (reason string) {
 	before := &ch.before.Spec
 	switch {

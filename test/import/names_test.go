@@ -112,8 +112,7 @@ func TestOfTwoSetsTheDecidedOneStays(t *testing.T) {
 	}
 }
 
-// The job that is written first takes over the findings of the others too. That is no reason to leave these open, but a
-// decision is.
+// A finding that is decided about meanwhile stays open, and still gets the current name.
 func TestTwoJobsOfARenamedToolCloseWhatIsGone(t *testing.T) {
 	p := newProject(t)
 	results := numbered(6)
