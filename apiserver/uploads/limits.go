@@ -33,7 +33,8 @@ const maxComparing = 2
 // textBusy is the message for an upload that must wait for others.
 const textBusy = "too many uploads are under way"
 
-// maxTurn is how long the scans of an upload are compared before other organizations that wait come first.
+// maxTurn is how long the scans of a branch, or the tools of a pull request, are compared before other organizations
+// that wait come first.
 const maxTurn = 10 * time.Second
 
 // turn is the importer.Turn of an upload.

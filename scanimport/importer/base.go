@@ -34,6 +34,9 @@ type Base struct {
 	// returns reports which results are, or may be, such issues, given the results that the base has. A doubtful match in
 	// the base then makes such a result known only if its line is nearer. If Own is nil, no result is an issue.
 	Own func(tool string) func(known ResultSet) Distances
+	// Between is called between two tools, when no findings are in memory. It may end the turn and wait for the next. nil:
+	// nothing is done.
+	Between func(ctx context.Context) error
 }
 
 // ResultIndex identifies a result by the index of its batch and its index in the batch's Results.
@@ -61,13 +64,18 @@ type Compared struct {
 	Warnings []string
 }
 
-// Compare recognises findings of the base among the results of the batches, as an import would. It needs a Turn.
+// Compare recognises findings of the base among the results of the batches, as an import would. The caller holds a Turn.
 func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repository,
 	batches []*Batch) (*Compared, error) {
 	out := &Compared{Known: ResultSet{}}
 	for i, batch := range batches {
 		if slices.ContainsFunc(batches[:i], func(o *Batch) bool { return o.Tool == batch.Tool }) {
 			continue // handled with the first batch of its tool
+		}
+		if i > 0 && b.Between != nil {
+			if err := b.Between(ctx); err != nil {
+				return nil, err
+			}
 		}
 		places := map[*Batch]int{}
 		var ofTool []*Batch

@@ -171,37 +171,46 @@ func TestADryRunJudgesNoRepositoryThatIsDeletedDuringTheComparison(t *testing.T)
 }
 
 // turn is the only turn, which counts those who have it.
-type turn struct{ had *atomic.Int32 }
+type turn struct {
+	had  *atomic.Int32
+	over bool
+}
 
-func (turn) Over() bool { return true }
+func (t turn) Over() bool { return t.over }
 
 func (t turn) End() { t.had.Add(-1) }
 
 // A pull request may have as many issues as its repository has findings, and a dry run waits without a Lease.
 func TestIssuesAreListedInATurnWithTheFindingsOfTheBase(t *testing.T) {
-	var had, turns atomic.Int32
-	c := newCluster()
-	c.importsResults(t, "c0", results("10 eval"), nil)
-	var mu sync.Mutex
-	listed := map[string]int32{}
-	c.onRead = func(path string) {
-		mu.Lock()
-		defer mu.Unlock()
-		if path == "reviewissues" || path == "findings" {
-			listed[path] = had.Load()
+	for over, want := range map[bool]int32{false: 1, true: 2} {
+		var had, turns atomic.Int32
+		c := newCluster()
+		c.importsResults(t, "c0", results("10 eval"), nil)
+		var mu sync.Mutex
+		var issues int32
+		listed := map[string]int32{}
+		c.onRead = func(path string) {
+			mu.Lock()
+			defer mu.Unlock()
+			if path == "reviewissues" || path == "findings" {
+				listed[path] = had.Load()
+			}
+			if path == "reviewissues" {
+				issues++
+			}
 		}
+		client := c.serve(t, nil, start)
+		client.Turns = func(context.Context) (importer.Turn, error) {
+			turns.Add(1)
+			had.Add(1)
+			return turn{&had, over}, nil
+		}
+		batches := []*importer.Batch{batchOf("ESLint", "10 eval"), batchOf("gosec")}
+		_, err := New(client, pr, Options{DryRun: true}).Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, batches)
+		harness.Must(t, err)
+		harness.Same(t, "turns while they are listed", map[string]int32{"reviewissues": 1, "findings": 1}, listed)
+		harness.Same(t, "all turns, lists of issues, and turns that have not ended", []int32{want, want, 0}, []int32{turns.Load(), issues, had.Load()})
 	}
-	client := c.serve(t, nil, start)
-	client.Turns = func(context.Context) (importer.Turn, error) {
-		turns.Add(1)
-		had.Add(1)
-		return turn{&had}, nil
-	}
-	batches := []*importer.Batch{batchOf("ESLint", "10 eval"), batchOf("gosec")}
-	_, err := New(client, pr, Options{DryRun: true}).Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, batches)
-	harness.Must(t, err)
-	harness.Same(t, "turns while they are listed", map[string]int32{"reviewissues": 1, "findings": 1}, listed)
-	harness.Same(t, "all turns, and those that have not ended", []int32{1, 0}, []int32{turns.Load(), had.Load()})
 }
 
 func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {

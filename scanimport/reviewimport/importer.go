@@ -255,19 +255,33 @@ func (im *Importer) base(ctx context.Context, began time.Time) (importer.Base, e
 }
 
 // compare compares all results with the issues and the base, adds the changes to the plan, and counts them; those of a
-// dry run it lists. All tools are compared in one turn, because each comparison needs the issues.
+// dry run it lists. Each comparison needs the issues, which are listed anew with each turn.
 func (im *Importer) compare(ctx context.Context, p *plan, repository *v1alpha1.Repository, base importer.Base,
 	all []found, batches []*importer.Batch, s *Summary) error {
-	turn, err := im.client.Turn(ctx)
-	if err != nil {
+	var turn importer.Turn
+	var issues []v1alpha1.ReviewIssue
+	begin := func(ctx context.Context) (err error) {
+		if turn, err = im.client.Turn(ctx); err == nil {
+			issues, p.unreadable, err = im.issues(ctx)
+		}
 		return err
 	}
-	defer turn.End()
-	issues, unreadable, err := im.issues(ctx)
-	if err != nil {
+	defer func() {
+		if turn != nil {
+			turn.End()
+		}
+	}()
+	if err := begin(ctx); err != nil {
 		return err
 	}
-	p.unreadable = unreadable
+	base.Between = func(ctx context.Context) error {
+		if !turn.Over() {
+			return nil
+		}
+		turn.End()
+		turn, issues = nil, nil
+		return begin(ctx)
+	}
 	base.Own = func(tool string) func(known importer.ResultSet) importer.Distances { return p.own(all, issues, tool) }
 	compared, err := base.Compare(ctx, im.client, repository, batches)
 	if err == nil {
