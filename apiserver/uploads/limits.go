@@ -3,6 +3,7 @@ package uploads
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -30,8 +31,9 @@ var DefaultLimits = Limits{Total: 8, PerOrganization: 4, Bytes: 128 << 20}
 // meanwhile each of them holds all findings of a tool in a project or repository.
 const maxComparing = 2
 
-// textBusy is the message for an upload that must wait for others.
-const textBusy = "too many uploads are under way"
+// textWaited is the message for a dry run that waited for its turns as long as it may.
+var textWaited = fmt.Sprintf("the dry run waited %s while other uploads were compared with existing findings, for "+
+	"which an import without dry_run waits as long as it takes", dryRunPatience)
 
 // maxTurn is how long the scans of a branch, or the tools of a pull request, are compared before other organizations
 // that wait come first.
@@ -49,13 +51,14 @@ func (t *turn) Over() bool { return time.Since(t.begun) > maxTurn && t.turns.Wan
 func (t *turn) End() { t.end() }
 
 // turnsOf returns the Turns of the job's client. An import waits as long as it takes: its Scans are recorded and show
-// that it runs. A dry run has none, so it does not wait long for all its turns together.
+// that it runs. A dry run has none, so it does not wait long for all its turns together: if it gives up a turn that
+// lasted long, it waits for the next out of the same time, and may lose what it has compared.
 func (s *Service) turnsOf(j *job) func(ctx context.Context) (importer.Turn, error) {
 	patience := dryRunPatience
 	return func(ctx context.Context) (importer.Turn, error) {
 		asked := time.Now()
 		if j.DryRun {
-			waiting, cancel := context.WithTimeoutCause(ctx, patience, problem.Busy(textBusy, busyRetryAfter))
+			waiting, cancel := context.WithTimeoutCause(ctx, patience, problem.Busy(textWaited, busyRetryAfter))
 			defer cancel()
 			ctx = waiting
 		}
@@ -80,7 +83,7 @@ func (s *Service) takeSlot(organization string) (free func(), err error) {
 			problem.Busy("the organization has too many uploads under way", busyRetryAfter), reasonOrganizationLimit,
 		}
 	case err != nil:
-		return nil, &refusal{problem.Busy(textBusy, busyRetryAfter), reasonReplicaLimit}
+		return nil, &refusal{problem.Busy("too many uploads are under way", busyRetryAfter), reasonReplicaLimit}
 	}
 	return free, nil
 }
