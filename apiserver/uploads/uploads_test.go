@@ -145,6 +145,8 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 			}
 			waits <- err
 		}()
+		synctest.Wait()
+		harness.Same(t, "uploads that wait, with an import", 2.0, testutil.ToFloat64(s.metrics.waiting))
 		<-second.done
 		harness.Same(t, "the status of a dry run that has waited", http.StatusTooManyRequests, problem.Of(second.problem()).Status)
 		harness.Same(t, "its outcome", outcomeBusy, outcomeOf(second))
