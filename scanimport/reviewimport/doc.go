@@ -5,5 +5,5 @@
 // that the scan shows and, with its last write, to the review. Only that write makes the commit count, and resolves the
 // issues that the commit does not show, so an import that is running or was cut off resolves nothing.
 //
-// Decisions are pure functions (plan, review). Only importer.go and write.go call the API server.
+// Decisions are pure functions (match, plan, review). Only importer.go, write.go and record.go call the API server.
 package reviewimport
