@@ -70,7 +70,7 @@ func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
 // compare computes the difference to the existing findings that list returns. It converts the results to facts while
 // the API server answers.
 func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, error)) error {
-	j.context.uniform = j.Uniform || j.scans.shared(j.series())
+	j.scan.uniform = j.Uniform || j.scans.shared(j.series())
 	var existing *known
 	var reading errgroup.Group
 	reading.Go(safely.Func(func() error {
@@ -81,7 +81,7 @@ func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, e
 		return err
 	}))
 	defer func() { _ = reading.Wait() }() // even after a panic, because known writes to the summary
-	results, duplicates, unfit := report(ctx, &j.context, j.Batch)
+	results, duplicates, unfit := report(ctx, &j.scan, j.Batch)
 	if err := reading.Wait(); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, e
 	}
 	j.summary.skipResults(SkipDuplicate, duplicates)
 	complete := len(j.Incomplete) == 0
-	j.plan = diff(&j.context, j.Batch, results, existing, complete)
+	j.plan = diff(&j.scan, j.Batch, results, existing, complete)
 	j.plan.addRenames(j.group.renames)
 	j.summary.skipResults(SkipSuppressed, j.plan.unseen)
 	j.summary.skipResults(skipUnreadable, j.plan.unreadable)

@@ -87,8 +87,8 @@ type job struct {
 	// project that was scanned.
 	project string
 	// group holds the jobs of the same tool and project, this one included.
-	group   *group
-	context scanContext
+	group *group
+	scan  scanContext
 	// scans are the earlier scans of the tool. The jobs of a group share them, so they do not change.
 	scans    history
 	plan     plan
@@ -118,7 +118,7 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 		project := im.target.of(b)
 		key := client.ObjectKey{Namespace: im.target.Namespace, Name: project}
 		jobs[i] = &job{Batch: b, project: project, summary: summaries[i], lock: im.lock(b),
-			parent: &parent{client: im.client, key: key, uid: projects[project]}, context: b.contextOf(repository, project)}
+			parent: &parent{client: im.client, key: key, uid: projects[project]}, scan: b.contextOf(repository, project)}
 	}
 	if len(summaries) > 0 {
 		summaries[0].Provisioned = im.options.Found.Provisioned
@@ -259,8 +259,8 @@ func (im *Importer) readHistory(ctx context.Context, groups []*group) error {
 
 // setStart sets when the scan started.
 func (j *job) setStart() {
-	j.context.startedAt = j.Started()
-	if given := v1alpha1.NewTime(j.StartedAt); given.After(j.context.startedAt.Time) {
+	j.scan.startedAt = j.Started()
+	if given := v1alpha1.NewTime(j.StartedAt); given.After(j.scan.startedAt.Time) {
 		j.summary.Warnings = append(j.summary.Warnings, fmt.Sprintf("the scan cannot have started at %s, which is in "+
 			"the future by the API server's clock: the time of the import counts as its start. Set the clock of the "+
 			"machine that scanned", given.Format(time.RFC3339)))
@@ -282,7 +282,7 @@ func (im *Importer) guardAge(_ context.Context, j *job) error {
 		return nil
 	}
 	last, name := j.scans.last(j.series())
-	return j.explain(guardAge(j.context.startedAt.Time, last, name))
+	return j.explain(guardAge(j.scan.startedAt.Time, last, name))
 }
 
 // outcome returns the scan's outcome after a completed import: an incomplete scan counts as failed, because it has not

@@ -111,7 +111,7 @@ func TestWhetherAScanIsTooOldIsDecidedPerAnalysis(t *testing.T) {
 		Spec:       v1alpha1.ScanSpec{Analysis: "new", StartedAt: at(9), Outcome: v1alpha1.ScanSucceeded},
 	}})
 	for analysis, refused := range map[string]bool{"new": true, "old": false} {
-		j := &job{Batch: &Batch{Analysis: analysis}, context: scanContext{startedAt: at(8)}, scans: past}
+		j := &job{Batch: &Batch{Analysis: analysis}, scan: scanContext{startedAt: at(8)}, scans: past}
 		if err := (&Importer{}).guardAge(t.Context(), j); (err != nil) != refused {
 			t.Errorf("a scan of the analysis %s: %v, want refused %t", analysis, err, refused)
 		}

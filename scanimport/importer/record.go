@@ -58,14 +58,14 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 	if err := j.parent.check(ctx); err != nil {
 		return j.explain(err)
 	}
-	j.context.scanID = NewScanName()
+	j.scan.scanID = NewScanName()
 	create := func(ctx context.Context) error { return im.applyScan(ctx, j, im.runningScan(j)) }
 	if err := FinishWrite(ctx, create); err != nil {
 		return fmt.Errorf("record the scan of %s: %w", j.Tool, err)
 	}
 	j.recorded = true
-	j.summary.Scan = j.context.scanID
-	im.options.OnRecorded(j.Batch, j.context.scanID)
+	j.summary.Scan = j.scan.scanID
+	im.options.OnRecorded(j.Batch, j.scan.scanID)
 	return nil
 }
 
@@ -85,7 +85,7 @@ func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 	spec.LastChange = j.lastChange
 	spec.Warnings = KeptWarnings(j.summary.AllWarnings(false))
 	if err := im.applyScan(ctx, j, spec); err != nil {
-		return fmt.Errorf("record the end of scan %s: %w", j.context.scanID, err)
+		return fmt.Errorf("record the end of scan %s: %w", j.scan.scanID, err)
 	}
 	j.ended = true
 	return nil
@@ -126,7 +126,7 @@ func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
 
 // hasEnded reports whether the stored scan has an outcome.
 func (im *Importer) hasEnded(ctx context.Context, j *job) bool {
-	scan, _, err := Read[v1alpha1.Scan](ctx, im.client, im.target.Namespace, j.context.scanID)
+	scan, _, err := Read[v1alpha1.Scan](ctx, im.client, im.target.Namespace, j.scan.scanID)
 	return err == nil && scan != nil && scan.Spec.CompletedAt != nil
 }
 
@@ -141,14 +141,14 @@ func FailedMessage(cause error) string {
 // Refuse records a failed Scan of the batch with the reason, and writes nothing else. The Scan names no Lease, because
 // no import ran.
 func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
-	j := &job{Batch: b, project: im.target.of(b), summary: newSummary(b), context: scanContext{
+	j := &job{Batch: b, project: im.target.of(b), summary: newSummary(b), scan: scanContext{
 		scanID: NewScanName(), startedAt: b.Started(),
 	}}
 	j.summary.Provisioned = im.options.Found.Provisioned
 	if err := im.end(ctx, j, reason); err != nil {
 		return err
 	}
-	im.options.OnRecorded(b, j.context.scanID)
+	im.options.OnRecorded(b, j.scan.scanID)
 	return nil
 }
 
@@ -201,7 +201,7 @@ func reportEvery(ctx context.Context, interval time.Duration, progress *Progress
 // runningScan returns the spec of a running scan.
 func (im *Importer) runningScan(j *job) v1alpha1.ScanSpec {
 	spec := j.ScanSpec(im.target.Repository, j.project)
-	spec.StartedAt, spec.Progress = j.context.startedAt, j.progress.Read()
+	spec.StartedAt, spec.Progress = j.scan.startedAt, j.progress.Read()
 	spec.Upload, spec.ImportedBy = im.options.Upload, im.options.ImportedBy
 	if j.lock != nil {
 		spec.Lease = new(j.lock.named())
@@ -220,7 +220,7 @@ func (b *Batch) ScanSpec(repository, project string) v1alpha1.ScanSpec {
 
 // applyScan writes the whole record of the job's scan; see ApplyScan.
 func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpec) error {
-	key := client.ObjectKey{Namespace: im.target.Namespace, Name: j.context.scanID}
+	key := client.ObjectKey{Namespace: im.target.Namespace, Name: j.scan.scanID}
 	uid, err := ApplyScan(ctx, im.client, key, j.scanUID, im.options.Importer, spec, j.parent.check)
 	if err == nil {
 		j.scanUID = uid

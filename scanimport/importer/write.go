@@ -22,7 +22,7 @@ import (
 func (im *Importer) write(ctx context.Context, j *job) error {
 	j.progress.Begin(len(j.plan.changes))
 	im.options.OnProgress(0, len(j.plan.changes))
-	w := &writer{im: im, lock: j.lock, parent: j.parent, manager: fieldManager(j.Tool), scan: &j.context,
+	w := &writer{im: im, lock: j.lock, parent: j.parent, manager: fieldManager(j.Tool), scan: &j.scan,
 		summary: j.summary, progress: &j.progress}
 	defer func() { j.lastChange = w.last }()
 	known, added, gone := j.plan.stages()
