@@ -89,7 +89,7 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 	if err != nil {
 		return err
 	}
-	c.Turns = s.turnsOf(j)
+	c.WaitForTurn = s.waitForTurn(j)
 	if err := pick(ctx, c, j); err != nil {
 		return err
 	}

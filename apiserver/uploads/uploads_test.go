@@ -136,7 +136,7 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 		harness.Same(t, "list findings", []string{"org-acme", "org-globex"}, listing)
 		harness.Same(t, "uploads that wait", 1.0, testutil.ToFloat64(s.metrics.waiting))
 		// The Scans of an import show that it waits, and those of a dry run do not exist.
-		recorded := s.turnsOf(&job{Request: Request{Identity: first.Identity}})
+		recorded := s.waitForTurn(&job{Request: Request{Identity: first.Identity}})
 		waits := make(chan error, 1)
 		go func() {
 			turn, err := recorded(t.Context())
@@ -163,8 +163,8 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 func TestADryRunWaitsOnceForAllItsTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{turns: slots.NewTurns(1), metrics: newMetrics(nil)}
-		other := s.turnsOf(&job{Request: Request{Identity: auth.Identity{Organization: "globex"}}})
-		dryRun := s.turnsOf(&job{Request: Request{Identity: auth.Identity{Organization: "acme"}, DryRun: true}})
+		other := s.waitForTurn(&job{Request: Request{Identity: auth.Identity{Organization: "globex"}}})
+		dryRun := s.waitForTurn(&job{Request: Request{Identity: auth.Identity{Organization: "acme"}, DryRun: true}})
 		// waits returns how long the dry run waits for a turn while the other organization has one of twenty seconds.
 		waits := func() (turn importer.Turn, waited time.Duration, err error) {
 			others, err := other(t.Context())
@@ -190,7 +190,7 @@ func TestATurnThatLastsLongIsOverIfAnotherOrganizationWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{turns: slots.NewTurns(1), metrics: newMetrics(nil)}
 		take := func(organization string) importer.Turn {
-			turn, err := s.turnsOf(&job{Request: Request{Identity: auth.Identity{Organization: organization}}})(t.Context())
+			turn, err := s.waitForTurn(&job{Request: Request{Identity: auth.Identity{Organization: organization}}})(t.Context())
 			harness.Must(t, err)
 			return turn
 		}

@@ -26,8 +26,9 @@ type Client struct {
 	client.Client
 	// reader lists objects and skips those that cannot be read.
 	reader *kube.Reader
-	// Turns waits for the next turn. The error is the cause of ctx's end. nil: turns come at once and are never over.
-	Turns func(ctx context.Context) (Turn, error)
+	// WaitForTurn waits for the next turn. The error is the cause of ctx's end. nil: turns come at once and are never
+	// over.
+	WaitForTurn func(ctx context.Context) (Turn, error)
 }
 
 // Turn is permission to hold the findings of a tool in a project, or the issues of a pull request and the findings of a
@@ -42,10 +43,10 @@ type Turn interface {
 
 // Turn waits for the next turn.
 func (c *Client) Turn(ctx context.Context) (Turn, error) {
-	if c.Turns == nil {
+	if c.WaitForTurn == nil {
 		return endless{}, nil
 	}
-	return c.Turns(ctx)
+	return c.WaitForTurn(ctx)
 }
 
 // endless is the turn of a client without turns.

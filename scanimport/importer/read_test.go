@@ -122,7 +122,7 @@ func TestScansOfAToolAreComparedWithOneListOfItsFindings(t *testing.T) {
 		"scans web lint": 2, "scans api lint": 2, "scans web scan": 1,
 	}, listed)
 	turns := 0
-	c.Turns = func(context.Context) (Turn, error) {
+	c.WaitForTurn = func(context.Context) (Turn, error) {
 		turns++
 		return over{}, nil
 	}

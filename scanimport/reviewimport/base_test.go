@@ -200,7 +200,7 @@ func TestIssuesAreListedInATurnWithTheFindingsOfTheBase(t *testing.T) {
 			}
 		}
 		client := c.serve(t, nil, start)
-		client.Turns = func(context.Context) (importer.Turn, error) {
+		client.WaitForTurn = func(context.Context) (importer.Turn, error) {
 			turns.Add(1)
 			had.Add(1)
 			return turn{&had, over}, nil
