@@ -13,7 +13,8 @@ import (
 // group holds the jobs that read the same scans and findings: those of a tool in a project.
 type group struct {
 	jobs []*job
-	// renames holds the names of the findings that get the tool's current name by a plan of the group.
+	// renames holds the names of the findings that get the tool's current name by the plan of a job that has
+	// been compared.
 	renames map[string]bool
 }
 
@@ -55,26 +56,26 @@ func (im *Importer) compareInTurn(ctx context.Context, jobs []*job,
 		return nil, err
 	}
 	defer turn.End()
-	list := sync.OnceValues(func() (*listed, error) { return im.list(ctx, jobs[0]) })
+	findings := sync.OnceValues(func() (*listed, error) { return im.listFindings(ctx, jobs[0]) })
 	for i, j := range jobs {
 		if i > 0 && turn.Over() {
 			return jobs[i:], nil
 		}
-		if err := done(j, im.compare(ctx, j, list)); err != nil {
+		if err := done(j, im.compare(ctx, j, findings)); err != nil {
 			return nil, err
 		}
 	}
 	return nil, nil
 }
 
-// compare computes the difference to the existing findings that list returns. It converts the results to facts while
-// the API server answers.
-func (im *Importer) compare(ctx context.Context, j *job, list func() (*listed, error)) error {
+// compare computes the difference to the existing findings, which findings lists. It converts the results to facts
+// while the API server answers.
+func (im *Importer) compare(ctx context.Context, j *job, findings func() (*listed, error)) error {
 	j.scan.uniform = j.Uniform || j.scans.shared(j.series())
 	var existing *known
 	var reading errgroup.Group
 	reading.Go(safely.Func(func() error {
-		l, err := list()
+		l, err := findings()
 		if err == nil {
 			existing, err = j.known(l)
 		}

@@ -230,7 +230,7 @@ func (im *Importer) dryRun(ctx context.Context, jobs []*job, groups []*group) er
 		return err
 	}
 	err := im.compareAll(ctx, groups, func(j *job, err error) error {
-		j.summary.list(&j.plan)
+		j.summary.show(&j.plan)
 		j.plan = plan{}
 		return noted(j, err)
 	})

@@ -196,10 +196,10 @@ func (h history) hasIncomplete(s series, unfinished history) bool {
 	})
 }
 
-// sort divides the tool's findings, which jobs share, into those that a scan of the batch may touch and the others. If
-// findings have several names of the tool, triaged ones come first, because among indistinguishable findings the first
-// is kept.
-func (h history) sort(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
+// knownTo divides the tool's findings, which jobs share, into those that a scan of the batch may touch and the others.
+// If findings have several names of the tool, triaged ones come first, because among indistinguishable findings the
+// first is kept.
+func (h history) knownTo(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
 	s := b.series()
 	k := &known{unreadable: sets.New(unreadable...), unfinished: h.unfinished()}
 	k.incomplete = len(b.Incomplete) > 0 || h.hasIncomplete(s, k.unfinished)

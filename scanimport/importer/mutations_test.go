@@ -86,7 +86,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	for _, tool := range b.names() {
 		maps.Copy(past, m.scans[tool])
 	}
-	k := past.sort(b, there, nil)
+	k := past.knownTo(b, there, nil)
 	scan := pastScan{series: b.series(), startedAt: c.startedAt.Time, recordedAt: time.Now(), succeeded: m.lost == nil && complete}
 	m.scans = maps.Clone(m.scans)
 	if m.scans == nil {

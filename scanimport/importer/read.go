@@ -160,8 +160,8 @@ type listed struct {
 	noneUnder []string
 }
 
-// list lists the findings of the job's tool in its project.
-func (im *Importer) list(ctx context.Context, j *job) (*listed, error) {
+// listFindings lists the findings of the job's tool in its project.
+func (im *Importer) listFindings(ctx context.Context, j *job) (*listed, error) {
 	names := j.names()
 	lists, unreadable := make([][]v1alpha1.Finding, len(names)), make([][]string, len(names))
 	group, listing := errgroup.WithContext(ctx)
@@ -188,7 +188,7 @@ func (im *Importer) list(ctx context.Context, j *job) (*listed, error) {
 	return l, nil
 }
 
-// known sorts the listed findings by what the job may do with them.
+// known divides the listed findings by what the job may do with them.
 func (j *job) known(l *listed) (*known, error) {
 	j.summary.warnOf("finding", l.unreadable)
 	if j.GivenFormer != "" && slices.Contains(l.noneUnder, j.GivenFormer) {
@@ -203,7 +203,7 @@ func (j *job) known(l *listed) (*known, error) {
 			return nil, err
 		}
 	}
-	k := scans.sort(j.Batch, l.findings, l.unreadable)
+	k := scans.knownTo(j.Batch, l.findings, l.unreadable)
 	k.renames, k.othersLater = j.group.renames, j != j.group.jobs[len(j.group.jobs)-1]
 	return k, nil
 }

@@ -163,7 +163,7 @@ func TestAJobDoesNotReorderTheFindingsThatOthersShare(t *testing.T) {
 	findings[0].Spec.Tool, findings[1].Spec.Tool = "lint", "linter"
 	findings[1].Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
 	shared := slices.Clone(findings)
-	known := history{}.sort(&Batch{}, shared, nil)
+	known := history{}.knownTo(&Batch{}, shared, nil)
 	harness.Same(t, "the job's", []v1alpha1.Finding{findings[1], findings[0]}, known.findings)
 	harness.Same(t, "the list", findings, shared)
 }

@@ -39,7 +39,7 @@ type known struct {
 	others []v1alpha1.Finding
 	// unreadable holds the names of the tool's findings that cannot be read.
 	unreadable sets.Set[string]
-	// renames holds the names of the findings that get the tool's current name by the plan of an earlier job.
+	// renames is that of the job's group.
 	renames map[string]bool
 	// othersLater means that a later job of the group renames the findings of others: until then their own jobs may.
 	othersLater bool

@@ -217,8 +217,8 @@ func (s *Summary) message() string {
 	return cut(paragraph(strings.Join(parts, "; ")), maxScanMessage)
 }
 
-// list records the changes of a dry run and counts them as if they were done.
-func (s *Summary) list(p *plan) {
+// show records the changes of a dry run and counts them as if they were done.
+func (s *Summary) show(p *plan) {
 	listed := map[Action]int{}
 	for i := range p.changes {
 		ch := &p.changes[i]
