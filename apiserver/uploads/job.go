@@ -18,6 +18,7 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+	"github.com/appsec-dev/findings-operator/scanimport/routing"
 )
 
 // Why an import is stopped.
@@ -125,6 +126,47 @@ func (j *job) check(ctx context.Context, c *importer.Client) (refused, err error
 	case j.commit == nil && j.found.Assumed() == nil: // a created repository takes the ref as its branch
 		return nil, checkRef(ctx, c, &j.Request)
 	}
+	return nil, nil
+}
+
+// growing reports that imports create projects for folders of the repository.
+func (j *job) growing() bool { return j.Imports != nil && len(j.Imports.Projects) > 0 }
+
+// place finds the projects of an upload's batches. A refusal is to be recorded in the upload's Scans: then
+// j.batches are the batches to record it for, and j.Project is the project to record it in. A pull request is
+// not split by project.
+func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error) {
+	repository := &v1alpha1.Repository{}
+	key := client.ObjectKey{Namespace: j.Namespace, Name: j.Repository}
+	if err := importer.Require(ctx, c, "repository", key, repository); err != nil {
+		return nil, err
+	}
+	table, err := routing.Read(ctx, c, key, j.growing())
+	if err != nil {
+		return nil, err
+	}
+	projects := table.Projects()
+	if len(projects) == 0 {
+		return nil, &importer.RefusedError{Reason: fmt.Sprintf("the repository %s has no project: create one", j.Repository)}
+	}
+	only, _ := table.Only()
+	if j.commit != nil { // A pull request is not split: it is compared with the projects that it scanned.
+		j.Project, j.recordedIn = only, projects[len(projects)-1].Name
+		return nil, nil
+	}
+	j.Project = projects[len(projects)-1].Name
+	if reason := refusedRef(repository, j.Ref); reason != "" {
+		return &importer.RefusedError{Reason: reason}, nil
+	}
+	parts, err := table.Split(j.batches)
+	switch {
+	case err != nil:
+		return &importer.RefusedError{Reason: err.Error()}, nil
+	case len(parts) > maxScans:
+		return &importer.RefusedError{Reason: fmt.Sprintf("the file holds %d scans, by tool, category, analysis and project, and an upload at most %d: split it",
+			len(parts), maxScans)}, nil
+	}
+	j.batches = parts
 	return nil, nil
 }
 
