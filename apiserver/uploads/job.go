@@ -91,7 +91,7 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 		return err
 	}
 	c.WaitForTurn = s.waitForTurn(j)
-	if err := pick(ctx, c, j); err != nil {
+	if err := findRepository(ctx, c, j); err != nil {
 		return err
 	}
 	if err := provide(ctx, c, j); err != nil {
@@ -122,7 +122,7 @@ func (s *Service) perform(ctx context.Context, cancel context.CancelCauseFunc, j
 func (j *job) check(ctx context.Context, c *importer.Client) (refused, err error) {
 	switch {
 	case j.Project == "":
-		return place(ctx, c, j)
+		return assignProjects(ctx, c, j)
 	case j.commit == nil && j.found.Assumed() == nil: // a created repository takes the ref as its branch
 		return nil, checkRef(ctx, c, &j.Request)
 	}
@@ -132,10 +132,10 @@ func (j *job) check(ctx context.Context, c *importer.Client) (refused, err error
 // growing reports that imports create projects for folders of the repository.
 func (j *job) growing() bool { return j.Imports != nil && len(j.Imports.Projects) > 0 }
 
-// place finds the projects of an upload's batches. A refusal is to be recorded in the upload's Scans: then
+// assignProjects finds the projects of an upload's batches. A refusal is to be recorded in the upload's Scans: then
 // j.batches are the batches to record it for, and j.Project is the project to record it in. A pull request is
 // not split by project.
-func place(ctx context.Context, c *importer.Client, j *job) (refusal, err error) {
+func assignProjects(ctx context.Context, c *importer.Client, j *job) (refusal, err error) {
 	repository := &v1alpha1.Repository{}
 	key := client.ObjectKey{Namespace: j.Namespace, Name: j.Repository}
 	if err := importer.Require(ctx, c, "repository", key, repository); err != nil {

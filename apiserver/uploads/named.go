@@ -14,10 +14,10 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
-// pick replaces the full name in the request, which repositories on several hosts may share, by the id of the
+// findRepository replaces the full name in the request, which repositories on several hosts may share, by the id of the
 // one repository that the file belongs to. If there is no such repository, it may be created if imports may do
 // so.
-func pick(ctx context.Context, c *importer.Client, j *job) error {
+func findRepository(ctx context.Context, c *importer.Client, j *job) error {
 	if len(j.Named) == 0 {
 		return nil
 	}

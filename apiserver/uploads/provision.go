@@ -26,7 +26,7 @@ func provide(ctx context.Context, c *importer.Client, j *job) error {
 		return nil
 	}
 	place := j.place()
-	place.Check = func(repository *v1alpha1.Repository) error { return begins(repository, j) }
+	place.Check = func(repository *v1alpha1.Repository) error { return checkOrigin(repository, j) }
 	for _, pattern := range j.Imports.Projects {
 		place.Patterns = append(place.Patterns, string(pattern))
 	}
@@ -52,8 +52,8 @@ func (j *job) place() importer.Place {
 	}
 }
 
-// begins checks a ref against the repository, which is nil if it is yet to be created.
-func begins(repository *v1alpha1.Repository, j *job) error {
+// checkOrigin checks a ref against the repository, which is nil if it is yet to be created.
+func checkOrigin(repository *v1alpha1.Repository, j *job) error {
 	_, isBranch := provision.Branch(j.Ref)
 	switch {
 	case repository != nil:

@@ -160,7 +160,7 @@ func TestImportsOfAnOrganizationListFindingsOneAfterAnother(t *testing.T) {
 }
 
 // A client must get its answer before its connection ends.
-func TestADryRunWaitsOnceForAllItsTurns(t *testing.T) {
+func TestADryRunWaits30SecondsForAllItsTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Service{turns: slots.NewTurns(1), metrics: newMetrics(nil)}
 		other := s.waitForTurn(&job{Request: Request{Identity: auth.Identity{Organization: "globex"}}})
