@@ -13,8 +13,7 @@ import (
 // group holds the jobs that read the same scans and findings: those of a tool in a project.
 type group struct {
 	jobs []*job
-	// renames holds the names of the findings that get the tool's current name by the plan of a job that has
-	// been compared.
+	// renames holds the names of the findings that get the tool's current name by the plans of the jobs compared so far.
 	renames map[string]bool
 }
 
