@@ -241,9 +241,7 @@ func (p *plan) gone(c *scanContext, b *Batch, k *known, finding *v1alpha1.Findin
 	case finding.Spec.Closed == nil: // it may belong to another analysis, or to a job without one
 		p.notAdopted++
 	}
-	// Never rename to an older name: two jobs with different names would rename the same findings at every import.
-	tool := finding.Spec.Tool
-	if tool != c.tool && (tool == b.GivenFormer || newestName(tool, c.tool) == c.tool) {
+	if c.renames(finding.Spec.Tool) {
 		p.rename(c, k, finding)
 	}
 }

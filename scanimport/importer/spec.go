@@ -13,7 +13,8 @@ import (
 // scanContext holds what all findings of a scan have in common.
 type scanContext struct {
 	repository, project string
-	tool                string
+	// tool is the scan's; formerly is the name that it had according to the user, empty if none was given.
+	tool, formerly string
 	// analysis is empty if the scan has none.
 	analysis string
 	// category is that of the scan; uniform means that all its findings have it.
@@ -30,9 +31,16 @@ type scanContext struct {
 // contextOf returns what all findings of the batch in a project have in common, except for the scan.
 func (b *Batch) contextOf(repository *v1alpha1.Repository, project string) scanContext {
 	return scanContext{
-		repository: repository.Name, project: project, tool: b.Tool, analysis: b.Analysis, category: b.Category,
-		uniform: b.Uniform, commit: b.Commit, links: newPermalinks(&repository.Spec, b.Commit),
+		repository: repository.Name, project: project, tool: b.Tool, formerly: b.GivenFormer,
+		analysis: b.Analysis, category: b.Category, uniform: b.Uniform, commit: b.Commit,
+		links: newPermalinks(&repository.Spec, b.Commit),
 	}
+}
+
+// renames reports whether the scan gives findings of another tool name the tool's current name. It never gives them an
+// older one: two jobs with different names would rename the same findings at every import.
+func (c *scanContext) renames(tool string) bool {
+	return tool != c.tool && (tool == c.formerly || newestName(tool, c.tool) == c.tool)
 }
 
 // categoryOf returns the category of a result's finding.

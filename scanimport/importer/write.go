@@ -181,17 +181,17 @@ func (w *writer) refused(ctx context.Context, ch *change, err error) error {
 	w.update(func(s *Summary) {
 		if w.unclosed++; w.unclosed <= MaxExamples {
 			s.Warnings = append(s.Warnings, fmt.Sprintf("finding %s stays open, because the API server refuses to close it: "+
-				"have the cluster's policy changed, then import again (%v)", ch.name, err))
+				"have the cluster's policy changed, then import again, with the same --formerly if any (%v)", ch.name, err))
 		}
 	})
 	return w.leaveOpen(ctx, ch, ch.before)
 }
 
 // leaveOpen gives up a closing; now is the finding's current state. A finding with a former name of the tool is renamed
-// all the same: later imports may not know that name, and would never close it.
+// all the same: later imports may not know a name that the user gave, and would never close it.
 func (w *writer) leaveOpen(ctx context.Context, ch *change, now *v1alpha1.Finding) error {
 	w.update(func(s *Summary) { s.LeftOpen++ })
-	if now.Spec.Tool != w.scan.tool {
+	if w.scan.renames(now.Spec.Tool) {
 		kube.Trim(now)
 		*ch = renaming(w.scan, now)
 		if err := w.change(ctx, ch); err == nil || !RefusesObject(err) {

@@ -142,37 +142,43 @@ func TestADenialWithTheCodeOfAConflictIsNone(t *testing.T) {
 // Later imports may know only the tool's current name, and would leave the finding open for good.
 func TestAFindingThatIsNotClosedGetsTheCurrentNameOfItsTool(t *testing.T) {
 	findings := schema.GroupResource{Group: v1alpha1.GroupName, Resource: "findings"}
-	for why, first := range map[string]*apierrors.StatusError{
-		"it was decided about": apierrors.NewConflict(findings, "f-1", errors.New("changed")),
-		"a webhook refuses it": webhookerrors.ToStatusErr("hold.example.com", nil),
+	refusal := webhookerrors.ToStatusErr("hold.example.com", nil)
+	for why, tc := range map[string]struct {
+		first          *apierrors.StatusError
+		tool, was, end string
+	}{
+		"it was decided about": {apierrors.NewConflict(findings, "f-1", errors.New("changed")), "lint", "oldlint", "lint"},
+		"a webhook refuses it": {refusal, "lint", "oldlint", "lint"},
+		"its name is newer":    {refusal, "semgrep", "Semgrep OSS", "Semgrep OSS"},
 	} {
 		decided := v1alpha1.Finding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Finding"},
-			ObjectMeta: metav1.ObjectMeta{Name: "f-1"}, Spec: v1alpha1.FindingSpec{Tool: "oldlint"},
+			ObjectMeta: metav1.ObjectMeta{Name: "f-1"}, Spec: v1alpha1.FindingSpec{Tool: tc.was},
 		}
 		before := decided
 		decided.Spec.Triage.UserStatus = v1alpha1.UserStatusActive
-		var sent []v1alpha1.FindingSpec
+		stored, writes := before.Spec, 0
 		c := answering(t, func(r *http.Request) (code int, object any) {
 			if r.Method == http.MethodGet {
 				return http.StatusOK, decided
 			}
 			var finding v1alpha1.Finding
 			harness.NoError(t, "the body", json.NewDecoder(r.Body).Decode(&finding))
-			if sent = append(sent, finding.Spec); len(sent) == 1 {
-				return harness.Refusal(first)
+			if writes++; writes == 1 {
+				return harness.Refusal(tc.first)
 			}
+			stored = finding.Spec
 			return http.StatusOK, finding
 		})
 		held, there := &lock{}, &parent{}
 		held.renewedAt.Store(new(time.Now()))
 		there.checkedAt.Store(new(time.Now()))
-		scan := &scanContext{tool: "lint", scanID: "s-1"}
+		scan := &scanContext{tool: tc.tool, formerly: "oldlint", scanID: "s-1"}
 		w := &writer{im: New(c, Target{Namespace: "org-acme"}, Options{}), lock: held, parent: there, scan: scan,
 			summary: &Summary{}, progress: &Progress{}}
 		harness.Must(t, w.all(t.Context(), []change{closing(scan, &before)}))
-		last := sent[len(sent)-1]
-		harness.Same(t, why+": the tool and whether it is closed", []any{"lint", false}, []any{last.Tool, last.Closed != nil})
+		harness.Same(t, why+": the tool and whether it is closed", []any{tc.end, false},
+			[]any{stored.Tool, stored.Closed != nil})
 		done, _ := w.progress.Add()
 		harness.Same(t, why+": left open, and changes that were done", []int{1, 1}, []int{w.summary.LeftOpen, done - 1})
 	}
