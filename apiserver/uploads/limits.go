@@ -32,8 +32,8 @@ var DefaultLimits = Limits{Total: 8, PerOrganization: 4, Bytes: 128 << 20}
 const maxComparing = 2
 
 // textWaited is the message for a dry run that waited for its turns as long as it may.
-var textWaited = fmt.Sprintf("the dry run waited %s while other uploads were compared with existing findings, for "+
-	"which an import without dry_run waits as long as it takes", dryRunPatience)
+var textWaited = fmt.Sprintf("the dry run waited %s in all while other uploads were compared with existing "+
+	"findings; an import without dry_run waits longer", dryRunPatience)
 
 // maxTurn is how long the scans of a branch, or the tools of a pull request, are compared before other organizations
 // that wait come first.
@@ -50,8 +50,8 @@ func (t *turn) Over() bool { return time.Since(t.begun) > maxTurn && t.turns.Wan
 
 func (t *turn) End() { t.end() }
 
-// waitForTurn returns the function with which the job's client waits. An import waits as long as it takes: its Scans
-// are recorded and show that it runs. A dry run has none, so it does not wait long for all its turns together: if it
+// waitForTurn returns the function with which the job's client waits. An import waits until its time is over: its
+// Scans are recorded and show that it runs. A dry run has none, so it does not wait long for all its turns together: if it
 // gives up a turn that lasted long, it waits for the next out of the same time, and may lose what it has compared.
 func (s *Service) waitForTurn(j *job) func(ctx context.Context) (importer.Turn, error) {
 	patience := dryRunPatience

@@ -180,7 +180,7 @@ func TestADryRunWaits30SecondsForAllItsTurns(t *testing.T) {
 		turn.End()
 		_, waited, err = waits()
 		harness.Same(t, "waited for the second", 10*time.Second, waited)
-		harness.ErrorContains(t, "the second", err, "the dry run waited 30s while other uploads were compared")
+		harness.ErrorContains(t, "the second", err, "the dry run waited 30s in all while other uploads were compared")
 		harness.Same(t, "the status", http.StatusTooManyRequests, problem.Of(err).Status)
 	})
 }
