@@ -418,8 +418,12 @@ func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 	entries := []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())}
 	r, _, operation := inPhase(t, v1alpha1.OperationRunning, entries, interceptor.Funcs{})
 	r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			panic("no such finding")
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object,
+			options ...client.GetOption) error {
+			if _, is := into.(*v1alpha1.Finding); is {
+				panic("no such finding")
+			}
+			return c.Get(ctx, key, into, options...)
 		},
 	})
 	var logged strings.Builder
@@ -524,10 +528,8 @@ func TestWhatIsRefusedFailsOnlyAfterAWhile(t *testing.T) {
 		t.Error("it failed at once: a starting API server knows no roles")
 	}
 	clock.Step(refusalPatience + time.Second)
-	for _, code := range []int{http.StatusNotFound, http.StatusConflict} {
-		if came, err := r.outcomeOf(mine, harness.ProxyRefusal(code, http.MethodPatch)); err == nil {
-			t.Errorf("%v by the %d of a proxy, which does not know the finding", came, code)
-		}
+	if came, err := r.outcomeOf(mine, harness.ProxyRefusal(http.StatusNotFound, http.MethodPatch)); err == nil {
+		t.Errorf("%v by the 404 of a proxy, which does not know the finding", came)
 	}
 	chosenByAWebhook := webhookerrors.ToStatusErr("hold.example.org", &metav1.Status{Reason: metav1.StatusReasonAlreadyExists})
 	for _, refused := range []error{forbidden, chosenByAWebhook} {
@@ -559,6 +561,7 @@ func TestWhatARuleRefusesKeepsNothingElseFromBeingDecided(t *testing.T) {
 		http.StatusTooManyRequests:     http.StatusForbidden,
 		http.StatusInternalServerError: http.StatusForbidden,
 		noAnswer:                       http.StatusForbidden,
+		proxied + http.StatusConflict:  http.StatusForbidden,
 		// A fault of the controllers is repeated, too.
 		panics: panics,
 	} {
@@ -574,6 +577,8 @@ const (
 	panics
 	// denied is added to a code that a webhook chose.
 	denied = 1000
+	// proxied is added to a code with which a proxy answers in place of the API server.
+	proxied = 2000
 )
 
 // checkOthersAreDecided lets the API server answer code to all writes of an operation's first run except the last, and
@@ -604,6 +609,9 @@ func checkOthersAreDecided(t *testing.T, code, later int) {
 				err = io.ErrUnexpectedEOF
 			case code == panics:
 				panic("a finding that nobody thought of")
+			case code > proxied:
+				answer.Header().Set("Content-Type", "text/plain")
+				answer.WriteHeader(code - proxied)
 			case code > denied, code == http.StatusConflict, code == http.StatusNotFound:
 				message := "a rule refuses it"
 				if code > denied {

@@ -85,6 +85,7 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 		"the first try found no server":                {first: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}},
 		"the first try was refused for a webhook":      {first: apierrors.NewInternalError(uncalled)},
 		"it cannot be read for a while":                {outage: attempts},
+		"it took the last room, and cannot be read":    {later: full, outage: attempts},
 		"another client was faster":                    {manager: "kubectl-create"},
 		"another client took the last room":            {manager: "kubectl-create", later: full},
 		"another repository has the Repository's name": {foreign: "Repository", want: both[1:]},
@@ -125,7 +126,9 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 		p := &provisioner{client: &Client{Client: c}, place: place, found: &Found{}}
 		synctest.Test(t, func(t *testing.T) {
 			err := p.createRepository(t.Context(), provision.Facts{FullName: place.Repository}, nil)
-			if (err != nil) != (tc.foreign == "Repository" || tc.outage > 0) {
+			if tc.outage > 0 {
+				harness.ErrorContains(t, reason, err, "no leader")
+			} else if (err != nil) != (tc.foreign == "Repository") {
 				t.Errorf("%s: error %v", reason, err)
 			}
 			if p.found.Repository == nil {

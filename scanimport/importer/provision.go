@@ -384,6 +384,7 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 		if found, readErr = find(ctx, p.client, kind, client.ObjectKeyFromObject(object), object); found {
 			return isOwn(object, repository), readErr
 		}
+		err = errors.Join(err, readErr)
 	}
 	switch {
 	case err == nil:
