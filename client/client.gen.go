@@ -6183,7 +6183,8 @@ type ClientInterface interface {
 	// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
 	// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
 	// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
-	// a reason if the organization by now requires one (`reason_required`). Needs the scope `findings:triage`.
+	// a reason if the organization by now requires one (`reason_required`). It is 404 for one that is deleted while it
+	// runs: what it has decided stays. Needs the scope `findings:triage`.
 	//
 	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 	CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7235,7 +7236,8 @@ func (c *Client) GetTriageOperation(ctx context.Context, id ID, reqEditors ...Re
 // that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
 // all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
 // if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
-// a reason if the organization by now requires one (`reason_required`). Needs the scope `findings:triage`.
+// a reason if the organization by now requires one (`reason_required`). It is 404 for one that is deleted while it
+// runs: what it has decided stays. Needs the scope `findings:triage`.
 //
 // Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
 func (c *Client) CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -13010,7 +13012,8 @@ type ClientWithResponsesInterface interface {
 	// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
 	// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
 	// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
-	// a reason if the organization by now requires one (`reason_required`). Needs the scope `findings:triage`.
+	// a reason if the organization by now requires one (`reason_required`). It is 404 for one that is deleted while it
+	// runs: what it has decided stays. Needs the scope `findings:triage`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -18002,7 +18005,8 @@ func (c *ClientWithResponses) GetTriageOperationWithResponse(ctx context.Context
 // that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
 // all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
 // if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
-// a reason if the organization by now requires one (`reason_required`). Needs the scope `findings:triage`.
+// a reason if the organization by now requires one (`reason_required`). It is 404 for one that is deleted while it
+// runs: what it has decided stays. Needs the scope `findings:triage`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -35,5 +35,6 @@ func (c *Client) Redeliver(ctx context.Context, namespace, name, by string) (*v1
 	if err != nil {
 		return nil, explain(deliveryNoun, err)
 	}
-	return await(ctx, c, asked, func(d *v1alpha1.WebhookDelivery) bool { return webhooks.RedeliveryAsked(d) == "" }), nil
+	taken := func(d *v1alpha1.WebhookDelivery) bool { return webhooks.RedeliveryAsked(d) == "" }
+	return await(ctx, c, asked, taken, "the webhook delivery was deleted in the meantime")
 }

@@ -59,10 +59,10 @@ func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string
 }
 
 // AwaitOperation returns the operation once done accepts it, or as it is after ten seconds. If the watch fails,
-// it returns the operation as last seen.
+// it returns the operation as last seen. It returns a problem if the operation is deleted before done accepts it.
 func (c *Client) AwaitOperation(ctx context.Context, operation *v1alpha1.TriageOperation,
-	done func(*v1alpha1.TriageOperation) bool) *v1alpha1.TriageOperation {
-	return await(ctx, c, operation, done)
+	done func(*v1alpha1.TriageOperation) bool) (*v1alpha1.TriageOperation, error) {
+	return await(ctx, c, operation, done, "the operation was deleted before its end: what it has decided stays")
 }
 
 // Part is a part of an operation's findings, with one letter in Outcomes for each finding that was processed.

@@ -28,3 +28,22 @@ func TestAnOperationIsRefusedAfterItsEndByTheClockOfTheServer(t *testing.T) {
 		harness.Same(t, "the answer "+ago.String()+" after the end", want, fmt.Sprint(err))
 	}
 }
+
+// A client must not wait for the end of an operation that no longer exists.
+func TestTheWaitForAnOperationEndsWithItsDeletion(t *testing.T) {
+	operation := builder.TriageOperation("op-1", "R1").In("org-acme").Committed().Build()
+	operation.APIVersion, operation.Kind = v1alpha1.GroupVersion.String(), "TriageOperation"
+	deleted := string(harness.JSON(t, map[string]any{"type": "DELETED", "object": operation}))
+	client := answering(t, func(*http.Request) string { return deleted })
+	for ended, want := range map[bool]string{
+		true: "<nil>", false: "Resource not found: the operation was deleted before its end: what it has decided stays",
+	} {
+		seen := 0
+		_, err := client.AwaitOperation(t.Context(), operation, func(*v1alpha1.TriageOperation) bool {
+			seen++
+			return seen > 1 && ended
+		})
+		harness.Same(t, fmt.Sprintf("the error, if it has ended: %t", ended), want, fmt.Sprint(err))
+		harness.Same(t, "how often it is looked at", 2, seen)
+	}
+}

@@ -47,8 +47,11 @@ func (c *Client) CreatePolicy(ctx context.Context, policy *v1alpha1.TriagePolicy
 	if err != nil {
 		return nil, explainPolicy(policy.Name, err)
 	}
-	return await(ctx, c, created, observed), nil
+	return await(ctx, c, created, observed, policyDeleted)
 }
+
+// policyDeleted is the detail for a policy that is deleted while a request waits for it.
+const policyDeleted = "the triage policy was deleted in the meantime"
 
 // sameSpec reports whether both policies have the same spec, which names the author, because anybody may have chosen
 // the name.
@@ -93,7 +96,7 @@ func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 	if err != nil {
 		return nil, explainPolicy(name, err)
 	}
-	return await(ctx, c, policy, observed), nil
+	return await(ctx, c, policy, observed, policyDeleted)
 }
 
 // explainPolicy translates an error of the API server for clients, which do not know the API server.

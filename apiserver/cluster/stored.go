@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
@@ -53,10 +54,11 @@ func read[T kube.Object](ctx context.Context, client rest.Interface, namespace, 
 }
 
 // await returns the object once done accepts it, or as it is after ten seconds. If the watch fails, it returns
-// the object as last seen.
-func await[T kube.Object](ctx context.Context, c *Client, object T, done func(T) bool) T {
+// the object as last seen. If the object is deleted before done accepts it, the error has the detail deleted.
+func await[T kube.Object](ctx context.Context, c *Client, object T, done func(T) bool,
+	deleted string) (none T, err error) {
 	if done(object) {
-		return object
+		return object, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerAfter)
 	defer cancel()
@@ -65,20 +67,23 @@ func await[T kube.Object](ctx context.Context, c *Client, object T, done func(T)
 		ResourceVersion: object.GetResourceVersion(),
 	})
 	if err != nil {
-		return object
+		return object, nil
 	}
 	defer seen.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			return object
+			return object, nil
 		case event, open := <-seen.ResultChan():
 			next, readable := event.Object.(T)
 			if !open || !readable {
-				return object
+				return object, nil
 			}
 			if object = next; done(object) {
-				return object
+				return object, nil
+			}
+			if event.Type == watch.Deleted {
+				return none, problem.Deleted(deleted)
 			}
 		}
 	}

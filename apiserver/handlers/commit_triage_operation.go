@@ -15,7 +15,11 @@ func (b *Backend) CommitTriageOperation(ctx context.Context, request Request) (R
 	if err != nil {
 		return Response{}, err
 	}
-	return commitOutcome(b.Cluster.AwaitOperation(ctx, operation, settled))
+	operation, err = b.Cluster.AwaitOperation(ctx, operation, settled)
+	if err != nil {
+		return Response{}, err
+	}
+	return commitOutcome(operation)
 }
 
 // commitOutcome answers with an operation that a request has committed.

@@ -51,7 +51,10 @@ func (b *Backend) CreateTriageOperation(ctx context.Context, request Request) (R
 	if err != nil {
 		return Response{}, err
 	}
-	stored = b.Cluster.AwaitOperation(ctx, stored, settled)
+	stored, err = b.Cluster.AwaitOperation(ctx, stored, settled)
+	if err != nil {
+		return Response{}, err
+	}
 	return operationOutcome(stored, http.StatusCreated, invalidOrRefused(stored))
 }
 

@@ -118,6 +118,11 @@ func NotFound(kind string) *Problem {
 	}
 }
 
+// Deleted is for a resource that was deleted while the request waited for it.
+func Deleted(detail string) *Problem {
+	return &Problem{Status: http.StatusNotFound, Message: messageNotFound, Detail: detail, Code: CodeNotFound}
+}
+
 // MethodNotAllowed is for a path that does not support the method.
 func MethodNotAllowed() *Problem {
 	return &Problem{
