@@ -112,7 +112,7 @@ func inForceSays(p client.TriagePolicy, phrase string) bool {
 // notInForce explains why the latest version of a policy does not replace the earlier one, from the reason of its
 // condition Ready.
 var notInForce = map[string]string{
-	"NotCompiled": "does not compile. Open the policy to see the error, and fix it.",
+	"NotCompiled": "does not compile. See the error, and fix it.",
 	"TooMany":     "matches more findings than it may. Narrow the expression, or raise the limit if all of them are meant.",
 	"TooCostly":   "takes too long to evaluate. Begin with a short comparison that rules most findings out.",
 }
@@ -191,7 +191,7 @@ func standingOf(p client.TriagePolicy) standing {
 
 // failing returns the status of a policy whose expression cannot be evaluated for some findings.
 func failing(s standing, findings int32) standing {
-	s.next = fmt.Sprintf("%s The expression cannot be evaluated for %s %s: open the policy to see the error.",
+	s.next = fmt.Sprintf("%s The expression cannot be evaluated for %s %s: see the error.",
 		strings.TrimSuffix(s.next, nothingToDo), ui.Thousands(findings), ui.Plural(findings, "finding", "findings"))
 	if s.tone == ui.Good {
 		s.tone = ui.Doubt

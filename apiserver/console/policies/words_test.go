@@ -100,16 +100,16 @@ func TestAPolicyThatCannotDecideSaysWhy(t *testing.T) {
 		want            string
 		message         string
 	}{
-		{"EarlierGeneration", "NotCompiled", 0, 0, "does not compile", ""},
+		{"EarlierGeneration", "NotCompiled", 0, 0, "does not compile. See the error", ""},
 		{"EarlierGeneration", "TooMany", 0, 0, "raise the limit", ""},
 		{"EarlierGeneration", "TooCostly", 0, 0, "short comparison", ""},
 		{"NeverMatched", "Succeeded", 0, 0, "findings of later scans", ""},
-		{"NeverMatched", "Succeeded", 0, 1, "cannot be evaluated for 1 finding: open", ""},
+		{"NeverMatched", "Succeeded", 0, 1, "cannot be evaluated for 1 finding: see", ""},
 		{"InForce", "Succeeded", 2, 0, "There is nothing to do", ""},
-		{"InForce", "Succeeded", 2, 2, "It is in force. The expression cannot be evaluated for 2 findings: open", ""},
-		{"Shadowed", "Succeeded", 2, 2, "or delete it. The expression cannot be evaluated for 2 findings: open", ""},
-		{"Preview", "Succeeded", 2, 2, "then apply it. The expression cannot be evaluated for 2 findings: open", ""},
-		{"Preview", "Succeeded", 3, 2, "before you apply it. The expression cannot be evaluated for 2 findings: open", ""},
+		{"InForce", "Succeeded", 2, 2, "It is in force. The expression cannot be evaluated for 2 findings: see", ""},
+		{"Shadowed", "Succeeded", 2, 2, "or delete it. The expression cannot be evaluated for 2 findings: see", ""},
+		{"Preview", "Succeeded", 2, 2, "then apply it. The expression cannot be evaluated for 2 findings: see", ""},
+		{"Preview", "Succeeded", 3, 2, "before you apply it. The expression cannot be evaluated for 2 findings: see", ""},
 		{"Preview", "Succeeded", 2, 0, "then apply it", ""},
 		{"Preview", "Succeeded", 3, 0, "would be stopped at once", ""},
 		{"Preview", "TooCostly", 3, 0, "so it cannot be applied", ""},
