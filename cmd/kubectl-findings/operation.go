@@ -312,7 +312,12 @@ func (w *operating) finish(ctx context.Context) error {
 	case status.Phase == v1alpha1.OperationFailed && status.Changed > 0:
 		return fmt.Errorf("%w\nBefore that it changed %d of %d findings.\n%s", err, status.Changed, status.Matched,
 			w.undoIt())
-	case err == nil, status.Phase == v1alpha1.OperationFailed, kube.IsNotFound(err):
+	case kube.IsNotFound(err):
+		return fmt.Errorf("%w\nIt was deleted. What it decided before that stays, and cannot be undone.\n"+
+			"List these findings with: kubectl findings list -n %s "+
+			`-o jsonpath='{range .items[?(@.spec.triage.by=="%s")]}{.metadata.name}{"\n"}{end}'`,
+			err, w.session.namespace, rules.Author(w.name))
+	case err == nil, status.Phase == v1alpha1.OperationFailed:
 		return err
 	case ctx.Err() != nil:
 		err = fmt.Errorf("operation %s: interrupted", w.name)

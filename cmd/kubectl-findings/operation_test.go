@@ -158,6 +158,7 @@ func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {
 	halfWay := v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationFailed, Changed: 500, Matched: 1200}
 	const goesOn, changed = "The operation goes on in the cluster.", "Before that it changed 500 of 1200 findings."
 	const undo = "kubectl findings triage --undo mute -n org-acme"
+	const stays, whose = "What it decided before that stays, and cannot be undone.", `@.spec.triage.by=="operation/mute"`
 	for reason, tc := range map[string]struct {
 		outcome any
 		says    []string
@@ -166,7 +167,7 @@ func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {
 		"the user may not read":         {apierrors.NewForbidden(schema.GroupResource{}, "mute", nil), []string{goesOn, undo}},
 		"it is recorded as failed":      {v1alpha1.OperationFailed, nil},
 		"it failed after some findings": {halfWay, []string{changed, undo}},
-		"somebody has removed it":       {apierrors.NewNotFound(schema.GroupResource{}, "mute"), nil},
+		"somebody has removed it":       {apierrors.NewNotFound(schema.GroupResource{}, "mute"), []string{stays, whose}},
 		"its answer is not known":       {errors.New("it cannot be decoded"), []string{goesOn, undo}},
 	} {
 		var err error
@@ -178,7 +179,7 @@ func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {
 		if !strings.HasPrefix(err.Error(), "operation mute: ") {
 			t.Errorf("%s: it says %q, want which operation", reason, err)
 		}
-		for _, says := range []string{goesOn, changed, undo} {
+		for _, says := range []string{goesOn, changed, undo, stays, whose} {
 			if want := slices.Contains(tc.says, says); strings.Contains(err.Error(), says) != want {
 				t.Errorf("%s: it says %q, want %q in it: %t", reason, err, says, want)
 			}
