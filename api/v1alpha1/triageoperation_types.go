@@ -289,12 +289,12 @@ type TriageOperationStatus struct {
 	// unchanged is the number of findings that already had the decision.
 	// +optional
 	Unchanged int32 `json:"unchanged"`
-	// conflicted is the number of findings that were skipped because somebody decided about them after they were
-	// selected, or because they were named, and were created or repaired only after the selection. A finding that only a
-	// scan has changed is also skipped if it is unknown whether the operation has decided about it: the controllers were
-	// restarted while they worked through its part, and the scan changed it after it was selected; or a write of it
-	// failed, and the scan changed it after that. So is an undecided finding without version or code to compare that has
-	// changed since it was selected, though not in severity: it may be another problem.
+	// conflicted is the number of findings that were skipped because somebody decided about them after they were selected,
+	// or because they were named, or are to be restored, and were created or repaired only after the selection. A finding
+	// that only a scan has changed is also skipped if it is unknown whether the operation has decided about it: the
+	// controllers were restarted while they worked through its part, and the scan changed it after it was selected; or a
+	// write of it failed, and the scan changed it after that. So is an undecided finding without version or code to
+	// compare that has changed since it was selected, though not in severity: it may be another problem.
 	// +optional
 	Conflicted int32 `json:"conflicted"`
 	// failed is the number of findings that could not be changed.
