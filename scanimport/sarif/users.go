@@ -37,7 +37,8 @@ func WithoutUser(uri string) string {
 }
 
 // withoutUsers removes from a message the user names and passwords of the locations' URIs, which Trivy repeats in it.
-// The digest of a message leaves out the path, so it is the same as that of the whole message with the whole URI.
+// The digest of a message leaves out the path. If the message repeats the path that an earlier version stored, its
+// digest is the same with and without the user.
 func (b *pathBook) withoutUsers(message string, locations []wireLocation) string {
 	if !strings.Contains(message, "@") {
 		return message
