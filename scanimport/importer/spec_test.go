@@ -125,6 +125,10 @@ func TestAPasswordInAPathIsNotKept(t *testing.T) {
 			"oauth2:p@ss@example.com/a/b.tf", "example.com/a/b.tf"},
 		{"https://oauth2:p%40ss@example.com/a", "https://oauth2:p%40ss@example.com/a",
 			"https://oauth2:p%40ss@example.com/a", "https://example.com/a"},
+		{"user%40corp.com:t0k3n@example.com/a", "user@corp.com:t0k3n@example.com/a",
+			"user%40corp.com:t0k3n@example.com/a", "example.com/a"},
+		{"user%40corp.com:t0k3n@example.com/a", "user@corp.com:t0k3n@example.com/a",
+			"user@corp.com:t0k3n@example.com/a", "example.com/a"},
 	} {
 		log, err := sarif.Parse(strings.NewReader(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"Trivy"}},"results":[{"ruleId":"R",
 			"message":{"text":"Artifact: `+tc.repeated+`\nMessage: me@example.com"},

@@ -270,7 +270,7 @@ func decode(uri string) (string, uriKind) {
 	case hasScheme && uriScheme.MatchString(scheme):
 		return WithoutUser(uri), otherURI
 	}
-	decoded := slashes(unescape(uri))
+	decoded := slashes(unescape(WithoutUser(uri))) // a password may contain a slash
 	if strings.HasPrefix(decoded, "/") {
 		return path.Clean(decoded), absolutePath
 	}

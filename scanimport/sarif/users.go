@@ -9,9 +9,9 @@ var (
 	// withUser matches a URI with a user. It also matches one with the digest of an image: see imageDigest.
 	withUser = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]*://)([^/?#]+)@(.*)$`)
 	// withPassword matches what Trivy writes of the source of a Terraform module: the scheme has one slash or is cut off.
-	// A host begins with a letter, unlike most versions, which follow an "@" as well.
-	withPassword = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|(?:[A-Za-z][\w+.-]+::)?)([^/?#@:]+:[^/?#]+)@` +
-		`([A-Za-z][^/?#@]*/.*)$`)
+	// A host begins with a letter or is an IPv4 address, unlike most versions, which follow an "@" as well.
+	withPassword = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|(?:[A-Za-z][\w+.-]+::)?)([^/?#:]+:[^/?#]+)@` +
+		`((?:[A-Za-z][^/?#@]*|\d+\.\d+\.\d+\.\d+(?::\d+)?)/.*)$`)
 	// withToken matches the same with a token alone, which is longer than most names of packages.
 	withToken = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|)([\w-]{20,})@([A-Za-z][^/?#@]*\.[^/?#@]*/.*)$`)
 	hostName  = regexp.MustCompile(`^[^/?#:]*`)
