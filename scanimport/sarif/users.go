@@ -11,10 +11,12 @@ var (
 	// withPassword matches what Trivy writes of the source of a Terraform module: the scheme has one slash or is cut off.
 	// A host begins with a letter or is an IPv4 address, unlike most versions, which follow an "@" as well.
 	withPassword = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|(?:[A-Za-z][\w+.-]+::)?)([^/?#:]+:[^/?#]+)@` +
-		`((?:[A-Za-z][^/?#@]*|\d+\.\d+\.\d+\.\d+(?::\d+)?)/.*)$`)
-	// withToken matches the same with a token alone, which is longer than most names of packages.
-	withToken = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|)([\w-]{20,})@([A-Za-z][^/?#@]*\.[^/?#@]*/.*)$`)
-	hostName  = regexp.MustCompile(`^[^/?#:]*`)
+		`((?:[A-Za-z][^/?#@]*|\d+\.\d+\.\d+\.\d+(?::[^/?#@]*)?)/.*)$`)
+	// withToken matches the same with a token alone, which is longer than most names of packages. The last part of a host
+	// is a word, unlike that of a version such as v1.2.3.
+	withToken = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|)([\w.-]{20,})@` +
+		`([A-Za-z][^/?#@]*\.[A-Za-z]{2,}(?::[^/?#@]*)?/.*)$`)
+	hostName = regexp.MustCompile(`^[^/?#:]*`)
 	// imageDigest matches the digest of an image, which follows an "@" as a host does.
 	imageDigest = regexp.MustCompile(`^sha[0-9]{1,3}:`)
 )
