@@ -38,10 +38,13 @@ const (
 )
 
 var (
-	// literal matches a string in a line of code, and the name that it is assigned to or compared with.
-	literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63})[\"']?\\s*[=:]+>?\\s*)?[\"'`]([^\"'`]{4,})[\"'`]")
+	// literal matches a string in a line of code, and the name, with its type, that it is assigned to or compared with.
+	literal = regexp.MustCompile("(?:([A-Za-z_][\\w.-]{0,63}[\"']?(?:: ?\\w+)?)\\s*[!=:]+>?\\s*)?" +
+		"\\w{0,2}[\"'`]([^\"'`]{4,})[\"'`]")
 	// setting matches an unquoted value, also within a string: a connection string has several.
 	setting = regexp.MustCompile("[=:]+>?\\s*([^\\s\"'`;,)]{4,})")
+	// operator matches where a value itself contains a setting, such as the query of a URL.
+	operator = regexp.MustCompile("[=:]+>?")
 	// credentialName matches names of credentials in code and in prose.
 	credentialName = regexp.MustCompile(`(?i)pass|pwd|secret|token|key|cred|auth|salt|private|login|conn`)
 	// plainWords matches words of prose: no digit, no punctuation but a dash, no capital inside.
@@ -102,7 +105,13 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 		}
 		add(quoted)
 		for _, match := range setting.FindAllStringSubmatch(quoted, -1) {
-			add(match[1])
+			value := match[1]
+			add(value)
+			for _, at := range operator.FindAllStringIndex(value, maxValues+1) {
+				if inner := value[at[1]:]; len(inner) >= minQuote {
+					add(inner)
+				}
+			}
 		}
 		for _, match := range literal.FindAllStringSubmatch(quoted, -1) {
 			name, value := match[1], match[2]
