@@ -55,8 +55,8 @@ var (
 
 // withoutQuotes removes from a message what it quotes from the snippet: what it puts in quotation marks, and otherwise
 // lines and values. A word that also occurs in prose, such as "text" of `type = "text"`, counts without quotation marks
-// only if the code assigns it to the name of a credential. Overlapping quotations are removed as one. Without code it
-// returns "", because it is unknown what the message quotes.
+// only if the code assigns it to a credential, or compares the two. Overlapping quotations are removed as one. Without
+// code it returns "", because it is unknown what the message quotes.
 func withoutQuotes(message, snippet string) string {
 	// ends holds, at the position where a quotation begins, the end of the longest one there.
 	ends := make([]int, len(message))
