@@ -5,8 +5,16 @@ import (
 	"strings"
 )
 
-// sensitive matches words for credentials.
-const sensitive = `(?:secrets?|credentials?|passwords?|passwd|passphrases?|keys?|tokens?)`
+const (
+	// sensitive matches words for credentials.
+	sensitive = `(?:secrets?|credentials?|passwords?|passwd|passphrases?|keys?|tokens?)`
+	// credential matches what rules call a credential in code, so no key alone: it may be one of a map.
+	credential = `(?:secrets?|credentials?|passwords?|(?:access )?tokens?|(?:api|private|access|secret|encryption) keys?)`
+	// beginning matches what may stand before the credential in the name of a rule about the place of one. "No password
+	// in configuration file", "Empty password in URL" and "Sending password in URL" show none.
+	beginning = `(?:^|\bmanagement |misconfiguration |^cwe \d+ |^(?:js|ts|cs|java|py|go|rb|cpp|php|spring) )` +
+		`(?:(?:plain ?text|clear ?text|unencrypted|possible|potential|database|db|aws|git ?hub|user ?names? (?:and|or)) )*`
+)
 
 // secretRule matches, in words, the names of rules about credentials in code. A word for credentials alone is not
 // enough: the code of such a rule is not stored, and users need to see the code of a missing CSRF token.
@@ -18,17 +26,27 @@ var secretRule = regexp.MustCompile(strings.Join([]string{
 	`\bpasswords and secrets\b`,
 	// DevSkim: "Do not store tokens or keys in source code"
 	`\bstor(?:e|ed|ing)(?: \w+){0,4} ` + sensitive + `(?: \w+){0,3} in (?:the )?(?:source )?code\b`,
-	// CodeQL, Fortify and titles of CWEs: "Cleartext password in configuration file". Only names of languages may stand
-	// before it: "No password in configuration file" has nothing to hide.
-	`(?:^|\bmanagement |misconfiguration |^cwe \d+ |^(?:js|ts|cs|java|py|go|rb|cpp|php|spring) )` +
-		`(?:(?:plain ?text|clear ?text|unencrypted) )?(?:passwords?|credentials?)(?: stored| found)?` +
+	// CodeQL, Fortify and titles of CWEs: "Cleartext password in configuration file"
+	beginning + `(?:passwords?|credentials?)(?: stored| found)?` +
 		` in (?:a |the )?(?:\w+ )?(?:config(?:uration)?|propert(?:y|ies)|xml|ya?ml|json)(?: files?)?$`,
+	// "Password in source code", "Database password in connection string"
+	beginning + credential + `(?: stored| found)? in (?:a |the )?` +
+		`(?:source|(?:source )?code|(?:code )?comments?|ur[il]s?|connection strings?|repositor(?:y|ies))$`,
 	// eslint-plugin-no-secrets and Biome, but not "No secrets in logs"
 	`^no secrets no pattern match$`,
 	`\bno secrets?$`,
-	`^no secrets?(?: \w+){0,3} in (?:the )?(?:source )?code\b`,
+	// "No password in source code" forbids one: only configuration may lack it
+	`^no (?:secrets?|passwords?|credentials?)(?: \w+){0,3} in (?:the )?(?:source )?code\b`,
 	// kinds of keys: "detected-sendgrid-api-key", "Private key detected"
 	`^(?:\w+ ){0,4}(?:api|private) keys?(?: (?:detected|found|exposed|leaked|disclosed|disclosure))?$`,
+	// "GitHub personal access token detected", "Private key checked into repository"
+	`^(?:\w+ ){0,4}(?:secrets?|credentials|access tokens?|access keys?) (?:detected|found|exposed|leaked|disclosed)$`,
+	`^(?:\w+ ){0,4}` + credential + ` (?:committed|checked in(?:to)?)(?: (?:(?:in|to) )?(?:the )?(?:git )?repository)?$`,
+	// "Leaked AWS secret access key", "Generic secret"
+	`^(?:exposed|leaked|embedded|committed)(?: \w+){0,3} ` + credential + `$`,
+	`^generic ` + credential + `$`,
+	// Checkov: CKV_SECRET_6 is "Base64 High Entropy String"
+	`^ckv secret \d+$`,
 }, "|"))
 
 var (
