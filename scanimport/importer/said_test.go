@@ -110,7 +110,7 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 		"too many marks":             {"nobody could search for all", "password: abc", strings.Repeat("'", maxMarks+1), ""},
 		"a short value":              {"no prose looks so", "password: r00t", "password 'r00t' in", "password '[not kept]' in"},
 		"after other code":           {"the next may be the password", `open("x", "my pass")`, "call 'f(x)', 'my pass' is there", "call 'f(x)'[not kept]'[not kept]' is there"},
-		"after no code":              {"the next may be the password", `for p in ('abc',):`, "'' in 'abc'", "''[not kept]'[not kept]'"},
+		"after no code":              {"the next may be the password", `for p in ('abc',):`, "'' in 'abc' twice", "''[not kept]'[not kept]' twice"},
 		"a short word":               {"it may be the value where it is quoted", "password: root", "root has 'root'", "root has '[not kept]'"},
 		"a line of code":             {"it is a quotation", "open(door, 1)", "calls open(door, 1) twice", "calls [not kept] twice"},
 		"a value like our mark":      {"what is put in is not searched", `f('ept]', 'ept]', 'kept', "token = 'kept'")`, "ept] is kept", "[not kept] is kept"},
@@ -119,6 +119,7 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 		"too many values":            {"nobody could search for all", manyValues(maxValues), "found AKIA12345 here", ""},
 		"the last of many on a line": {"minified code has hundreds", strings.Repeat("f('abcde', 'cdefg');", maxValues) + "k('AKIA1234')", "found AKIA1234 here", "found [not kept] here"},
 		"too many on a line":         {"nobody could search for all", strings.ReplaceAll(manyValues(maxValues+1), "\n", ""), "found AKIA12345 here", ""},
+		"nothing but the code":       {"a mark is no title", "password: abc1", "'password: abc1'.", ""},
 		"a line that is a word":      {"it is prose as well", "return", "check before you return", "check before you return"},
 	} {
 		t.Run(name, func(t *testing.T) {

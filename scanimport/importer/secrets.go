@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -55,8 +56,8 @@ var (
 
 // withoutQuotes removes from a message what it quotes from the snippet: what it puts in quotation marks, and otherwise
 // lines and values. A word that also occurs in prose, such as "text" of `type = "text"`, counts without quotation marks
-// only if the code assigns it to a credential, or compares the two. Overlapping quotations are removed as one. Without
-// code it returns "", because it is unknown what the message quotes.
+// only if the code assigns it to a credential, or compares the two. Overlapping quotations are removed as one. It
+// returns "" if no word is left, and without code, because it is unknown what the message quotes.
 func withoutQuotes(message, snippet string) string {
 	// ends holds, at the position where a quotation begins, the end of the longest one there.
 	ends := make([]int, len(message))
@@ -80,8 +81,13 @@ func withoutQuotes(message, snippet string) string {
 		i--
 		out.WriteString(notKept)
 	}
+	if !strings.ContainsFunc(strings.ReplaceAll(out.String(), notKept, ""), isWordRune) {
+		return ""
+	}
 	return out.String()
 }
+
+func isWordRune(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
 
 // quotesIn returns the lines and values of a snippet, and whether they count only as whole words. ok is false if there
 // are too many, or none because the tool gives no code.
