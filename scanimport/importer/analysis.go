@@ -66,8 +66,9 @@ func problemOf(spec *v1alpha1.FindingSpec) sameProblem {
 	return sameProblem{rule: spec.RuleID, path: spec.Details.Place().FilePath, evidence: spec.Evidence}
 }
 
-// knownElsewhere looks for the new results among the open findings of other analyses, separately in each analysis.
-func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
+// knownElsewhere looks for the new results among the open findings of other analyses, separately in each analysis. What
+// an analysis of the same import adopts does not count: neither is another name of the other.
+func (p *plan) knownElsewhere(analysis string, k *known) {
 	created := map[sameProblem]int{}
 	for i := range p.changes {
 		if ch := &p.changes[i]; ch.action == ActionCreate {
@@ -83,10 +84,11 @@ func (p *plan) knownElsewhere(analysis string, others []v1alpha1.Finding) {
 	}
 	found := map[problemIn]int{}
 	p.elsewhere = map[string]overlap{}
-	for i := range others {
-		spec := &others[i].Spec
+	for i := range k.others {
+		spec := &k.others[i].Spec
 		one := problemIn{spec.Analysis, problemOf(spec)}
-		if spec.Analysis != analysis && spec.Closed == nil && found[one] < created[one.sameProblem] {
+		if spec.Analysis != analysis && spec.Closed == nil && !k.adopted[k.others[i].Name] &&
+			found[one] < created[one.sameProblem] {
 			found[one]++
 			was := p.elsewhere[spec.Analysis]
 			p.elsewhere[spec.Analysis] = overlap{was.n + 1, was.decided || decided(&spec.Triage)}

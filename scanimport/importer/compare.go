@@ -15,6 +15,8 @@ type group struct {
 	jobs []*job
 	// renames holds the names of the findings that get the tool's current name by the plans of the jobs compared so far.
 	renames map[string]bool
+	// adopted holds the names of the findings without an analysis that these plans take over.
+	adopted map[string]bool
 }
 
 // groupsOf divides the jobs into groups.
@@ -25,7 +27,7 @@ func groupsOf(jobs []*job) (groups []*group) {
 		})
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, &group{renames: map[string]bool{}})
+			groups = append(groups, &group{renames: map[string]bool{}, adopted: map[string]bool{}})
 		}
 		j.group = groups[i]
 		j.group.jobs = append(j.group.jobs, j)
@@ -43,8 +45,39 @@ func (im *Importer) compareAll(ctx context.Context, groups []*group, done func(j
 				return err
 			}
 		}
+		g.countNotAdopted()
 	}
 	return nil
+}
+
+// add adds what the plan renames and adopts, and counts in the plan what no earlier one has renamed.
+func (g *group) add(p *plan) {
+	for i := range p.changes {
+		ch := &p.changes[i]
+		if ch.before == nil {
+			continue
+		}
+		if was := ch.before.Spec.Tool; was != ch.spec.Tool && !g.renames[ch.name] {
+			g.renames[ch.name] = true
+			p.renamed[was]++
+		}
+		if ch.before.Spec.Analysis != ch.spec.Analysis {
+			g.adopted[ch.name] = true
+		}
+	}
+}
+
+// countNotAdopted counts for each job again what is left without an analysis, now that all jobs are compared.
+func (g *group) countNotAdopted() {
+	for _, j := range g.jobs {
+		j.summary.NotAdopted = 0
+		for _, name := range j.notAdopted {
+			if !g.adopted[name] {
+				j.summary.NotAdopted++
+			}
+		}
+		j.notAdopted, j.plan.notAdopted = nil, nil // of many jobs they are large
+	}
 }
 
 // compareInTurn compares jobs of a group, and returns those that are left when its turn is over.
@@ -91,7 +124,8 @@ func (im *Importer) compare(ctx context.Context, j *job, findings func() (*liste
 	j.summary.skipResults(SkipDuplicate, duplicates)
 	complete := len(j.Incomplete) == 0
 	j.plan = diff(&j.scan, j.Batch, results, existing, complete)
-	j.plan.addRenames(j.group.renames)
+	j.group.add(&j.plan)
+	j.notAdopted = j.plan.notAdopted
 	j.summary.skipResults(SkipSuppressed, j.plan.unseen)
 	j.summary.skipResults(skipUnreadable, j.plan.unreadable)
 	j.summary.planned(&j.plan)

@@ -90,12 +90,14 @@ type job struct {
 	group *group
 	scan  scanContext
 	// scans are the earlier scans of the tool. The jobs of a group share them, so they do not change.
-	scans    history
-	plan     plan
-	summary  *Summary
-	lock     *lock
-	parent   *parent
-	progress Progress
+	scans history
+	plan  plan
+	// notAdopted is that of the plan.
+	notAdopted []string
+	summary    *Summary
+	lock       *lock
+	parent     *parent
+	progress   Progress
 	// lastChange is the last written finding; nil if there is none.
 	lastChange *v1alpha1.ScanChange
 	// recorded means that the batch's Scan was created, with the UID scanUID, and ended that it has its outcome.

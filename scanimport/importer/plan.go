@@ -63,10 +63,12 @@ type plan struct {
 	unseen     []*sarif.Result
 	// unreadable are the results whose finding cannot be read.
 	unreadable []*sarif.Result
-	// renamed counts the findings that got the tool's current name, by their former one. adopted counts those that had no
-	// analysis before. notAdopted counts open findings without an analysis that were not reported.
-	renamed             map[string]int
-	adopted, notAdopted int
+	// renamed counts the findings that got the tool's current name, by their former one; the job's group counts them.
+	// adopted counts those that had no analysis before. notAdopted holds the names of open findings without an analysis
+	// that were not reported.
+	renamed    map[string]int
+	adopted    int
+	notAdopted []string
 	// elsewhere holds, by other analysis, the new results that are known there.
 	elsewhere map[string]overlap
 }
@@ -208,7 +210,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 			p.suppressed++
 		}
 		p.count(&matched[i])
-		p.add(c, ch)
+		p.add(ch)
 	}
 	for i := range k.findings {
 		if !reported[k.findings[i].Name] {
@@ -223,7 +225,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 			p.rename(c, k, &k.others[i])
 		}
 	}
-	p.knownElsewhere(c.analysis, k.others)
+	p.knownElsewhere(c.analysis, k)
 	slices.SortFunc(p.changes, func(a, b change) int { return cmp.Compare(a.name, b.name) })
 	return p
 }
@@ -235,11 +237,14 @@ func (p *plan) gone(c *scanContext, b *Batch, k *known, finding *v1alpha1.Findin
 		p.open++
 		p.toClose++
 		if complete {
-			p.add(c, closing(c, finding))
+			p.add(closing(c, finding))
 			return
 		}
 	case finding.Spec.Closed == nil: // it may belong to another analysis, or to a job without one
-		p.notAdopted++
+		p.notAdopted = append(p.notAdopted, finding.Name)
+	}
+	if finding.Spec.Tool == b.GivenFormer && finding.Spec.Analysis != c.analysis && k.othersLater {
+		return // a later job may take it over, else the last one renames it
 	}
 	if c.renames(finding.Spec.Tool) {
 		p.rename(c, k, finding)
@@ -249,20 +254,11 @@ func (p *plan) gone(c *scanContext, b *Batch, k *known, finding *v1alpha1.Findin
 // rename plans to give a finding the tool's current name, unless the plan of an earlier job does.
 func (p *plan) rename(c *scanContext, k *known, finding *v1alpha1.Finding) {
 	if !k.renames[finding.Name] {
-		p.add(c, renaming(c, finding))
+		p.add(renaming(c, finding))
 	}
 }
 
-// addRenames adds the names of the findings that get the tool's current name by the plan, whatever else changes.
-func (p *plan) addRenames(to map[string]bool) {
-	for i := range p.changes {
-		if ch := &p.changes[i]; ch.before != nil && ch.before.Spec.Tool != ch.spec.Tool {
-			to[ch.name] = true
-		}
-	}
-}
-
-func (p *plan) add(c *scanContext, ch change) {
+func (p *plan) add(ch change) {
 	if ch.action == ActionKeep {
 		p.unchanged++
 		return
@@ -270,9 +266,6 @@ func (p *plan) add(c *scanContext, ch change) {
 	if ch.before != nil {
 		before := *ch.before
 		ch.before = &before
-		if was := ch.before.Spec.Tool; was != c.tool {
-			p.renamed[was]++
-		}
 		if ch.before.Spec.Analysis != ch.spec.Analysis {
 			p.adopted++
 		}

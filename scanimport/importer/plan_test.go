@@ -98,7 +98,7 @@ func TestGuardAnalysis(t *testing.T) {
 		{"as many alike count as are new", in("other", v1alpha1.UserStatusMuted, "R1", "R1"), false, false},
 		{"the one beside has them", in("beside", v1alpha1.UserStatusMuted, "R1", "R2", "R3"), false, false},
 	} {
-		p.knownElsewhere("frontend", tc.others)
+		p.knownElsewhere("frontend", &known{others: tc.others})
 		// Results without a finding are known in no analysis.
 		p.unseen, p.unreadable = make([]*sarif.Result, 4), make([]*sarif.Result, 1)
 		for _, given := range []struct{ chosen, force bool }{{}, {chosen: true}, {force: true}} {

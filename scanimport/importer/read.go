@@ -205,6 +205,11 @@ func (j *job) known(l *listed) (*known, error) {
 	}
 	k := scans.knownTo(j.Batch, l.findings, l.unreadable)
 	k.renames, k.othersLater = j.group.renames, j != j.group.jobs[len(j.group.jobs)-1]
+	k.adopted = j.group.adopted
+	own, taken := divide(k.findings, func(f *v1alpha1.Finding) bool { return !k.adopted[f.Name] })
+	if len(taken) > 0 {
+		k.findings, k.others = own, slices.Concat(k.others, taken)
+	}
 	return k, nil
 }
 

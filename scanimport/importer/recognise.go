@@ -41,6 +41,8 @@ type known struct {
 	unreadable sets.Set[string]
 	// renames is that of the job's group.
 	renames map[string]bool
+	// adopted holds the names of those others that an earlier job of the group takes over.
+	adopted map[string]bool
 	// othersLater means that a later job of the group renames the findings of others: until then their own jobs may.
 	othersLater bool
 	// unfinished holds the scans that did not succeed, and that no later success of their series has repeated.

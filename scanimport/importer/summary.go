@@ -175,7 +175,7 @@ func (s *Summary) planned(p *plan) {
 	if len(p.renamed) > 0 {
 		s.Renamed = p.renamed
 	}
-	s.Unchanged, s.Adopted, s.NotAdopted = p.unchanged, p.adopted, p.notAdopted
+	s.Unchanged, s.Adopted, s.NotAdopted = p.unchanged, p.adopted, len(p.notAdopted)
 }
 
 func (s *Summary) add(action Action) {

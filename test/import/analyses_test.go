@@ -111,6 +111,30 @@ func TestAnAnalysisAdoptsFindingsWithoutOne(t *testing.T) {
 	p.did("the first import of Java, with the other", imports(5, inAnalysis("java/", document(results[5]))), counts{Reopened: 1, Adopted: 1})
 }
 
+// Of several analyses in one import, each takes over what none before it does, and a dry run counts the same.
+func TestAFindingIsAdoptedByOneAnalysisOfAnImport(t *testing.T) {
+	p := newProject(t)
+	p.imports(builder.SARIF("old", numbered(7)...), commitA)
+	p.muteAll()
+	results := numbered(7)
+	batches := func() []*importer.Batch {
+		return collect(t, importer.Choices{Formerly: "old"}, inAnalysis("ruby/", builder.SARIF("new", results[:2]...)),
+			inAnalysis("python/", builder.SARIF("new", results[:3]...)), inAnalysis("java/", builder.SARIF("new", results[3:6]...)))
+	}
+	for _, dry := range []bool{true, false} {
+		s := p.importsAll(importer.Options{DryRun: dry}, batches())
+		p.did("Java", s[0], counts{Updated: 3, Adopted: 3, NotAdopted: 1})
+		p.did("Python", s[1], counts{Updated: 3, Adopted: 3, NotAdopted: 1})
+		p.did("Ruby", s[2], counts{Created: 2, NotAdopted: 1})
+		for i, want := range []int{3, 3, 1} { // the last also renames what none reports
+			if got := s[i].Renamed["old"]; got != want {
+				t.Errorf("dry run %t, scan %d: %d renamed, want %d", dry, i, got, want)
+			}
+		}
+	}
+	p.wantState("in the end", 9, 0, 7)
+}
+
 // A job that still runs without an analysis keeps its findings.
 func TestAJobOfNoAnalysisKeepsItsFindings(t *testing.T) {
 	p := newProject(t)
