@@ -5263,6 +5263,7 @@ type UploadScanParams struct {
 	Formerly *string `form:"formerly,omitempty" json:"formerly,omitempty"`
 
 	// Analysis Distinguishes scans of one tool and category, instead of `automationDetails.id` in the file; `-` for none.
+	// All runs of the file are then of this one.
 	Analysis *string `form:"analysis,omitempty" json:"analysis,omitempty"`
 
 	// Category The category of all results; by default derived from the scanner's name.

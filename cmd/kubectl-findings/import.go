@@ -89,7 +89,8 @@ func newImportCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.formerly, "formerly", "",
 		"an earlier name of the scanner; the findings of that name are taken over with their decisions")
 	flags.StringVar(&o.analysis, "analysis", "",
-		"distinguishes scans of one tool and category, instead of automationDetails.id in the files; '' for none")
+		"distinguishes scans of one tool and category, instead of automationDetails.id in the files; '' for none. All runs "+
+			"of all files are then of this one")
 	flags.StringVar(&o.category, "category", "", "Code, Package or Secret; default: derived from the scanner's name")
 	flags.StringVar(&o.commit, "commit", "", "the scanned commit or another revision; default: taken from the files")
 	flags.StringVar(&o.startedAt, "started-at", "",

@@ -103,25 +103,67 @@ func (p *plan) knownElsewhere(analysis string, k *known) {
 func guardAnalysis(b *Batch, h history, p *plan, results int, force bool) (warning string, err error) {
 	wanted := b.ChosenAnalysis || force
 	if known := alikeAnalysis(h, b.series()); known != "" && !wanted {
-		return "", &RefusedError{fmt.Sprintf("automationDetails.id names the analysis %q, which is new, and %q is known: it seems to change with each run, and then each scan would leave the findings of the last one open. "+
-			"Use --analysis %q (over REST analysis) in every import; if this is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", b.Analysis, known, known, b.Analysis)}
+		return "", &RefusedError{fmt.Sprintf("automationDetails.id names the analysis %q, which is new, and %q is known: "+
+			"it seems to change with each run, and then each scan would leave the findings of the last one open. %s",
+			b.Analysis, known, b.useAnalysis(known))}
 	}
 	results -= len(p.unseen) + len(p.unreadable)
+	if warning := p.merges(b, results); warning != "" {
+		return warning, nil
+	}
 	known, of := p.otherName(h, b.series(), results)
 	if of.n == 0 {
 		return "", nil
 	}
-	found := fmt.Sprintf("%d of %d results are new in %s and are open findings in %s", of.n, results,
-		analysisName(b.Analysis), analysisName(known))
+	found := knownIn(of.n, results, b.Analysis, known)
 	if !wanted && (of.decided || of.n >= guardFrom) {
-		return "", &RefusedError{fmt.Sprintf("%s: it seems to be another name of the same scan. "+
-			"Use --analysis %q (over REST analysis) in every import; if it is a separate analysis, import it once with --analysis %q or --force (over REST force=true)", found, known, b.Analysis)}
+		return "", &RefusedError{fmt.Sprintf("%s: it seems to be another name of the same scan. %s", found,
+			b.useAnalysis(known))}
 	}
-	if p.creates() == results {
-		warning = fmt.Sprintf("%s: if it is another name of the same scan, use --analysis %q (over REST analysis) "+
-			"in every import", found, known)
+	switch {
+	case p.creates() != results:
+		return "", nil
+	case b.Several:
+		return fmt.Sprintf("%s: if it is another name of the same scan, %s", found, nameInFile(known)), nil
 	}
-	return warning, nil
+	return fmt.Sprintf("%s: if it is another name of the same scan, use --analysis %q (over REST analysis) "+
+		"in every import", found, known), nil
+}
+
+// merges returns a warning if the chosen analysis merges several that the files name, and creates again what is known
+// in one of these.
+func (p *plan) merges(b *Batch, results int) string {
+	if !b.ChosenAnalysis || len(b.OfFiles) < 2 {
+		return ""
+	}
+	known := slices.MaxFunc(b.OfFiles, func(a, b string) int { return cmp.Compare(p.elsewhere[a].n, p.elsewhere[b].n) })
+	n := p.elsewhere[known].n
+	if n == 0 {
+		return ""
+	}
+	return knownIn(n, results, b.Analysis, known) + ", which the files name, too: --analysis (over REST analysis) puts " +
+		"all runs of the files into one analysis. To keep the analyses apart, correct automationDetails.id instead"
+}
+
+func knownIn(n, results int, analysis, known string) string {
+	return fmt.Sprintf("%d of %d results are new in %s and are open findings in %s", n, results, analysisName(analysis),
+		analysisName(known))
+}
+
+// useAnalysis returns what to do about a batch whose analysis is most likely a new name of a known one.
+func (b *Batch) useAnalysis(known string) string {
+	if b.Several {
+		return "If so, " + nameInFile(known) + "; if it is a separate analysis, import it once with --force " +
+			"(over REST force=true)"
+	}
+	return fmt.Sprintf("Use --analysis %q (over REST analysis) in every import; if it is a separate analysis, import it "+
+		"once with --analysis %q or --force (over REST force=true)", known, b.Analysis)
+}
+
+// nameInFile returns how a run gets the known analysis if other runs of the import have others.
+func nameInFile(known string) string {
+	return fmt.Sprintf("correct automationDetails.id of these runs, so that it names %s in every import (--analysis "+
+		"would put all runs of the files into one analysis)", analysisName(known))
 }
 
 // otherName returns the analysis that most likely has been renamed to the series: it knows more than half of the

@@ -54,6 +54,8 @@ type Batch struct {
 	ChosenAnalysis bool
 	// OfFiles holds the analyses that the files name, even if the user chose another one.
 	OfFiles []string
+	// Several means that the import has batches of other analyses, too: then a chosen analysis would merge them.
+	Several bool
 	// Repository and Branch are the scanned repository's URI and branch according to the files; empty if the files do
 	// not name them.
 	Repository, Branch string
@@ -140,6 +142,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 		return nil, err
 	}
 	for _, batch := range out {
+		batch.Several = slices.ContainsFunc(out, func(b *Batch) bool { return b.Analysis != batch.Analysis })
 		batch.Commit = OneLine(batch.Commit, MaxCommit)
 		if !choices.StartedAt.IsZero() {
 			batch.StartedAt = choices.StartedAt

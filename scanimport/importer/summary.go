@@ -95,8 +95,12 @@ func newSummary(b *Batch) *Summary {
 	s.Results += s.Skipped
 	s.Warnings = slices.Clone(b.Warnings)
 	if !b.ChosenAnalysis && looksVolatile(b.Analysis) {
-		s.Warnings = append(s.Warnings,
-			fmt.Sprintf("the analysis %q, from automationDetails.id, looks as if it changes with each run: then name it with --analysis (over REST analysis), the same at each import", b.Analysis))
+		then := "name it with --analysis (over REST analysis), the same at each import"
+		if b.Several {
+			then = "correct automationDetails.id of these runs (--analysis would put all runs of the files into one analysis)"
+		}
+		s.Warnings = append(s.Warnings, fmt.Sprintf("the analysis %q, from automationDetails.id, looks as if it changes "+
+			"with each run: then %s", b.Analysis, then))
 	}
 	return s
 }

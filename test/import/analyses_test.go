@@ -181,6 +181,40 @@ func TestAnAnalysisThatChangesWithEachRunIsRefused(t *testing.T) {
 	}
 }
 
+// --analysis replaces the analysis of all runs: if the files have several, it is no way to name one of them.
+func TestAChosenAnalysisIsNotAdvisedForOneOfSeveral(t *testing.T) {
+	p := newProject(t)
+	results := numbered(5)
+	files := func(id string) []string {
+		return []string{inAnalysis(id, document(results[:2]...)), inAnalysis("shop/", document(results[2:]...))}
+	}
+	s := p.importsAll(importer.Options{}, collect(t, importer.Choices{}, files("cart-2026-11-28/")...))
+	for i, want := range []string{"correct automationDetails.id", ""} {
+		if got := strings.Join(s[i].Warnings, ""); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("the first import of %s warns %q, want %q", s[i].Analysis, got, want)
+		}
+	}
+	p.muteAll()
+	const merges = "(--analysis would put all runs of the files into one analysis)"
+	for _, id := range []string{"cart-2026-11-29/", "basket/"} {
+		_, err := p.tryImport(importer.Options{}, collect(t, importer.Choices{}, files(id)...))
+		p.wantRefused(err, `so that it names the analysis "cart-2026-11-28" in every import `+merges,
+			"if it is a separate analysis, import it once with --force (over REST force=true)")
+	}
+	dry := importer.Options{DryRun: true, Force: true}
+	s = p.importsAll(dry, collect(t, importer.Choices{}, files("basket/")...))
+	if got := strings.Join(s[0].Warnings, ""); !strings.Contains(got, merges) {
+		t.Errorf("with force: warning %q, want one that --analysis merges the runs", got)
+	}
+	for _, chosen := range []string{"cart-2026-11-28", "basket"} {
+		s = p.importsAll(dry, collect(t, importer.Choices{Analysis: &chosen}, files("basket/")...))
+		want := fmt.Sprintf(`3 of 5 results are new in the analysis %q and are open findings in the analysis "shop"`, chosen)
+		if got := strings.Join(s[0].Warnings, ""); !strings.Contains(got, want) {
+			t.Errorf("with --analysis %s: warning %q, want %q", chosen, got, want)
+		}
+	}
+}
+
 // Known findings under a new analysis name would lose all decisions.
 func TestARenamedAnalysisIsRefusedWhereSomebodyHasDecided(t *testing.T) {
 	p := newProject(t)

@@ -34,6 +34,10 @@ var advice = []struct {
 		"If the start in the file is wrong, give the real one with --started-at (over REST started_at).",
 		"To import it as it is, use --force (over REST force=true).",
 	}},
+	{"--analysis would put all runs", []string{
+		"Each run of the scanner must use the same analysis: have automationDetails.id in the file name the known one.",
+		"If it is a separate analysis, import it once with --force (over REST force=true).",
+	}},
 	{"--analysis", []string{
 		"Each run of the scanner must use the same analysis: give the known one with --analysis (over REST analysis).",
 		"If it is a separate analysis, import it once with --force (over REST force=true).",

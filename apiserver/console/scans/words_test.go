@@ -28,6 +28,10 @@ const (
 	renamed = "the import failed: automationDetails.id names the analysis \"run-7\", which is new, and \"run-6\" is " +
 		"known. Use --analysis \"run-6\" (over REST analysis) in every import; if this is a separate analysis, import it " +
 		"once with --analysis \"run-7\" or --force (over REST force=true)"
+	renamedOne = "the import failed: 25 of 25 results are new in the analysis \"run-7\" and are open findings in the " +
+		"analysis \"run-6\": it seems to be another name of the same scan. If so, correct automationDetails.id of these " +
+		"runs, so that it names the analysis \"run-6\" in every import (--analysis would put all runs of the files into " +
+		"one analysis); if it is a separate analysis, import it once with --force (over REST force=true)"
 	refusing = "the import failed: the API server refuses every change, and nothing of this scan was written: have the " +
 		"cause removed, such as a policy of the cluster, then import again, or use --force (over REST force=true): a legal hold"
 	missing = "the import failed: the repository shop has no project: create one"
@@ -57,6 +61,7 @@ func TestAFailedScanComesWithWhatToDo(t *testing.T) {
 		{"most findings would be closed", closing, "covered everything", "refused"},
 		{"a newer scan is there", old, "nothing to do", "refused"},
 		{"another name of an analysis", renamed, "the same analysis", "refused"},
+		{"another name of one of several analyses", renamedOne, "automationDetails.id", "refused"},
 		{"a policy of the cluster refuses it", refusing, "the cause removed", "refused"},
 		{"something does not exist", missing, "Fix what the message names", "failed"},
 		{"the import was stopped", stopped, "Import the same file again", "failed"},
