@@ -50,8 +50,8 @@ func (t *turn) Over() bool { return time.Since(t.begun) > maxTurn && t.turns.Wan
 
 func (t *turn) End() { t.end() }
 
-// waitForTurn returns the function with which the job's client waits. An import waits until its time is over: its
-// Scans are recorded and show that it runs. A dry run has none, so it does not wait long for all its turns together: if it
+// waitForTurn returns the function with which the job's client waits. An import waits until its time is over: its Scans
+// are recorded and show that it runs. A dry run has none, so it does not wait long for all its turns together: if it
 // gives up a turn that lasted long, it waits for the next out of the same time, and may lose what it has compared.
 func (s *Service) waitForTurn(j *job) func(ctx context.Context) (importer.Turn, error) {
 	patience := dryRunPatience

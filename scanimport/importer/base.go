@@ -64,7 +64,8 @@ type Compared struct {
 	Warnings []string
 }
 
-// Compare recognises findings of the base among the results of the batches, as an import would. The caller holds a Turn.
+// Compare recognises findings of the base among the results of the batches, as an import would. The caller holds a
+// Turn.
 func (b Base) Compare(ctx context.Context, c *Client, repository *v1alpha1.Repository,
 	batches []*Batch) (*Compared, error) {
 	out := &Compared{Known: ResultSet{}}

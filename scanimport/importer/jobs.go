@@ -220,11 +220,11 @@ func undecided(f *v1alpha1.Finding) int {
 	return 1
 }
 
-// ofJob returns the findings that scans of the series replace or may take over, and the others. A finding belongs to the
-// job of its scan, whether or not that succeeded. Its category does not identify the job, because a tool that looks for
-// several things has findings of several categories. If its scan is no longer known, a finding belongs to the job of its
-// category, or to this one if there is no such job. If another job uses the same tool, a job that has not written
-// findings yet owns none of these: the other job created them.
+// ofJob returns the findings that scans of the series replace or may take over, and the others. A finding belongs to
+// the job of its scan, whether or not that succeeded. Its category does not identify the job, because a tool that looks
+// for several things has findings of several categories. If its scan is no longer known, a finding belongs to the job
+// of its category, or to this one if there is no such job. If another job uses the same tool, a job that has not
+// written findings yet owns none of these: the other job created them.
 func (h history) ofJob(s series, findings []v1alpha1.Finding) (own, others []v1alpha1.Finding) {
 	adopts := h.adopts(s)
 	jobs, wrote := map[series]bool{}, map[series]bool{}

@@ -94,7 +94,8 @@ func SingleDeliveries(t *testing.T, env *testenv.Environment, g Gomega, namespac
 	return out
 }
 
-// SetBacklogged sets the endpoint's Backlogged condition in place of its controller, or clears it if the reason is empty.
+// SetBacklogged sets the endpoint's Backlogged condition in place of its controller, or clears it if the reason is
+// empty.
 func SetBacklogged(t *testing.T, env *testenv.Environment, endpoint *v1alpha1.WebhookEndpoint, reason string) {
 	t.Helper()
 	list := `[]`

@@ -20,8 +20,8 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// ChildAttributes put a child into its own process group, out of reach of the terminal's Ctrl-C, and let the kernel kill
-// it when the thread that started it ends, and so when this program ends without stopping it.
+// ChildAttributes put a child into its own process group, out of reach of the terminal's Ctrl-C, and let the kernel
+// kill it when the thread that started it ends, and so when this program ends without stopping it.
 func ChildAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

@@ -20,8 +20,8 @@ func Program(t testing.TB, name, debianPackage string) string {
 	return path
 }
 
-// Browser returns the path of Chromium under any of its usual names. Its headless shell, the same engine without the rest
-// of the browser, comes first: pages take half the processor time.
+// Browser returns the path of Chromium under any of its usual names. Its headless shell, the same engine without the
+// rest of the browser, comes first: pages take half the processor time.
 func Browser(t testing.TB) string {
 	t.Helper()
 	for _, name := range []string{"chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"} {
