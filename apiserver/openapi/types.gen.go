@@ -3886,8 +3886,8 @@ type TriageOperationRequest struct {
 // TriageOutcome The outcome for a finding. changed: the operation has decided about it; unchanged: it already had the decision;
 // conflicted: it was skipped, because somebody decided about it after it was selected, or while an operation
 // committed by its first request waited for its turn, or because its id was given, or it is to be restored,
-// and it was created or repaired only after the selection; failed: it does not exist, or could not be changed. A finding that only a scan has
-// changed is also skipped, as conflicted, if the operation may already have decided about it: the controllers were
+// and it was created or repaired only after the selection; failed: it does not exist, or could not be changed. A
+// finding that only a scan has changed is also skipped, as conflicted, if the operation may already have decided about it: the controllers were
 // restarted while they processed its part, and the scan changed it after it was selected; or a write of it failed,
 // and the scan changed it after that. So is an undecided finding without version or code to compare that has
 // changed since it was selected, though not in severity: it may be another problem.

@@ -94,6 +94,7 @@ func TestRedactionLeavesProseAlone(t *testing.T) {
 		"a word of a hash":           {"the code calls it a password", `:password => "hunter"`, "the password hunter is", "the password [not kept] is"},
 		"a setting of a hash":        {"the operator has no blank after it", "password=>hunter2S3", "password hunter2S3 in", "password [not kept] in"},
 		"a setting within a setting": {"an address has several", `url = "jdbc:mysql://h/db?user=a&password=hunter2S3"`, "password hunter2S3 in", "password [not kept] in"},
+		"a setting among others":     {"an address has several", `url = "jdbc:mysql://h/db?password=hunter2S3&useSSL=false"`, "password hunter2S3 in", "password [not kept] in"},
 		"a comma and a semicolon":    {"passwords have them", "password: ab;12,cd", "password 'ab;12,cd' in", "password '[not kept]' in"},
 		"a blank":                    {"passwords have them", "password: my pass 99", "password 'my pass 99' in", "password '[not kept]' in"},
 		"a bracket":                  {"passwords have them", "password: a) b", "password 'a) b' in", "password '[not kept]' in"},

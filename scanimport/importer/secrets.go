@@ -114,8 +114,12 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 			value := match[1]
 			add(value)
 			for _, at := range operator.FindAllStringIndex(value, maxValues+1) {
-				if inner := value[at[1]:]; len(inner) >= minQuote {
-					add(inner)
+				inner := value[at[1]:]
+				parameter, _, _ := strings.Cut(inner, "&") // others of an address may follow
+				for _, part := range []string{inner, parameter} {
+					if len(part) >= minQuote {
+						add(part)
+					}
 				}
 			}
 		}

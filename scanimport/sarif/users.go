@@ -13,9 +13,9 @@ var (
 	withPassword = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|(?:[A-Za-z][\w+.-]+::)?)([^/?#:]+:[^/?#]+)@` +
 		`((?:[A-Za-z][^/?#@]*|\d+\.\d+\.\d+\.\d+(?::[^/?#@]*)?)/.*)$`)
 	// withToken matches the same with a token alone, which is longer than most names of packages. The last part of a host
-	// is a word, unlike that of a version such as v1.2.3.
+	// begins with a letter, unlike that of a version such as v1.2.3.
 	withToken = regexp.MustCompile(`(?s)^([A-Za-z][\w+.:-]+:/|)([\w.-]{20,})@` +
-		`([A-Za-z][^/?#@]*\.[A-Za-z]{2,}(?::[^/?#@]*)?/.*)$`)
+		`([A-Za-z][^/?#@]*\.[A-Za-z][\w-]+(?::[^/?#@]*)?/.*)$`)
 	hostName = regexp.MustCompile(`^[^/?#:]*`)
 	// imageDigest matches the digest of an image, which follows an "@" as a host does.
 	imageDigest = regexp.MustCompile(`^sha[0-9]{1,3}:`)
