@@ -72,7 +72,6 @@ func TestAPlanKeepsOnlyTheFindingsThatItChanges(t *testing.T) {
 	b.Results = b.Results[:2]
 	b.Results[1].Message = "The message has changed."
 	p := compareAll(c, b, list)
-	list = nil
 	harness.Heap()
 	harness.Same(t, "the unchanged finding is in memory", false, kept.Value() != nil)
 	var actions []Action

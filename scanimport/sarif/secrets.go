@@ -8,8 +8,8 @@ import (
 const (
 	// sensitive matches words for credentials.
 	sensitive = `(?:secrets?|credentials?|passwords?|passwd|passphrases?|keys?|tokens?)`
-	// credential matches what rules call a credential in code, so no key alone: it may be one of a map.
-	credential = `(?:secrets?|credentials?|passwords?|(?:access )?tokens?|(?:api|private|access|secret|encryption) keys?)`
+	// inCode matches what rules call a credential in code, so no key alone: it may be one of a map.
+	inCode = `(?:secrets?|credentials?|passwords?|(?:access )?tokens?|(?:api|private|access|secret|encryption) keys?)`
 	// beginning matches what may stand before the credential in the name of a rule about the place of one. "No password
 	// in configuration file", "Empty password in URL" and "Sending password in URL" show none.
 	beginning = `(?:^|\bmanagement |misconfiguration |^cwe \d+ |^(?:js|ts|cs|java|py|go|rb|cpp|php|spring) )` +
@@ -30,7 +30,7 @@ var secretRule = regexp.MustCompile(strings.Join([]string{
 	beginning + `(?:passwords?|credentials?)(?: stored| found)?` +
 		` in (?:a |the )?(?:\w+ )?(?:config(?:uration)?|propert(?:y|ies)|xml|ya?ml|json)(?: files?)?$`,
 	// "Password in source code", "Database password in connection string"
-	beginning + credential + `(?: stored| found)? in (?:a |the )?` +
+	beginning + inCode + `(?: stored| found)? in (?:a |the )?` +
 		`(?:source|(?:source )?code|(?:code )?comments?|ur[il]s?|connection strings?|repositor(?:y|ies))$`,
 	// eslint-plugin-no-secrets and Biome, but not "No secrets in logs"
 	`^no secrets no pattern match$`,
@@ -41,10 +41,10 @@ var secretRule = regexp.MustCompile(strings.Join([]string{
 	`^(?:\w+ ){0,4}(?:api|private) keys?(?: (?:detected|found|exposed|leaked|disclosed|disclosure))?$`,
 	// "GitHub personal access token detected", "Private key checked into repository"
 	`^(?:\w+ ){0,4}(?:secrets?|credentials|access tokens?|access keys?) (?:detected|found|exposed|leaked|disclosed)$`,
-	`^(?:\w+ ){0,4}` + credential + ` (?:committed|checked in(?:to)?)(?: (?:(?:in|to) )?(?:the )?(?:git )?repository)?$`,
+	`^(?:\w+ ){0,4}` + inCode + ` (?:committed|checked in(?:to)?)(?: (?:(?:in|to) )?(?:the )?(?:git )?repository)?$`,
 	// "Leaked AWS secret access key", "Generic secret"
-	`^(?:exposed|leaked|embedded|committed)(?: \w+){0,3} ` + credential + `$`,
-	`^generic ` + credential + `$`,
+	`^(?:exposed|leaked|embedded|committed)(?: \w+){0,3} ` + inCode + `$`,
+	`^generic ` + inCode + `$`,
 	// Checkov: CKV_SECRET_6 is "Base64 High Entropy String"
 	`^ckv secret \d+$`,
 }, "|"))
