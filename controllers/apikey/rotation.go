@@ -117,7 +117,7 @@ func nextStep(held holding, asked string, overlap, notice time.Duration, publish
 		}
 		return after(promote, from.Add(notice), now)
 	case held.ring.HasPrevious():
-		// Another rotation waits for the end of this one, so that there are never more than two keys.
+		// A further rotation waits until this one ends, so that there are never more than two keys.
 		from := held.time(overlapAnnotation)
 		if from.IsZero() {
 			return countOverlap, 0

@@ -214,14 +214,14 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 	}
 	for i := range k.findings {
 		if !reported[k.findings[i].Name] {
-			p.gone(c, b, k, &k.findings[i], complete)
+			p.gone(c, k, &k.findings[i], complete)
 		} else if k.findings[i].Spec.Closed == nil {
 			p.open++
 		}
 	}
 	for i := range k.others {
 		// Findings under the other built-in names are left to the scan of their own job.
-		if tool := k.others[i].Spec.Tool; !k.othersLater && tool != c.tool && tool == b.GivenFormer {
+		if tool := k.others[i].Spec.Tool; !k.othersLater && tool != c.tool && tool == c.formerly {
 			p.rename(c, k, &k.others[i])
 		}
 	}
@@ -231,7 +231,7 @@ func diff(c *scanContext, b *Batch, results []reported, k *known, complete bool)
 }
 
 // gone plans the change for a finding that the scan does not report.
-func (p *plan) gone(c *scanContext, b *Batch, k *known, finding *v1alpha1.Finding, complete bool) {
+func (p *plan) gone(c *scanContext, k *known, finding *v1alpha1.Finding, complete bool) {
 	switch {
 	case finding.Spec.Closed == nil && finding.Spec.Analysis == c.analysis:
 		p.open++
@@ -243,7 +243,7 @@ func (p *plan) gone(c *scanContext, b *Batch, k *known, finding *v1alpha1.Findin
 	case finding.Spec.Closed == nil: // it may belong to another analysis, or to a job without one
 		p.notAdopted = append(p.notAdopted, finding.Name)
 	}
-	if finding.Spec.Tool == b.GivenFormer && finding.Spec.Analysis != c.analysis && k.othersLater {
+	if finding.Spec.Tool == c.formerly && finding.Spec.Analysis != c.analysis && k.othersLater {
 		return // a later job may take it over, else the last one renames it
 	}
 	if c.renames(finding.Spec.Tool) {

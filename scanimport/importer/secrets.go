@@ -111,16 +111,9 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 		}
 		add(quoted)
 		for _, match := range setting.FindAllStringSubmatch(quoted, -1) {
-			value := match[1]
-			add(value)
-			for _, at := range operator.FindAllStringIndex(value, maxValues+1) {
-				inner := value[at[1]:]
-				parameter, _, _ := strings.Cut(inner, "&") // others of an address may follow
-				for _, part := range []string{inner, parameter} {
-					if len(part) >= minQuote {
-						add(part)
-					}
-				}
+			add(match[1])
+			for _, inner := range settingsWithin(match[1]) {
+				add(inner)
 			}
 		}
 		for _, match := range literal.FindAllStringSubmatch(quoted, -1) {
@@ -135,6 +128,21 @@ func quotesIn(snippet string) (quotes map[string]bool, ok bool) {
 		}
 	}
 	return quotes, lines > 0
+}
+
+// settingsWithin returns the values of the settings within a value, such as those of an address: each up to the end,
+// and up to the next parameter.
+func settingsWithin(value string) (out []string) {
+	for _, at := range operator.FindAllStringIndex(value, maxValues+1) {
+		inner := value[at[1]:]
+		parameter, _, _ := strings.Cut(inner, "&")
+		for _, part := range []string{inner, parameter} {
+			if len(part) >= minQuote {
+				out = append(out, part)
+			}
+		}
+	}
+	return out
 }
 
 // markQuoted notes in ends what the message puts in quotation marks and the code contains. That includes names, because

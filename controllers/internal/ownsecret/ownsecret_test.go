@@ -29,6 +29,6 @@ func TestTheSecretOfALaterOwnerOfTheNameStays(t *testing.T) {
 	harness.NoError(t, "get the Secret", stored.Get(t.Context(), client.ObjectKeyFromObject(secret), secret))
 	harness.Must(t, stored.Delete(t.Context(), later))
 	if _, err := (Store{stored, stored}).Get(t.Context(), earlier, secret.Name); !apierrors.IsNotFound(err) {
-		t.Errorf("error %v, want that there is no owner of the name any more", err)
+		t.Errorf("error %v, want that the owner is not found", err)
 	}
 }
