@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
@@ -133,15 +132,13 @@ func (t *trials) newReport(trial *trial) *policyReport {
 }
 
 // isCostly reports whether the controllers gave up counting the policy's newest generation. The condition InForce may
-// have another reason, such as Preview. If too many match already, the reason is TooMany: then the message says that
-// counting takes too long, or the policy has no count.
+// have another reason, such as Preview or TooMany. Earlier controllers set TooMany here too: then most have no count.
 func isCostly(policy *v1alpha1.TriagePolicy) bool {
 	c := v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionReady)
 	if c == nil || c.ObservedGeneration != policy.Generation {
 		return false
 	}
-	uncounted := strings.Contains(c.Message, rules.CountingTakesTooLong) ||
-		policy.Status.InForce == nil && policy.Status.Matched == 0
+	uncounted := policy.Status.InForce == nil && policy.Status.Matched == 0
 	return c.Reason == v1alpha1.ReasonTooCostly || c.Reason == v1alpha1.ReasonTooMany && uncounted
 }
 

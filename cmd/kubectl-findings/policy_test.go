@@ -188,20 +188,17 @@ func costly(policy *v1alpha1.TriagePolicy, inForce int64, why string) *v1alpha1.
 			policy.Status.InForce.Spec.Priority++
 		}
 	}
-	ready := v1alpha1.ReasonTooCostly
-	if why == v1alpha1.ReasonTooMany {
-		ready = why
-	}
 	policy.Status.Conditions = []v1alpha1.Condition{
-		{Type: v1alpha1.ConditionReady, Reason: ready, ObservedGeneration: 2},
+		{Type: v1alpha1.ConditionReady, Reason: v1alpha1.ReasonTooCostly, ObservedGeneration: 2},
 		{Type: v1alpha1.ConditionInForce, Reason: why, ObservedGeneration: 2},
 	}
 	return policy
 }
 
-// counted gives a policy counts, and a message of why it does not decide.
-func counted(policy *v1alpha1.TriagePolicy, message string) *v1alpha1.TriagePolicy {
-	policy.Status.Matched, policy.Status.Conditions[0].Message = 4, message
+// tooMany gives a policy that matches too many findings a count and a reason of the condition Ready.
+func tooMany(policy *v1alpha1.TriagePolicy, matched int32, ready string) *v1alpha1.TriagePolicy {
+	policy = costly(policy, 0, v1alpha1.ReasonTooMany)
+	policy.Status.Matched, policy.Status.Conditions[0].Reason = matched, ready
 	return policy
 }
 
@@ -340,16 +337,19 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "not in force (Preview)",
 		},
 		"the same as a stopped one that takes too long": {
-			policies{costly(inCluster("p", first, nil), 0, v1alpha1.ReasonTooMany)}, policies{inCluster("p", first, nil)},
+			policies{tooMany(inCluster("p", first, nil), 0, v1alpha1.ReasonTooCostly)}, policies{inCluster("p", first, nil)},
+			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
+		},
+		"the same as one that earlier controllers stopped and could not count": {
+			policies{tooMany(inCluster("p", first, nil), 0, v1alpha1.ReasonTooMany)}, policies{inCluster("p", first, nil)},
 			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
 		},
 		"the same as one that was counted before it took too long": {
-			policies{counted(costly(inCluster("p", first, nil), 0, v1alpha1.ReasonTooMany), "Unknown: "+rules.CountingTakesTooLong)},
-			policies{inCluster("p", first, few)},
+			policies{tooMany(inCluster("p", first, nil), 4, v1alpha1.ReasonTooCostly)}, policies{inCluster("p", first, few)},
 			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooCostly, "takes too long to evaluate",
 		},
 		"the same as a stopped one that is counted, with a higher limit": {
-			policies{counted(costly(inCluster("p", first, nil), 0, v1alpha1.ReasonTooMany), "More match.")}, policies{inCluster("p", first, few)},
+			policies{tooMany(inCluster("p", first, nil), 4, v1alpha1.ReasonTooMany)}, policies{inCluster("p", first, few)},
 			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", "", "generation 2, not in force (TooMany)",
 		},
 		"another priority does not make it take less": {

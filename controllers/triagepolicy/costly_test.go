@@ -159,7 +159,7 @@ func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
 
 // The declared generation is never counted to the end, but the one in force, which decides, is.
 func TestACostlyEditLeavesTheGenerationInForceCounted(t *testing.T) {
-	for ready, limit := range map[string]int32{v1alpha1.ReasonTooMany: 3, v1alpha1.ReasonTooCostly: 0} {
+	for why, limit := range map[string]int32{"it matches too many": 3, "it takes too long": 0} {
 		r, policy := replaced(v1alpha1.PolicyApply)
 		policy.Spec.Match, policy.Spec.MaxFindings = "now == now", limit // never remembered
 		var s *scope
@@ -167,9 +167,9 @@ func TestACostlyEditLeavesTheGenerationInForceCounted(t *testing.T) {
 			s = after(t, r, policy, r.compile, r.count, r.putInForce, r.report)
 		}
 		t.Cleanup(func() { r.metrics.forget(client.ObjectKeyFromObject(policy)) })
-		harness.Same(t, "Ready", ready, reason(s.Object, v1alpha1.ConditionReady))
-		harness.Same(t, ready+": the generation in force", int64(1), s.Status.InForce.Generation)
-		harness.Same(t, ready+": matched, applied", []int32{10, 10}, []int32{s.Status.Matched, s.Status.Applied})
+		harness.Same(t, why+": Ready", v1alpha1.ReasonTooCostly, reason(s.Object, v1alpha1.ConditionReady))
+		harness.Same(t, why+": the generation in force", int64(1), s.Status.InForce.Generation)
+		harness.Same(t, why+": matched, applied", []int32{10, 10}, []int32{s.Status.Matched, s.Status.Applied})
 	}
 }
 

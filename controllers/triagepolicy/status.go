@@ -215,8 +215,7 @@ func decision(spec *v1alpha1.TriagePolicySpec) string {
 }
 
 // explain returns the reason why the declared generation does not decide ("" if it does), and the message for users.
-// The console recognises "Whether fewer match by now is unknown", "More may match than were counted" and "A hundred
-// other policies are in force" in it, and the plugin rules.CountingTakesTooLong.
+// The console recognises "A hundred other policies are in force" in it.
 func (s *scope) explain() (whyNot, because string) {
 	if whyNot = v1alpha1.ReasonNotCompiled; s.compileErr == nil {
 		whyNot = whyNotInForce(&s.Object.Spec, &s.counted, s.Now)
@@ -249,7 +248,7 @@ func (s *scope) explain() (whyNot, because string) {
 			unknown = " More may match than were counted, and a higher limit alone may not help"
 		}
 		if unknown != "" {
-			because += unknown + ", because " + rules.CountingTakesTooLong + ": it is counted again every ten minutes."
+			because += unknown + ", because counting takes too long: it is counted again every ten minutes."
 		}
 	case v1alpha1.ReasonTooCostly:
 		because = "Evaluating the current spec over all findings takes too long: begin spec.match with a short " +
@@ -262,11 +261,14 @@ func (s *scope) explain() (whyNot, because string) {
 	return whyNot, because
 }
 
-// judgeReady sets the condition Ready from the results of explain.
+// judgeReady sets the condition Ready from the results of explain. For a policy that matches too many findings and
+// cannot be counted, the condition InForce has the reason TooMany, and this one TooCostly.
 func (s *scope) judgeReady(whyNot, because string) {
 	switch {
 	case whyNot == v1alpha1.ReasonNotCompiled:
 		s.Judge(conditions.Stalled(whyNot, fmt.Sprintf(doesNotCompile, s.compileErr.Quotable())))
+	case whyNot == v1alpha1.ReasonTooMany && s.counted.costly:
+		s.Judge(conditions.Stalled(v1alpha1.ReasonTooCostly, because))
 	case whyNot == v1alpha1.ReasonTooMany, whyNot == v1alpha1.ReasonTooCostly,
 		whyNot == v1alpha1.ReasonTooManyPolicies && !s.partial:
 		s.Judge(conditions.Stalled(whyNot, because))

@@ -51,11 +51,11 @@ func TestWhyASpecMayNotDecide(t *testing.T) {
 		_, message := s.explain()
 		if strings.Contains(message, "Whether fewer match by now is unknown") != unknown ||
 			strings.Contains(message, "a higher limit alone may not help") == unknown ||
-			!strings.Contains(message, rules.CountingTakesTooLong) {
+			!strings.Contains(message, "counting takes too long") {
 			t.Errorf("%d of 10 were counted to match: %s", matched, message)
 		}
 		s.counted = tally{matched: 11}
-		if _, message := s.explain(); strings.Contains(message, rules.CountingTakesTooLong) {
+		if _, message := s.explain(); strings.Contains(message, "counting takes too long") {
 			t.Errorf("all were counted: %s", message)
 		}
 	}
@@ -127,16 +127,16 @@ func TestCountsOfAVersionThatNeitherDecidesNorIsDeclaredAreNotKept(t *testing.T)
 		whyNot, ready string
 		want, limit   int32
 	}{
-		{"an earlier one decides", inForce(1, "false"), inForce(1, "false"), 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 10, 1000},
-		{"a new one may match too many", nil, nil, 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0, 1000},
+		{"an earlier one decides", inForce(1, "false"), inForce(1, "false"), 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly, 10, 1000},
+		{"a new one may match too many", nil, nil, 1, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly, 0, 1000},
 		{"in force until too many match", inForce(2, "true"), nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0, 1000},
 		{"in force until a hundred others are", inForce(2, "true"), nil, 2, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, 10, 1000},
-		{"a stopped one", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0, 1000},
-		{"a stopped one that was counted", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 10, 5},
+		{"a stopped one", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly, 0, 1000},
+		{"a stopped one that was counted", nil, nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly, 10, 5},
 		{"a new preview", nil, nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0, 1000},
 		{"a preview of what decided", inForce(1, "true"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 10, 1000},
 		{"a preview of something else", inForce(1, "false"), nil, 1, v1alpha1.ReasonPreview, v1alpha1.ReasonTooCostly, 0, 1000},
-		{"the earlier one stops later", inForce(1, "false"), nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooMany, 0, 1000},
+		{"the earlier one stops later", inForce(1, "false"), nil, 2, v1alpha1.ReasonTooMany, v1alpha1.ReasonTooCostly, 0, 1000},
 		{"one policy too many", nil, nil, 1, v1alpha1.ReasonTooManyPolicies, v1alpha1.ReasonTooCostly, 0, 1000},
 		{"no longer valid, in Preview", inForce(1, "false"), nil, 1, v1alpha1.ReasonNotCompiled, v1alpha1.ReasonNotCompiled, 0, 1000},
 	} {
@@ -145,10 +145,12 @@ func TestCountsOfAVersionThatNeitherDecidesNorIsDeclaredAreNotKept(t *testing.T)
 		s.Status.InForce, s.Status.ObservedGeneration, s.Status.Matched = c.before, c.observed, 10
 		s.Status.Applied = 10
 		s.Begin(time.Now())
-		s.Status.InForce, s.Status.ObservedGeneration = c.after, 2
-		if s.counted.matched, s.partial = 10, true; c.whyNot == v1alpha1.ReasonNotCompiled {
-			s.compileErr, s.partial = &rules.CompileError{}, false // as if the earlier one was counted
+		if s.counted.matched = 10; c.whyNot == v1alpha1.ReasonNotCompiled {
+			s.compileErr = &rules.CompileError{} // as if the earlier one was counted
+		} else {
+			s.giveUp()
 		}
+		s.Status.InForce, s.Status.ObservedGeneration = c.after, 2
 		s.recordCounts(c.whyNot)
 		s.judgeReady(c.whyNot, "Why.")
 		harness.Same(t, c.name, c.want, s.Status.Matched)

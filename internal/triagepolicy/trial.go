@@ -13,9 +13,6 @@ import (
 // finding.
 const MaxInForce = 100
 
-// CountingTakesTooLong is in the message of a TooMany policy whose count was given up: the plugin looks for it there.
-const CountingTakesTooLong = "counting takes too long"
-
 // Stopped reports whether the declared spec matched too many findings at the last count.
 func Stopped(policy *v1alpha1.TriagePolicy) bool {
 	in := v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionInForce)

@@ -145,6 +145,9 @@ func TestAManifestHoldsWhatThePolicySays(t *testing.T) {
 func TestEachReasonSaysWhatToDo(t *testing.T) {
 	for reason, s := range standings {
 		p := client.TriagePolicy{Observed: true, Conditions: []client.ResourceCondition{{Type: "Ready"}, {Type: "InForce", Reason: reason}}}
+		if reason == "TooMany" {
+			p.Matched = 1 // more than none
+		}
 		if got := standingOf(p); got != s || s.word == "" || s.next == "" {
 			t.Errorf("%s: %+v", reason, got)
 		}

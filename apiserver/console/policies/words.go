@@ -71,13 +71,10 @@ const laterNoRoom = "It begins later, but it would decide nothing: the organizat
 const stillStopped = "It was stopped because it matched more findings than it may. It decides again once no more " +
 	"than nine tenths of the limit match. Narrow the expression, or raise the limit if all of them are meant."
 
-// stoppedUncounted is what to do about a policy that was stopped and cannot be counted.
-const stoppedUncounted = "It was stopped because it matched more findings than it may. Whether fewer match by now is " +
-	"unknown, because counting takes too long. Begin the expression with a short comparison that rules most findings out."
-
-// tooManyUncounted describes a policy that matches too many findings and cannot be counted.
-const tooManyUncounted = "matches more findings than it may, and counting all of them takes too long, so a higher " +
-	"limit alone may not help. Begin the expression with a short comparison that rules most findings out, or narrow it."
+// tooManyUncounted is what to do about a policy that matched too many findings and cannot be counted.
+const tooManyUncounted = "It matched more findings than it may, so it decides nothing. Counting all that match takes " +
+	"too long, so a higher limit alone may not help. Begin the expression with a short comparison that rules most " +
+	"findings out, or narrow it."
 
 // isStopped reports whether a preview was in force at some time since its expression compiled: only then did the
 // condition InForce change after the condition Compiled. If the expression was corrected later, this is unknown.
@@ -96,17 +93,10 @@ func condition(p client.TriagePolicy, kind string) (c client.ResourceCondition) 
 	return c
 }
 
-// The phrases of the controllers for a policy for which there is no room, and for those that cannot be counted: a
-// stopped one, and one that is known to match too many.
-const (
-	noRoomPhrase    = "A hundred other policies are in force"
-	uncountedPhrase = "Whether fewer match by now is unknown"
-	tooManyPhrase   = "More may match than were counted"
-)
-
-// inForceSays reports whether the message of the condition InForce contains this phrase of the controllers.
-func inForceSays(p client.TriagePolicy, phrase string) bool {
-	return strings.Contains(condition(p, "InForce").Message, phrase)
+// hasNoRoom reports whether the organization has as many other policies in force as it may have. For a policy that
+// does not decide yet, only the controllers' message says so.
+func hasNoRoom(p client.TriagePolicy) bool {
+	return strings.Contains(condition(p, "InForce").Message, "A hundred other policies are in force")
 }
 
 // notInForce explains why the latest version of a policy does not replace the earlier one, from the reason of its
@@ -128,13 +118,16 @@ func earlierDecision(message string) string {
 
 // isCounted reports whether the counts, samples and failures in the status belong to the version that is shown or, if
 // the page says so, to an earlier one in force. If counting a version that is not in force takes too long, they are
-// outdated, or 0 because nothing is known. A policy that is known to match too many was then not counted completely.
+// outdated, or 0 because nothing is known. A policy that matches too many then has its last complete count, or none.
 func isCounted(p client.TriagePolicy) bool {
-	ready := condition(p, "Ready").Reason
-	return p.Observed && (p.InForce || ready != "TooCostly" && (ready != "TooMany" || p.Matched > 0))
+	uncounted := condition(p, "Ready").Reason == "TooCostly"
+	if condition(p, "InForce").Reason == "TooMany" {
+		uncounted = p.Matched == 0
+	}
+	return p.Observed && (p.InForce || !uncounted)
 }
 
-// caveat is a remark about the counts of a policy in force; may be "".
+// caveat is a remark about the counts of a policy; may be "".
 func caveat(p client.TriagePolicy) string {
 	switch {
 	case condition(p, "InForce").Reason == "EarlierGeneration":
@@ -148,31 +141,26 @@ func caveat(p client.TriagePolicy) string {
 
 // standingOf returns the status of a policy.
 func standingOf(p client.TriagePolicy) standing {
-	reason := condition(p, "InForce").Reason
+	reason, ready := condition(p, "InForce").Reason, condition(p, "Ready").Reason
 	s, known := standings[reason]
-	why, explained := notInForce[condition(p, "Ready").Reason]
+	why, explained := notInForce[ready]
 	if !known || !p.Observed {
 		return standing{"processing", ui.Going, "The controllers have not yet processed its latest change."}
 	}
 	if isStopped(p) {
 		s = stopped
 	}
-	if inForceSays(p, tooManyPhrase) {
-		why = tooManyUncounted
-	}
 	switch {
 	case reason == "EarlierGeneration" && explained:
 		decides := earlierDecision(condition(p, "InForce").Message)
 		s.next = "The earlier version decides" + decides + ", because the latest one " + why
-	case reason == "TooMany" && inForceSays(p, uncountedPhrase):
-		s.next = stoppedUncounted
-	case reason == "TooMany" && inForceSays(p, tooManyPhrase):
-		s.next = "It " + tooManyUncounted
-	case reason == "TooMany" && p.Matched > 0 && p.Matched <= p.MaxFindings:
+	case reason == "TooMany" && (ready == "TooCostly" || !isCounted(p)):
+		s.next = tooManyUncounted
+	case reason == "TooMany" && p.Matched <= p.MaxFindings:
 		s.next = stillStopped
-	case reason == "Preview" && inForceSays(p, noRoomPhrase):
+	case reason == "Preview" && hasNoRoom(p):
 		s.next = noRoom
-	case reason == "NotYetValid" && inForceSays(p, noRoomPhrase):
+	case reason == "NotYetValid" && hasNoRoom(p):
 		s.next = laterNoRoom
 	case reason == "Preview" && !isCounted(p):
 		s.next = uncounted
@@ -209,11 +197,12 @@ func decisionWords(p client.TriagePolicy) string {
 }
 
 // counting reports whether verdicts of the policy are still being recorded or removed. If counting takes too long, the
-// policy's own count is outdated, which cannot be told for an earlier version that is still in force: then it returns
-// false, so the page may stand still while the last of that version's verdicts are recorded.
+// own count of a policy in force is outdated, which cannot be told for an earlier version that is still in force: then
+// it returns false, so the page may stand still while the last of that version's verdicts are recorded.
 func counting(p client.TriagePolicy, d decidedCounts) bool {
 	earlier := condition(p, "InForce").Reason == "EarlierGeneration"
-	return p.Applied != d.by(p.Id) && !earlier && condition(p, "Ready").Reason != "TooCostly"
+	outdated := p.InForce && (earlier || condition(p, "Ready").Reason == "TooCostly")
+	return p.Applied != d.by(p.Id) && !outdated
 }
 
 // figures returns the counts of a policy. Until the latest version is counted, those of its status may be of an earlier
