@@ -21,7 +21,7 @@ func TestARefusedOperationSaysWhatToDo(t *testing.T) {
 	operations := schema.GroupResource{Group: "appsec.dev", Resource: "triageoperations"}
 	kind := schema.GroupKind{Group: "appsec.dev", Kind: "TriageOperation"}
 	policy := apierrors.NewInvalid(kind, "op-1", nil)
-	policy.ErrStatus.Message += reasonsPolicy
+	policy.ErrStatus.Message = "ValidatingAdmissionPolicy 'findings-reasons.appsec.dev' with binding 'all' denied request: a reason"
 	for name, test := range map[string]struct {
 		err    error
 		status int

@@ -3,9 +3,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
@@ -102,7 +99,7 @@ func explainOperation(err error, whose string) error {
 	switch {
 	case kube.IsQuotaExceeded(err):
 		return problem.Refused(errQuota)
-	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
+	case kube.IsReasonRequired(err):
 		return reasonRequired("finding", "set.reason", whose)
 	default:
 		return explain(operationNoun, err)

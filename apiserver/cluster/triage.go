@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -168,9 +167,6 @@ func end(span trace.Span, err error) {
 	span.End()
 }
 
-// reasonsPolicy is the admission policy that requires a reason to mute if the Organization does.
-const reasonsPolicy = "findings-reasons.appsec.dev"
-
 // explain translates an error of the API server for a client, which does not know the API server. A problem stays
 // unchanged.
 func explain(noun string, err error) error {
@@ -184,7 +180,7 @@ func explain(noun string, err error) error {
 		// An API server that is starting does not know roles and policies for a moment.
 		return problem.TryAgain("the change is not allowed, by a rule of this installation or while its API server starts",
 			err)
-	case apierrors.IsInvalid(err) && strings.Contains(err.Error(), reasonsPolicy):
+	case kube.IsReasonRequired(err):
 		return reasonRequired(noun, "reason", "")
 	case kube.UnknownFields(err) != "":
 		// Only the fields are logged: the API server's error quotes the whole object.

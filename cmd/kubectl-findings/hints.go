@@ -58,7 +58,7 @@ func (s *session) next(err error, n need) string {
 		return fmt.Sprintf("The CRDs of the API server %s are older than this plugin: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version.", s.config.Host)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.config.Host)
-	case strings.Contains(err.Error(), "requires a reason to mute"): // findings-reasons.appsec.dev
+	case kube.IsReasonRequired(err):
 		return "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
 	case kube.IsQuotaExceeded(err):
 		return "Delete what is no longer needed, or have spec.quotas of the Organization raised."

@@ -119,7 +119,7 @@ func TestAFullQuotaIsExplainedOnce(t *testing.T) {
 
 func TestAMissingReasonIsAskedForAsAFlag(t *testing.T) {
 	refused := apierrors.NewInvalid(schema.GroupKind{}, "f-1", field.ErrorList{field.Forbidden(nil,
-		"the organization acme requires a reason to mute a finding: set spec.triage.reason")})
+		"ValidatingAdmissionPolicy 'findings-reasons.appsec.dev' with binding 'all' denied request: set spec.triage.reason")})
 	err := (&session{namespace: "org-acme"}).explain(refused, need{what: "triage findings", role: roleTriager})
 	harness.ErrorContains(t, "a mute without a reason", err, "\nGive one with --reason, for example --reason false-positive.")
 }

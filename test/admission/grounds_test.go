@@ -187,7 +187,7 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	requireReasons(t, "requires-reasons")
 	harness.Eventually(t, func(g Gomega) {
 		err := c.as(triager).Patch(t.Context(), live.DeepCopy(), client.RawPatch("application/merge-patch+json", harness.JSON(t, mute)), client.DryRunAll)
-		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
+		g.Expect(kube.IsReasonRequired(err)).To(BeTrue(), "%v", err)
 		g.Expect(err).To(MatchError(ContainSubstring("requires a reason to mute a finding: set spec.triage.reason")))
 	})
 	for reason, tc := range map[string]struct {
