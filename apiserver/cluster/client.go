@@ -4,9 +4,11 @@
 package cluster
 
 import (
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
@@ -21,7 +23,7 @@ type Client struct {
 	rest   rest.Interface
 	reader *kube.Reader
 	// lists let one request at a time list an organization's stored objects of a kind.
-	lists *lines
+	lists slots.Lines[types.NamespacedName]
 }
 
 // NewClient returns a client of the API server that config names.
@@ -37,6 +39,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 	return &Client{
 		Findings:     newTriager(client, "finding", findingstate.StandingOf),
 		ReviewIssues: newTriager(client, "review issue", reviewstate.StandingOf),
-		rest:         client, reader: reader, lists: newLines(maxLists, noPause),
+		rest:         client, reader: reader,
+		lists: slots.Lines[types.NamespacedName]{Most: maxLists, Patience: listPatience},
 	}, nil
 }

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -155,11 +157,9 @@ func readable[T kube.Object](each func(T) error) func(runtime.Object) error {
 
 // enterList waits for the turn to read objects of a kind in a namespace. The caller calls leave at its end.
 func enterList[T kube.Object](ctx context.Context, c *Client, namespace, noun string) (leave func(), err error) {
-	waiting, stop := context.WithTimeout(ctx, listPatience)
-	defer stop()
-	leave, err = c.lists.enter(waiting, types.NamespacedName{Namespace: namespace, Name: kindOf[T]().Resource})
+	leave, err = c.lists.Enter(ctx, types.NamespacedName{Namespace: namespace, Name: kindOf[T]().Resource})
 	switch {
-	case err != nil && ctx.Err() == nil:
+	case errors.Is(err, slots.ErrBusy):
 		return nil, problem.Busy("too many requests are listing the "+noun, time.Second)
 	case err != nil:
 		return nil, problem.TryAgain("too many requests are listing the "+noun, err)

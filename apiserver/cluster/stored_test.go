@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -8,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -25,40 +25,36 @@ func TestAnOrganizationsOperationsAndTheirPartsAreReadOneRequestAtATime(t *testi
 	harness.Must(t, err)
 	for resource, c := range map[string]struct {
 		answer string
-		read   func(client *Client, namespace string) error
+		read   func(ctx context.Context, client *Client, namespace string) error
 	}{
-		"triageoperations": {`{"kind":"TriageOperationList","apiVersion":"appsec.dev/v1alpha1","items":[]}`, func(client *Client, namespace string) error {
-			return client.Operations(t.Context(), namespace, func(*v1alpha1.TriageOperation) error { return nil })
+		"triageoperations": {`{"kind":"TriageOperationList","apiVersion":"appsec.dev/v1alpha1","items":[]}`, func(ctx context.Context, client *Client, namespace string) error {
+			return client.Operations(ctx, namespace, func(*v1alpha1.TriageOperation) error { return nil })
 		}},
 		"triageoperationparts": {`{"kind":"TriageOperationPart","apiVersion":"appsec.dev/v1alpha1","spec":{"count":1,"entries":"` + entries + `"}}`,
-			func(client *Client, namespace string) error {
-				part, err := client.OperationPart(t.Context(), builder.TriageOperation("op-1", "G1").In(namespace).Build(), 0)
+			func(ctx context.Context, client *Client, namespace string) error {
+				part, err := client.OperationPart(ctx, builder.TriageOperation("op-1", "G1").In(namespace).Build(), 0)
 				harness.Same(t, "findings", 1, len(part.Findings))
 				return err
 			}},
 	} {
 		t.Run(resource, func(t *testing.T) {
-			begun, end := make(chan string, 3), make(chan struct{})
-			client := answering(t, func(request *http.Request) string {
-				begun <- strings.Split(request.URL.Path, "/")[5]
-				<-end
-				return c.answer
+			synctest.Test(t, func(t *testing.T) {
+				var begun []string
+				end := make(chan struct{})
+				client := answering(t, func(request *http.Request) string {
+					begun = append(begun, strings.Split(request.URL.Path, "/")[5])
+					<-end
+					return c.answer
+				})
+				for _, namespace := range []string{"org-acme", "org-acme", "org-other"} {
+					go func() { harness.NoError(t, "read", c.read(t.Context(), client, namespace)) }()
+					synctest.Wait()
+				}
+				harness.Same(t, "another organization does not wait", []string{"org-acme", "org-other"}, begun)
+				close(end)
+				synctest.Wait()
+				harness.Same(t, "all in the end", []string{"org-acme", "org-other", "org-acme"}, begun)
 			})
-			ended := make(chan error, 3)
-			read := func(namespace string) { ended <- c.read(client, namespace) }
-			g := NewWithT(t)
-			go read("org-acme")
-			g.Eventually(begun).Should(Receive(Equal("org-acme")))
-			go read("org-acme")
-			acme := types.NamespacedName{Namespace: "org-acme", Name: resource}
-			g.Eventually(func() int { return client.lists.waitingFor(acme) }).Should(Equal(1))
-			go read("org-other")
-			g.Eventually(begun).Should(Receive(Equal("org-other")), "another organization does not wait")
-			close(end)
-			for range 3 {
-				g.Eventually(ended).Should(Receive(BeNil()))
-			}
-			g.Expect(begun).To(Receive(Equal("org-acme")))
 		})
 	}
 }
@@ -67,7 +63,7 @@ func TestAListThatGetsNoTurnIsAnsweredAsBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, err := NewClient(&rest.Config{Host: "http://nowhere.invalid"})
 		harness.Must(t, err)
-		_, err = client.lists.enter(t.Context(), types.NamespacedName{Namespace: "org-acme", Name: "triageoperations"})
+		_, err = client.lists.Enter(t.Context(), types.NamespacedName{Namespace: "org-acme", Name: "triageoperations"})
 		harness.Must(t, err)
 		answers := make(chan int, maxLists+1)
 		for range maxLists + 1 {

@@ -10,10 +10,12 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -44,13 +46,14 @@ type Triager[T kube.Object] struct {
 	// standing returns the decisions made about an object so far.
 	standing func(T) findingstate.Standing
 	rest     rest.Interface
-	lines    *lines
+	lines    slots.Lines[types.NamespacedName]
 	pace     pace
 }
 
 func newTriager[T kube.Object](client rest.Interface, noun string, standing func(T) findingstate.Standing) *Triager[T] {
 	t := &Triager[T]{Noun: noun, standing: standing, rest: client}
-	t.lines = newLines(maxWriters, func() time.Duration { return t.pace.between(minPause, maxPause) })
+	t.lines.Most = maxWriters
+	t.lines.Pause = func() time.Duration { return t.pace.between(minPause, maxPause) }
 	return t
 }
 
@@ -64,7 +67,7 @@ func (t *Triager[T]) Stored(ctx context.Context, namespace, name string) (T, err
 //
 // Without turns, writers of one object in the same process would cause conflicts in each other's patches.
 func (t *Triager[T]) Turn(ctx context.Context, object T) (done func(), err error) {
-	done, err = t.lines.enter(ctx, newest.Key(object))
+	done, err = t.lines.Enter(ctx, newest.Key(object))
 	if err != nil {
 		return nil, t.contended(object, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel"
 	"github.com/appsec-dev/findings-operator/apiserver/readmodel/index"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/apiserver/tracing"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
@@ -125,7 +126,7 @@ func Unavailable(cause error) error {
 	switch {
 	case errors.Is(cause, readmodel.ErrNoReview):
 		return problem.NotFound("review")
-	case errors.Is(cause, readmodel.ErrBusy):
+	case errors.Is(cause, slots.ErrBusy):
 		return problem.Busy("the organization has too many such requests under way", time.Second)
 	}
 	return problem.TryAgain("the organization's data is not available", cause)

@@ -42,7 +42,7 @@ type ValueCount struct {
 }
 
 // CountFindings counts the findings that a list with the filter would contain. The errors are ErrNoOrganization,
-// ErrBusy and the context's.
+// slots.ErrBusy and the context's.
 //
 // It scans the table of the organization's findings. Only one caller at a time counts an organization's
 // findings, so that other organizations need not wait.
@@ -51,10 +51,13 @@ func (m *Model) CountFindings(ctx context.Context, organization string, q CountQ
 	if err != nil {
 		return FindingCounts{}, err
 	}
-	if err := view.counting.enter(ctx); err != nil {
+	leave, err := m.counts.Enter(ctx, view)
+	if err != nil {
 		return FindingCounts{}, err
 	}
-	defer view.counting.leave()
+	defer leave()
+	view.counting.Lock()
+	defer view.counting.Unlock()
 	snapshot := view.catchUp()
 	view.table.prepare()
 	counting := newCounting(&view.table, snapshot.findings, q.Filter, m.clock.Now())

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -28,6 +29,13 @@ var ErrNoOrganization = errors.New("there is no such organization")
 // publishInterval is how long changes are gathered, after the first, before readers see them. In a burst, each
 // node of a tree is then copied once per interval instead of once per change.
 const publishInterval = 10 * time.Millisecond
+
+const (
+	// turnPatience is how long a count or a trend waits for its turn.
+	turnPatience = 10 * time.Second
+	// maxWaiting bounds the counts, and the trends, that wait in an organization.
+	maxWaiting = 20
+)
 
 // listBatch is how many objects of a list are applied each time the mutex is taken, so that no other writer
 // waits for a list of all findings.
@@ -67,6 +75,10 @@ type Model struct {
 	imports atomic.Pointer[map[string]*v1alpha1.OrganizationImports]
 	ready   atomic.Bool
 
+	// counts and trends let one caller at a time count an organization's findings, and compute its trends. Counts should
+	// not wait as long as trends take.
+	counts, trends slots.Lines[*view]
+
 	mu         sync.Mutex
 	versions   [kinds]*newest.Versions
 	synced     [kinds]bool
@@ -99,6 +111,8 @@ func New(options Options) (*Model, error) {
 		unreadables: options.Unreadables,
 		partitions:  map[string]*partition{},
 		namespaces:  map[string]string{},
+		counts:      slots.Lines[*view]{Most: maxWaiting, Patience: turnPatience},
+		trends:      slots.Lines[*view]{Most: maxWaiting, Patience: turnPatience},
 		queue:       queue{queued: map[rejoin]struct{}{}},
 		applied:     map[applied]unreported{},
 		changed:     make(chan struct{}, 1),

@@ -143,11 +143,9 @@ type view struct {
 	// shown is what findings show of the organization.
 	shown    *render.Organization
 	snapshot atomic.Pointer[indexes]
-	// counting lets one caller at a time count the findings, and guards table.
-	counting *turns
+	// counting guards table.
+	counting sync.Mutex
 	table    findingTable
-	// trending lets one caller at a time compute the trends, separately from counts, which should not wait that long.
-	trending *turns
 	// publishing guards the replacement of the snapshot together with uncounted, the changes in it that the
 	// table does not have yet.
 	publishing sync.Mutex
@@ -164,14 +162,14 @@ func (v *view) publish(next *indexes, changes []tableChange) {
 	v.uncounted = append(v.uncounted, changes...)
 	v.snapshot.Store(next)
 	v.publishing.Unlock()
-	if v.counting.tryEnter() {
+	if v.counting.TryLock() {
 		v.catchUp()
-		v.counting.leave()
+		v.counting.Unlock()
 	}
 }
 
-// catchUp updates the table to the snapshot that readers see, and returns the snapshot. The caller has
-// its turn to count.
+// catchUp updates the table to the snapshot that readers see, and returns the snapshot. The caller
+// holds counting.
 func (v *view) catchUp() *indexes {
 	v.publishing.Lock()
 	snapshot, changes := v.snapshot.Load(), v.uncounted
@@ -262,7 +260,7 @@ func (p *partition) claim(organization string) bool {
 	if organization != "" {
 		p.view = &view{
 			organization: organization, namespace: p.namespace, shown: render.NewOrganization(organization),
-			counting: newTurns(), table: findingTable{numbers: newNumbering()}, trending: newTurns(),
+			table: findingTable{numbers: newNumbering()},
 		}
 		p.publish()
 	}

@@ -60,7 +60,7 @@ type TrendGroup struct {
 	First, Last v1alpha1.FindingTrendDay
 }
 
-// Trends returns the history of the projects that match. The errors are ErrNoOrganization, ErrBusy and the
+// Trends returns the history of the projects that match. The errors are ErrNoOrganization, slots.ErrBusy and the
 // context's.
 //
 // Only one caller at a time computes an organization's trends.
@@ -69,10 +69,11 @@ func (m *Model) Trends(ctx context.Context, organization string, q TrendQuery) (
 	if err != nil {
 		return Trends{}, err
 	}
-	if err := view.trending.enter(ctx); err != nil {
+	leave, err := m.trends.Enter(ctx, view)
+	if err != nil {
 		return Trends{}, err
 	}
-	defer view.trending.leave()
+	defer leave()
 	return view.snapshot.Load().trendsOf(ctx, q)
 }
 

@@ -7,19 +7,20 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/apiserver/slots"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 func TestFewRequestsWaitForACountOrATrendAndNotForLong(t *testing.T) {
 	for name, c := range map[string]struct {
-		turns func(*view) *turns
+		lines func(*Model) *slots.Lines[*view]
 		ask   func(*Model, context.Context, string) error
 	}{
-		"counts": {func(v *view) *turns { return v.counting }, func(m *Model, ctx context.Context, of string) error {
+		"counts": {func(m *Model) *slots.Lines[*view] { return &m.counts }, func(m *Model, ctx context.Context, of string) error {
 			_, err := m.CountFindings(ctx, of, CountQuery{})
 			return err
 		}},
-		"trends": {func(v *view) *turns { return v.trending }, func(m *Model, ctx context.Context, of string) error {
+		"trends": {func(m *Model) *slots.Lines[*view] { return &m.trends }, func(m *Model, ctx context.Context, of string) error {
 			_, err := m.Trends(ctx, of, TrendQuery{From: "2026-03-01", To: "2026-03-31"})
 			return err
 		}},
@@ -31,7 +32,8 @@ func TestFewRequestsWaitForACountOrATrendAndNotForLong(t *testing.T) {
 				settle(m)
 				view, err := m.view(acme)
 				harness.Must(t, err)
-				harness.Must(t, c.turns(view).enter(t.Context()))
+				leave, err := c.lines(m).Enter(t.Context(), view)
+				harness.Must(t, err)
 				answers := make(chan error, maxWaiting+2)
 				for range maxWaiting + 1 {
 					go func() { answers <- c.ask(m, t.Context(), acme) }()
@@ -43,11 +45,11 @@ func TestFewRequestsWaitForACountOrATrendAndNotForLong(t *testing.T) {
 				synctest.Wait()
 				harness.Same(t, "answers after the longest wait", maxWaiting+1, len(answers))
 				for range maxWaiting + 1 {
-					if err := <-answers; !errors.Is(err, ErrBusy) {
+					if err := <-answers; !errors.Is(err, slots.ErrBusy) {
 						t.Errorf("a request that gets no turn gets %v", err)
 					}
 				}
-				c.turns(view).leave()
+				leave()
 				harness.Must(t, c.ask(m, t.Context(), acme))
 			})
 		})

@@ -1,4 +1,4 @@
-// Package slots limits concurrent long-running work, in total and per organization.
+// Package slots limits concurrent work, in total and per organization, and lets callers wait for their turn.
 package slots
 
 import (
