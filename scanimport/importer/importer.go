@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -100,9 +99,9 @@ type job struct {
 	progress   Progress
 	// lastChange is the last written finding; nil if there is none.
 	lastChange *v1alpha1.ScanChange
-	// recorded means that the batch's Scan was created, with the UID scanUID, and ended that it has its outcome.
+	record     ScanRecord
+	// recorded means that the batch's Scan was created, and ended that it has its outcome.
 	recorded, ended bool
-	scanUID         types.UID
 }
 
 // Import imports all batches into their projects, or none if one of them is refused. The summaries are in the order of

@@ -59,7 +59,8 @@ func (im *Importer) begin(ctx context.Context, j *job) error {
 		return j.explain(err)
 	}
 	j.scan.scanID = NewScanName()
-	create := func(ctx context.Context) error { return im.applyScan(ctx, j, im.runningScan(j)) }
+	j.record = im.scanRecord(j)
+	create := func(ctx context.Context) error { return j.record.Apply(ctx, im.runningScan(j)) }
 	if err := FinishWrite(ctx, create); err != nil {
 		return fmt.Errorf("record the scan of %s: %w", j.Tool, err)
 	}
@@ -84,7 +85,7 @@ func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 	}
 	spec.LastChange = j.lastChange
 	spec.Warnings = KeptWarnings(j.summary.AllWarnings(false))
-	if err := im.applyScan(ctx, j, spec); err != nil {
+	if err := j.record.Apply(ctx, spec); err != nil {
 		return fmt.Errorf("record the end of scan %s: %w", j.scan.scanID, err)
 	}
 	j.ended = true
@@ -144,6 +145,7 @@ func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
 	j := &job{Batch: b, project: im.target.of(b), summary: newSummary(b), scan: scanContext{
 		scanID: NewScanName(), startedAt: b.Started(),
 	}}
+	j.record = im.scanRecord(j)
 	j.summary.Provisioned = im.options.Found.Provisioned
 	if err := im.end(ctx, j, reason); err != nil {
 		return err
@@ -155,7 +157,7 @@ func (im *Importer) Refuse(ctx context.Context, b *Batch, reason error) error {
 // reporting calls do and records the job's progress at intervals.
 func (im *Importer) reporting(ctx context.Context, j *job, do func() error) error {
 	return Reporting(ctx, im.options.ProgressInterval, &j.progress, do, func(ctx context.Context) error {
-		return im.applyScan(ctx, j, im.runningScan(j))
+		return j.record.Apply(ctx, im.runningScan(j))
 	})
 }
 
@@ -218,44 +220,49 @@ func (b *Batch) ScanSpec(repository, project string) v1alpha1.ScanSpec {
 	}
 }
 
-// applyScan writes the whole record of the job's scan; see ApplyScan.
-func (im *Importer) applyScan(ctx context.Context, j *job, spec v1alpha1.ScanSpec) error {
+// ScanRecord writes the record of one scan. Only one write may run at a time.
+type ScanRecord struct {
+	Client *Client
+	// Key names the Scan.
+	Key client.ObjectKey
+	// Importer is the importing program; empty if unknown.
+	Importer string
+	// Check returns an error if the project was deleted, and its Scans with it.
+	Check func(ctx context.Context) error
+	// uid is the UID that the last write returned; empty before the first.
+	uid types.UID
+}
+
+// scanRecord returns the record of the job's scan.
+func (im *Importer) scanRecord(j *job) ScanRecord {
 	key := client.ObjectKey{Namespace: im.target.Namespace, Name: j.scan.scanID}
-	uid, err := ApplyScan(ctx, im.client, key, j.scanUID, im.options.Importer, spec, j.parent.check)
+	return ScanRecord{Client: im.client, Key: key, Importer: im.options.Importer, Check: j.parent.check}
+}
+
+// Apply writes the whole record. A Scan that was deleted since the last write is created again, unless Check returns an
+// error.
+func (r *ScanRecord) Apply(ctx context.Context, spec v1alpha1.ScanSpec) error {
+	err := r.write(ctx, r.uid, spec)
+	if r.uid == "" || !kube.IsConflict(err) {
+		return err
+	}
+	if err := r.Check(ctx); err != nil {
+		return err
+	}
+	return r.write(ctx, "", spec)
+}
+
+// write writes the whole record. Given a UID, it fails with a conflict if that Scan was deleted.
+func (r *ScanRecord) write(ctx context.Context, uid types.UID, spec v1alpha1.ScanSpec) error {
+	meta := appliedMeta{Namespace: r.Key.Namespace, Name: r.Key.Name, UID: uid}
+	if r.Importer != "" {
+		meta.Annotations = map[string]string{v1alpha1.ImporterAnnotation: r.Importer}
+	}
+	after, err := apply(ctx, r.Client, fieldManager(spec.Tool), "Scan", meta, spec)
 	if err == nil {
-		j.scanUID = uid
+		r.uid = after.UID
 	}
 	return err
-}
-
-// ApplyScan writes the whole record of a scan, and returns the Scan's UID. uid is the UID that the last write returned,
-// and empty for the first. A Scan that was deleted since is created again, unless check returns an error: then it was
-// deleted with its project. importer is the importing program; empty if unknown.
-func ApplyScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
-	spec v1alpha1.ScanSpec, check func(ctx context.Context) error) (types.UID, error) {
-	applied, err := writeScan(ctx, c, key, uid, importer, spec)
-	if uid == "" || !kube.IsConflict(err) {
-		return applied, err
-	}
-	if err := check(ctx); err != nil {
-		return "", err
-	}
-	return writeScan(ctx, c, key, "", importer, spec)
-}
-
-// writeScan writes the whole record of a scan, and returns the Scan's UID. Given a UID, it fails with a conflict if
-// that Scan was deleted.
-func writeScan(ctx context.Context, c *Client, key client.ObjectKey, uid types.UID, importer string,
-	spec v1alpha1.ScanSpec) (types.UID, error) {
-	meta := appliedMeta{Namespace: key.Namespace, Name: key.Name, UID: uid}
-	if importer != "" {
-		meta.Annotations = map[string]string{v1alpha1.ImporterAnnotation: importer}
-	}
-	after, err := apply(ctx, c, fieldManager(spec.Tool), "Scan", meta, spec)
-	if err != nil {
-		return "", err
-	}
-	return after.UID, nil
 }
 
 func (im *Importer) applyFinding(ctx context.Context, manager string, metadata appliedMeta,

@@ -90,6 +90,7 @@ func TestAScanEndsByTheAPIServersClock(t *testing.T) {
 		harness.Must(t, held.acquire(t.Context()))
 		held.renewedAt.Store(new(held.renewedAt.Load().Add(-c.silent)))
 		j := &job{Batch: &Batch{Tool: "lint"}, summary: &Summary{}, lock: held, scan: scanContext{scanID: "s-1"}}
+		j.record = im.scanRecord(j)
 		harness.Must(t, im.end(t.Context(), j, c.failure))
 		if end := scan.Spec.CompletedAt; end == nil || end.Sub(c.want).Abs() > time.Minute {
 			t.Errorf("%s: it ended at %v, want about %v", c.reason, end, c.want)
@@ -114,7 +115,9 @@ func TestAnEndThatIsNotRecordedIsReportedUnlessTheProjectIsGone(t *testing.T) {
 		"deleted": "the cause", "there": "the cause\nrecord the end of scan s-1: Operation cannot be fulfilled on scans \"s-1\": it is gone",
 	} {
 		j := &job{Batch: &Batch{Tool: "lint"}, summary: &Summary{}, scan: scanContext{scanID: "s-1"}, recorded: true,
-			scanUID: "u-1", parent: &parent{client: c, key: client.ObjectKeyFromObject(&project), uid: uid}}
+			parent: &parent{client: c, key: client.ObjectKeyFromObject(&project), uid: uid}}
+		j.record = im.scanRecord(j)
+		j.record.uid = "u-1"
 		err := im.fail(t.Context(), []*job{j}, errors.New("the cause"))
 		harness.Same(t, fmt.Sprintf("the error of an import into the project %q", uid), want, fmt.Sprint(err))
 	}

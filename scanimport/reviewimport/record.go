@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
@@ -34,18 +32,16 @@ type recorder struct {
 	commit  string
 	batches []*importer.Batch
 	lease   v1alpha1.ScanLease
-	// scans and startedAt hold, by batch, the names and the starts of the recorded Scans.
-	scans     []string
+	// scans and startedAt hold, by batch, the recorded Scans and their starts.
+	scans     []*importer.ScanRecord
 	startedAt []v1alpha1.Time
-	// uids holds the UIDs of the Scans by name.
-	uids map[string]types.UID
 }
 
 func (im *Importer) recorder(commit *Commit, batches []*importer.Batch, lease v1alpha1.ScanLease) *recorder {
 	if im.options.Record == nil || commit == nil {
 		return nil
 	}
-	return &recorder{im: im, commit: commit.SHA, batches: batches, lease: lease, uids: map[string]types.UID{}}
+	return &recorder{im: im, commit: commit.SHA, batches: batches, lease: lease}
 }
 
 // during records that the scans run, calls do, and records how they ended. They succeed only after do has stored
@@ -89,13 +85,16 @@ func (r *recorder) begin(ctx context.Context) error {
 		if err := r.im.checkParents(ctx); err != nil {
 			return err
 		}
-		name := importer.NewScanName()
+		scan := &importer.ScanRecord{
+			Client: r.im.client, Key: r.im.key(importer.NewScanName()), Importer: r.im.options.Record.Importer,
+			Check: r.im.checkParents,
+		}
 		r.startedAt = append(r.startedAt, b.Started())
-		create := func(ctx context.Context) error { return r.apply(ctx, name, r.spec(i)) }
+		create := func(ctx context.Context) error { return scan.Apply(ctx, r.spec(i)) }
 		if err := importer.FinishWrite(ctx, create); err != nil {
 			return fmt.Errorf("record the scan of %s: %w", b.Tool, err)
 		}
-		r.scans = append(r.scans, name)
+		r.scans = append(r.scans, scan)
 	}
 	r.im.options.Record.OnRecorded()
 	return nil
@@ -103,8 +102,8 @@ func (r *recorder) begin(ctx context.Context) error {
 
 // update records the progress of the review.
 func (r *recorder) update(ctx context.Context) error {
-	for i, name := range r.scans {
-		if err := r.apply(ctx, name, r.spec(i)); err != nil {
+	for i, scan := range r.scans {
+		if err := scan.Apply(ctx, r.spec(i)); err != nil {
 			return err
 		}
 	}
@@ -115,28 +114,19 @@ func (r *recorder) update(ctx context.Context) error {
 // project, and so the others: then the error contains a RefusedError.
 func (r *recorder) end(ctx context.Context, outcome func(i int, spec *v1alpha1.ScanSpec)) error {
 	var errs []error
-	for i, name := range r.scans {
+	for i, scan := range r.scans {
 		spec := r.spec(i)
 		spec.CompletedAt = new(v1alpha1.NewTime(apitime.Now()))
 		outcome(i, &spec)
-		err := r.apply(ctx, name, spec)
+		err := scan.Apply(ctx, spec)
 		if _, gone := errors.AsType[*importer.RefusedError](err); gone {
 			return errors.Join(append(errs, err)...)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("record the end of scan %s: %w", name, err))
+			errs = append(errs, fmt.Errorf("record the end of scan %s: %w", scan.Key.Name, err))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func (r *recorder) apply(ctx context.Context, name string, spec v1alpha1.ScanSpec) error {
-	uid, err := importer.ApplyScan(ctx, r.im.client, r.im.key(name), r.uids[name], r.im.options.Record.Importer, spec,
-		r.im.checkParents)
-	if err == nil {
-		r.uids[name] = uid
-	}
-	return err
 }
 
 // spec returns the spec of the batch's scan while it runs.
