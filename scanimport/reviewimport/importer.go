@@ -258,31 +258,15 @@ func (im *Importer) base(ctx context.Context, began time.Time) (importer.Base, e
 // dry run it lists. Each comparison needs the issues, which are listed anew with each turn.
 func (im *Importer) compare(ctx context.Context, p *plan, repository *v1alpha1.Repository, base importer.Base,
 	all []found, batches []*importer.Batch, s *Summary) error {
-	var turn importer.Turn
-	var issues []v1alpha1.ReviewIssue
-	begin := func(ctx context.Context) (err error) {
-		if turn, err = im.client.Turn(ctx); err == nil {
-			issues, p.unreadable, err = im.issues(ctx)
-		}
+	turn := &turns{im: im, plan: p}
+	defer turn.end()
+	if err := turn.next(ctx); err != nil {
 		return err
 	}
-	defer func() {
-		if turn != nil {
-			turn.End()
-		}
-	}()
-	if err := begin(ctx); err != nil {
-		return err
+	base.Between = turn.next
+	base.Own = func(tool string) func(known importer.ResultSet) importer.Distances {
+		return p.own(all, turn.issues, tool)
 	}
-	base.Between = func(ctx context.Context) error {
-		if !turn.Over() {
-			return nil
-		}
-		turn.End()
-		turn, issues = nil, nil
-		return begin(ctx)
-	}
-	base.Own = func(tool string) func(known importer.ResultSet) importer.Distances { return p.own(all, issues, tool) }
 	compared, err := base.Compare(ctx, im.client, repository, batches)
 	if err == nil {
 		err = im.checkParents(ctx) // a deleted project loses its findings first, which would make all results new
@@ -291,7 +275,7 @@ func (im *Importer) compare(ctx context.Context, p *plan, repository *v1alpha1.R
 		return err
 	}
 	results, known := s.divide(all, compared)
-	p.match(results, issues)
+	p.match(results, turn.issues)
 	p.markKnownInBase(known)
 	s.passOver(p)
 	s.count(p)
