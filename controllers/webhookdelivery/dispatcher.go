@@ -16,6 +16,7 @@ import (
 type limits struct {
 	// overall bounds the jobs for endpoints that are not known to fail, failing those for endpoints that are, and slow the
 	// jobs that exceed slowAfter. The limits are separate, so that endpoints that hang leave room for others.
+	// Organizations share each of them; see mayUse.
 	overall, failing, slow int
 	// perEndpoint bounds the jobs for one endpoint whose last attempt succeeded. Other endpoints get one job at a time,
 	// until an attempt succeeds. One urgent job may be added.
@@ -86,6 +87,12 @@ func (q *queue) take() (next types.NamespacedName) {
 	return next
 }
 
+// share is what the jobs for the endpoints of one namespace use of a lane.
+type share struct {
+	namespace string
+	lane      lane
+}
+
 // job is the running work for a delivery.
 type job struct {
 	delivery, endpoint types.NamespacedName
@@ -93,8 +100,11 @@ type job struct {
 	over               bool
 }
 
+func (j *job) share() share { return share{j.endpoint.Namespace, j.lane} }
+
 // dispatcher runs work outside of the reconciles that submit it: a few jobs at a time per endpoint, urgent ones first
-// and the others in order. Endpoints take turns, so a slow endpoint delays only its own work.
+// and the others in order. Endpoints take turns, so a slow endpoint delays only its own work, and organizations leave
+// room for each other.
 type dispatcher struct {
 	limits
 	clock clock.WithDelayedExecution
@@ -112,9 +122,10 @@ type dispatcher struct {
 	queues map[types.NamespacedName]*queue
 	// turns holds the endpoints with waiting work, in the order of their turns.
 	turns []types.NamespacedName
-	// used counts the running jobs per lane.
-	used  [laneCount]int
-	group sync.WaitGroup
+	// used counts the running jobs per lane, and shares those of each namespace.
+	used   [laneCount]int
+	shares map[share]int
+	group  sync.WaitGroup
 }
 
 func newDispatcher(l limits, c clock.WithDelayedExecution) *dispatcher {
@@ -123,6 +134,7 @@ func newDispatcher(l limits, c clock.WithDelayedExecution) *dispatcher {
 		clock:  c,
 		busy:   map[types.NamespacedName]struct{}{},
 		queues: map[types.NamespacedName]*queue{},
+		shares: map[share]int{},
 	}
 }
 
@@ -163,7 +175,7 @@ func (d *dispatcher) hasRoom(endpoint types.NamespacedName, given health, urgent
 		q = &queue{health: given}
 	}
 	isNext := len(q.urgent) == 0 && (urgent || len(q.waiting) == 0)
-	return d.ctx != nil && isNext && d.mayBegin(q, urgent)
+	return d.ctx != nil && isNext && d.mayBegin(endpoint, q, urgent)
 }
 
 // submit queues work on the delivery, unless it is busy already: ahead of the endpoint's other work if urgent. The
@@ -201,20 +213,30 @@ func laneOf(q *queue) lane {
 
 // mayBegin reports whether the limits allow another job for the endpoint. The lock is held.
 //
-// One urgent job may begin beyond the endpoint's limit, so that it does not wait for a slow receiver to answer. Second
-// and further jobs of an endpoint may use only the first half of the overall limit: the rest is for endpoints without a
-// running job.
-func (d *dispatcher) mayBegin(q *queue, urgent bool) bool {
-	bounds := [laneCount]int{laneOverall: d.overall, laneFailing: d.failing}
-	in := laneOf(q)
-	if q.paused || d.used[in] >= bounds[in] {
-		return false
-	}
+// One urgent job may begin beyond the endpoint's limit, so that it does not wait for a slow receiver to answer.
+func (d *dispatcher) mayBegin(endpoint types.NamespacedName, q *queue, urgent bool) bool {
 	maxRunning := d.perEndpoint
 	if urgent {
 		maxRunning++
 	}
-	return q.running == 0 || (q.health == healthProven && q.running < maxRunning && 2*d.used[in] < d.overall)
+	allowed := q.running == 0 || (q.health == healthProven && q.running < maxRunning)
+	return allowed && !q.paused && d.mayUse(share{endpoint.Namespace, laneOf(q)})
+}
+
+// mayUse reports whether the namespace may use another place in the lane: only while more than it uses are free. So
+// places remain for organizations with fewer, and a few organizations cannot shut out the others. The lock is held.
+func (d *dispatcher) mayUse(s share) bool {
+	bounds := [laneCount]int{laneOverall: d.overall, laneFailing: d.failing, laneSlow: d.slow}
+	return bounds[s.lane]-d.used[s.lane] > d.shares[s]
+}
+
+// use adds n to the places that the namespace uses in the lane. The lock is held.
+func (d *dispatcher) use(s share, n int) {
+	d.used[s.lane] += n
+	d.shares[s] += n
+	if d.shares[s] == 0 {
+		delete(d.shares, s)
+	}
 }
 
 // dispatch starts all jobs that may start. The lock is held.
@@ -222,7 +244,7 @@ func (d *dispatcher) dispatch() {
 	for d.ctx != nil {
 		i := slices.IndexFunc(d.turns, func(endpoint types.NamespacedName) bool {
 			q := d.queues[endpoint]
-			return d.mayBegin(q, q.isNextUrgent())
+			return d.mayBegin(endpoint, q, q.isNextUrgent())
 		})
 		if i < 0 {
 			return
@@ -235,7 +257,7 @@ func (d *dispatcher) dispatch() {
 			d.turns = append(d.turns, endpoint)
 		}
 		q.running++
-		d.used[j.lane]++
+		d.use(j.share(), 1)
 		working := d.ctx
 		d.group.Go(func() { d.run(working, j) })
 	}
@@ -255,7 +277,7 @@ func (d *dispatcher) run(ctx context.Context, j *job) {
 }
 
 // slowDown handles a job that has become slow: the endpoint is no longer proven, and the job moves to the slow lane if
-// that has room.
+// that has room for its organization.
 func (d *dispatcher) slowDown(j *job) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -265,10 +287,10 @@ func (d *dispatcher) slowDown(j *job) {
 	if q := d.queues[j.endpoint]; q.health == healthProven {
 		q.health = healthUnknown
 	}
-	if j.lane == laneOverall && d.used[laneSlow] < d.slow {
-		d.used[j.lane]--
+	if j.lane == laneOverall && d.mayUse(share{j.endpoint.Namespace, laneSlow}) {
+		d.use(j.share(), -1)
 		j.lane = laneSlow
-		d.used[laneSlow]++
+		d.use(j.share(), 1)
 		d.dispatch()
 	}
 }
@@ -278,7 +300,7 @@ func (d *dispatcher) end(j *job, after health) {
 	defer d.mu.Unlock()
 	j.over = true
 	delete(d.busy, j.delivery)
-	d.used[j.lane]--
+	d.use(j.share(), -1)
 	q := d.queues[j.endpoint]
 	q.running--
 	switch after {

@@ -64,10 +64,17 @@ func (b *bench) gate(delivery types.NamespacedName) chan health {
 	return b.gates[delivery]
 }
 
+// named returns the endpoint of that name: "acme.team" is one of the organization acme, and "team" is the only one of its
+// organization.
+func named(endpoint string) types.NamespacedName {
+	organization, _, _ := strings.Cut(endpoint, ".")
+	return types.NamespacedName{Namespace: organization, Name: endpoint}
+}
+
 func (b *bench) ask(endpoint string, n int, known health) {
 	b.finished.Add(1)
 	delivery := types.NamespacedName{Name: fmt.Sprintf("%s/%d", endpoint, n)}
-	b.submit(delivery, types.NamespacedName{Name: endpoint}, known, false)
+	b.submit(delivery, named(endpoint), known, false)
 }
 
 // release lets the work of that delivery end.
@@ -90,6 +97,15 @@ func (b *bench) next(n int) map[string]int {
 	for range n {
 		endpoint, _, _ := strings.Cut(b.nextJob().Name, "/")
 		out[endpoint]++
+	}
+	return out
+}
+
+// perOrganization adds up the numbers of each organization's endpoints.
+func perOrganization(endpoints map[string]int) map[string]int {
+	out := map[string]int{}
+	for endpoint, n := range endpoints {
+		out[named(endpoint).Namespace] += n
 	}
 	return out
 }
@@ -124,7 +140,7 @@ func (b *bench) wantsRunning(n int, reason string) {
 func (b *bench) running(endpoint string) int {
 	b.dispatcher.mu.Lock()
 	defer b.dispatcher.mu.Unlock()
-	if q := b.queues[types.NamespacedName{Name: endpoint}]; q != nil {
+	if q := b.queues[named(endpoint)]; q != nil {
 		return q.running
 	}
 	return 0
@@ -147,7 +163,7 @@ func (b *bench) until(holds func() bool) {
 var roomy = limits{overall: 16, failing: 8, slow: 16, perEndpoint: 4, slowAfter: time.Second}
 
 func TestEndpointsTakeTurnsWithinTheLimits(t *testing.T) {
-	b := newBench(t, limits{overall: 10, failing: 1, slow: 1, perEndpoint: 3, slowAfter: time.Second})
+	b := newBench(t, limits{overall: 6, failing: 1, slow: 1, perEndpoint: 3, slowAfter: time.Second})
 	for n := range 3 {
 		b.ask("a", n, healthProven)
 	}
@@ -161,25 +177,83 @@ func TestEndpointsTakeTurnsWithinTheLimits(t *testing.T) {
 			t.Errorf("%d of %s were among the first: %v", first[endpoint], endpoint, first)
 		}
 	}
-	b.wantsRunning(5, "several at a time for one come out of the first half")
-	if b.hasRoom(types.NamespacedName{Name: "b"}, healthProven, false) || !b.hasRoom(types.NamespacedName{Name: "e"}, healthProven, false) {
-		t.Error("the second half is not for those that have none")
+	b.wantsRunning(5, "one place is left")
+	if b.hasRoom(named("b"), healthProven, false) || !b.hasRoom(named("e"), healthProven, false) {
+		t.Error("the last place is not for an organization that has none")
 	}
-	for n := range 5 {
-		b.ask(fmt.Sprintf("e%d", n), 0, healthProven)
-	}
-	b.next(5)
-	if b.hasRoom(types.NamespacedName{Name: "f"}, healthProven, false) {
+	b.ask("e", 0, healthProven)
+	b.next(1)
+	if b.hasRoom(named("f"), healthProven, false) {
 		t.Error("there is room above the overall limit")
 	}
-	for _, name := range []string{"a/0", "a/1", "a/2", "b/0", "c/0", "d/0", "e0/0", "e1/0", "e2/0", "e3/0", "e4/0"} {
+	for _, name := range []string{"a/0", "a/1", "a/2", "b/0", "c/0", "d/0", "e/0"} {
 		b.release(types.NamespacedName{Name: name}, healthProven)
 	}
 	b.finished.Wait()
 	b.dispatcher.mu.Lock()
 	defer b.dispatcher.mu.Unlock()
-	if len(b.busy)+len(b.queues)+len(b.turns)+b.used[laneOverall]+b.used[laneFailing]+b.used[laneSlow] != 0 {
-		t.Errorf("something is left: %+v %+v %+v %+v", b.busy, b.queues, b.turns, b.used)
+	if len(b.busy)+len(b.queues)+len(b.turns)+len(b.shares)+b.used[laneOverall]+b.used[laneFailing]+b.used[laneSlow] != 0 {
+		t.Errorf("something is left: %+v %+v %+v %+v %+v", b.busy, b.queues, b.turns, b.shares, b.used)
+	}
+}
+
+// One organization alone gets half of the places.
+func TestOrganizationsLeaveRoomForEachOther(t *testing.T) {
+	for reason, known := range map[string]health{"nobody knows the endpoints": healthUnknown, "they fail": healthFailing} {
+		t.Run(reason, func(t *testing.T) {
+			b := newBench(t, limits{overall: 8, failing: 8, slow: 8, perEndpoint: 1, slowAfter: time.Second})
+			for _, organization := range []string{"acme", "globex", "initech", "umbrella", "hooli"} {
+				for n := range 9 {
+					b.ask(fmt.Sprintf("%s.%d", organization, n), 0, known)
+				}
+			}
+			b.run(t)
+			began := b.next(8)
+			harness.Same(t, "what began",
+				map[string]int{"acme": 4, "globex": 2, "initech": 1, "umbrella": 1}, perOrganization(began))
+			b.release(types.NamespacedName{Name: "acme.0/0"}, known)
+			harness.Same(t, "what began next", map[string]int{"hooli": 1}, perOrganization(b.next(1)))
+			b.wantsRunning(8, "all places are taken")
+		})
+	}
+}
+
+// Else a few organizations whose receivers hang would keep the attempts of all others in the first pool.
+func TestOrganizationsLeaveRoomForTheSlowWorkOfEachOther(t *testing.T) {
+	b := newBench(t, limits{overall: 100, failing: 1, slow: 8, perEndpoint: 1, slowAfter: time.Second})
+	b.run(t)
+	for _, organization := range []string{"acme", "globex", "initech"} {
+		for n := range 9 {
+			b.ask(fmt.Sprintf("%s.%d", organization, n), 0, healthUnknown)
+		}
+		b.next(9)
+		b.until(func() bool { return b.clock.Waiters() == 9 })
+		b.clock.Step(time.Second)
+	}
+	b.dispatcher.mu.Lock()
+	defer b.dispatcher.mu.Unlock()
+	for organization, want := range map[string]int{"acme": 4, "globex": 2, "initech": 1} {
+		harness.Same(t, "slow work of "+organization, want, b.shares[share{organization, laneSlow}])
+	}
+}
+
+// Its receivers take a second or two for each answer, so they are never slow, and it has work for days.
+func TestABusyOrganizationDoesNotSlowDownAnother(t *testing.T) {
+	b := newBench(t, standardLimits)
+	b.run(t)
+	for i := range endpointLimit {
+		for n := range 50 {
+			b.ask(fmt.Sprintf("busy.%d", n), i, healthProven)
+		}
+	}
+	b.next(overallLimit / 2)
+	b.wantsRunning(overallLimit/2, "it has half of the places")
+	for i := range endpointLimit + 1 {
+		b.ask("other", i, healthProven)
+	}
+	harness.Same(t, "what begins of another", endpointLimit, b.next(endpointLimit)["other"])
+	if !b.hasRoom(named("other"), healthProven, true) {
+		t.Error("there is no room for a decision")
 	}
 }
 
@@ -188,7 +262,7 @@ func TestADeliveryIsWorkedOnOnceAtATime(t *testing.T) {
 	b.run(t)
 	b.ask("a", 0, healthProven)
 	delivery := <-b.began
-	b.submit(delivery, types.NamespacedName{Name: "a"}, healthProven, false)
+	b.submit(delivery, named("a"), healthProven, false)
 	b.ask("a", 1, healthProven)
 	other := <-b.began
 	if other == delivery {
@@ -212,7 +286,7 @@ func TestAPanicFailsItsDeliveryAlone(t *testing.T) {
 	ended := make(chan error, 1)
 	b.done = func(_ context.Context, _ types.NamespacedName, err error) { ended <- err }
 	b.run(t)
-	b.submit(types.NamespacedName{Name: "a/0"}, types.NamespacedName{Name: "a"}, healthProven, false)
+	b.submit(types.NamespacedName{Name: "a/0"}, named("a"), healthProven, false)
 	if err := <-ended; safely.Stack(err) == "" {
 		t.Errorf("got %v, want the panic", err)
 	}
@@ -353,7 +427,7 @@ func TestFailingEndpointsLeaveRoomForTheOthers(t *testing.T) {
 	for began := range b.next(1) {
 		harness.Same(t, "what began", "healthy", began)
 	}
-	if b.hasRoom(types.NamespacedName{Name: "dead-201"}, healthFailing, false) {
+	if b.hasRoom(named("dead-201"), healthFailing, false) {
 		t.Error("there is room for one more that fails")
 	}
 }
@@ -407,7 +481,7 @@ func TestAStopEndsWorkOnceTheGraceIsOver(t *testing.T) {
 	stop := b.run(t)
 	b.ask("a", 0, healthProven)
 	<-b.began
-	b.submit(types.NamespacedName{Name: "never"}, types.NamespacedName{Name: "a"}, healthProven, false)
+	b.submit(types.NamespacedName{Name: "never"}, named("a"), healthProven, false)
 	stop()
 	b.finished.Wait()
 	select {

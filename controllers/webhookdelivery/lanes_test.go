@@ -122,7 +122,7 @@ func TestUrgentWorkBeginsFirst(t *testing.T) {
 	b.ask("a", 1, healthProven)
 	urgent := types.NamespacedName{Name: "a/urgent"}
 	b.finished.Add(1)
-	b.submit(urgent, types.NamespacedName{Name: "a"}, healthProven, true)
+	b.submit(urgent, named("a"), healthProven, true)
 	b.release(types.NamespacedName{Name: "a/0"}, healthProven)
 	if began := b.nextJob(); began != urgent {
 		t.Errorf("%s began before the urgent work", began.Name)
@@ -138,7 +138,7 @@ func TestUrgentWorkDoesNotWaitForASlowReceiver(t *testing.T) {
 		b.ask("a", n, healthProven)
 	}
 	b.next(roomy.perEndpoint)
-	endpoint, urgent := types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "a/urgent"}
+	endpoint, urgent := named("a"), types.NamespacedName{Name: "a/urgent"}
 	if b.hasRoom(endpoint, healthProven, false) || !b.hasRoom(endpoint, healthProven, true) {
 		t.Error("there is no room for urgent work, or some for more than that")
 	}
