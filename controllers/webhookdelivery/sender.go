@@ -28,6 +28,9 @@ const (
 	// answerLimit is how much of a response body is read, in bytes: enough to reuse the connection
 	// after a short response. The content is ignored.
 	answerLimit = 4 << 10
+	// answerRest is how long the rest of a response may take after its header: a receiver that keeps the response open
+	// must not hold a place until the attempt's timeout.
+	answerRest = time.Second
 	// headerLimit is how much of a response header is read, in bytes.
 	headerLimit = 16 << 10
 	// idleTimeout is how long an unused connection is kept.
@@ -161,7 +164,8 @@ func (s *sender) send(ctx context.Context, url string, event v1alpha1.WebhookEve
 		return failed(0, explain(host, err, s.timeout))
 	}
 	defer answer.Body.Close()
-	// Only the status code counts, so a truncated or too long body does no harm.
+	// Only the status code counts, so a truncated, slow or too long body does no harm.
+	defer time.AfterFunc(answerRest, cancel).Stop()
 	_, _ = io.CopyN(io.Discard, answer.Body, answerLimit)
 	got := judgeAnswer(answer.StatusCode)
 	got.retryAfter = answer.Header.Get("Retry-After")

@@ -144,6 +144,26 @@ func TestAProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	}
 }
 
+// The time of an attempt is far off: without an end of its own, the body would be waited for until then.
+func TestABodyThatDoesNotEndDelaysNoSuccess(t *testing.T) {
+	left := make(chan struct{})
+	url := harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		_, _ = io.Copy(io.Discard, request.Body) // or the end of the connection would go unnoticed
+		w.WriteHeader(http.StatusAccepted)
+		harness.NoError(t, "send the header", http.NewResponseController(w).Flush())
+		<-request.Context().Done()
+		close(left)
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), waitLimit)
+	defer cancel()
+	got := newSender(Settings{Timeout: time.Hour, Allowed: loopback.Allowed}).
+		send(ctx, url, v1alpha1.WebhookEvent{ID: "d-1"}, "{}", time.Now(), nil)
+	harness.Same(t, "the end of the time", nil, ctx.Err())
+	succeeds(NewWithT(t), got)
+	harness.Same(t, "the code", int32(http.StatusAccepted), got.code)
+	<-left
+}
+
 // relay forwards connections to a server.
 type relay struct {
 	net.Listener
