@@ -188,7 +188,7 @@ func (r *Reconciler) schedule(ctx context.Context, s *scope) error {
 	if due {
 		r.dispatcher.submit(client.ObjectKeyFromObject(s.Object), endpoint, known, urgent)
 	}
-	s.RequeueAfter(step.wait)
+	s.RequeueAfter(min(step.wait, reconcile.MaxWait))
 	return nil
 }
 

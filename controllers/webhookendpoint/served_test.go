@@ -43,7 +43,7 @@ func TestAnEndpointThatGetsNoEventsIsNotPolled(t *testing.T) {
 		after        time.Duration
 	}{
 		{fmt.Sprintf("e-%02d", webhooks.MaxServed-1), v1alpha1.ReasonSecretNotFound, secretPoll},
-		{fmt.Sprintf("e-%02d", webhooks.MaxServed), v1alpha1.ReasonTooManyEndpoints, webhooks.MaxFailing},
+		{fmt.Sprintf("e-%02d", webhooks.MaxServed), v1alpha1.ReasonTooManyEndpoints, reconcile.MaxWait},
 	} {
 		key := client.ObjectKey{Namespace: "org-acme", Name: want.name}
 		result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})

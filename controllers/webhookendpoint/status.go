@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/signatures"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
@@ -131,9 +132,9 @@ func observeSecret(s *scope, usable bool) {
 	case usable || s.Object.IsDisabled():
 	case status.FailingSince == nil || s.Before.SecretRef != nil:
 		status.FailingSince = new(v1alpha1.NewTime(s.Now))
-		s.RequeueAfter(webhooks.MaxFailing)
+		s.RequeueAfter(reconcile.MaxWait)
 	case s.Now.Before(status.FailingSince.Add(webhooks.MaxFailing)):
-		s.RequeueAfter(status.FailingSince.Add(webhooks.MaxFailing).Sub(s.Now))
+		s.RequeueAfter(min(status.FailingSince.Add(webhooks.MaxFailing).Sub(s.Now), reconcile.MaxWait))
 	default:
 		status.Disabled = &v1alpha1.WebhookDisabled{
 			At: v1alpha1.NewTime(s.Now), Generation: s.Object.Generation,
