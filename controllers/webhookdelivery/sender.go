@@ -193,6 +193,7 @@ func failed(code int32, message string) result {
 // credential, and may contain data sent by the receiver. timeout is that of the attempt.
 func explain(host string, err error, timeout time.Duration) string {
 	var unresolved *net.DNSError
+	var badAddress *net.AddrError
 	_, notAddress := netip.ParseAddr(host)
 	isAddress := notAddress == nil // DNS knows nothing about it
 	switch {
@@ -205,6 +206,8 @@ func explain(host string, err error, timeout time.Duration) string {
 		// comes before timeouts, because a failed lookup may be one.
 		return "the host's name could not be resolved, or its address is not a public one; the operator's flag " +
 			"--webhook-allow-cidr allows others, and --webhook-deny-cidr denies some"
+	case errors.As(err, &badAddress):
+		return "spec.url of the endpoint cannot be used: its port must be a number up to 65535"
 	case errors.Is(err, context.DeadlineExceeded), isTimeout(err):
 		return fmt.Sprintf("no answer within %s", timeout)
 	case utilnet.IsHTTP2ConnectionLost(err):

@@ -127,6 +127,7 @@ func TestWhatWentWrongIsSaidWithoutTheURL(t *testing.T) {
 		{"nobody listens", "http://" + closed.Addr().String(), "refused"},
 		{"a name that is none", "http://receiver.invalid", "resolved"},
 		{"a URL that is none", "http://[::1", "cannot be used"},
+		{"a port that does not exist", "http://127.0.0.1:84430", "its port must be"},
 		{"a scheme that is not sent to", "ftp://127.0.0.1", "could not be read"},
 	}
 	for _, c := range cases {
