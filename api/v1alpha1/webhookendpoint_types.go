@@ -79,7 +79,7 @@ type WebhookEndpointSpec struct {
 	// the endpoint can read it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^https?://[^@]+$`
+	// +kubebuilder:validation:Pattern=`^https?://[^@/?#]*([/?#].*)?$`
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getHostname() != ''",message="must be a URL with a host"
 	// +required
 	URL string `json:"url"`

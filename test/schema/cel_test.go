@@ -171,6 +171,10 @@ var rulesAtCreate = []struct {
 	{"endpoint at a port", endpoint, edit{"spec.url": "http://hooks.example.com:8080/findings"}, "", "a URL with a host"},
 	{"endpoint without a host", endpoint, edit{"spec.url": "https:///findings"}, "must be a URL with a host", "nothing can be sent there"},
 	{"endpoint with a password", endpoint, edit{"spec.url": "https://u:p@hooks.example.com"}, "should match", "everyone who reads the resource would read it"},
+	{"endpoint with a / in its password", endpoint, edit{"spec.url": "https://u:pa/ss@hooks.example.com"}, "must be a URL with a host", "a port has only digits"},
+	{"endpoint with a token before its port", endpoint, edit{"spec.url": "https://token@hooks.example.com:8443/@ops"}, "should match", "an @ in the path does not hide it"},
+	{"endpoint with an @ in its path and query", endpoint, edit{"spec.url": "https://chat.example.com/hooks/@ops?to=ann@example.com"}, "", "it is no user's"},
+	{"endpoint with an @ in a query without a path", endpoint, edit{"spec.url": "https://chat.example.com:8443?to=ann@example.com"}, "", "it is no user's"},
 	{"scan with an outcome and no end", scan, edit{"spec.outcome": "Failed"}, "set together", "since when?"},
 }
 
