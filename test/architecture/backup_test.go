@@ -44,17 +44,31 @@ func TestCommandsOfABackupNoticeThatAnAPIServerDoesNotAnswer(t *testing.T) {
 		"projects do not settle": {"projects", "exit 1", 1, "", "old\n"},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			folder := t.TempDir()
-			script := "#!/bin/sh\necho call >> calls\nn=$(wc -l < calls)\n" + tc.kubectl + "\n"
-			for name, content := range map[string]string{"kubectl": script, "sleep": "#!/bin/sh\n", "objects.yaml": "old\n"} {
-				harness.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o700))
-			}
-			shell := exec.CommandContext(t.Context(), "/bin/sh", "-c", harness.Commands(t, "backup.md", tc.block))
-			shell.Dir, shell.Env = folder, append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
-			printed := harness.Run(t, shell).Stdout
+			folder := kubectlThat(t, tc.kubectl)
+			harness.Must(t, os.WriteFile(filepath.Join(folder, "objects.yaml"), []byte("old\n"), 0o600))
+			printed := shellIn(t, folder, "/bin/sh", harness.Commands(t, "backup.md", tc.block)).Stdout
 			harness.Same(t, "the calls of kubectl", tc.calls, strings.Count(harness.File(t, filepath.Join(folder, "calls")), "\n"))
 			harness.Same(t, "what the commands print", tc.prints, printed)
 			harness.Same(t, "objects.yaml", tc.objects, harness.File(t, filepath.Join(folder, "objects.yaml")))
 		})
 	}
+}
+
+// kubectlThat returns a folder with a kubectl that runs these commands as its call number n, and a sleep that does not.
+func kubectlThat(t *testing.T, commands string) string {
+	t.Helper()
+	folder := t.TempDir()
+	kubectl := "#!/bin/sh\necho call >> calls\nn=$(wc -l < calls)\n" + commands + "\n"
+	for name, content := range map[string]string{"kubectl": kubectl, "sleep": "#!/bin/sh\n"} {
+		harness.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o700)) //nolint:gosec // programs
+	}
+	return folder
+}
+
+// shellIn runs the commands in the folder, with the programs in it.
+func shellIn(t *testing.T, folder, shell, commands string) *harness.Outcome {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), shell, "-c", commands)
+	command.Dir, command.Env = folder, append(os.Environ(), "PATH="+folder+":"+os.Getenv("PATH"))
+	return harness.Run(t, command)
 }
