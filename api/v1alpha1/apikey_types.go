@@ -160,6 +160,14 @@ type PreviousToken struct {
 	// expiresAt is when the overlap ends.
 	// +required
 	ExpiresAt Time `json:"expiresAt"`
+	// signingKeyID is the identifier (the kid header) of the key that signed the token. The token
+	// ends with that key, because it is stored nowhere and cannot be signed again.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	SigningKeyID string `json:"signingKeyID,omitempty"`
+	// issuedAt is when the token was issued. The organization's maximum lifetime counts from then.
+	// +optional
+	IssuedAt *Time `json:"issuedAt,omitempty"`
 }
 
 // APIKey is a bearer credential of the REST API for the organization whose namespace it is in.

@@ -378,9 +378,7 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 		s.Finalizers, s.Immutable = []string{"example.com/hold"}, new(true)
 	})
 	next := tokens.GenerateSigningKey()
-	data, err := tokens.EncodeRing(tokens.Ring{Signer: next, Previous: heldRing(t).Signer.Public()})
-	harness.Must(t, err)
-	testenv.Change(t, env, signingSecret(), func(s *corev1.Secret) { s.Data = data })
+	holdSigningKeys(t, tokens.Ring{Signer: next, Previous: heldRing(t).Signer.Public()})
 	testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretConflict)
 	harness.Same(t, "the token of the key, which is the one in the Secret", claims.ID, key.Status.KeyID)
 	// The rotation of the signing key would otherwise wait for this key until its token expires.
@@ -392,6 +390,33 @@ func TestTokenStaysValidThoughTheNewSigningKeyCannotSignIt(t *testing.T) {
 	testenv.Change(t, env, tokenSecret(key), func(s *corev1.Secret) { s.Finalizers = nil })
 	waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.SigningKeyID).To(Equal(next.ID())) })
 	harness.Same(t, "the token of the key, which is the same one signed anew", claims.ID, key.Status.KeyID)
+	noSigningKey(t)
+}
+
+// holdSigningKeys stores the ring as a rotation of the signing key would.
+func holdSigningKeys(t *testing.T, ring tokens.Ring) {
+	t.Helper()
+	data, err := tokens.EncodeRing(ring)
+	harness.Must(t, err)
+	testenv.Change(t, env, signingSecret(), func(s *corev1.Secret) { s.Data = data })
+}
+
+// It cannot be signed again. Its status would promise a later end than the REST API accepts it until.
+func TestTokenInItsOverlapEndsWithItsSigningKey(t *testing.T) {
+	noSigningKey(t)
+	shared.Alone(t, env)
+	key := newKey(t, "withdrawn")
+	_, first := waitUntilIssued(t, key)
+	change(t, key, func(s *v1alpha1.APIKeySpec) {
+		s.Rotation = &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: time.Hour}}
+	})
+	_, second := waitUntilIssued(t, key, rotated(key, 1, first.ID))
+	next := tokens.GenerateSigningKey()
+	holdSigningKeys(t, tokens.Ring{Signer: next, Previous: heldRing(t).Signer.Public()})
+	waitUntilIssued(t, key, rotated(key, 1, first.ID), func(g Gomega) { g.Expect(key.Status.SigningKeyID).To(Equal(next.ID())) })
+	holdSigningKeys(t, tokens.Ring{Signer: next})
+	waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.Previous).To(BeNil()) })
+	harness.Same(t, "the token of the key", second.ID, key.Status.KeyID)
 	noSigningKey(t)
 }
 

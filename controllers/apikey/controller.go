@@ -90,6 +90,8 @@ type scope struct {
 	*reconcile.Scope[*v1alpha1.APIKey, *v1alpha1.APIKeyStatus]
 	// organization owns the key's namespace.
 	organization *v1alpha1.Organization
+	// accepted are the public signing keys whose tokens are accepted.
+	accepted tokens.KeySet
 }
 
 func newScope() *scope {
@@ -135,7 +137,8 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	found := recall(s, secret, ring.Public())
+	s.accepted = ring.Public()
+	found := recall(s, secret)
 	have, err := r.ensureSecret(ctx, s, ring.Signer, secret, found)
 	if err != nil {
 		return r.concludeUnwritten(s, found, err)

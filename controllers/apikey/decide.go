@@ -32,11 +32,11 @@ type issued struct {
 //
 // For a token that the status already records, the status takes precedence over the Secret's annotations: a user who
 // can write Secrets must not be able to revive an earlier or rotated token.
-func recall(s *scope, secret *corev1.Secret, accepted tokens.KeySet) *issued {
+func recall(s *scope, secret *corev1.Secret) *issued {
 	if secret == nil {
 		return nil
 	}
-	verified, err := accepted.VerifySignature(string(secret.Data[v1alpha1.APIKeyTokenKey]))
+	verified, err := s.accepted.VerifySignature(string(secret.Data[v1alpha1.APIKeyTokenKey]))
 	if err != nil || verified.KeyUID != s.Object.UID || verified.Organization != s.organization.Name {
 		return nil
 	}
@@ -128,14 +128,14 @@ func endOfIssued(s *scope, have *issued) time.Time {
 	if !wasExpired(s, have.claims.ID) {
 		return end
 	}
-	return slices.MinFunc([]time.Time{end, recordedEnd(s.Before, have.claims.ID)}, time.Time.Compare)
+	return slices.MinFunc([]time.Time{end, recorded(s.Before, have.claims.ID).ExpiresAt.Time}, time.Time.Compare)
 }
 
 // wasExpired reports whether the expiry in the status has passed for the token, or had passed by the clock of an
 // earlier leader, which may be ahead of this one's: then Ready has the reason Expired. A later reason, such as
 // SecretNotWritten, hides that: such a token becomes valid again if its limit is also lifted within those minutes.
 func wasExpired(s *scope, token string) bool {
-	end := recordedEnd(s.Before, token)
+	end := recorded(s.Before, token).ExpiresAt.Time
 	if end.IsZero() || end.After(s.Now.Add(apitime.MaxAhead)) {
 		return false
 	}
@@ -194,30 +194,41 @@ func statusFor(s *scope, have *issued) v1alpha1.APIKeyStatus {
 }
 
 // previous returns the previous token, whose overlap counts from the rotation, so that a shorter overlap takes effect
-// at once. It never moves the recorded end to a later time: an overlap neither extends nor revives a token.
+// at once. It never moves the recorded end to a later time: an overlap neither extends nor revives a token. The token
+// ends with its signing key, because it cannot be signed again.
 func previous(s *scope, have *issued, end time.Time) *v1alpha1.PreviousToken {
 	if have.replaces == "" {
 		return nil
 	}
+	replaced := recorded(s.Before, have.replaces)
+	if replaced.SigningKeyID != "" && !s.accepted.Has(replaced.SigningKeyID) {
+		return nil
+	}
 	ends := []time.Time{
-		have.claims.IssuedAt.Add(overlap(s.Object)).Truncate(time.Second), end, recordedEnd(s.Before, have.replaces),
+		have.claims.IssuedAt.Add(overlap(s.Object)).Truncate(time.Second), end, replaced.ExpiresAt.Time,
+	}
+	if replaced.IssuedAt != nil {
+		ends = append(ends, endOfLife(s, replaced.IssuedAt.Time, replaced.ExpiresAt.Time))
 	}
 	until := slices.MinFunc(ends, time.Time.Compare)
 	if !until.After(s.Now) {
 		return nil
 	}
-	return &v1alpha1.PreviousToken{KeyID: have.replaces, ExpiresAt: v1alpha1.NewTime(until)}
+	replaced.ExpiresAt = v1alpha1.NewTime(until)
+	return &replaced
 }
 
-// recordedEnd returns the expiry that the status records for the token; a zero time if it records none.
-func recordedEnd(before *v1alpha1.APIKeyStatus, token string) time.Time {
+// recorded returns what the status records of the token; with a zero expiry if it records nothing.
+func recorded(before *v1alpha1.APIKeyStatus, token string) v1alpha1.PreviousToken {
 	switch {
 	case before.KeyID == token && before.ExpiresAt != nil:
-		return before.ExpiresAt.Time
+		return v1alpha1.PreviousToken{
+			KeyID: token, ExpiresAt: *before.ExpiresAt, SigningKeyID: before.SigningKeyID, IssuedAt: before.IssuedAt,
+		}
 	case before.Previous != nil && before.Previous.KeyID == token:
-		return before.Previous.ExpiresAt.Time
+		return *before.Previous
 	}
-	return time.Time{}
+	return v1alpha1.PreviousToken{}
 }
 
 // withoutToken returns the status without a valid token. It keeps when the last token was issued and expires, and for

@@ -165,6 +165,40 @@ func TestAnOverlapEndsNoLaterThanItsToken(t *testing.T) {
 	}
 }
 
+// A rotation with an overlap must not keep a token that the maximum would have ended.
+func TestALoweredMaximumEndsATokenInItsOverlap(t *testing.T) {
+	now := time.Unix(1e9, 0).UTC()
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		reason  string
+		maximum time.Duration
+		old     bool // the status is from a version that does not record when the token was issued
+		want    time.Duration
+	}{
+		{"without a maximum it is the overlap", 0, false, 10 * day},
+		{"it is within the maximum", 100 * day, false, 10 * day},
+		{"it reaches the maximum in its overlap", 85 * day, false, 5 * day},
+		{"it is beyond the maximum", 70 * day, false, 0},
+		{"it is not known when it was issued", 70 * day, true, 10 * day},
+	} {
+		s := scopeOf(&v1alpha1.APIKey{Spec: v1alpha1.APIKeySpec{Rotation: &v1alpha1.APIKeyRotation{Serial: 1, Overlap: &metav1.Duration{Duration: 10 * day}}}},
+			&v1alpha1.Organization{}, v1alpha1.APIKeyStatus{KeyID: "first", IssuedAt: new(v1alpha1.NewTime(now.Add(-80 * day))), ExpiresAt: new(v1alpha1.NewTime(now.Add(100 * day)))}, now)
+		second := &issued{claims: tokens.Claims{ID: "second", IssuedAt: now, ExpiresAt: now.Add(90 * day)}, serial: 1, replaces: "first"}
+		*s.Before = statusFor(s, second)
+		if c.old {
+			s.Before.Previous.IssuedAt = nil
+		}
+		if c.maximum > 0 {
+			s.organization.Spec.APIKeys = &v1alpha1.OrganizationAPIKeys{MaxLifetime: &metav1.Duration{Duration: c.maximum}}
+		}
+		var got time.Duration
+		if previous := statusFor(s, second).Previous; previous != nil {
+			got = previous.ExpiresAt.Sub(now)
+		}
+		harness.Same(t, c.reason, c.want, got)
+	}
+}
+
 func TestTheNextReconcileIsAtTheNextChange(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	at := func(d time.Duration) *v1alpha1.Time { return new(v1alpha1.NewTime(now.Add(d))) }
@@ -187,6 +221,7 @@ func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 	signer := tokens.GenerateSigningKey()
 	s := scopeOf(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
 		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{}, time.Unix(1e9, 0))
+	s.accepted = signer.Public()
 	good := tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "x", IssuedAt: s.Now, ExpiresAt: s.Now.Add(time.Hour)}
 	cases := map[string]struct {
 		reason string
@@ -204,7 +239,7 @@ func TestTokenOfAnotherKeyIsNotRecalled(t *testing.T) {
 		harness.Must(t, err)
 		secret := tokenSecret(s.Object)
 		secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}
-		harness.Same(t, name+": "+tc.reason, tc.want, recall(s, secret, signer.Public()) != nil)
+		harness.Same(t, name+": "+tc.reason, tc.want, recall(s, secret) != nil)
 	}
 }
 
@@ -227,13 +262,14 @@ func TestOnlyTheTokenInForceStaysBesideANewOne(t *testing.T) {
 	signer := tokens.GenerateSigningKey()
 	s := scopeOf(&v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Name: "ci", UID: "uid"}},
 		&v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}, v1alpha1.APIKeyStatus{KeyID: "in-force"}, time.Unix(1e9, 0))
+	s.accepted = signer.Public()
 	token, err := signer.Sign(tokens.Claims{KeyUID: "uid", Organization: "acme", ID: "new", IssuedAt: s.Now, ExpiresAt: s.Now.Add(time.Hour)})
 	harness.Must(t, err)
 	for annotation, want := range map[string]string{"in-force": "in-force", "revoked-long-ago": "", "": ""} {
 		secret := tokenSecret(s.Object)
 		secret.Data = map[string][]byte{v1alpha1.APIKeyTokenKey: []byte(token)}
 		secret.Annotations = map[string]string{replacesAnnotation: annotation}
-		if got := recall(s, secret, signer.Public()); got == nil || got.replaces != want {
+		if got := recall(s, secret); got == nil || got.replaces != want {
 			t.Errorf("the Secret says it replaces %q: recalled %+v, want %q to stay", annotation, got, want)
 		}
 	}
