@@ -446,6 +446,33 @@ func TestLostTokenIsRevokedThoughNoNewOneCanBeWritten(t *testing.T) {
 	}
 }
 
+func TestLostTokenIsRevokedThoughNoNewOneCanBeSigned(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func()
+		says  string
+	}{
+		"spoilt": {func() { env.Patch(t, signingSecret(), `{"data":{"ed25519.pem":"aGFsZg=="}}`) }, "holds no signing key"},
+		"unpublished": {func() {
+			env.Patch(t, signingConfigMap(), `{"immutable":true}`)
+			harness.Must(t, env.Client.Delete(t.Context(), signingSecret()))
+		}, "the signing key is not published yet"},
+	} {
+		noSigningKey(t)
+		stop := shared.Alone(t, env)
+		key := newKey(t, name)
+		_, lost := waitUntilIssued(t, key)
+		c.spoil()
+		harness.Must(t, env.Client.Delete(t.Context(), tokenSecret(key)))
+		ready := testenv.AwaitReason(t, env, key, v1alpha1.ReasonSecretNotWritten)
+		if key.Status.KeyID != "" || !strings.Contains(ready.Message, c.says) {
+			t.Errorf("%s: the key has token %q and says %q", name, key.Status.KeyID, ready.Message)
+		}
+		noSigningKey(t)
+		waitUntilIssued(t, key, func(g Gomega) { g.Expect(key.Status.KeyID).NotTo(Equal(lost.ID)) })
+		stop()
+	}
+}
+
 // A Secret of this type must hold more than a token.
 func makeTyped(t *testing.T, secret *corev1.Secret) {
 	t.Helper()

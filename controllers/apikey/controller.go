@@ -119,16 +119,6 @@ func (r *Reconciler) findOrganization(ctx context.Context, s *scope) (err error)
 
 // ensureToken writes the right token to the Secret, and records it in the status.
 func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
-	ring, err := r.signingKeys.current(ctx)
-	if errors.Is(err, errUnpublished) {
-		// The watch reports the publication; the retry is for a watch that lags behind.
-		s.LeaveStatus()
-		s.RequeueAfter(unpublishedRetry)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	secret, err := r.secrets.Get(ctx, s.Object, SecretName(s.Object.Name))
 	if kube.IsAlreadyExists(err) {
 		r.concludeConflict(s, nil)
@@ -136,6 +126,10 @@ func (r *Reconciler) ensureToken(ctx context.Context, s *scope) error {
 	}
 	if err != nil {
 		return err
+	}
+	ring, err := r.signingKeys.current(ctx)
+	if err != nil {
+		return concludeUnsigned(s, secret, err)
 	}
 	s.accepted = ring.Public()
 	found := recall(s, secret)
@@ -204,6 +198,25 @@ func (r *Reconciler) concludeUnwritten(s *scope, found *issued, err error) error
 	}
 	*s.Status = statusFor(s, found)
 	s.conclude(secretNotWritten(s, err))
+	return err
+}
+
+// concludeUnsigned records that no signing key can be used, and returns the error that causes a retry. A lost token is
+// no longer valid; whether one that is still in the Secret is valid cannot be verified, so the status stays.
+func concludeUnsigned(s *scope, secret *corev1.Secret, err error) error {
+	if secret == nil {
+		*s.Status = statusFor(s, nil)
+		verdict := judge(s)
+		if _, needed := decide(s, nil); needed {
+			verdict = secretNotWritten(s, err)
+		}
+		s.conclude(verdict)
+	}
+	if errors.Is(err, errUnpublished) {
+		// The watch reports the publication; the retry is for a watch that lags behind.
+		s.RequeueAfter(unpublishedRetry)
+		return nil
+	}
 	return err
 }
 

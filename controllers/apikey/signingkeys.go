@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,6 +64,11 @@ func (k signingKeys) reconcile(ctx context.Context) (ctrl.Result, error) {
 	}
 	published, err := k.publish(ctx, public, held.ring.Public())
 	if err != nil {
+		if ptr.Deref(public.Immutable, false) {
+			k.announce(public, corev1.EventTypeWarning, "RotationRefused",
+				"ConfigMap %s is immutable, so no key can be published in it or removed from it, and tokens of "+
+					"earlier keys are accepted. Delete the ConfigMap; it is created again at once", public.Name)
+		}
 		return ctrl.Result{}, err
 	}
 	return k.advance(ctx, held, public, published)

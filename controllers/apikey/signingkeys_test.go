@@ -438,6 +438,24 @@ func TestImmutableSigningKeyIsNotRotated(t *testing.T) {
 	noSigningKey(t)
 }
 
+// The key may have been removed because it leaked.
+func TestImmutableConfigMapThatKeepsARemovedKeyIsReported(t *testing.T) {
+	noSigningKey(t)
+	k, _, recorder := someSigningKeys(t, time.Now())
+	reconcileOnce(t, k)
+	env.Patch(t, signingConfigMap(), `{"immutable":true}`)
+	reconcileOnce(t, k)
+	harness.Same(t, "Events while nothing changes", 0, len(recorder.Events))
+	harness.Must(t, env.Client.Delete(t.Context(), signingSecret()))
+	_, err := k.reconcile(t.Context())
+	harness.ErrorContains(t, "the publication", err, "immutable")
+	expectEvent(t, recorder, "RotationRefused")
+	harness.Must(t, env.Client.Delete(t.Context(), signingConfigMap()))
+	reconcileOnce(t, k)
+	harness.Same(t, "the published keys", []string{heldRing(t).Signer.ID()}, publishedIDs(t))
+	noSigningKey(t)
+}
+
 // A rotation does not help against a leak, but must not prevent the removal of the key.
 func TestRemovalOfTheSecretEndsARotationToo(t *testing.T) {
 	noSigningKey(t)
