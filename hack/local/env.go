@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"os"
 	"strings"
 )
 
@@ -20,13 +18,6 @@ func writeEnvironment(o options, url, key string) error {
 	line("KUBECONFIG", o.state("kubeconfig"))
 	if err := writeFile(o.state("env"), []byte(content.String())); err != nil {
 		return fmt.Errorf("write %s: %w", o.state("env"), err)
-	}
-	return nil
-}
-
-func removeEnvironment(o options) error {
-	if err := os.Remove(o.state("env")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("remove the environment of an earlier run: %w", err)
 	}
 	return nil
 }

@@ -31,16 +31,15 @@ func lockRunDir(o options) (io.Closer, error) {
 		}
 		return nil, errors.Join(err, file.Close())
 	}
-	if err := file.Truncate(0); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	if _, err := fmt.Fprintln(file, os.Getpid()); err != nil {
-		return nil, errors.Join(err, file.Close())
+	err = file.Truncate(0)
+	if err == nil {
+		_, err = fmt.Fprintln(file, os.Getpid())
 	}
 	for _, folder := range []string{"logs", "pids", "pki", "kubeconfigs", "cursor-keys", "etcd"} {
-		if err := os.MkdirAll(o.state(folder), 0o700); err != nil {
-			return nil, errors.Join(fmt.Errorf("make the run folder: %w", err), file.Close())
-		}
+		err = errors.Join(err, os.MkdirAll(o.state(folder), 0o700))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make the run folder: %w", err), file.Close())
 	}
 	return file, nil
 }

@@ -77,9 +77,7 @@ func parseOptions(root string, getenv func(string) string) (options, error) {
 
 func (o options) binary(name string) string     { return filepath.Join(o.root, "bin", name) }
 func (o options) assets() string                { return filepath.Join(o.root, "bin", "k8s") }
-func (o options) config(parts ...string) string { return o.join(o.root, "config", parts) }
-func (o options) state(parts ...string) string  { return o.join(o.runDir, "", parts) }
+func (o options) config(parts ...string) string { return join(parts, o.root, "config") }
+func (o options) state(parts ...string) string  { return join(parts, o.runDir) }
 
-func (o options) join(base, folder string, parts []string) string {
-	return filepath.Join(append([]string{base, folder}, parts...)...)
-}
+func join(parts []string, base ...string) string { return filepath.Join(append(base, parts...)...) }

@@ -16,14 +16,7 @@ func writePID(folder, name string, pid int) error {
 
 // removePIDs removes the files of an earlier run's processes.
 func removePIDs(folder string) error {
-	files, err := filepath.Glob(filepath.Join(folder, "*"))
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		err = errors.Join(err, os.Remove(file))
-	}
-	return err
+	return errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700))
 }
 
 // killRecorded kills the recorded processes, each with its group.

@@ -17,6 +17,15 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
+// Users that are not service accounts. They authenticate with tokens that survive restarts.
+const (
+	administrator         = "admin"
+	controllerManagerUser = "system:kube-controller-manager"
+)
+
+// staticUsers maps the users to their groups.
+var staticUsers = map[string]string{administrator: "system:masters", controllerManagerUser: ""}
+
 // renewBefore is how long before its expiry a certificate is replaced; it is valid for a year.
 const renewBefore = 30 * 24 * time.Hour
 
@@ -43,14 +52,15 @@ func loadPKI(o options) (*pki, error) {
 	if _, _, err = keyutil.LoadOrGenerateKeyFile(p.ServiceAccountKeyFile); err != nil {
 		return nil, fmt.Errorf("the service accounts' key: %w", err)
 	}
-	for user := range staticUsers {
+	var users []byte
+	for user, groups := range staticUsers {
 		if p.tokens[user], err = secretFile(o.state("pki", strings.ReplaceAll(user, ":", "_")+".token")); err != nil {
 			return nil, fmt.Errorf("the token of %s: %w", user, err)
 		}
+		users = fmt.Appendf(users, "%s,%s,%s,%s\n", p.tokens[user], user, user, groups)
 	}
 	p.AdminToken = p.tokens[administrator]
-	users, err := tokensFile(p.tokens)
-	if err := errors.Join(err, writeFile(p.TokensFile, users)); err != nil {
+	if err := writeFile(p.TokensFile, users); err != nil {
 		return nil, fmt.Errorf("write the users' tokens: %w", err)
 	}
 	if _, err = secretFile(o.state("cursor-keys", "1")); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"time"
 )
@@ -20,7 +21,7 @@ func run(outer context.Context, o options, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := errors.Join(removeEnvironment(o), removePIDs(o.state("pids"))); err != nil {
+	if err := errors.Join(os.RemoveAll(o.state("env")), removePIDs(o.state("pids"))); err != nil {
 		return err
 	}
 	if err := checkPort(ctx, o.port); err != nil {
@@ -35,7 +36,7 @@ func run(outer context.Context, o options, out io.Writer) (err error) {
 	var made *samples
 	defer func() {
 		say("stopping (up to a minute under load; Ctrl-C again ends at once) ...")
-		err = errors.Join(err, removeEnvironment(o), children.stopAll(), made.stop(), removePIDs(o.state("pids")))
+		err = errors.Join(err, os.RemoveAll(o.state("env")), children.stopAll(), made.stop(), removePIDs(o.state("pids")))
 		say("stopped; the data is kept in %s", o.runDir)
 	}()
 
@@ -78,16 +79,13 @@ func bringUp(ctx context.Context, o options, keys *pki, children *supervisor, sa
 		return "", nil, err
 	}
 	say("starting the controllers and the REST API ...")
-	op, err := startOperator(ctx, o, children, p)
+	url, err := startOperator(ctx, o, children, p)
 	if err != nil {
-		return "", nil, err
-	}
-	if err := op.waitReady(ctx); err != nil {
 		return "", nil, err
 	}
 	if !o.samples {
 		made, err := earlierSamples(ctx, p.client, earlierTimeout)
-		return op.url, made, err
+		return url, made, err
 	}
 	say("making the sample organization and scanning the sample service with gosec (the first time gosec is built, about 2 minutes) ...")
 	made, err := makeSamples(ctx, o, p)
@@ -95,7 +93,7 @@ func bringUp(ctx context.Context, o options, keys *pki, children *supervisor, sa
 		return "", nil, err
 	}
 	say("%s", made.summary)
-	return op.url, made, nil
+	return url, made, nil
 }
 
 // howToCall returns the text for the user at the terminal once everything runs. The key is only shown there and never
