@@ -46,9 +46,6 @@ func (b *Bench) EarlierBuild(ctx context.Context, commit string) (Build, error) 
 		Name: commit, Source: source,
 		Operator: filepath.Join(programs, "findings-operator"), Plugin: filepath.Join(programs, "kubectl-findings"),
 	}
-	if _, err := os.Stat(build.Plugin); err == nil {
-		return build, nil
-	}
 	if err := os.MkdirAll(programs, 0o700); err != nil {
 		return build, err
 	}

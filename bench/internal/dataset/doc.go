@@ -44,15 +44,8 @@ type Data struct {
 	projects int
 }
 
-// Finding returns the i-th finding, from 0. Findings are made on demand, because all of them together
-// would fill the memory that is measured.
-func (d *Data) Finding(i int) *v1alpha1.Finding { return finding(d, i) }
-
 // Findings returns the number of findings.
 func (d *Data) Findings() int { return d.options.Findings }
-
-// Namespace returns the namespace of all objects.
-func (d *Data) Namespace() string { return d.options.Namespace }
 
 // New makes everything except the findings.
 func New(options Options) *Data {

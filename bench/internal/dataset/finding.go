@@ -18,14 +18,16 @@ const (
 	triagedPercent = 15
 )
 
-func finding(d *Data, i int) *v1alpha1.Finding {
-	f := declare(d, i)
+// Finding returns the i-th finding, from 0. Findings are made on demand, because all of them together
+// would fill the memory that is measured.
+func (d *Data) Finding(i int) *v1alpha1.Finding {
+	f := d.declare(i)
 	settleFinding(f)
 	return f
 }
 
-// declare makes the finding without its status.
-func declare(d *Data, i int) *v1alpha1.Finding {
+// declare makes the i-th finding without its status.
+func (d *Data) declare(i int) *v1alpha1.Finding {
 	r := dice("finding", i)
 	s := byWeight[r.IntN(len(byWeight))]
 	if i%RareEvery == RareEvery/2 {
@@ -37,12 +39,9 @@ func declare(d *Data, i int) *v1alpha1.Finding {
 	commit, path, line := sha(r), filePath(r, s.extension), 1+r.IntN(900)
 	content := fmt.Sprintf("%032x", r.Uint64())
 
+	name := "f-" + fingerprints.Hash(repository, project.Name, s.tool, s.rule, path, content, fmt.Sprint(i))
 	f := &v1alpha1.Finding{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Finding"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: d.options.Namespace, CreationTimestamp: metav1.NewTime(detected.Time), Generation: 1,
-			Name: "f-" + fingerprints.Hash(repository, project.Name, s.tool, s.rule, path, content, fmt.Sprint(i)),
-		},
+		TypeMeta: typeMeta("Finding"), ObjectMeta: d.meta("Finding", name, detected),
 		Spec: v1alpha1.FindingSpec{
 			RepositoryRef: project.Spec.RepositoryRef,
 			ProjectRef:    v1alpha1.ProjectReference{Name: v1alpha1.ResourceName(project.Name)},
@@ -55,7 +54,6 @@ func declare(d *Data, i int) *v1alpha1.Finding {
 			Triage: v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen},
 		},
 	}
-	f.UID = uid(f.Namespace, "Finding", f.Name)
 	if !d.options.Undecided {
 		decide(r, f, detected.Time)
 	}

@@ -3,7 +3,6 @@ package dataset
 import (
 	"hash/fnv"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -44,6 +43,3 @@ func moment(r *rand.Rand, now time.Time) v1alpha1.Time {
 	seconds := int64(Span / time.Second)
 	return v1alpha1.NewTime(now.UTC().Truncate(time.Second).Add(-time.Duration(1+r.Int64N(seconds)) * time.Second))
 }
-
-// numbered returns a name with a number.
-func numbered(name string, i int) string { return name + "-" + strconv.Itoa(i) }

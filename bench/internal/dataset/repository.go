@@ -23,17 +23,17 @@ func (d *Data) makeRepositories() {
 	for _, repository := range d.Repositories {
 		repository.Status.Conditions = ready(v1alpha1.NewTime(repository.CreationTimestamp.Time),
 			"The status is that of the spec.")
-		settle(&repository.ObjectMeta, repository.Spec, repository.Status)
+		settle(&repository.ObjectMeta, "kubectl", repository.Spec, repository.Status)
 	}
 	for _, project := range d.Projects {
 		project.Status.Conditions = ready(v1alpha1.NewTime(project.CreationTimestamp.Time), "The status is that of the spec.")
-		settle(&project.ObjectMeta, project.Spec, project.Status)
+		settle(&project.ObjectMeta, "kubectl", project.Spec, project.Status)
 	}
 }
 
 func (d *Data) repository(i int) *v1alpha1.Repository {
 	r := dice("repository", i)
-	name := numbered(pick(r, "payments", "orders", "accounts", "search", "billing", "notifications", "identity",
+	name := fmt.Sprintf("%s-%d", pick(r, "payments", "orders", "accounts", "search", "billing", "notifications", "identity",
 		"storefront"), i)
 	committed, created := moment(r, d.options.Now), moment(r, d.options.Now)
 	hash := sha(r)
@@ -92,7 +92,7 @@ func (d *Data) count() {
 		projects[project.Name] = project
 	}
 	for i := range d.options.Findings {
-		spec := &declare(d, i).Spec
+		spec := &d.declare(i).Spec
 		if spec.Closed != nil {
 			continue
 		}
@@ -122,9 +122,9 @@ func (d *Data) meta(kind, name string, created v1alpha1.Time) metav1.ObjectMeta 
 }
 
 // settle adds the metadata that the API server and the controllers write.
-func settle(meta *metav1.ObjectMeta, spec, status any) {
+func settle(meta *metav1.ObjectMeta, manager string, spec, status any) {
 	at := v1alpha1.NewTime(meta.CreationTimestamp.Time)
 	meta.Finalizers = []string{v1alpha1.CleanupFinalizer}
-	meta.ManagedFields = []metav1.ManagedFieldsEntry{applied("kubectl", at).entry("spec", "", spec),
+	meta.ManagedFields = []metav1.ManagedFieldsEntry{applied(manager, at).entry("spec", "", spec),
 		observed(at).entry("status", "", status)}
 }

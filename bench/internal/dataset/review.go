@@ -10,6 +10,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
+	"github.com/appsec-dev/findings-operator/internal/transitions"
 )
 
 const (
@@ -54,7 +55,7 @@ func (d *Data) review(r *rand.Rand, i int) *v1alpha1.Review {
 			RepositoryRef: v1alpha1.RepositoryReference{Name: v1alpha1.ResourceName(repository.Name)}, Provider: "github", PRNumber: int32(i + 1),
 			PRTitle: pick(r, "Cache exchange rates", "Round totals", "Sign sessions", "Move the queue to its own table",
 				"Raise the client") + fmt.Sprint(" (", i, ")"),
-			PRAuthor: numbered("author", r.IntN(60)), PRStatus: status,
+			PRAuthor: fmt.Sprint("author-", r.IntN(60)), PRStatus: status,
 		},
 	}
 	// Every tenth review has no reviewed commits yet.
@@ -109,24 +110,16 @@ func settleReview(review *v1alpha1.Review, counts reviewstate.Counts) {
 	at := v1alpha1.NewTime(review.CreationTimestamp.Time)
 	review.ManagedFields = []metav1.ManagedFieldsEntry{applied("scanner/review", at).entry("spec", "", review.Spec)}
 	review.Status = reviewstate.ReviewStatus(review, counts, at.Time)
-	review.Status.EmittedSeq = lastSeq(review.Status.Transitions)
+	review.Status.EmittedSeq = transitions.Of(review.Status.Transitions, 0).LastSeq()
 	review.Status.Conditions = ready(at, "The status is that of the spec and of the issues.")
-	settle(&review.ObjectMeta, review.Spec, review.Status)
-	review.ManagedFields[0].Manager = "scanner/review"
+	settle(&review.ObjectMeta, "scanner/review", review.Spec, review.Status)
 }
 
 func settleIssue(issue *v1alpha1.ReviewIssue, review *v1alpha1.ReviewSpec) {
 	at := v1alpha1.NewTime(issue.CreationTimestamp.Time)
 	issue.ManagedFields = []metav1.ManagedFieldsEntry{applied("scanner/review", at).entry("spec", "", issue.Spec)}
 	issue.Status = reviewstate.IssueStatus(issue, review, at.Time)
-	issue.Status.EmittedSeq = lastSeq(issue.Status.Transitions)
+	issue.Status.EmittedSeq = transitions.Of(issue.Status.Transitions, 0).LastSeq()
 	issue.Status.Conditions = ready(at, "The status is that of the spec and of the review's.")
 	issue.ManagedFields = append(issue.ManagedFields, observed(at).entry("status", "", issue.Status))
-}
-
-func lastSeq(transitions []v1alpha1.Transition) int64 {
-	if len(transitions) == 0 {
-		return 0
-	}
-	return transitions[len(transitions)-1].Seq
 }

@@ -54,8 +54,8 @@ func Handler(ctx context.Context, dsn, organization string) (http.Handler, error
 type source struct {
 	table, order string
 	size         int
-	// conditions returns the SQL for the given query parameters, with %d for the argument's number.
-	conditions func(query func(string) string) (sql []string, arguments []any, err error)
+	// conditions returns the SQL for the given query parameters; argument returns the SQL for a value.
+	conditions func(query func(string) string, argument func(any) string) (sql []string, err error)
 }
 
 var (
@@ -64,20 +64,19 @@ var (
 	reviews      = source{table: "reviews", order: "updated_at", size: 10, conditions: reviewConditions}
 )
 
-func reviewConditions(query func(string) string) (sql []string, arguments []any, err error) {
-	for parameter, condition := range map[string]string{"start_time": "updated_at >= $%d",
-		"end_time": "updated_at < $%d"} {
+func reviewConditions(query func(string) string, argument func(any) string) (sql []string, err error) {
+	for parameter, condition := range map[string]string{"start_time": "updated_at >= ", "end_time": "updated_at < "} {
 		if query(parameter) == "" {
 			continue
 		}
 		at, err := time.Parse(time.RFC3339, query(parameter))
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		sql, arguments = append(sql, condition), append(arguments, at)
+		sql = append(sql, condition+argument(at))
 	}
 	if status := query("status"); status != "" {
-		sql, arguments = append(sql, "status = $%d"), append(arguments, status)
+		sql = append(sql, "status = "+argument(status))
 	}
 	switch query("custom") {
 	case "open_with_issues":
@@ -89,7 +88,7 @@ func reviewConditions(query func(string) string) (sql []string, arguments []any,
 	case "not_reviewed":
 		sql = append(sql, "not reviewed")
 	}
-	return sql, arguments, nil
+	return sql, nil
 }
 
 func (h *handler) list(organization string, s source) gin.HandlerFunc {
@@ -115,20 +114,18 @@ func (h *handler) page(ctx context.Context, into *bytes.Buffer, organization str
 			return err
 		}
 	}
-	where, arguments := []string{"org = $1"}, []any{organization}
+	var arguments []any
+	argument := func(value any) string {
+		arguments = append(arguments, value)
+		return fmt.Sprint("$", len(arguments))
+	}
+	where := []string{"org = " + argument(organization)}
 	if s.conditions != nil {
-		conditions, values, err := s.conditions(query)
+		conditions, err := s.conditions(query, argument)
 		if err != nil {
 			return err
 		}
-		for _, condition := range conditions {
-			if strings.Contains(condition, "%d") {
-				arguments = append(arguments, values[0])
-				values = values[1:]
-				condition = fmt.Sprintf(condition, len(arguments))
-			}
-			where = append(where, condition)
-		}
+		where = append(where, conditions...)
 	}
 	total := fmt.Sprintf("select n from totals where org = $1 and kind = '%s'", s.table)
 	if len(where) > 1 {
@@ -139,8 +136,7 @@ func (h *handler) page(ctx context.Context, into *bytes.Buffer, organization str
 		if err != nil {
 			return err
 		}
-		arguments = append(arguments, at, id)
-		where = append(where, fmt.Sprintf("(%s, id) < ($%d, $%d)", s.order, len(arguments)-1, len(arguments)))
+		where = append(where, fmt.Sprintf("(%s, id) < (%s, %s)", s.order, argument(at), argument(id)))
 	}
 	sql := fmt.Sprintf("select item, %s, id, (%s) from %s where %s order by %s desc, id desc limit %d",
 		s.order, total, s.table, strings.Join(where, " and "), s.order, size+1)

@@ -3,7 +3,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,7 +27,6 @@ var ErrMissing = errors.New("PostgreSQL is not installed here (Debian: apt-get i
 const (
 	startTimeout  = time.Minute
 	startInterval = 50 * time.Millisecond
-	stopTimeout   = 30 * time.Second
 )
 
 // settings let PostgreSQL keep everything in memory, as on a dedicated server. It listens only on a
@@ -43,11 +42,7 @@ type Server struct {
 	DSN string
 
 	folder  string
-	process *exec.Cmd
-	said    *bytes.Buffer
-	// ended is closed once the process has ended; endedBy is set before that.
-	ended   chan struct{}
-	endedBy error
+	process *harness.Process
 }
 
 // binaries returns the folder of the newest PostgreSQL on the machine.
@@ -87,52 +82,44 @@ func Start(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{folder: folder, said: &bytes.Buffer{}, DSN: "host=" + folder + " user=postgres dbname=postgres"}
-	if err := s.start(ctx, programs); err != nil {
-		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w\n%s", err, s.said), s.Stop())
+	data := filepath.Join(folder, "data")
+	s := &Server{
+		DSN: "host=" + folder + " user=postgres dbname=postgres", folder: folder,
+		process: harness.NewProcess(folder, "postgres", filepath.Join(programs, "postgres"), "-D", data, "-k", folder),
+	}
+	s.process.Dir = folder
+	s.process.StopSignal = syscall.SIGINT // ends the server without waiting for its clients
+	for _, setting := range settings {
+		s.process.Arguments = append(s.process.Arguments, "-c", setting)
+	}
+	if err := s.start(ctx, filepath.Join(programs, "initdb"), data); err != nil {
+		return nil, errors.Join(fmt.Errorf("start PostgreSQL: %w", err), s.Stop())
 	}
 	return s, nil
 }
 
-func (s *Server) start(ctx context.Context, programs string) error {
-	attributes := harness.ChildAttributes()
-	var err error
-	if attributes.Credential, err = harness.OtherUser(s.folder); err != nil { // PostgreSQL refuses to run as root
+func (s *Server) start(ctx context.Context, initdb, data string) (err error) {
+	if s.process.User, err = harness.OtherUser(s.folder); err != nil { // PostgreSQL refuses to run as root
 		return err
 	}
-	data := filepath.Join(s.folder, "data")
-	initialise := exec.CommandContext(ctx, filepath.Join(programs, "initdb"), "-D", data, "-U", "postgres", "-A", "trust",
-		"-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
-	initialise.SysProcAttr, initialise.Dir = attributes, s.folder
+	initialise := exec.CommandContext(ctx, initdb, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+		"--locale=C.UTF-8", "--no-sync")
+	initialise.SysProcAttr, initialise.Dir = harness.ChildAttributes(), s.folder
+	initialise.SysProcAttr.Credential = s.process.User
 	if said, err := initialise.CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w\n%s", err, said)
 	}
-	arguments := []string{"-D", data, "-k", s.folder}
-	for _, setting := range settings {
-		arguments = append(arguments, "-c", setting)
-	}
-	s.process = exec.CommandContext(context.WithoutCancel(ctx), filepath.Join(programs, "postgres"), arguments...)
-	s.process.SysProcAttr, s.process.Dir = attributes, s.folder
-	s.process.Stdout, s.process.Stderr = s.said, s.said
 	if err := s.process.Start(); err != nil {
-		s.process = nil
 		return err
 	}
-	s.ended = make(chan struct{})
-	go func() {
-		defer close(s.ended)
-		s.endedBy = s.process.Wait()
-	}()
 	return s.waitReady(ctx)
 }
 
 func (s *Server) waitReady(ctx context.Context) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, startInterval, startTimeout, true, func(ctx context.Context) (bool, error) {
-		select {
-		case <-s.ended:
-			return false, fmt.Errorf("it has ended: %w", s.endedBy)
-		default:
+		if err := s.process.Err(); err != nil {
+			return false, err
 		}
 		var connection *pgx.Conn
 		if connection, last = pgx.Connect(ctx, s.DSN); last != nil {
@@ -141,7 +128,7 @@ func (s *Server) waitReady(ctx context.Context) error {
 		return true, connection.Close(ctx)
 	})
 	if err != nil {
-		return errors.Join(err, last)
+		return fmt.Errorf("%w; its log ends:\n%s", errors.Join(err, last), s.process.LogTail())
 	}
 	return nil
 }
@@ -149,7 +136,7 @@ func (s *Server) waitReady(ctx context.Context) error {
 // PIDs returns the process IDs of the server and of its current child processes, including one per
 // connection.
 func (s *Server) PIDs() ([]int, error) {
-	parent := s.process.Process.Pid
+	parent := s.process.PID()
 	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
 	if err != nil {
 		return nil, err
@@ -166,17 +153,4 @@ func (s *Server) PIDs() ([]int, error) {
 }
 
 // Stop ends the server and removes its folder.
-func (s *Server) Stop() error {
-	var err error
-	if s.process != nil {
-		// SIGINT ends the server without waiting for its clients.
-		err = s.process.Process.Signal(os.Interrupt)
-		select {
-		case <-s.ended:
-		case <-time.After(stopTimeout):
-			err = errors.Join(err, errors.New("PostgreSQL did not end"), s.process.Process.Kill())
-			<-s.ended
-		}
-	}
-	return errors.Join(err, os.RemoveAll(s.folder))
-}
+func (s *Server) Stop() error { return errors.Join(s.process.Stop(), os.RemoveAll(s.folder)) }

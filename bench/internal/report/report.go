@@ -46,18 +46,12 @@ type Row struct {
 
 // AtLeast returns a row for a figure with a lower bound.
 func AtLeast(measure string, wanted, measured float64, format string) Row {
-	return Row{
-		Measure: measure, Wanted: "at least " + fmt.Sprintf(format, wanted),
-		Measured: fmt.Sprintf(format, measured), Verdict: verdict(measured >= wanted),
-	}
+	return bounded(measure, "at least "+format, wanted, measured, format, measured >= wanted)
 }
 
 // AtMost returns a row for a figure with an upper bound.
 func AtMost(measure string, wanted, measured float64, format string) Row {
-	return Row{
-		Measure: measure, Wanted: "at most " + fmt.Sprintf(format, wanted),
-		Measured: fmt.Sprintf(format, measured), Verdict: verdict(measured <= wanted),
-	}
+	return bounded(measure, "at most "+format, wanted, measured, format, measured <= wanted)
 }
 
 // Missing returns a row for a figure that could not be measured, with the reason.
@@ -65,11 +59,14 @@ func Missing(measure, wanted, reason string) Row {
 	return Row{Measure: measure, Wanted: wanted, Measured: reason, Verdict: NotRun}
 }
 
-func verdict(reached bool) Verdict {
-	if reached {
-		return Reached
+func bounded(measure, bound string, wanted, measured float64, format string, reached bool) Row {
+	row := Row{
+		Measure: measure, Wanted: fmt.Sprintf(bound, wanted), Measured: fmt.Sprintf(format, measured), Verdict: NotReached,
 	}
-	return NotReached
+	if reached {
+		row.Verdict = Reached
+	}
+	return row
 }
 
 // Table is a Markdown table. All columns but the first are right-aligned.
