@@ -36,6 +36,11 @@ const (
 	fanOutSide    = "deliveries, 4 endpoints"
 )
 
+var webhookSides = []string{decideSide, reconcileSide, deliverSide, fanOutSide}
+
+// decidedBefore names the decisions of the rounds of a side.
+func decidedBefore(side string) string { return "decisions before " + side }
+
 // fannedOut is the number of endpoints that receive each event in the fan-out.
 const fannedOut = 4
 
@@ -58,10 +63,8 @@ func webhooks(ctx context.Context, b *bench.Bench, f *bench.Fixture) (section *r
 			if err != nil {
 				return nil, fmt.Errorf("%d endpoints: %w", endpoints, err)
 			}
-			for side, sample := range found {
-				if round > 0 {
-					results[side] = append(results[side], sample)
-				}
+			if round > 0 {
+				results.Add(found)
 			}
 		}
 	}
@@ -79,10 +82,10 @@ func (h *hooks) section(results measure.Results) *report.Section {
 		Columns: []string{"What", "a second", "of the decisions' rate", "CPU of all for one"},
 	}
 	group := report.Group{}
-	for _, side := range []string{decideSide, reconcileSide, deliverSide, fanOutSide} {
+	for _, side := range webhookSides {
 		ratio := "1"
 		if side != decideSide {
-			ratio = fmt.Sprintf("%.2f", h.against(results, side).Median)
+			ratio = fmt.Sprintf("%.2f", results.Ratio(side, decidedBefore(side)).Median)
 			section.Rows = append(section.Rows,
 				report.Row{Measure: side + ", per second", Measured: fmt.Sprintf("%.0f", results.Rate(side)), Key: true})
 		}
@@ -96,15 +99,6 @@ func (h *hooks) section(results measure.Results) *report.Section {
 	return section
 }
 
-// against returns the side's rate divided by that of the decisions that caused its events.
-func (h *hooks) against(results measure.Results, side string) measure.Ratio {
-	var ratios []float64
-	for i, sample := range results[side] {
-		ratios = append(ratios, sample.Rate()/h.decided[side][i].Rate())
-	}
-	return measure.Spread(ratios)
-}
-
 // hooks holds the endpoints, and the decider that causes events.
 type hooks struct {
 	*bench.Fixture
@@ -114,12 +108,10 @@ type hooks struct {
 	findings []string
 	count    int
 	number   int
-	// decided holds the decisions of each round of a side.
-	decided map[string][]measure.Sample
 }
 
 func newHooks(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*hooks, error) {
-	h := &hooks{Fixture: f, bench: b, count: decisionsSent, decided: map[string][]measure.Sample{}}
+	h := &hooks{Fixture: f, bench: b, count: decisionsSent}
 	if b.Short {
 		h.count = sentInShort
 	}
@@ -211,8 +203,7 @@ func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sa
 	if err := waitIdle(ctx, h.Fixture); err != nil {
 		return nil, err
 	}
-	h.decided[side] = append(h.decided[side], decided)
-	return map[string]measure.Sample{decideSide: decided, side: followed}, nil
+	return map[string]measure.Sample{decideSide: decided, decidedBefore(side): decided, side: followed}, nil
 }
 
 // follow resumes the controllers and waits until they have processed all decisions: before is the number

@@ -68,6 +68,13 @@ const orderSeed = 1
 // Results holds the samples of each side by its name, one per round.
 type Results map[string][]Sample
 
+// Add adds the samples of one round, by side.
+func (r Results) Add(round map[string]Sample) {
+	for side, sample := range round {
+		r[side] = append(r[side], sample)
+	}
+}
+
 // Rounds runs each side once per round. The order differs between rounds, but is the same in every
 // run: what one side leaves behind must not always burden the same other side.
 func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
