@@ -48,7 +48,7 @@ func sizes(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 	each := report.Table{Columns: append([]string{"kB for each"}, sizedNames...)}
 	finding, most := []string{"finding"}, len(all)-1
 	for _, process := range sizedProcesses {
-		took := float64(all[most][process].Peak - all[0][process].Peak)
+		took := float64(all[most][process].Peak) - float64(all[0][process].Peak)
 		finding = append(finding, fmt.Sprintf("%.1f", took/1e3/float64(max(b.Largest()-b.Smallest(), 1))))
 	}
 	each.Rows = [][]string{finding}

@@ -84,6 +84,9 @@ func TestATurnBeginsWhenItMay(t *testing.T) {
 	}
 }
 
+// tick is the unit of processor time in /proc.
+const tick = 10 * time.Millisecond
+
 // The test's own process works until it has used some processor time; only then does it count as
 // idle.
 func TestABusyProcessIsWaitedFor(t *testing.T) {

@@ -1,20 +1,13 @@
 package measure
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"k8s.io/apimachinery/pkg/util/wait"
 )
-
-// tick is the unit of processor time in /proc: USER_HZ, 100 on every Linux that Go runs on.
-const tick = 10 * time.Millisecond
 
 // Processes count as idle when together they use less than a quarter of a core, as their timers do,
 // for idleFor. A garbage collection takes at least a core.
@@ -63,51 +56,26 @@ func processorTimes(pids []int) map[int]time.Duration {
 // ProcessorTimeOf returns the processor time that a process has used so far, in user and kernel
 // mode.
 func ProcessorTimeOf(pid int) (time.Duration, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return 0, err
 	}
-	// The name in brackets may hold spaces; utime and stime are the 12th and 13th after it.
-	_, rest, _ := bytes.Cut(content, []byte(") "))
-	fields := strings.Fields(string(rest))
-	if len(fields) < 13 {
-		return 0, errors.New("/proc says nothing of processor time")
-	}
-	user, err := strconv.ParseInt(fields[11], 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	system, err := strconv.ParseInt(fields[12], 10, 64)
-	if err != nil {
-		return 0, err
-	}
-	return time.Duration(user+system) * tick, nil
+	stat, err := process.Stat()
+	return time.Duration(stat.CPUTime() * float64(time.Second)), err
 }
 
 // Memory of a process, in bytes.
 type Memory struct {
 	// Resident is the memory in use now, and Peak its maximum so far.
-	Resident, Peak int64
+	Resident, Peak uint64
 }
 
 // MemoryOf reads a process's memory from /proc.
 func MemoryOf(pid int) (Memory, error) {
-	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	process, err := procfs.NewProc(pid)
 	if err != nil {
 		return Memory{}, err
 	}
-	var m Memory
-	for line := range strings.Lines(string(content)) {
-		name, value, _ := strings.Cut(line, ":")
-		into := map[string]*int64{"VmRSS": &m.Resident, "VmHWM": &m.Peak}[name]
-		if into == nil {
-			continue
-		}
-		kilobytes, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
-		if err != nil {
-			return Memory{}, fmt.Errorf("%s: %w", name, err)
-		}
-		*into = kilobytes << 10
-	}
-	return m, nil
+	status, err := process.NewStatus()
+	return Memory{Resident: status.VmRSS, Peak: status.VmHWM}, err
 }
