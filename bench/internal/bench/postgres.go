@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
@@ -44,31 +45,30 @@ func (p *Postgres) start(ctx context.Context, f *Fixture) error {
 	if p.server, err = postgres.Start(ctx); err != nil {
 		return err
 	}
-	source := postgres.Source{
-		Organization: f.Organization.Name,
-		Get:          func(path string) ([]byte, error) { return f.Get(ctx, path) },
+	if err := p.server.Load(ctx, postgres.Source{
+		Organization: f.Organization.Name, Singles: some(f.Data),
+		Get: func(path string) ([]byte, error) { return f.Get(ctx, path) },
 		Walk: func(path string, each func(json.RawMessage) error) error {
 			_, err := f.Walk(ctx, path, each)
 			return err
 		},
-	}
-	source.Issues, source.Projects = some(f.Data)
-	if err := p.server.Load(ctx, source); err != nil {
+	}); err != nil {
 		return err
 	}
 	p.child, err = rivals.Start(p.bench.Self(ctx, PostgresCommand, p.server.DSN, f.Organization.Name))
 	return err
 }
 
-// some returns some of the issues and projects, as paths name them.
-func some(data *dataset.Data) (issues []string, projects [][2]string) {
-	for i := range min(singles, len(data.Issues)) {
-		issues = append(issues, data.Issues[i].Name)
+// some returns some of the issues and projects.
+func some(data *dataset.Data) (out []postgres.Single) {
+	for _, issue := range data.Issues[:min(singles, len(data.Issues))] {
+		out = append(out, postgres.Single{Table: "issues", ID: issue.Name, Path: "/v2/issues/" + issue.Name})
 	}
-	for i := range min(singles, len(data.Projects)) {
-		projects = append(projects, [2]string{string(data.Projects[i].Spec.RepositoryRef.Name), data.Projects[i].Name})
+	for _, project := range data.Projects[:min(singles, len(data.Projects))] {
+		path := fmt.Sprintf("/v2/repos/%s/projects/%s", project.Spec.RepositoryRef.Name, project.Name)
+		out = append(out, postgres.Single{Table: "projects", ID: project.Name, Path: path})
 	}
-	return issues, projects
+	return out
 }
 
 // Side returns a side that requests a path from the handler. The processor time of PostgreSQL is

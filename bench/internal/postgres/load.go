@@ -46,22 +46,20 @@ cluster repositories using repositories_list;
 cluster reviews using reviews_list;
 `
 
-// Walk passes every item of a list of the REST API to each, in the list's order.
-type Walk func(path string, each func(item json.RawMessage) error) error
-
-// Get returns the REST API's answer to a path.
-type Get func(path string) ([]byte, error)
-
 // Source provides the rows: they come from the REST API itself, so that both answer with the same
 // bytes.
 type Source struct {
 	Organization string
-	Walk         Walk
-	Get          Get
-	// Issues and Projects are requested one by one; a project by its repository and id.
-	Issues   []string
-	Projects [][2]string
+	// Walk passes every item of a list of the REST API to each, in the list's order.
+	Walk func(path string, each func(item json.RawMessage) error) error
+	// Get returns the REST API's answer to a path.
+	Get func(path string) ([]byte, error)
+	// Singles are requested one by one.
+	Singles []Single
 }
+
+// Single is a row of the table for issues or projects, and the path of its item.
+type Single struct{ Table, ID, Path string }
 
 // Load creates the tables and fills them.
 func (s *Server) Load(ctx context.Context, source Source) error {
@@ -149,23 +147,13 @@ func (l *loader) copyList(table string, columns []string, path string, row func(
 }
 
 func (l *loader) copySingles() error {
-	for _, id := range l.source.Issues {
-		item, err := l.source.Get("/v2/issues/" + id)
+	for _, single := range l.source.Singles {
+		item, err := l.source.Get(single.Path)
 		if err != nil {
 			return err
 		}
-		if _, err := l.connection.Exec(l.ctx, "insert into issues values ($1, $2, $3)", l.source.Organization, id,
-			item); err != nil {
-			return err
-		}
-	}
-	for _, project := range l.source.Projects {
-		item, err := l.source.Get("/v2/repos/" + project[0] + "/projects/" + project[1])
-		if err != nil {
-			return err
-		}
-		if _, err := l.connection.Exec(l.ctx, "insert into projects (org, id, item) values ($1, $2, $3)",
-			l.source.Organization, project[1], item); err != nil {
+		if _, err := l.connection.Exec(l.ctx, "insert into "+single.Table+" (org, id, item) values ($1, $2, $3)",
+			l.source.Organization, single.ID, item); err != nil {
 			return err
 		}
 	}

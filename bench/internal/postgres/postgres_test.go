@@ -40,7 +40,7 @@ func item(i int) json.RawMessage {
 // acme has the same 250 rows for each kind.
 func acme() Source {
 	return Source{
-		Organization: "acme", Issues: []string{"i-1"}, Projects: [][2]string{{"r", "p"}},
+		Organization: "acme", Singles: []Single{{"issues", "i-1", "/v2/issues/i-1"}, {"projects", "p", "/v2/repos/r/projects/p"}},
 		Get: func(path string) ([]byte, error) { return []byte(`{"id":"` + path + `"}`), nil },
 		Walk: func(_ string, each func(json.RawMessage) error) error {
 			for i := range 250 {
