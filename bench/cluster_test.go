@@ -1,7 +1,6 @@
 package bench_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -28,6 +26,7 @@ import (
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/controllers/retention"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -94,28 +93,9 @@ func (c *cluster) request(controller string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: c.namespace, Name: name}}
 }
 
-// start runs the controllers with the given findings in their cache, in addition to the real ones.
+// start runs the controllers as their service account, with the cache of the real manager, which holds the given
+// findings in addition to the real ones.
 func (c *cluster) start(t testing.TB, findings []runtime.Object) (stop func()) {
-	t.Helper()
-	return run(t, findings, func(ctx context.Context, mgr ctrl.Manager) error {
-		for name, setup := range map[string]setup{
-			"finding": finding.Settings{}.SetupWithManager, "organization": organization.SetupWithManager,
-			"project": project.SetupWithManager, "repository": repository.SetupWithManager,
-			"retention": retention.Settings{}.SetupWithManager,
-		} {
-			if err := setup(ctx, &catcher{mgr, c, name}, controllers.Options(1)); err != nil {
-				return fmt.Errorf("set up %s: %w", name, err)
-			}
-		}
-		return nil
-	})
-}
-
-type setup = func(context.Context, ctrl.Manager, controller.Options) error
-
-// run runs a manager as the controllers' service account, with the cache of the real manager. The
-// cache holds the given findings in addition to the real ones.
-func run(t testing.TB, findings []runtime.Object, add func(context.Context, ctrl.Manager) error) (stop func()) {
 	t.Helper()
 	identity, err := env.Controller(t.Context())
 	harness.Must(t, err)
@@ -133,7 +113,13 @@ func run(t testing.TB, findings []runtime.Object, add func(context.Context, ctrl
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	})
 	harness.Must(t, err)
-	harness.Must(t, add(t.Context(), mgr))
+	for name, setup := range map[string]controllertest.Setup{
+		"finding": finding.Settings{}.SetupWithManager, "organization": organization.SetupWithManager,
+		"project": project.SetupWithManager, "repository": repository.SetupWithManager,
+		"retention": retention.Settings{}.SetupWithManager,
+	} {
+		harness.Must(t, setup(t.Context(), &catcher{mgr, c, name}, controllers.Options(1)))
+	}
 	stop = harness.Background(t, mgr.Start)
 	if !mgr.GetCache().WaitForCacheSync(t.Context()) {
 		t.Fatal("the cache did not sync")

@@ -2,7 +2,6 @@ package bench_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -14,14 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers"
 	"github.com/appsec-dev/findings-operator/controllers/project"
 	"github.com/appsec-dev/findings-operator/controllers/repository"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -39,11 +37,7 @@ const (
 // it.
 func TestRemovingARepositoryWithManyFindings(t *testing.T) {
 	n := count(t, "FINDINGS_REMOVED_COUNT", removedDefault)
-	run(t, nil, func(ctx context.Context, mgr ctrl.Manager) error {
-		// Use the default number of workers.
-		return errors.Join(repository.SetupWithManager(ctx, mgr, controllers.Options(2)),
-			project.SetupWithManager(ctx, mgr, controllers.Options(4)))
-	})
+	controllertest.Start(t, env, repository.SetupWithManager, project.SetupWithManager)
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "removal-"}}
 	repo := builder.Repository("repo").Build()
 	env.Create(t, ns)
