@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/appsec-dev/findings-operator/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 )
 
@@ -20,24 +18,19 @@ func callFor(ctx context.Context, n int, duration time.Duration, call func(ctx c
 	if err := each(ctx, n, func(ctx context.Context, i int) error { return call(ctx, i) }); err != nil {
 		return measure.Sample{}, err
 	}
-	var lock sync.Mutex
-	var taken []time.Duration
+	taken := make([][]time.Duration, n)
 	start := time.Now()
 	err := each(ctx, n, func(ctx context.Context, i int) error {
-		var mine []time.Duration
 		for number := i + n; time.Since(start) < duration; number += n {
 			began := time.Now()
 			if err := call(ctx, number); err != nil {
 				return err
 			}
-			mine = append(mine, time.Since(began))
+			taken[i] = append(taken[i], time.Since(began))
 		}
-		lock.Lock()
-		defer lock.Unlock()
-		taken = append(taken, mine...)
 		return nil
 	})
-	return sampleOf(taken, time.Since(start)), err
+	return measure.SampleOf(slices.Concat(taken...), time.Since(start)), err
 }
 
 // callAll makes the given number of calls with n concurrent callers.
@@ -55,7 +48,7 @@ func callAll(ctx context.Context, n, calls int, call func(ctx context.Context,
 		}
 		return nil
 	})
-	return sampleOf(taken, time.Since(start)), err
+	return measure.SampleOf(taken, time.Since(start)), err
 }
 
 // each runs do n times concurrently, and returns the first error.
@@ -65,12 +58,4 @@ func each(ctx context.Context, n int, do func(ctx context.Context, i int) error)
 		group.Go(func() error { return do(ctx, i) })
 	}
 	return group.Wait()
-}
-
-func sampleOf(taken []time.Duration, elapsed time.Duration) measure.Sample {
-	slices.Sort(taken)
-	return measure.Sample{
-		Operations: len(taken), Elapsed: elapsed,
-		P50: load.Quantile(taken, 0.5), P99: load.Quantile(taken, 0.99),
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 )
@@ -67,7 +68,7 @@ func collectorSettings(lookup func(string) (string, bool)) string {
 type capacityFigure struct{ name, value string }
 
 func capacityOf(ctx context.Context, b *bench.Bench, size int) (figures []capacityFigure, err error) {
-	f, err := b.OwnFixture(ctx, size)
+	f, err := b.OwnFixture(ctx, dataset.Options{Findings: size, Reviews: b.Reviews})
 	if err != nil {
 		return nil, err
 	}

@@ -39,9 +39,9 @@
 //
 // A Side is anything that runs for about the given duration and returns how many operations it did;
 // b.Side makes one from a load.Target. A fixture has the plane (Client and Config of an
-// administrator, ServiceAccount for a service account's, StartController, StartFacade and the like with
-// further flags, Readied of each process, Memory), the organization with its tokens, and the data:
-// Data.Finding(i) is the i-th finding as it was loaded. dataset.WrittenSince counts the objects
+// administrator, ServiceAccount for a service account's, StartController with further flags,
+// StartFacade, Readied of each process, Memory), the organization with its tokens, and the data:
+// Data.Finding(i) is the i-th finding as it was loaded. dataset.RevisionsSince returns the objects
 // written since a revision. Keep to b.Plan and b.Sizes: with b.Short everything must take only
 // seconds. Figures with a target are rows; a figure that cannot be measured here is a
 // report.Missing row with the reason, and not an error. Explanations go into the section's tables

@@ -230,14 +230,8 @@ func (im *imports) timed(ctx context.Context, tool string, work func(context.Con
 		return measure.Sample{}, err
 	}
 	pids := im.PIDs()
-	return measure.Once(ctx, measure.Side{
-		PIDs: []int{pids["kube-apiserver"], pids["etcd"]},
-		Run: func(ctx context.Context, _ time.Duration) (measure.Sample, error) {
-			began := time.Now()
-			count, err := work(ctx, tool)
-			return measure.Sample{Operations: count, Elapsed: time.Since(began)}, err
-		},
-	})
+	servers := []int{pids["kube-apiserver"], pids["etcd"]}
+	return measure.Once(ctx, servers, func(ctx context.Context) (int, error) { return work(ctx, tool) })
 }
 
 // create creates the findings using only client-go.

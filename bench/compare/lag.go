@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
-	"github.com/appsec-dev/findings-operator/bench/internal/load"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -167,7 +167,7 @@ type quantiles struct{ p50, p99, most time.Duration }
 
 func quantilesOf(taken []time.Duration) quantiles {
 	slices.Sort(taken)
-	return quantiles{load.Quantile(taken, 0.5), load.Quantile(taken, 0.99), load.Quantile(taken, 1)}
+	return quantiles{measure.Quantile(taken, 0.5), measure.Quantile(taken, 0.99), measure.Quantile(taken, 1)}
 }
 
 // writeOthers writes to other findings until stop is called.

@@ -83,7 +83,7 @@ func measureLife(ctx context.Context, b *bench.Bench, build bench.Build) (c *lif
 	if t.folder, err = os.MkdirTemp(b.Folder(), "cost-"); err != nil {
 		return nil, err
 	}
-	if t.Plane, err = plane.StartOf(build.Source, t.folder, build.Operator); err != nil {
+	if t.Plane, err = plane.Start(build.Source, t.folder, build.Operator); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, t.Stop()) }()

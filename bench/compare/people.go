@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -67,8 +67,7 @@ func (p *people) begin(ctx context.Context) error {
 // beside has the people decide until the work is done. It returns the sample of their decisions.
 func (p *people) beside(ctx context.Context, work func(context.Context) error) (measure.Sample, error) {
 	over := make(chan struct{})
-	var lock sync.Mutex
-	var taken []time.Duration
+	taken := make([][]time.Duration, peopleCount)
 	began := time.Now()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
@@ -76,16 +75,13 @@ func (p *people) beside(ctx context.Context, work func(context.Context) error) (
 		return work(ctx)
 	})
 	group.Go(func() error {
-		return each(ctx, peopleCount, func(ctx context.Context, i int) error {
-			mine, err := p.until(ctx, over, i)
-			lock.Lock()
-			defer lock.Unlock()
-			taken = append(taken, mine...)
+		return each(ctx, peopleCount, func(ctx context.Context, i int) (err error) {
+			taken[i], err = p.until(ctx, over, i)
 			return err
 		})
 	})
 	err := group.Wait()
-	return sampleOf(taken, time.Since(began)), err
+	return measure.SampleOf(slices.Concat(taken...), time.Since(began)), err
 }
 
 // until has one person decide until over is closed, and returns how long each decision took.

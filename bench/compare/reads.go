@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 
@@ -91,7 +90,7 @@ func findingPages(ctx context.Context, f *bench.Fixture, pg *bench.Postgres) ([]
 	}
 	postgres := make([]string, len(facade))
 	if pg != nil {
-		if postgres, err = postgresPages(ctx, pg, findingsPage); err != nil {
+		if postgres, err = pg.Pages(ctx, findingsPage); err != nil {
 			return nil, err
 		}
 	}
@@ -111,26 +110,6 @@ func findingPages(ctx context.Context, f *bench.Fixture, pg *bench.Postgres) ([]
 			kubeQuery: query.Encode()})
 	}
 	return out, nil
-}
-
-func postgresPages(ctx context.Context, pg *bench.Postgres, path string) ([]string, error) {
-	pages := []string{path}
-	for {
-		content, err := pg.Get(ctx, pages[len(pages)-1])
-		if err != nil {
-			return nil, err
-		}
-		var page struct {
-			NextCursor string `json:"next_cursor"`
-		}
-		if err := json.Unmarshal(content, &page); err != nil {
-			return nil, err
-		}
-		if page.NextCursor == "" {
-			return pages, nil
-		}
-		pages = append(pages, path+"&cursor="+page.NextCursor)
-	}
 }
 
 // readRows returns the figures with targets. The targets apply to the largest size.

@@ -9,7 +9,6 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
-	"github.com/appsec-dev/findings-operator/bench/internal/plane"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -47,11 +46,11 @@ func settle(ctx context.Context, f *bench.Fixture) (s *settlement, err error) {
 		return nil, err
 	}
 	for _, kind := range kinds {
-		n, err := dataset.WrittenSince(ctx, f.EtcdURL(), revision, f.Organization.Namespace, kind)
+		written, err := dataset.RevisionsSince(ctx, f.EtcdURL(), revision, f.Organization.Namespace, kind)
 		if err != nil {
 			return nil, err
 		}
-		s.written += n
+		s.written += len(written)
 	}
 	return s, nil
 }
@@ -83,7 +82,7 @@ func checkIdle(ctx context.Context, f *bench.Fixture) error {
 }
 
 // reconciledBy returns how often the controllers have reconciled findings.
-func reconciledBy(ctx context.Context, controllers *plane.Process) (float64, error) {
+func reconciledBy(ctx context.Context, controllers *harness.Component) (float64, error) {
 	metrics, err := controllers.Metrics(ctx)
 	if err != nil {
 		return 0, err

@@ -172,7 +172,7 @@ func memoryOf(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memories, 
 	if err != nil {
 		return memories{}, err
 	}
-	resident, err := child.Memory()
+	resident, err := measure.MemoryOf(child.PID())
 	cache := memory{heap: float64(child.Heap), resident: float64(resident.Resident)}
 	return memories{facade: facade, cache: cache, findings: f.Size}, errors.Join(err, child.Close())
 }
@@ -191,15 +191,14 @@ func facadeMemory(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memory
 			break
 		}
 		target := f.FacadeTarget("garbage", "/v1/findings?size=100&status=open")
-		if _, err := b.Run(ctx, load.Job{Target: target, Connections: b.Connections,
-			For: loadTurn}); err != nil {
+		if _, err := b.Client.Run(load.Job{Target: target, Connections: b.Connections, For: loadTurn}); err != nil {
 			return memory{}, err
 		}
 		if now, next, err = collected(ctx, f); err != nil {
 			return memory{}, err
 		}
 	}
-	resident, err := f.Facade.Memory()
+	resident, err := measure.MemoryOf(f.Facade.PID())
 	return memory{heap: next / 2, resident: float64(resident.Resident)}, err
 }
 

@@ -52,11 +52,12 @@ const (
 )
 
 // triage compares a policy and an operation over many findings with the same number of bare writes.
-func triage(ctx context.Context, b *bench.Bench) (*report.Section, error) {
-	f, err := b.UndecidedFixture(ctx, b.Triaged+peoplesFindings)
+func triage(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
+	f, err := b.OwnFixture(ctx, dataset.Options{Findings: b.Triaged + peoplesFindings, Undecided: true})
 	if err != nil {
 		return nil, err
 	}
+	defer func() { err = errors.Join(err, f.Close()) }()
 	m, err := newMany(ctx, b, f)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 )
 
@@ -50,7 +51,7 @@ type importTimes struct {
 // underImport measures how late a person's decision is recorded, shown and delivered while an import runs, and when
 // the states of an import's findings are recorded.
 func underImport(ctx context.Context, b *bench.Bench) (section *report.Section, err error) {
-	f, err := b.OwnFixture(ctx, min(b.Largest(), presentFindings))
+	f, err := b.OwnFixture(ctx, dataset.Options{Findings: min(b.Largest(), presentFindings), Reviews: b.Reviews})
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/appsec-dev/findings-operator/bench/internal/load"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 )
 
@@ -98,7 +98,7 @@ func (found *underFound) delayTable() report.Table {
 	for _, decisions := range [][]followed{found.quiet, found.during} {
 		counts := overtaken(decisions)
 		for _, q := range []float64{0.5, 0.99, 1} {
-			row = append(row, thousands(load.Quantile(counts, q)))
+			row = append(row, thousands(measure.Quantile(counts, q)))
 		}
 	}
 	table.Rows = append(table.Rows, row)

@@ -190,7 +190,7 @@ func (u *uploading) beside(ctx context.Context, results measure.Results) (err er
 		if err := u.bench.Calm(ctx); err != nil {
 			return err
 		}
-		alone, err := readsOnce(ctx, side)
+		alone, err := measure.Turn(ctx, side, readsTurn)
 		if err != nil {
 			return err
 		}
@@ -212,17 +212,11 @@ func (u *uploading) beside(ctx context.Context, results measure.Results) (err er
 	return nil
 }
 
-func readsOnce(ctx context.Context, side measure.Side) (measure.Sample, error) {
-	return measure.Once(ctx, measure.Side{Name: side.Name, PIDs: side.PIDs, Run: func(ctx context.Context, _ time.Duration) (measure.Sample, error) {
-		return side.Run(ctx, readsTurn)
-	}})
-}
-
 // readsUntil reads until the upload has ended, and drops the turn during which it ended.
 func readsUntil(ctx context.Context, side measure.Side, uploaded <-chan error) (measure.Sample, error) {
 	sum := measure.Sample{}
 	for {
-		sample, err := readsOnce(ctx, side)
+		sample, err := measure.Turn(ctx, side, readsTurn)
 		if err != nil {
 			return sum, errors.Join(err, <-uploaded)
 		}
@@ -251,14 +245,8 @@ func (u *uploading) timed(ctx context.Context, results int, work func(context.Co
 		return measure.Sample{}, err
 	}
 	pids := u.PIDs()
-	sample, err := measure.Once(ctx, measure.Side{
-		PIDs: []int{pids["kube-apiserver"], pids["etcd"], pids["facade"]},
-		Run: func(ctx context.Context, _ time.Duration) (measure.Sample, error) {
-			began := time.Now()
-			err := work(ctx)
-			return measure.Sample{Operations: results, Elapsed: time.Since(began)}, err
-		},
-	})
+	servers := []int{pids["kube-apiserver"], pids["etcd"], pids["facade"]}
+	sample, err := measure.Once(ctx, servers, func(ctx context.Context) (int, error) { return results, work(ctx) })
 	if err == nil {
 		u.bench.Say("uploads: %d results in %s", results, seconds(sample.Elapsed))
 	}

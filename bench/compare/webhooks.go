@@ -184,19 +184,17 @@ func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sa
 	h.number += h.count
 	pids := h.PIDs()
 	servers := []int{pids["kube-apiserver"], pids["etcd"]}
-	decided, err := measure.Once(ctx, measure.Side{PIDs: servers, Run: func(ctx context.Context,
-		_ time.Duration) (measure.Sample, error) {
-		return callAll(ctx, busyWriters, h.count, func(ctx context.Context, i int) error {
+	decided, err := measure.Once(ctx, servers, func(ctx context.Context) (int, error) {
+		_, err := callAll(ctx, busyWriters, h.count, func(ctx context.Context, i int) error {
 			return h.decider.write(ctx, newDecision(h.findings, "webhooks", from+i))
 		})
-	}})
+		return h.count, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	followed, err := measure.Once(ctx, measure.Side{PIDs: append(servers, pids["controller"]),
-		Run: func(ctx context.Context, _ time.Duration) (measure.Sample, error) {
-			return h.follow(ctx, endpoints, before)
-		}})
+	followed, err := measure.Once(ctx, append(servers, pids["controller"]),
+		func(ctx context.Context) (int, error) { return h.follow(ctx, endpoints, before) })
 	if err != nil {
 		return nil, err
 	}
@@ -206,34 +204,29 @@ func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sa
 	return map[string]measure.Sample{decideSide: decided, decidedBefore(side): decided, side: followed}, nil
 }
 
-// follow resumes the controllers and waits until they have processed all decisions: before is the number
-// of findings they had reconciled earlier.
-func (h *hooks) follow(ctx context.Context, endpoints int, before float64) (measure.Sample, error) {
-	wanted := h.count * endpoints
-	done := h.receiver.expect(wanted)
-	began := time.Now()
+// follow resumes the controllers, waits until they have processed all decisions, and returns how many reconciles or
+// deliveries that took: before is the number of findings they had reconciled earlier.
+func (h *hooks) follow(ctx context.Context, endpoints int, before float64) (int, error) {
+	h.receiver.reset()
 	if err := h.Controller.Thaw(); err != nil {
-		return measure.Sample{}, err
+		return 0, err
 	}
-	if wanted == 0 {
-		err := eventually(ctx, time.Millisecond*10, deliveredTimeout, func(ctx context.Context) error {
+	if endpoints == 0 {
+		return h.count, eventually(ctx, time.Millisecond*10, deliveredTimeout, func(ctx context.Context) error {
 			now, err := reconciledBy(ctx, h.Controller)
 			if err == nil && now-before < float64(h.count) {
 				err = fmt.Errorf("%.0f of %d findings were looked at", now-before, h.count)
 			}
 			return err
 		})
-		return measure.Sample{Operations: h.count, Elapsed: time.Since(began)}, err
 	}
-	select {
-	case <-done:
-		return measure.Sample{Operations: wanted, Elapsed: time.Since(began)}, nil
-	case <-time.After(deliveredTimeout):
-		return measure.Sample{}, fmt.Errorf("of %d deliveries only %d arrived in %s", wanted, h.receiver.arrived(),
-			deliveredTimeout)
-	case <-ctx.Done():
-		return measure.Sample{}, ctx.Err()
-	}
+	wanted := h.count * endpoints
+	return wanted, eventually(ctx, time.Millisecond, deliveredTimeout, func(context.Context) error {
+		if arrived := h.receiver.arrived(); arrived < wanted {
+			return fmt.Errorf("of %d deliveries only %d arrived", wanted, arrived)
+		}
+		return nil
+	})
 }
 
 func (h *hooks) removeEndpoints(ctx context.Context) error {
@@ -271,10 +264,8 @@ type receiver struct {
 	// got is called with the payload of each delivery when it arrives for the first time, one at a time. Optional.
 	got func(payload []byte, at time.Time)
 
-	lock   sync.Mutex
-	seen   map[string]bool
-	wanted int
-	done   chan struct{}
+	lock sync.Mutex
+	seen map[string]bool
 }
 
 func newReceiver(ctx context.Context, takes time.Duration,
@@ -316,21 +307,16 @@ func (r *receiver) note(request *http.Request, payload []byte, at time.Time) {
 		r.got(payload, at)
 	}
 	r.seen[delivery] = true
-	if r.done != nil && len(r.seen) >= r.wanted {
-		close(r.done)
-		r.done = nil
-	}
 }
 
-// expect resets the counter. The returned channel is closed when count deliveries have arrived.
-func (r *receiver) expect(count int) <-chan struct{} {
+// reset resets the counter.
+func (r *receiver) reset() {
 	r.lock.Lock()
 	defer r.lock.Unlock()
-	done := make(chan struct{})
-	r.seen, r.wanted, r.done = map[string]bool{}, count, done
-	return done
+	clear(r.seen)
 }
 
+// arrived returns how many deliveries have arrived since the last reset.
 func (r *receiver) arrived() int {
 	r.lock.Lock()
 	defer r.lock.Unlock()

@@ -140,13 +140,13 @@ func (w *writing) raw(callers int) measure.Side {
 func (w *writing) byLoad(target load.Target, callers int, pids []int, request func(number int,
 	d decision) []byte) measure.Side {
 	return measure.Side{Name: target.Name, PIDs: append(pids, w.servers()...),
-		Run: func(ctx context.Context, duration time.Duration) (measure.Sample, error) {
+		Run: func(_ context.Context, duration time.Duration) (measure.Sample, error) {
 			series := w.series()
 			target.Requests = make([][]byte, 2*len(w.findings))
 			for number := range target.Requests {
 				target.Requests[number] = request(number, newDecision(w.findings, series, number))
 			}
-			return w.bench.Run(ctx, load.Job{Target: target, Connections: callers, Apart: true, For: duration})
+			return w.bench.Client.Run(load.Job{Target: target, Connections: callers, Apart: true, For: duration})
 		}}
 }
 

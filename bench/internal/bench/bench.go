@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 	"github.com/appsec-dev/findings-operator/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
@@ -80,7 +81,7 @@ type Bench struct {
 	Ceiling *rivals.Child
 
 	folder   string
-	fixtures map[fixtureKind]*Fixture
+	fixtures map[int]*Fixture
 	made     int
 	// measurement is the name of the current measurement.
 	measurement atomic.Value
@@ -89,7 +90,7 @@ type Bench struct {
 // New builds the operator and starts the processes that all measurements need.
 func New(ctx context.Context, options Options) (*Bench, error) {
 	slices.Sort(options.Sizes)
-	b := &Bench{Options: options, fixtures: map[fixtureKind]*Fixture{}}
+	b := &Bench{Options: options, fixtures: map[int]*Fixture{}}
 	b.measurement.Store("")
 	if err := b.start(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
@@ -138,55 +139,34 @@ func (b *Bench) Largest() int { return b.Sizes[len(b.Sizes)-1] }
 // Fixture returns a control plane with that many findings and the REST API, but without running
 // controllers. It is shared: a measurement that changes it must restore it.
 func (b *Bench) Fixture(ctx context.Context, findings int) (*Fixture, error) {
-	return b.fixture(ctx, fixtureKind{findings: findings})
-}
-
-// UndecidedFixture returns a control plane like that of Fixture, without reviews, in which all findings are open and
-// undecided.
-func (b *Bench) UndecidedFixture(ctx context.Context, findings int) (*Fixture, error) {
-	return b.fixture(ctx, fixtureKind{findings: findings, undecided: true})
-}
-
-// OwnFixture is Fixture for one measurement alone, which closes it.
-func (b *Bench) OwnFixture(ctx context.Context, findings int) (*Fixture, error) {
-	return b.makeFixture(ctx, fixtureKind{findings: findings})
-}
-
-// fixtureKind describes the content of a fixture.
-type fixtureKind struct {
-	findings  int
-	undecided bool
-}
-
-func (b *Bench) fixture(ctx context.Context, kind fixtureKind) (*Fixture, error) {
-	if f := b.fixtures[kind]; f != nil {
+	if f := b.fixtures[findings]; f != nil {
 		return f, nil
 	}
-	f, err := b.makeFixture(ctx, kind)
+	f, err := b.OwnFixture(ctx, dataset.Options{Findings: findings, Reviews: b.Reviews})
 	if err != nil {
 		return nil, err
 	}
-	b.fixtures[kind] = f
+	b.fixtures[findings] = f
 	return f, nil
 }
 
-func (b *Bench) makeFixture(ctx context.Context, kind fixtureKind) (*Fixture, error) {
-	findings := kind.findings
+// OwnFixture is Fixture for one measurement alone, which closes it. Namespace and Now of the options need not be set.
+func (b *Bench) OwnFixture(ctx context.Context, options dataset.Options) (*Fixture, error) {
 	b.made++
 	folder := filepath.Join(b.folder, fmt.Sprintf("plane-%d", b.made))
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	f, err := newFixture(ctx, b, folder, kind)
+	f, err := newFixture(ctx, folder, b.Binary, options)
 	if err != nil {
-		return nil, fmt.Errorf("a control plane with %d findings: %w", findings, err)
+		return nil, fmt.Errorf("a control plane with %d findings: %w", options.Findings, err)
 	}
 	if f.endProfiles, err = b.Profiled(ctx, f.Config, f.Size); err != nil {
 		return nil, errors.Join(err, f.Stop())
 	}
 	b.Say("a control plane with %d findings of %d bytes and %d reviews is up after %s; they were loaded in %s, and the REST API was ready in %s",
-		findings, f.Loaded.FindingBytes/int64(max(1, findings)), len(f.Data.Reviews),
+		f.Size, f.Loaded.FindingBytes/int64(max(1, f.Size)), options.Reviews,
 		seconds(time.Since(began)), seconds(f.LoadTook), seconds(f.Facade.Readied))
 	return f, nil
 }
@@ -199,21 +179,10 @@ func (b *Bench) Folder() string { return b.folder }
 // Side returns a side that sends requests to a target over the client's connections. The processor
 // time of the given processes is counted.
 func (b *Bench) Side(target load.Target, pids ...int) measure.Side {
-	return measure.Side{Name: target.Name, PIDs: pids, Run: func(ctx context.Context,
-		duration time.Duration) (measure.Sample, error) {
-		return b.Run(ctx, load.Job{Target: target, Connections: b.Connections, For: duration})
-	}}
-}
-
-// Run has the client do the job.
-func (b *Bench) Run(ctx context.Context, job load.Job) (measure.Sample, error) {
-	result := b.Client.Run(ctx, job)
-	if result.Error != "" {
-		return measure.Sample{}, errors.New(result.Error)
-	}
-	return measure.Sample{
-		Operations: result.Requests, Elapsed: result.Elapsed, P50: result.P50, P99: result.P99, Bytes: result.Bytes,
-	}, nil
+	return measure.Side{Name: target.Name, PIDs: pids,
+		Run: func(_ context.Context, duration time.Duration) (measure.Sample, error) {
+			return b.Client.Run(load.Job{Target: target, Connections: b.Connections, For: duration})
+		}}
 }
 
 // CeilingSide returns a side that answers with the content from memory. The side's name must be

@@ -17,6 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 	"github.com/appsec-dev/findings-operator/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/bench/internal/plane"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -62,23 +63,19 @@ func (f *Fixture) Close() error {
 	return errors.Join(append(errs, f.Stop())...)
 }
 
-func newFixture(ctx context.Context, b *Bench, folder string, kind fixtureKind) (*Fixture, error) {
-	p, err := plane.Start(folder, b.Binary)
+func newFixture(ctx context.Context, folder, binary string, options dataset.Options) (*Fixture, error) {
+	p, err := plane.Start(harness.Root(), folder, binary)
 	if err != nil {
 		return nil, err
 	}
-	f := &Fixture{Plane: p, Size: kind.findings}
-	reviews := b.Reviews
-	if kind.undecided {
-		reviews = 0
-	}
-	if err := f.fill(ctx, reviews, kind.undecided); err != nil {
+	f := &Fixture{Plane: p, Size: options.Findings}
+	if err := f.fill(ctx, options); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-func (f *Fixture) fill(ctx context.Context, reviews int, undecided bool) error {
+func (f *Fixture) fill(ctx context.Context, options dataset.Options) error {
 	if err := f.StartController(ctx); err != nil {
 		return err
 	}
@@ -86,31 +83,22 @@ func (f *Fixture) fill(ctx context.Context, reviews int, undecided bool) error {
 	if f.Organization, err = f.NewOrganization(ctx, organization, keys); err != nil {
 		return err
 	}
-	if err := f.makeReader(ctx); err != nil {
+	config, err := f.Member(ctx, f.Organization.Namespace, reader, testenv.Viewer)
+	if err != nil {
 		return err
 	}
+	f.readerToken = config.BearerToken
 	if err := f.StopController(); err != nil {
 		return err
 	}
-	f.Data = dataset.New(dataset.Options{
-		Namespace: f.Organization.Namespace, Findings: f.Size, Reviews: reviews, Undecided: undecided,
-		Now: time.Now().UTC().Truncate(24 * time.Hour),
-	})
+	options.Namespace, options.Now = f.Organization.Namespace, time.Now().UTC().Truncate(24*time.Hour)
+	f.Data = dataset.New(options)
 	began := time.Now()
 	if f.Loaded, err = f.Data.Into(ctx, f.EtcdURL()); err != nil {
 		return err
 	}
 	f.LoadTook = time.Since(began)
 	return f.StartFacade(ctx)
-}
-
-func (f *Fixture) makeReader(ctx context.Context) error {
-	config, err := f.Member(ctx, f.Organization.Namespace, reader, testenv.Viewer)
-	if err != nil {
-		return err
-	}
-	f.readerToken = config.BearerToken
-	return nil
 }
 
 // FacadeTarget returns a target that requests a path of the REST API, with each of the
@@ -130,13 +118,9 @@ func (f *Fixture) KubeTarget(name, resource, query string) (load.Target, error) 
 	if err != nil {
 		return load.Target{}, err
 	}
-	request := load.Get(server.Host, f.kubePath(resource, query), "Authorization: Bearer "+f.readerToken,
-		"Accept: application/json")
+	path := fmt.Sprintf("/apis/%s/namespaces/%s/%s?%s", v1alpha1.GroupVersion, f.Organization.Namespace, resource, query)
+	request := load.Get(server.Host, path, "Authorization: Bearer "+f.readerToken, "Accept: application/json")
 	return load.Target{Name: name, Address: server.Host, CA: f.Config.CAData, Requests: [][]byte{request}}, nil
-}
-
-func (f *Fixture) kubePath(resource, query string) string {
-	return fmt.Sprintf("/apis/appsec.dev/v1alpha1/namespaces/%s/%s?%s", f.Organization.Namespace, resource, query)
 }
 
 // Get requests a path of the REST API once; any status but 200 is an error.
@@ -164,6 +148,12 @@ func get(ctx context.Context, url, token string) ([]byte, error) {
 // Walk reads a list of the REST API to its end. It passes each item to each, unless that is nil,
 // and returns the paths of all pages.
 func (f *Fixture) Walk(ctx context.Context, path string, each func(json.RawMessage) error) (pages []string, err error) {
+	return walk(ctx, f.Get, path, each)
+}
+
+// walk is Walk for any server that answers as the REST API does.
+func walk(ctx context.Context, get func(context.Context, string) ([]byte, error), path string,
+	each func(json.RawMessage) error) (pages []string, err error) {
 	separator := "?"
 	if strings.Contains(path, "?") {
 		separator = "&"
@@ -171,7 +161,7 @@ func (f *Fixture) Walk(ctx context.Context, path string, each func(json.RawMessa
 	at := path
 	for {
 		pages = append(pages, at)
-		content, err := f.Get(ctx, at)
+		content, err := get(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -198,18 +188,14 @@ func (f *Fixture) Walk(ctx context.Context, path string, each func(json.RawMessa
 }
 
 // KubePages returns the continue tokens of all pages of a LIST of findings with that limit; the first token is empty.
-func (f *Fixture) KubePages(ctx context.Context, limit int64) ([]string, error) {
-	tokens := []string{""}
-	for {
+func (f *Fixture) KubePages(ctx context.Context, limit int64) (tokens []string, err error) {
+	err = kube.Pages(func(token string) (next string, err error) {
+		tokens = append(tokens, token)
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FindingList"))
-		if err := f.Client.List(ctx, list, client.InNamespace(f.Organization.Namespace),
-			&client.ListOptions{Limit: limit, Continue: tokens[len(tokens)-1]}); err != nil {
-			return nil, err
-		}
-		if list.Continue == "" {
-			return tokens, nil
-		}
-		tokens = append(tokens, list.Continue)
-	}
+		err = f.Client.List(ctx, list, client.InNamespace(f.Organization.Namespace),
+			&client.ListOptions{Limit: limit, Continue: token})
+		return list.Continue, err
+	})
+	return tokens, err
 }

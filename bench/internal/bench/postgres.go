@@ -80,6 +80,11 @@ func (p *Postgres) Side(name, path string) measure.Side {
 	return side
 }
 
+// Pages returns the paths of all pages of a list.
+func (p *Postgres) Pages(ctx context.Context, path string) ([]string, error) {
+	return walk(ctx, p.Get, path, nil)
+}
+
 // Get sends the handler one request.
 func (p *Postgres) Get(ctx context.Context, path string) ([]byte, error) {
 	return get(ctx, "http://"+p.child.Address+path, "")

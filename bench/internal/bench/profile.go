@@ -67,23 +67,14 @@ func saveProfile(ctx context.Context, client *http.Client, host, kind, path stri
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, content, 0o600)
+	return os.WriteFile(path, []byte(content), 0o600)
 }
 
 // profile requests one profile from kube-apiserver: see net/http/pprof.
-func profile(ctx context.Context, client *http.Client, host, kind, query string) ([]byte, error) {
+func profile(ctx context.Context, client *http.Client, host, kind, query string) (string, error) {
 	address, err := url.JoinPath(host, "debug/pprof", kind)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	address += "?" + query
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	status, content, err := harness.Answer(client, request)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("GET %s: %d: %s", address, status, content)
-	}
-	return content, err
+	return harness.Get(ctx, client, address+"?"+query)
 }

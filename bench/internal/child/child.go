@@ -1,7 +1,8 @@
-// Package child runs processes that are asked on their standard input and answer on their standard output.
+// Package child runs processes that are asked on their standard input and answer on their standard output, in JSON.
 package child
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"os/exec"
@@ -9,10 +10,9 @@ import (
 
 // Process is a running process.
 type Process struct {
-	In  io.WriteCloser
-	Out io.Reader
-
 	command *exec.Cmd
+	in      io.WriteCloser
+	answers *json.Decoder
 }
 
 // Start starts the process. The command must end when its standard input ends.
@@ -25,11 +25,19 @@ func Start(command *exec.Cmd) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Process{In: in, Out: out, command: command}, command.Start()
+	return &Process{command: command, in: in, answers: json.NewDecoder(out)}, command.Start()
 }
+
+// Ask sends a question, and decodes the answer.
+func (p *Process) Ask(question, answer any) error {
+	return errors.Join(json.NewEncoder(p.in).Encode(question), p.Read(answer))
+}
+
+// Read decodes what the process says next.
+func (p *Process) Read(answer any) error { return p.answers.Decode(answer) }
 
 // PID returns the process ID.
 func (p *Process) PID() int { return p.command.Process.Pid }
 
 // Close ends the process.
-func (p *Process) Close() error { return errors.Join(p.In.Close(), p.command.Wait()) }
+func (p *Process) Close() error { return errors.Join(p.in.Close(), p.command.Wait()) }

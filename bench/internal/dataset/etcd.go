@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -31,12 +32,9 @@ const (
 
 // Loaded describes what was put into etcd.
 type Loaded struct {
-	// Objects and Bytes count all objects and the bytes of their values; Findings and FindingBytes
-	// only the findings.
-	Objects, Findings   int
+	// Objects and Bytes count all objects and the bytes of their values; FindingBytes only those of the findings.
+	Objects             int
 	Bytes, FindingBytes int64
-	// Revision is etcd's revision after the last write.
-	Revision int64
 }
 
 // put is one operation of a transaction of etcd's JSON interface, in which bytes are base64.
@@ -58,7 +56,6 @@ var after = func() (p put) {
 // Into puts everything into the etcd at that address, bypassing the API server, which observes the
 // objects through its watch. Findings come last, because they refer to the others.
 func (d *Data) Into(ctx context.Context, etcd string) (Loaded, error) {
-	loaded := Loaded{Findings: d.Findings()}
 	var before []put
 	add := func(resource, name string, object any) {
 		before = append(before, d.put(resource, name, object))
@@ -75,41 +72,33 @@ func (d *Data) Into(ctx context.Context, etcd string) (Loaded, error) {
 	for _, o := range d.Issues {
 		add("reviewissues", o.Name, o)
 	}
-	for _, p := range before {
-		loaded.Bytes += int64(len(p.Put.Value))
+	bytes, err := write(ctx, etcd, len(before), func(i int) put { return before[i] })
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load repositories and reviews: %w", err)
 	}
-	loaded.Objects = len(before) + d.Findings()
-	if err := write(ctx, etcd, len(before), func(i int) put { return before[i] }, nil); err != nil {
-		return loaded, fmt.Errorf("load repositories and reviews: %w", err)
-	}
-	sizes := make([]int, d.Findings())
-	if err := write(ctx, etcd, d.Findings(), func(i int) put {
+	findingBytes, err := write(ctx, etcd, d.Findings(), func(i int) put {
 		f := d.Finding(i)
 		return d.put("findings", f.Name, f)
-	}, sizes); err != nil {
-		return loaded, fmt.Errorf("load findings: %w", err)
+	})
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load findings: %w", err)
 	}
-	for _, size := range sizes {
-		loaded.FindingBytes += int64(size)
+	if _, err := write(ctx, etcd, 1, func(int) put { return after }); err != nil {
+		return Loaded{}, fmt.Errorf("end the load: %w", err)
 	}
-	loaded.Bytes += loaded.FindingBytes
-	if err := write(ctx, etcd, 1, func(int) put { return after }, nil); err != nil {
-		return loaded, fmt.Errorf("end the load: %w", err)
-	}
-	var err error
-	loaded.Revision, err = Revision(ctx, etcd)
-	return loaded, err
+	return Loaded{Objects: len(before) + d.Findings(), Bytes: bytes + findingBytes, FindingBytes: findingBytes}, nil
 }
 
 func (d *Data) put(resource, name string, object any) put {
 	var p put
-	p.Put.Key = []byte(prefix + resource + "/" + d.options.Namespace + "/" + name)
+	p.Put.Key = []byte(keysOf(d.options.Namespace, resource) + name)
 	p.Put.Value = append(encode(object), '\n')
 	return p
 }
 
-// write puts n objects in, and records their sizes in sizes if that is not nil.
-func write(ctx context.Context, etcd string, n int, object func(int) put, sizes []int) error {
+// write puts n objects in, and returns the bytes of their values.
+func write(ctx context.Context, etcd string, n int, object func(int) put) (int64, error) {
+	var written atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(writers)
 	for from := 0; from < n && ctx.Err() == nil; from += batch {
@@ -119,15 +108,14 @@ func write(ctx context.Context, etcd string, n int, object func(int) put, sizes 
 			}
 			for i := from; i < min(n, from+batch); i++ {
 				p := object(i)
-				if sizes != nil {
-					sizes[i] = len(p.Put.Value)
-				}
+				written.Add(int64(len(p.Put.Value)))
 				transaction.Success = append(transaction.Success, p)
 			}
 			return call(ctx, etcd, "/v3/kv/txn", transaction, &struct{}{})
 		})
 	}
-	return group.Wait()
+	err := group.Wait()
+	return written.Load(), err
 }
 
 // Revision returns etcd's revision, which increases by one with every write.
@@ -144,18 +132,11 @@ func Revision(ctx context.Context, etcd string) (int64, error) {
 	return strconv.ParseInt(answer.Header.Revision, 10, 64)
 }
 
-// WrittenSince counts the namespace's objects of the resource that were written after that revision.
-func WrittenSince(ctx context.Context, etcd string, revision int64, namespace, resource string) (int, error) {
-	written, err := RevisionsSince(ctx, etcd, revision, namespace, resource)
-	return len(written), err
-}
-
 // RevisionsSince returns the revisions, by object name, of the namespace's objects of the resource that were written
 // after that revision.
 func RevisionsSince(ctx context.Context, etcd string, revision int64, namespace, resource string) (map[string]int64,
 	error) {
-	from, _ := between(namespace, resource)
-	return revisionsSince(ctx, etcd, revision, string(from))
+	return revisionsSince(ctx, etcd, revision, keysOf(namespace, resource))
 }
 
 // AllSince returns the objects of all kinds that were written after that revision, as
@@ -191,13 +172,14 @@ func revisionsSince(ctx context.Context, etcd string, revision int64, begin stri
 
 // Stored returns the values of the objects of the namespace's resource.
 func Stored(ctx context.Context, etcd, namespace, resource string) ([][]byte, error) {
-	from, to := between(namespace, resource)
+	from := keysOf(namespace, resource)
 	var answer struct {
 		Kvs []struct {
 			Value []byte `json:"value"`
 		} `json:"kvs"`
 	}
-	if err := call(ctx, etcd, "/v3/kv/range", map[string]any{"key": from, "range_end": to}, &answer); err != nil {
+	query := map[string]any{"key": []byte(from), "range_end": endOf(from)}
+	if err := call(ctx, etcd, "/v3/kv/range", query, &answer); err != nil {
 		return nil, err
 	}
 	values := make([][]byte, len(answer.Kvs))
@@ -207,11 +189,8 @@ func Stored(ctx context.Context, etcd, namespace, resource string) ([][]byte, er
 	return values, nil
 }
 
-// between returns the bounds of the keys of the namespace's resource.
-func between(namespace, resource string) (from, to []byte) {
-	from = []byte(prefix + resource + "/" + namespace + "/")
-	return from, endOf(string(from))
-}
+// keysOf returns the prefix of the keys of the namespace's resource.
+func keysOf(namespace, resource string) string { return prefix + resource + "/" + namespace + "/" }
 
 // endOf returns the end of the range of keys with that prefix.
 func endOf(begin string) []byte {

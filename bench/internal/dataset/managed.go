@@ -14,8 +14,8 @@ import (
 // have one owner together.
 var listKeys = map[string]string{"reviewedCommits": "sha"}
 
-// atomic are the members of a finding's spec that have one owner as a whole, and every status.
-var atomic = map[string]bool{
+// atomicMembers are the members of a finding's spec that have one owner as a whole, and every status.
+var atomicMembers = map[string]bool{
 	"status": true, "repositoryRef": true, "projectRef": true, "vulnerability": true, "package": true, "agent": true,
 	"doubt": true, "suppression": true, "details": true, "scan": true, "closed": true,
 }
@@ -70,7 +70,7 @@ func fieldsOf(part, likeness string, value any) *metav1.FieldsV1 {
 // fieldSet returns the set of all fields below a value, in the form of FieldsV1.
 func fieldSet(name string, value any) map[string]any {
 	out := map[string]any{}
-	if atomic[name] {
+	if atomicMembers[name] {
 		return out
 	}
 	switch value := value.(type) {

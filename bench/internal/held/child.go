@@ -1,14 +1,12 @@
 package held
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/child"
-	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 )
 
 // Child has done a job in a separate process, which keeps what it read in memory until Close.
@@ -28,7 +26,7 @@ func Start(command *exec.Cmd, job Job) (*Child, error) {
 		return nil, err
 	}
 	c := &Child{Process: process}
-	err = errors.Join(json.NewEncoder(c.In).Encode(job), json.NewDecoder(c.Out).Decode(&c.Result))
+	err = process.Ask(job, &c.Result)
 	c.Took = time.Since(began)
 	if err == nil && c.Error != "" {
 		err = errors.New(c.Error)
@@ -38,6 +36,3 @@ func Start(command *exec.Cmd, job Job) (*Child, error) {
 	}
 	return c, nil
 }
-
-// Memory returns the memory of the process.
-func (c *Child) Memory() (measure.Memory, error) { return measure.MemoryOf(c.PID()) }

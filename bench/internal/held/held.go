@@ -49,20 +49,19 @@ type Result struct {
 	Error string `json:"error,omitempty"`
 }
 
-// kinds are the kinds that the REST API holds, with their resources.
+// kinds are the kinds that the REST API holds, with their resources, and the lists that List reads into.
 var kinds = []struct {
 	resource string
-	list     func() client.ObjectList
+	list     client.ObjectList
 	object   client.Object
 }{
-	{"findings", func() client.ObjectList { return &v1alpha1.FindingList{} }, &v1alpha1.Finding{}},
-	{"repositories", func() client.ObjectList { return &v1alpha1.RepositoryList{} }, &v1alpha1.Repository{}},
-	{"projects", func() client.ObjectList { return &v1alpha1.ProjectList{} }, &v1alpha1.Project{}},
-	{"reviews", func() client.ObjectList { return &v1alpha1.ReviewList{} }, &v1alpha1.Review{}},
-	{"reviewissues", func() client.ObjectList { return &v1alpha1.ReviewIssueList{} }, &v1alpha1.ReviewIssue{}},
-	{"webhookdeliveries",
-		func() client.ObjectList { return &v1alpha1.WebhookDeliveryList{} }, &v1alpha1.WebhookDelivery{}},
-	{"organizations", func() client.ObjectList { return &v1alpha1.OrganizationList{} }, &v1alpha1.Organization{}},
+	{"findings", &v1alpha1.FindingList{}, &v1alpha1.Finding{}},
+	{"repositories", &v1alpha1.RepositoryList{}, &v1alpha1.Repository{}},
+	{"projects", &v1alpha1.ProjectList{}, &v1alpha1.Project{}},
+	{"reviews", &v1alpha1.ReviewList{}, &v1alpha1.Review{}},
+	{"reviewissues", &v1alpha1.ReviewIssueList{}, &v1alpha1.ReviewIssue{}},
+	{"webhookdeliveries", &v1alpha1.WebhookDeliveryList{}, &v1alpha1.WebhookDelivery{}},
+	{"organizations", &v1alpha1.OrganizationList{}, &v1alpha1.Organization{}},
 }
 
 // Serve does the one job that it reads from the input, answers with its result, and keeps what it
@@ -71,63 +70,55 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var job Job
-	input := json.NewDecoder(in)
-	if err := input.Decode(&job); err != nil {
+	if err := json.NewDecoder(in).Decode(&job); err != nil {
 		return err
 	}
-	result, holds := do(ctx, job)
+	result, held, err := do(ctx, job)
+	if err != nil {
+		result.Error = err.Error()
+	}
 	if err := json.NewEncoder(out).Encode(result); err != nil {
 		return err
 	}
-	_, err := io.Copy(io.Discard, in)
-	runtime.KeepAlive(holds)
+	_, err = io.Copy(io.Discard, in)
+	runtime.KeepAlive(held)
 	return err
 }
 
-// do returns the result and the value that keeps the objects in memory.
-func do(ctx context.Context, job Job) (Result, any) {
+// do returns the result and the cache that must be kept.
+func do(ctx context.Context, job Job) (Result, cache.Cache, error) {
 	config := &rest.Config{
 		Host: job.Host, BearerToken: job.Token, QPS: -1,
 		TLSClientConfig: rest.TLSClientConfig{CAData: job.CA},
 	}
 	if job.Way == List {
 		// For a list only the time is measured, not the memory.
-		lists, err := listAll(ctx, config)
-		return Result{Error: errorText(err)}, lists
+		return Result{}, nil, listAll(ctx, config)
 	}
 	held, err := cacheAll(ctx, config)
 	if err != nil {
-		return Result{Error: errorText(err)}, nil
+		return Result{}, nil, err
 	}
 	runtime.GC()
 	var memory runtime.MemStats
 	runtime.ReadMemStats(&memory)
-	return Result{Heap: memory.HeapAlloc}, held
+	return Result{Heap: memory.HeapAlloc}, held, nil
 }
 
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-func listAll(ctx context.Context, config *rest.Config) ([]client.ObjectList, error) {
+func listAll(ctx context.Context, config *rest.Config) error {
 	c, err := kube.NewClient(config)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	lists := make([]client.ObjectList, len(kinds))
 	group, ctx := errgroup.WithContext(ctx)
-	for i, kind := range kinds {
-		lists[i] = kind.list()
+	for _, kind := range kinds {
 		group.Go(func() error {
 			return c.Get().Resource(kind.resource).
 				VersionedParams(&metav1.ListOptions{ResourceVersion: "0"}, metav1.ParameterCodec).
-				Do(ctx).Into(lists[i])
+				Do(ctx).Into(kind.list)
 		})
 	}
-	return lists, group.Wait()
+	return group.Wait()
 }
 
 func cacheAll(ctx context.Context, config *rest.Config) (cache.Cache, error) {

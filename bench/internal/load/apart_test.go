@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // With Apart, each connection sends only its own requests; together the connections send all.
@@ -26,16 +28,15 @@ func TestConnectionsApartShareNoRequest(t *testing.T) {
 	for i := range requests {
 		job.Target.Requests = append(job.Target.Requests, Get(address, fmt.Sprint("/", i)))
 	}
-	if result := Run(t.Context(), job); result.Error != "" {
-		t.Fatal(result.Error)
-	}
+	_, err := Run(t.Context(), job)
+	harness.Must(t, err)
 	for path, from := range by {
 		if len(from) != 1 {
 			t.Errorf("%s was sent over %d connections", path, len(from))
 		}
 	}
 	job.Target.Requests = job.Target.Requests[:requests-1]
-	if result := Run(t.Context(), job); result.Error == "" {
+	if _, err := Run(t.Context(), job); err == nil {
 		t.Errorf("%d requests were shared out among %d connections", requests-1, connections)
 	}
 }

@@ -1,28 +1,27 @@
 package load
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
-	"sync"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/child"
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 )
 
 // Client sends requests from another process, so that its cost is not part of what is measured in
-// this one.
-type Client struct {
-	*child.Process
-	results *bufio.Scanner
-	busy    sync.Mutex
-}
+// this one. It does one job at a time.
+type Client struct{ *child.Process }
 
-// maxAnswer is more than the size of a Result, in bytes.
-const maxAnswer = 1 << 20
+// result is the answer to a job.
+type result struct {
+	Sample measure.Sample
+	// Error is why the run is invalid.
+	Error string
+}
 
 // Start starts the process. The command must call Serve on its standard input and output.
 func Start(command *exec.Cmd) (*Client, error) {
@@ -30,30 +29,22 @@ func Start(command *exec.Cmd) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start the client: %w", err)
 	}
-	scanner := bufio.NewScanner(process.Out)
-	scanner.Buffer(nil, maxAnswer)
-	return &Client{Process: process, results: scanner}, nil
+	return &Client{process}, nil
 }
 
-// Run does the job in the other process, one job at a time.
-func (c *Client) Run(_ context.Context, job Job) Result {
-	c.busy.Lock()
-	defer c.busy.Unlock()
-	if err := json.NewEncoder(c.In).Encode(job); err != nil {
-		return Result{Error: fmt.Sprintf("ask the client: %v", err)}
+// Run does the job in the other process.
+func (c *Client) Run(job Job) (measure.Sample, error) {
+	var r result
+	if err := c.Ask(job, &r); err != nil {
+		return r.Sample, fmt.Errorf("ask the client: %w", err)
 	}
-	if !c.results.Scan() {
-		return Result{Error: fmt.Sprintf("the client has ended: %v", c.results.Err())}
+	if r.Error != "" {
+		return r.Sample, errors.New(r.Error)
 	}
-	var result Result
-	if err := json.Unmarshal(c.results.Bytes(), &result); err != nil {
-		return Result{Error: err.Error()}
-	}
-	return result
+	return r.Sample, nil
 }
 
-// Serve does the jobs that it reads, one per line, and answers each with its result, until the
-// input ends.
+// Serve does the jobs that it reads, and answers each with its result, until the input ends.
 func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 	jobs, results := json.NewDecoder(in), json.NewEncoder(out)
 	for {
@@ -63,7 +54,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		} else if err != nil {
 			return err
 		}
-		if err := results.Encode(Run(ctx, job)); err != nil {
+		var r result
+		var err error
+		if r.Sample, err = Run(ctx, job); err != nil {
+			r.Error = err.Error()
+		}
+		if err := results.Encode(r); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -18,7 +19,7 @@ func serve(t *testing.T, handler http.HandlerFunc) string {
 	return strings.TrimPrefix(harness.Serve(t, handler), "http://")
 }
 
-func run(t *testing.T, address string, requests ...[]byte) Result {
+func run(t *testing.T, address string, requests ...[]byte) (measure.Sample, error) {
 	t.Helper()
 	return Run(t.Context(), Job{
 		Target:      Target{Name: "test", Address: address, Requests: requests},
@@ -47,13 +48,14 @@ func TestAnswersAreCountedToTheirEnd(t *testing.T) {
 	} {
 		served.Store(0)
 		address := serve(t, c.handler)
-		result := run(t, address, Get(address, "/"))
-		if result.Error != "" || result.Bytes != len(body) || result.P50 <= 0 || result.P99 < result.P50 || result.Elapsed <= 0 {
-			t.Errorf("%s: %+v", c.form, result)
+		sample, err := run(t, address, Get(address, "/"))
+		harness.NoError(t, c.form, err)
+		if sample.Bytes != len(body) || sample.P50 <= 0 || sample.P99 < sample.P50 || sample.Elapsed <= 0 {
+			t.Errorf("%s: %+v", c.form, sample)
 		}
 		// The first answer on each connection arrives before the clock starts.
-		if want := int(served.Load()) - 2; result.Requests != want {
-			t.Errorf("%s: %d answers were counted of %d", c.form, result.Requests, want)
+		if want := int(served.Load()) - 2; sample.Operations != want {
+			t.Errorf("%s: %d answers were counted of %d", c.form, sample.Operations, want)
 		}
 	}
 }
@@ -63,9 +65,8 @@ func TestRequestsAreSentInTurn(t *testing.T) {
 	address := serve(t, func(_ http.ResponseWriter, r *http.Request) {
 		paths[len(r.URL.Path)-1].Add(1)
 	})
-	if result := run(t, address, Get(address, "/"), Get(address, "/a")); result.Error != "" {
-		t.Fatal(result.Error)
-	}
+	_, err := run(t, address, Get(address, "/"), Get(address, "/a"))
+	harness.Must(t, err)
 	if a, b := paths[0].Load(), paths[1].Load(); a == 0 || b == 0 || max(a, b)-min(a, b) > 2 {
 		t.Errorf("one was sent %d times, the other %d", a, b)
 	}
@@ -78,9 +79,8 @@ func TestAnAnswerThatIsNot200SpoilsTheRun(t *testing.T) {
 			w.WriteHeader(http.StatusTooManyRequests)
 		}
 	})
-	if result := run(t, address, Get(address, "/")); !strings.Contains(result.Error, "429") {
-		t.Errorf("got %+v", result)
-	}
+	_, err := run(t, address, Get(address, "/"))
+	harness.ErrorContains(t, "the run", err, "429")
 }
 
 func TestHeadersAndBodiesAreSent(t *testing.T) {
@@ -91,7 +91,6 @@ func TestHeadersAndBodiesAreSent(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 		}
 	})
-	if result := run(t, address, Request("PATCH", address, "/", []byte(body), "Authorization: Bearer x")); result.Error != "" {
-		t.Error(result.Error)
-	}
+	_, err := run(t, address, Request("PATCH", address, "/", []byte(body), "Authorization: Bearer x"))
+	harness.NoError(t, "the run", err)
 }

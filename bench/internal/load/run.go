@@ -9,10 +9,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 )
 
 const (
@@ -22,8 +23,9 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// Run does the job. Each connection is opened and receives one answer before the clock starts.
-func Run(ctx context.Context, job Job) Result {
+// Run does the job. Each connection is opened and receives one answer before the clock starts. An answer that is not 200
+// is an error. The times are those from the first byte of a request to the last byte of its answer.
+func Run(ctx context.Context, job Job) (measure.Sample, error) {
 	workers, err := connect(ctx, job)
 	defer func() {
 		for _, w := range workers {
@@ -31,7 +33,7 @@ func Run(ctx context.Context, job Job) Result {
 		}
 	}()
 	if err != nil {
-		return Result{Error: err.Error()}
+		return measure.Sample{}, err
 	}
 	start := time.Now()
 	until := start.Add(job.For)
@@ -40,7 +42,7 @@ func Run(ctx context.Context, job Job) Result {
 		group.Go(func() error { return w.work(ctx, until) })
 	}
 	if err := group.Wait(); err != nil {
-		return Result{Error: fmt.Sprintf("%s: %v", job.Target.Name, err)}
+		return measure.Sample{}, fmt.Errorf("%s: %w", job.Target.Name, err)
 	}
 	return summary(workers, time.Since(start))
 }
@@ -129,7 +131,7 @@ func (w *worker) once() error {
 	return nil
 }
 
-func summary(workers []*worker, elapsed time.Duration) Result {
+func summary(workers []*worker, elapsed time.Duration) (measure.Sample, error) {
 	var taken []time.Duration
 	bytes := 0
 	for _, w := range workers {
@@ -137,19 +139,9 @@ func summary(workers []*worker, elapsed time.Duration) Result {
 		bytes += w.bytes
 	}
 	if len(taken) == 0 {
-		return Result{Error: "no request was answered"}
+		return measure.Sample{}, errors.New("no request was answered")
 	}
-	slices.Sort(taken)
-	return Result{
-		Requests: len(taken), Elapsed: elapsed, Bytes: bytes / len(taken),
-		P50: Quantile(taken, 0.5), P99: Quantile(taken, 0.99),
-	}
-}
-
-// Quantile returns a quantile of times in ascending order; 0 if there are no times.
-func Quantile[T time.Duration | int](sorted []T, q float64) T {
-	if len(sorted) == 0 {
-		return 0
-	}
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+	sample := measure.SampleOf(taken, elapsed)
+	sample.Bytes = bytes / len(taken)
+	return sample, nil
 }

@@ -32,22 +32,6 @@ type Job struct {
 	For time.Duration `json:"for"`
 }
 
-// Result of one run.
-type Result struct {
-	// Requests counts the requests that were answered with 200.
-	Requests int `json:"requests"`
-	// Elapsed is the time from the first request to the last answer.
-	Elapsed time.Duration `json:"elapsed"`
-	// P50 and P99 are quantiles of the time from the first byte of a request to the last byte of
-	// its answer.
-	P50 time.Duration `json:"p50"`
-	P99 time.Duration `json:"p99"`
-	// Bytes is the average size of an answer's body.
-	Bytes int `json:"bytes"`
-	// Error is why the run is invalid: no connection, or an answer that is not 200.
-	Error string `json:"error,omitempty"`
-}
-
 // Get returns an HTTP/1.1 GET request with further header lines, as "Name: value".
 func Get(host, path string, headers ...string) []byte {
 	return Request("GET", host, path, nil, headers...)

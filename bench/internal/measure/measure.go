@@ -36,8 +36,22 @@ type Sample struct {
 	P50, P99 time.Duration
 	// Bytes is the size of an operation's answer, where that is of interest.
 	Bytes int
-	// CPU is the processor time of the side's processes. Rounds fills it in if PIDs are given.
+	// CPU is the processor time of the side's processes, if PIDs are given.
 	CPU time.Duration
+}
+
+// SampleOf returns the sample of operations that took these times.
+func SampleOf(taken []time.Duration, elapsed time.Duration) Sample {
+	slices.Sort(taken)
+	return Sample{Operations: len(taken), Elapsed: elapsed, P50: Quantile(taken, 0.5), P99: Quantile(taken, 0.99)}
+}
+
+// Quantile returns a quantile of figures in ascending order; 0 if there are no figures.
+func Quantile[T time.Duration | int](sorted []T, q float64) T {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
 // Rate returns the operations per second.
@@ -83,7 +97,12 @@ func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
 	for round := -1; round < plan.Rounds; round++ {
 		for _, i := range orders.Perm(len(sides)) {
 			side := sides[i]
-			sample, err := plan.turn(ctx, side)
+			if plan.Before != nil {
+				if err := plan.Before(ctx); err != nil {
+					return nil, fmt.Errorf("%s: %w", side.Name, err)
+				}
+			}
+			sample, err := Turn(ctx, side, plan.Duration)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", side.Name, err)
 			}
@@ -95,19 +114,19 @@ func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
 	return results, nil
 }
 
-func (p Plan) turn(ctx context.Context, side Side) (Sample, error) {
-	if p.Before != nil {
-		if err := p.Before(ctx); err != nil {
-			return Sample{}, err
-		}
-	}
-	return turn(ctx, side, p.Duration)
+// Once does the work once, for a comparison that Rounds cannot make, and counts the processor time of the processes. The
+// work returns how many operations it did.
+func Once(ctx context.Context, pids []int, work func(context.Context) (int, error)) (Sample, error) {
+	side := Side{PIDs: pids, Run: func(ctx context.Context, _ time.Duration) (Sample, error) {
+		began := time.Now()
+		operations, err := work(ctx)
+		return Sample{Operations: operations, Elapsed: time.Since(began)}, err
+	}}
+	return Turn(ctx, side, 0)
 }
 
-// Once runs a side once, for a comparison that Rounds cannot make.
-func Once(ctx context.Context, side Side) (Sample, error) { return turn(ctx, side, 0) }
-
-func turn(ctx context.Context, side Side, duration time.Duration) (Sample, error) {
+// Turn runs a side once.
+func Turn(ctx context.Context, side Side, duration time.Duration) (Sample, error) {
 	pids := side.PIDs
 	if side.Children != nil {
 		more, err := side.Children()

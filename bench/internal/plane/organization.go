@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
-// RequestsPerMinute is the limit of each key: the highest allowed value.
-const RequestsPerMinute = 1_000_000
+// requestsPerMinute is the limit of each key: the highest allowed value.
+const requestsPerMinute = 1_000_000
 
 // Organization is an organization with API keys.
 type Organization struct {
@@ -31,13 +31,11 @@ func (p *Plane) NewOrganization(ctx context.Context, name string, keys int) (*Or
 	}
 	out := &Organization{Name: name, Namespace: v1alpha1.NamespacePrefix + name}
 	if err := harness.Until(ctx, "it has a namespace", func(ctx context.Context) error {
-		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(organization), organization); err != nil {
-			return err
+		err := p.Client.Get(ctx, client.ObjectKeyFromObject(organization), organization)
+		if err == nil && organization.Status.Namespace == "" {
+			err = errors.New("it has no namespace yet")
 		}
-		if organization.Status.Namespace == "" {
-			return errors.New("it has no namespace yet")
-		}
-		return nil
+		return err
 	}); err != nil {
 		return nil, fmt.Errorf("organization %s: %w", name, err)
 	}
@@ -57,24 +55,11 @@ func (p *Plane) NewKey(ctx context.Context, namespace, name string, scopes ...v1
 	key := &v1alpha1.APIKey{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1alpha1.APIKeySpec{
-			RateLimit: &v1alpha1.RateLimit{RequestsPerMinute: new(int32(RequestsPerMinute))}, Scopes: scopes,
+			RateLimit: &v1alpha1.RateLimit{RequestsPerMinute: new(int32(requestsPerMinute))}, Scopes: scopes,
 		},
 	}
 	if err := p.Client.Create(ctx, key); err != nil {
 		return "", err
 	}
-	secret := &corev1.Secret{}
-	err := harness.Until(ctx, "it has a token", func(ctx context.Context) error {
-		if err := p.Client.Get(ctx, client.ObjectKeyFromObject(key), key); err != nil {
-			return err
-		}
-		if key.Status.SecretRef == nil {
-			return errors.New("it has no token yet")
-		}
-		return p.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: string(key.Status.SecretRef.Name)}, secret)
-	})
-	if err != nil {
-		return "", fmt.Errorf("API key %s: %w", name, err)
-	}
-	return string(secret.Data[v1alpha1.APIKeyTokenKey]), nil
+	return testenv.Token(ctx, p.Client, key)
 }

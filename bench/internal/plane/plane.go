@@ -18,7 +18,7 @@ import (
 type Plane struct {
 	*testenv.Environment
 	// Controller and Facade are nil while they do not run.
-	Controller, Facade *Process
+	Controller, Facade *harness.Component
 
 	operator   harness.Operator
 	cursorKeys string
@@ -28,15 +28,13 @@ type Plane struct {
 // both cores for half a minute with 100,000 findings and would distort the figures of one side.
 const quiet = "--feature-gates=DetectCacheInconsistency=false"
 
-// Start starts etcd and kube-apiserver; the operator's processes are started on demand. binary is
-// the operator's path. The folder must exist; it holds logs and credentials.
-func Start(folder, binary string) (*Plane, error) {
-	return StartOf(harness.Root(), folder, binary)
-}
+// readyTimeout allows for a shared machine and 100,000 findings.
+const readyTimeout = 15 * time.Minute
 
-// StartOf is Start with the kinds, roles and policies of another commit, whose tree is in the folder source; the
-// binary must be built from that tree.
-func StartOf(source, folder, binary string) (*Plane, error) {
+// Start starts etcd and kube-apiserver with the kinds, roles and policies of the tree in the folder source; the
+// operator's processes are started on demand. binary is the path of the operator, built from that tree. The folder must
+// exist; it holds logs and credentials.
+func Start(source, folder, binary string) (*Plane, error) {
 	p := &Plane{operator: harness.Operator{Binary: binary, Folder: folder, Namespace: testenv.SystemNamespace}}
 	var err error
 	if p.cursorKeys, err = p.operator.CursorKeys(); err != nil {
@@ -64,13 +62,13 @@ func (p *Plane) StartController(ctx context.Context, flags ...string) error {
 // StopController ends the controllers, if they run.
 func (p *Plane) StopController() error { return stop(&p.Controller) }
 
-// StartFacade starts the REST API, with further flags, and waits until it is ready.
-func (p *Plane) StartFacade(ctx context.Context, flags ...string) error {
+// StartFacade starts the REST API, and waits until it is ready.
+func (p *Plane) StartFacade(ctx context.Context) error {
 	config, err := p.Environment.Facade(ctx)
 	if err != nil {
 		return err
 	}
-	component, err := p.operator.Facade("facade", config, append([]string{p.cursorKeys}, flags...)...)
+	component, err := p.operator.Facade("facade", config, p.cursorKeys)
 	if err != nil {
 		return err
 	}
@@ -81,7 +79,16 @@ func (p *Plane) StartFacade(ctx context.Context, flags ...string) error {
 // StopFacade ends the REST API, if it runs.
 func (p *Plane) StopFacade() error { return stop(&p.Facade) }
 
-func stop(process **Process) error {
+// start starts a part of the operator and waits until it is ready. The process lives until it is stopped.
+func start(ctx context.Context, component *harness.Component) (*harness.Component, error) {
+	component.ReadyWithin = readyTimeout
+	if err := component.StartReady(ctx); err != nil {
+		return nil, err
+	}
+	return component, nil
+}
+
+func stop(process **harness.Component) error {
 	if *process == nil {
 		return nil
 	}
@@ -99,7 +106,7 @@ func (p *Plane) Stop() error {
 // facade.
 func (p *Plane) PIDs() map[string]int {
 	out := map[string]int{"etcd": p.ControlPlane.Etcd.PID(), "kube-apiserver": p.ControlPlane.APIServer.PID()}
-	for _, process := range []*Process{p.Controller, p.Facade} {
+	for _, process := range []*harness.Component{p.Controller, p.Facade} {
 		if process != nil {
 			out[process.Name] = process.PID()
 		}

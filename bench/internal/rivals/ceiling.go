@@ -5,12 +5,12 @@ package rivals
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"sync/atomic"
+	"sync"
 
 	"github.com/gin-gonic/gin"
 )
@@ -21,16 +21,16 @@ const maxBody = 16 << 20
 // Ceiling is a Gin handler that answers GET /<name> with the body of the last PUT /<name>, without
 // keys, limits and logs.
 func Ceiling() http.Handler {
-	var pages atomic.Pointer[map[string][]byte]
-	pages.Store(&map[string][]byte{})
-	engine := newEngine()
+	var pages sync.Map
+	gin.SetMode(gin.ReleaseMode)
+	engine := gin.New()
 	engine.GET("/:name", func(c *gin.Context) {
-		content, ok := (*pages.Load())[c.Param("name")]
+		content, ok := pages.Load(c.Param("name"))
 		if !ok {
 			c.Status(http.StatusNotFound)
 			return
 		}
-		c.Data(http.StatusOK, "application/json", content)
+		c.Data(http.StatusOK, "application/json", content.([]byte))
 	})
 	engine.PUT("/:name", func(c *gin.Context) {
 		content, err := io.ReadAll(io.LimitReader(c.Request.Body, maxBody))
@@ -38,43 +38,24 @@ func Ceiling() http.Handler {
 			c.Status(http.StatusBadRequest)
 			return
 		}
-		next := map[string][]byte{c.Param("name"): content}
-		for name, content := range *pages.Load() {
-			if _, ok := next[name]; !ok {
-				next[name] = content
-			}
-		}
-		pages.Store(&next)
+		pages.Store(c.Param("name"), content)
 		c.Status(http.StatusNoContent)
 	})
 	return engine
 }
 
-func newEngine() *gin.Engine {
-	gin.SetMode(gin.ReleaseMode)
-	return gin.New()
-}
-
 // Serve serves on a port of the loopback interface until the input ends, which happens when the
-// parent process ends. It writes the address as the first line.
+// parent process ends. It first writes the address.
 func Serve(ctx context.Context, handler http.Handler, in io.Reader, out io.Writer) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: answerTimeout}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	fmt.Fprintln(out, listener.Addr())
-	if _, err := io.Copy(io.Discard, in); err != nil {
+	go server.Serve(listener) //nolint:errcheck // it ends when it is closed; clients report what it does not answer
+	if err := json.NewEncoder(out).Encode(listener.Addr().String()); err != nil {
 		return errors.Join(err, server.Close())
 	}
-	return errors.Join(server.Close(), ignoreClosed(<-ended))
-}
-
-func ignoreClosed(err error) error {
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return err
+	_, err = io.Copy(io.Discard, in)
+	return errors.Join(err, server.Close())
 }

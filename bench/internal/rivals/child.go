@@ -1,14 +1,12 @@
 package rivals
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/child"
@@ -33,11 +31,11 @@ func Start(command *exec.Cmd) (*Child, error) {
 	if err != nil {
 		return nil, err
 	}
-	line, err := bufio.NewReader(process.Out).ReadString('\n')
-	if err != nil {
+	c := &Child{Process: process}
+	if err := process.Read(&c.Address); err != nil {
 		return nil, errors.Join(fmt.Errorf("the rival ended: %w", err), process.Close(), errors.New(said.String()))
 	}
-	return &Child{Process: process, Address: strings.TrimSpace(line)}, nil
+	return c, nil
 }
 
 // Put sets the content that a ceiling answers with at /<name>.
