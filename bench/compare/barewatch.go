@@ -6,10 +6,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/rest"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 // bareWatch is a client-go watch of findings that reports when expected decisions arrive.
@@ -27,20 +25,16 @@ func asRecorded(finding *v1alpha1.Finding) bool {
 	return finding.Status.ObservedGeneration == finding.Generation
 }
 
-// watchBare starts a watch of the namespace's findings, and waits at most that long for each expected decision. The
-// caller calls stop.
-func watchBare(ctx context.Context, config *rest.Config, namespace string, shows func(*v1alpha1.Finding) bool,
+// watchBare starts a watch of the findings that the decider decides about, and waits at most that long for each expected
+// decision. The caller calls stop.
+func watchBare(ctx context.Context, d *decider, shows func(*v1alpha1.Finding) bool,
 	patience time.Duration) (*bareWatch, error) {
-	client, err := kube.NewClient(config)
-	if err != nil {
-		return nil, err
-	}
 	latest := &v1alpha1.FindingList{}
-	if err := client.Get().Namespace(namespace).Resource("findings").
+	if err := d.client.Get().Namespace(d.namespace).Resource("findings").
 		VersionedParams(&metav1.ListOptions{Limit: 1}, metav1.ParameterCodec).Do(ctx).Into(latest); err != nil {
 		return nil, err
 	}
-	begun, err := client.Get().Namespace(namespace).Resource("findings").
+	begun, err := d.client.Get().Namespace(d.namespace).Resource("findings").
 		VersionedParams(&metav1.ListOptions{Watch: true, ResourceVersion: latest.ResourceVersion},
 			metav1.ParameterCodec).Watch(ctx)
 	if err != nil {

@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // withControllers starts the controllers, with further flags, over the fixture, and waits until they are idle. The
@@ -38,6 +40,32 @@ func controlledSection(measured func(context.Context, *bench.Bench, *bench.Fixtu
 		defer func() { err = errors.Join(err, stop()) }()
 		return measured(ctx, b, f)
 	}
+}
+
+// removeAll removes the organization's objects of the kinds that the options select. Deleting many takes longer than the
+// API server's request timeout.
+func removeAll(ctx context.Context, f *bench.Fixture, kinds []client.Object, options ...client.DeleteAllOfOption) error {
+	options = append(options, client.InNamespace(f.Organization.Namespace))
+	for _, kind := range kinds {
+		if err := eventually(ctx, settleInterval, caughtUp, func(ctx context.Context) error {
+			return f.Client.DeleteAllOf(ctx, kind, options...)
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// servers returns the process IDs of kube-apiserver and etcd.
+func servers(f *bench.Fixture) []int {
+	pids := f.PIDs()
+	return []int{pids["kube-apiserver"], pids["etcd"]}
+}
+
+// sleep returns an error if the context ends before the time is over.
+func sleep(ctx context.Context, wait time.Duration) error {
+	harness.Pause(ctx, wait)
+	return ctx.Err()
 }
 
 // eventually polls until try succeeds; on a timeout it returns the last error.

@@ -10,7 +10,9 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/plane"
 	"github.com/appsec-dev/findings-operator/internal/kube"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // decision is a triage decision about a finding. No two decisions are equal, so that each causes a
@@ -68,6 +70,15 @@ type decider struct {
 func newDecider(config *rest.Config, namespace, manager, by string) (*decider, error) {
 	client, err := kube.NewClient(config)
 	return &decider{client: client, namespace: namespace, manager: manager, by: by}, err
+}
+
+// newTriager returns a decider with the identity of a triager of the namespace.
+func newTriager(ctx context.Context, p *plane.Plane, namespace, manager string) (*decider, error) {
+	config, err := p.Member(ctx, namespace, triager, testenv.Triager)
+	if err != nil {
+		return nil, err
+	}
+	return newDecider(config, namespace, manager, "")
 }
 
 func (d *decider) write(ctx context.Context, decision decision) error {

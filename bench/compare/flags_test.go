@@ -19,7 +19,7 @@ func TestTheCommandOfAPageHasEachFlagThatWasGiven(t *testing.T) {
 			"--short", "--only=reads,cost", "--binary=./other", "--against=0123abc", "--out=",
 		},
 	} {
-		command := newCommand(self)
+		command := newCommand()
 		harness.Must(t, command.ParseFlags(arguments))
 		harness.Same(t, "the command", want, commandLine(command.Flags()))
 	}
@@ -35,7 +35,7 @@ func TestAShortRunReplacesNoPublishedPages(t *testing.T) {
 		{"its figures are of no use", []string{"--short"}, "docs", ""},
 		{"a folder is named", []string{"--short", "--out=elsewhere"}, "elsewhere", "elsewhere"},
 	} {
-		flags := newCommand(self).Flags()
+		flags := newCommand().Flags()
 		harness.Must(t, flags.Parse(c.arguments))
 		o := options{Options: bench.Options{
 			Sizes: []int{1}, Reviews: 1, Results: 1, ResultsAgain: 1, Triaged: 2, Imported: 1, Connections: 1,

@@ -66,15 +66,13 @@ func importing(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*report.S
 			kilobytes(len(im.file)), importConcurrent, thousands(f.Size)),
 		Columns: []string{"Who, what", "findings/s", "CPU of kube-apiserver and etcd for one"},
 	}
-	group := report.Group{}
 	for _, side := range importSides {
 		table.Rows = append(table.Rows, []string{side, fmt.Sprintf("%.0f", results.Rate(side)),
 			milliseconds(results.CPU(side))})
-		group.Bars = append(group.Bars, report.Bar{Name: side, Value: results.Rate(side)})
 	}
 	section.Tables = []report.Table{table}
 	section.Charts = []report.Chart{{Title: "Findings brought in", Unit: "findings a second",
-		Groups: []report.Group{group}}}
+		Groups: []report.Group{rateGroup(results, importSides)}}}
 	return section, nil
 }
 
@@ -144,7 +142,7 @@ func (im *imports) learn(ctx context.Context) error {
 	for i := range found.Items {
 		im.made = append(im.made, found.Items[i].Spec)
 	}
-	return im.remove(ctx, tool)
+	return removeOf(ctx, im.Fixture, tool)
 }
 
 func (im *imports) newTool() string {
@@ -161,10 +159,8 @@ func (im *imports) rounds(ctx context.Context, rounds int) (measure.Results, err
 		if err != nil {
 			return nil, err
 		}
-		for side, sample := range found {
-			if round > 0 {
-				results[side] = append(results[side], sample)
-			}
+		if round > 0 {
+			results.Add(found)
 		}
 	}
 	return results, nil
@@ -220,7 +216,7 @@ func (im *imports) turn(ctx context.Context, found map[string]measure.Sample, t 
 		func(ctx context.Context) error { return im.checkObserved(ctx, tool) }); err != nil {
 		return err
 	}
-	return im.remove(ctx, tool)
+	return removeOf(ctx, im.Fixture, tool)
 }
 
 // timed does the work when earlier work has settled: the removal of findings leaves much garbage.
@@ -229,14 +225,12 @@ func (im *imports) timed(ctx context.Context, tool string, work func(context.Con
 	if err := im.bench.Collected(ctx, im.Fixture); err != nil {
 		return measure.Sample{}, err
 	}
-	pids := im.PIDs()
-	servers := []int{pids["kube-apiserver"], pids["etcd"]}
-	return measure.Once(ctx, servers, func(ctx context.Context) (int, error) { return work(ctx, tool) })
+	return measure.Once(ctx, servers(im.Fixture), func(ctx context.Context) (int, error) { return work(ctx, tool) })
 }
 
 // create creates the findings using only client-go.
 func (im *imports) create(ctx context.Context, tool string) (int, error) {
-	sample, err := callAll(ctx, importConcurrent, len(im.made), func(ctx context.Context, i int) error {
+	_, err := callAll(ctx, importConcurrent, len(im.made), func(ctx context.Context, i int) error {
 		finding := &v1alpha1.Finding{
 			TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "Finding"},
 			ObjectMeta: metav1.ObjectMeta{Namespace: im.target.Namespace, Name: fmt.Sprintf("%s-%d", tool, i)},
@@ -247,7 +241,7 @@ func (im *imports) create(ctx context.Context, tool string) (int, error) {
 			Param("fieldManager", v1alpha1.ScannerFieldManagerPrefix+tool).
 			Body(finding).Do(ctx).Into(&v1alpha1.Finding{})
 	})
-	return sample.Operations, err
+	return len(im.made), err
 }
 
 // importFile imports the file, and returns the number of its findings.
@@ -301,21 +295,7 @@ func (im *imports) checkObserved(ctx context.Context, tool string) error {
 	return nil
 }
 
-// remove removes the objects that a turn created.
-func (im *imports) remove(ctx context.Context, tool string) error {
-	return removeOf(ctx, im.Fixture, tool)
-}
-
 // removeOf removes the findings and scans of the tool.
 func removeOf(ctx context.Context, f *bench.Fixture, tool string) error {
-	for _, object := range []client.Object{&v1alpha1.Finding{}, &v1alpha1.Scan{}} {
-		// Deleting many takes longer than the API server's request timeout.
-		if err := eventually(ctx, settleInterval, caughtUp, func(ctx context.Context) error {
-			return f.Client.DeleteAllOf(ctx, object, client.InNamespace(f.Organization.Namespace),
-				client.MatchingFields{"spec.tool": tool})
-		}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return removeAll(ctx, f, []client.Object{&v1alpha1.Finding{}, &v1alpha1.Scan{}}, client.MatchingFields{"spec.tool": tool})
 }

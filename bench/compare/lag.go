@@ -16,7 +16,6 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -112,25 +111,17 @@ type probing struct {
 }
 
 func newProbing(ctx context.Context, f *bench.Fixture) (*probing, error) {
-	p := &probing{Fixture: f}
-	config, err := f.Member(ctx, f.Organization.Namespace, triager, testenv.Triager)
-	if err != nil {
-		return nil, err
-	}
-	if p.decider, err = newDecider(config, f.Organization.Namespace, "kubectl-patch", ""); err != nil {
-		return nil, err
-	}
 	names, err := findingNames(f, decidedFindings)
 	if err != nil {
 		return nil, err
 	}
-	p.watcher, err = watchBare(ctx, config, f.Organization.Namespace, asWritten, probeTimeout)
-	if err != nil {
+	half := len(names) / 2
+	p := &probing{Fixture: f, probed: names[:half], others: names[half:]}
+	if p.decider, err = newTriager(ctx, f.Plane, f.Organization.Namespace, "kubectl-patch"); err != nil {
 		return nil, err
 	}
-	half := len(names) / 2
-	p.probed, p.others = names[:half], names[half:]
-	return p, nil
+	p.watcher, err = watchBare(ctx, p.decider, asWritten, probeTimeout)
+	return p, err
 }
 
 // lagFound holds the results under one load.
@@ -183,10 +174,7 @@ func (p *probing) writeOthers(ctx context.Context, load lagLoad) (written *atomi
 					return err
 				}
 				written.Add(1)
-				select {
-				case <-ctx.Done():
-				case <-time.After(load.pause):
-				}
+				harness.Pause(ctx, load.pause)
 			}
 			return nil
 		})
@@ -230,10 +218,8 @@ func (p *probing) probe(ctx context.Context, short bool) (lagTaken, error) {
 		}
 		// The watch may receive the change before the patch is answered.
 		taken.watches = append(taken.watches, max(0, watched.Sub(after)))
-		select {
-		case <-ctx.Done():
-			return taken, ctx.Err()
-		case <-time.After(probeEvery):
+		if err := sleep(ctx, probeEvery); err != nil {
+			return taken, err
 		}
 	}
 	return taken, nil

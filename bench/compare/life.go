@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,8 +69,6 @@ type turn struct {
 	data     *dataset.Data
 	importer pluginImport
 	decider  *decider
-	// names are the names of the findings, once they are imported.
-	names []string
 	// importerTime is the processor time of the last import.
 	importerTime time.Duration
 }
@@ -128,11 +127,7 @@ func (t *turn) prepare(ctx context.Context) error {
 	if t.importer, err = newPluginImport(ctx, t.Plane, t.build.Plugin, t.folder, project, file); err != nil {
 		return err
 	}
-	config, err := t.Member(ctx, t.namespace, triager, testenv.Triager)
-	if err != nil {
-		return err
-	}
-	if t.decider, err = newDecider(config, t.namespace, "bench", ""); err != nil {
+	if t.decider, err = newTriager(ctx, t.Plane, t.namespace, "bench"); err != nil {
 		return err
 	}
 	return t.StartFacade(ctx)
@@ -213,12 +208,7 @@ func inFindings(d time.Duration, findings int) float64 {
 	return float64(d) / float64(time.Millisecond) / float64(findings)
 }
 
-func (t *turn) pids() (out []int) {
-	for _, pid := range t.PIDs() {
-		out = append(out, pid)
-	}
-	return out
-}
+func (t *turn) pids() []int { return slices.Collect(maps.Values(t.PIDs())) }
 
 // put returns the number of bytes put into etcd.
 func (t *turn) put(ctx context.Context) (float64, error) {
@@ -236,29 +226,22 @@ func (t *turn) importFile(ctx context.Context) (err error) {
 
 // decide makes one decision about each finding.
 func (t *turn) decide(ctx context.Context) error {
-	if err := t.list(ctx); err != nil {
-		return err
-	}
-	_, err := callAll(ctx, importConcurrent, len(t.names), func(ctx context.Context, i int) error {
-		return t.decider.write(ctx, newDecision(t.names, "the comparison", i))
-	})
-	return err
-}
-
-func (t *turn) list(ctx context.Context) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("FindingList"))
 	if err := t.Client.List(ctx, list, client.InNamespace(t.namespace)); err != nil {
 		return err
 	}
-	t.names = nil
+	var names []string
 	for i := range list.Items {
-		t.names = append(t.names, list.Items[i].Name)
+		names = append(names, list.Items[i].Name)
 	}
-	if len(t.names) != t.count {
-		return fmt.Errorf("%d findings of %d were imported", len(t.names), t.count)
+	if len(names) != t.count {
+		return fmt.Errorf("%d findings of %d were imported", len(names), t.count)
 	}
-	return nil
+	_, err := callAll(ctx, importConcurrent, len(names), func(ctx context.Context, i int) error {
+		return t.decider.write(ctx, newDecision(names, "the comparison", i))
+	})
+	return err
 }
 
 // sizes returns the average bytes of a finding in etcd, and the bytes of its managedFields.

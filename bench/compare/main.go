@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
+	"github.com/appsec-dev/findings-operator/bench/internal/held"
 	"github.com/appsec-dev/findings-operator/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/bench/internal/postgres"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
@@ -36,7 +37,7 @@ func run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctrl.SetLogger(logr.Discard())
-	return newCommand(self).ExecuteContext(ctx)
+	return newCommand().ExecuteContext(ctx)
 }
 
 // self starts this program again.
@@ -59,7 +60,7 @@ type options struct {
 	out  string
 }
 
-func newCommand(self func(context.Context, ...string) *exec.Cmd) *cobra.Command {
+func newCommand() *cobra.Command {
 	o := &options{}
 	command := &cobra.Command{
 		Use:   "compare",
@@ -73,7 +74,7 @@ in bin/k8s (make controlplane); what needs PostgreSQL is reported as not run wit
 Measurements:
 ` + list(),
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(command *cobra.Command, _ []string) error { return o.run(command.Context(), command, self) },
+		RunE: func(command *cobra.Command, _ []string) error { return o.run(command) },
 	}
 	flags := command.Flags()
 	flags.IntSliceVar(&o.Sizes, "findings", []int{1_000, 10_000, 100_000},
@@ -98,7 +99,6 @@ Measurements:
 		"few findings and short turns, and no pages without --out: shows in a minute that everything works")
 	command.CompletionOptions.DisableDefaultCmd = true
 	command.AddCommand(children()...)
-	command.AddCommand(heldChild())
 	return command
 }
 
@@ -107,6 +107,9 @@ func children() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: bench.ClientCommand, Hidden: true, RunE: func(command *cobra.Command, _ []string) error {
 			return load.Serve(command.Context(), command.InOrStdin(), command.OutOrStdout())
+		}},
+		{Use: heldCommand, Hidden: true, RunE: func(command *cobra.Command, _ []string) error {
+			return held.Serve(command.Context(), command.InOrStdin(), command.OutOrStdout())
 		}},
 		{Use: bench.CeilingCommand, Hidden: true, RunE: func(command *cobra.Command, _ []string) error {
 			return rivals.Serve(command.Context(), rivals.Ceiling(), command.InOrStdin(), command.OutOrStdout())
@@ -163,8 +166,8 @@ func (o *options) complete(flags *pflag.FlagSet) error {
 	return nil
 }
 
-func (o *options) run(ctx context.Context, command *cobra.Command, self func(context.Context,
-	...string) *exec.Cmd) (err error) {
+func (o *options) run(command *cobra.Command) (err error) {
+	ctx := command.Context()
 	if err := o.complete(command.Flags()); err != nil {
 		return err
 	}

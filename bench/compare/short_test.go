@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) == "" {
 		os.Exit(m.Run())
 	}
-	if err := newCommand(self).Execute(); err != nil {
+	if err := newCommand().Execute(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -93,7 +93,7 @@ func TestOnlyKnownMeasurementsAreMade(t *testing.T) {
 
 func TestFlagsOutOfRangeAreRefused(t *testing.T) {
 	for _, arguments := range [][]string{{"--findings=0"}, {"--rounds=0"}, {"--turn=0s"}, {"--connections=0"}, {"--reviews=-1"}, {"surplus"}} {
-		command := newCommand(self)
+		command := newCommand()
 		command.SetArgs(arguments)
 		command.SetOut(t.Output())
 		command.SetErr(t.Output())

@@ -53,8 +53,7 @@ func sidesOf(ctx context.Context, b *bench.Bench, f *bench.Fixture, pg *bench.Po
 		if err != nil {
 			return nil, err
 		}
-		pids := f.PIDs()
-		sides = append(sides, b.Side(target, pids["kube-apiserver"], pids["etcd"]))
+		sides = append(sides, b.Side(target, servers(f)...))
 	}
 	if pg != nil && q.postgres != "" {
 		if err := sameAnswer(ctx, pg, q, content); err != nil {

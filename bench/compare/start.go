@@ -6,15 +6,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/held"
 	"github.com/appsec-dev/findings-operator/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -32,12 +29,6 @@ const (
 	bareListSide = "bare list by client-go"
 	cacheSide    = "controller-runtime's cache"
 )
-
-func heldChild() *cobra.Command {
-	return &cobra.Command{Use: heldCommand, Hidden: true, RunE: func(command *cobra.Command, _ []string) error {
-		return held.Serve(command.Context(), command.InOrStdin(), command.OutOrStdout())
-	}}
-}
 
 // starting compares how long the REST API takes to become ready, and how much memory it then holds.
 func starting(ctx context.Context, b *bench.Bench) (*report.Section, error) {
@@ -102,10 +93,6 @@ func took(results measure.Results, side string) time.Duration {
 
 // startRounds measures the REST API's start and its rivals in turn. The REST API runs afterwards.
 func startRounds(ctx context.Context, b *bench.Bench, f *bench.Fixture) (measure.Results, error) {
-	job, err := heldJob(ctx, f)
-	if err != nil {
-		return nil, err
-	}
 	results := measure.Results{}
 	rounds := min(b.Plan.Rounds, maxStarts)
 	if b.Short {
@@ -115,17 +102,18 @@ func startRounds(ctx context.Context, b *bench.Bench, f *bench.Fixture) (measure
 		if err := f.StopFacade(); err != nil {
 			return nil, err
 		}
-		for _, way := range []held.Way{held.List, held.Cache} {
+		for _, rival := range []struct {
+			side string
+			way  held.Way
+		}{{bareListSide, held.List}, {cacheSide, held.Cache}} {
 			if err := b.Calm(ctx); err != nil {
 				return nil, err
 			}
-			job.Way = way
-			child, err := held.Start(b.Self(ctx, heldCommand), job)
+			child, err := startHeld(ctx, b, f, rival.way)
 			if err != nil {
 				return nil, err
 			}
-			side := map[held.Way]string{held.List: bareListSide, held.Cache: cacheSide}[way]
-			results[side] = append(results[side], measure.Sample{Operations: 1, Elapsed: child.Took})
+			results[rival.side] = append(results[rival.side], measure.Sample{Operations: 1, Elapsed: child.Took})
 			if err := child.Close(); err != nil {
 				return nil, err
 			}
@@ -141,12 +129,14 @@ func startRounds(ctx context.Context, b *bench.Bench, f *bench.Fixture) (measure
 	return results, nil
 }
 
-func heldJob(ctx context.Context, f *bench.Fixture) (held.Job, error) {
-	config, err := f.ServiceAccount(ctx, testenv.SystemNamespace, testenv.APIServiceAccount)
+// startHeld has a process read what the REST API reads.
+func startHeld(ctx context.Context, b *bench.Bench, f *bench.Fixture, way held.Way) (*held.Child, error) {
+	config, err := f.Environment.Facade(ctx)
 	if err != nil {
-		return held.Job{}, err
+		return nil, err
 	}
-	return held.Job{Host: config.Host, CA: config.CAData, Token: config.BearerToken}, nil
+	return held.Start(b.Self(ctx, heldCommand),
+		held.Job{Way: way, Host: config.Host, CA: config.CAData, Token: config.BearerToken})
 }
 
 // memory holds sizes in bytes.
@@ -163,12 +153,7 @@ func memoryOf(ctx context.Context, b *bench.Bench, f *bench.Fixture) (memories, 
 	if err != nil {
 		return memories{}, err
 	}
-	job, err := heldJob(ctx, f)
-	if err != nil {
-		return memories{}, err
-	}
-	job.Way = held.Cache
-	child, err := held.Start(b.Self(ctx, heldCommand), job)
+	child, err := startHeld(ctx, b, f, held.Cache)
 	if err != nil {
 		return memories{}, err
 	}

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // steadyPerson decides through the REST API about one finding after the other at a steady pace, and observes what
@@ -52,7 +51,7 @@ func newSteadyPerson(ctx context.Context, f *bench.Fixture, short bool) (p *stea
 	}
 	p.count = min(p.count, (len(p.findings)-warmUpDecisions)/2)
 	p.people = newPeople(f, p.findings)
-	config, err := f.Member(ctx, f.Organization.Namespace, triager, testenv.Triager)
+	watcher, err := newTriager(ctx, f.Plane, f.Organization.Namespace, "kubectl-patch")
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +59,7 @@ func newSteadyPerson(ctx context.Context, f *bench.Fixture, short bool) (p *stea
 	if p.receiver, err = newReceiver(ctx, receiverTakes, p.got); err != nil {
 		return nil, err
 	}
-	if p.watch, err = watchBare(ctx, config, f.Organization.Namespace, asRecorded, underPatience); err != nil {
+	if p.watch, err = watchBare(ctx, watcher, asRecorded, underPatience); err != nil {
 		return nil, errors.Join(err, p.receiver.close())
 	}
 	if err := makeEndpoint(ctx, f, "bench-steady", p.receiver.url(0), "finding.*"); err != nil {

@@ -49,6 +49,14 @@ func spread(rate, cpu measure.Ratio, format string) string {
 	return fmt.Sprintf(" ("+format+" to "+format+"; CPU "+format+")", rate.Least, rate.Most, cpu.Median)
 }
 
+// rateGroup has a bar for each side.
+func rateGroup(results measure.Results, sides []string) (group report.Group) {
+	for _, side := range sides {
+		group.Bars = append(group.Bars, report.Bar{Name: side, Value: results.Rate(side)})
+	}
+	return group
+}
+
 // chartGroup has a bar for each side that was asked.
 func chartGroup(title, what string, results measure.Results) report.Group {
 	group := report.Group{Name: title}

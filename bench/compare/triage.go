@@ -18,8 +18,6 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
-	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 const (
@@ -58,10 +56,7 @@ func triage(ctx context.Context, b *bench.Bench) (section *report.Section, err e
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	m, err := newMany(ctx, b, f)
-	if err != nil {
-		return nil, err
-	}
+	m := newMany(b, f)
 	defer m.people.client.CloseIdleConnections()
 	if err := m.comparePolicy(ctx); err != nil {
 		return nil, fmt.Errorf("a policy: %w", err)
@@ -107,7 +102,7 @@ type manyTurn struct {
 	followed time.Duration
 }
 
-func newMany(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*many, error) {
+func newMany(b *bench.Bench, f *bench.Fixture) *many {
 	m := &many{Fixture: f, bench: b, turns: map[string][]manyTurn{}, written: map[string][]string{}}
 	all := make([]manyFinding, f.Size)
 	for i := range all {
@@ -126,8 +121,7 @@ func newMany(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*many, erro
 		names = append(names, finding.name)
 	}
 	m.people = newPeople(f, names)
-	_, err := f.Member(ctx, f.Organization.Namespace, triager, testenv.Triager)
-	return m, err
+	return m
 }
 
 // from returns the first index, from index on, of a finding that was detected later than its
@@ -152,15 +146,11 @@ func (m *many) comparePolicy(ctx context.Context) error {
 	if err := m.underControllers(ctx, m.policyAtWork); err != nil {
 		return err
 	}
-	if err := m.deletePolicies(ctx); err != nil {
+	// The findings keep their verdicts until they are restored: no controller runs.
+	if err := removeAll(ctx, m.Fixture, []client.Object{&v1alpha1.TriagePolicy{}}); err != nil {
 		return err
 	}
 	return writeHalf(m.ofPolicy[half:])
-}
-
-// deletePolicies removes the policies while no controller runs; the findings keep their verdicts until restore.
-func (m *many) deletePolicies(ctx context.Context) error {
-	return m.Client.DeleteAllOf(ctx, &v1alpha1.TriagePolicy{}, client.InNamespace(m.Organization.Namespace))
 }
 
 // underControllers restores the findings, starts the controllers, has people decide alone for a while, and then runs
@@ -389,9 +379,4 @@ func (m *many) checkVerdicts(ctx context.Context) error {
 		}
 		return err
 	})
-}
-
-func sleep(ctx context.Context, wait time.Duration) error {
-	harness.Pause(ctx, wait)
-	return ctx.Err()
 }

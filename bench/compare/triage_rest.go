@@ -121,11 +121,7 @@ func (m *many) compareOperation(ctx context.Context) error {
 
 // patchDecisions makes the operation's decisions with a plain client.
 func (m *many) patchDecisions(ctx context.Context, findings []manyFinding) error {
-	config, err := m.ServiceAccount(ctx, m.Organization.Namespace, triager)
-	if err != nil {
-		return err
-	}
-	writer, err := newDecider(config, m.Organization.Namespace, "kubectl-patch", "")
+	writer, err := newTriager(ctx, m.Plane, m.Organization.Namespace, "kubectl-patch")
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func importAlone(ctx context.Context, b *bench.Bench, f *bench.Fixture,
 	for _, flag := range flags {
 		times.where += ", `" + flag + "`"
 	}
-	return times, im.remove(ctx, tool)
+	return times, removeOf(ctx, f, tool)
 }
 
 // untilRecorded imports the file, and waits until the states of all its findings are recorded.

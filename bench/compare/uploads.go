@@ -68,15 +68,14 @@ func uploads(ctx context.Context, b *bench.Bench) (*report.Section, error) {
 			kilobytes(len(u.file)), thousands(b.ResultsAgain), kilobytes(len(u.larger)), thousands(f.Size)),
 		Columns: []string{"Who, what", "results or pages a second", "CPU of the REST API, kube-apiserver and etcd for one"},
 	}
-	group := report.Group{}
-	for _, side := range []string{pluginSide, uploadSide, firstSide, unchangedSide, readsAloneSide, readsBesideSide} {
+	sides := []string{pluginSide, uploadSide, firstSide, unchangedSide, readsAloneSide, readsBesideSide}
+	for _, side := range sides {
 		table.Rows = append(table.Rows, []string{side, fmt.Sprintf("%.0f", results.Rate(side)), milliseconds(results.CPU(side))})
-		group.Bars = append(group.Bars, report.Bar{Name: side, Value: results.Rate(side)})
 	}
 	reads := report.AtLeast("pages read during an upload, against none", 0.5, results.Ratio(readsBesideSide, readsAloneSide).Median, "%.2f")
 	return &report.Section{
 		Title: "Uploads", Text: uploadsText, Tables: []report.Table{table},
-		Charts: []report.Chart{{Title: "Uploads", Unit: "results or pages a second", Groups: []report.Group{group}}},
+		Charts: []report.Chart{{Title: "Uploads", Unit: "results or pages a second", Groups: []report.Group{rateGroup(results, sides)}}},
 		Rows: []report.Row{
 			// Ratios of rates, so they are the inverse of those of times.
 			ratioRow(report.AtMost, fmt.Sprintf("time of an upload of %s new results, over the plugin's import", thousands(b.Results)), 1.1,
@@ -184,7 +183,7 @@ func (u *uploading) beside(ctx context.Context, results measure.Results) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	side := u.bench.Side(u.FacadeTarget(readsAloneSide, readsPage), u.PIDs()["facade"])
+	side := u.bench.Side(u.FacadeTarget(readsAloneSide, readsPage), u.Facade.PID())
 	for round := range min(u.bench.Plan.Rounds, maxUploadRounds) + 1 {
 		u.bench.Say("uploads: reads, round %d", round)
 		if err := u.bench.Calm(ctx); err != nil {
@@ -244,9 +243,9 @@ func (u *uploading) timed(ctx context.Context, results int, work func(context.Co
 	if err := u.bench.Collected(ctx, u.Fixture); err != nil {
 		return measure.Sample{}, err
 	}
-	pids := u.PIDs()
-	servers := []int{pids["kube-apiserver"], pids["etcd"], pids["facade"]}
-	sample, err := measure.Once(ctx, servers, func(ctx context.Context) (int, error) { return results, work(ctx) })
+	sample, err := measure.Once(ctx, append(servers(u.Fixture), u.Facade.PID()), func(ctx context.Context) (int, error) {
+		return results, work(ctx)
+	})
 	if err == nil {
 		u.bench.Say("uploads: %d results in %s", results, seconds(sample.Elapsed))
 	}
@@ -272,10 +271,8 @@ func (u *uploading) upload(ctx context.Context, tool string, file []byte) error 
 	path := "/v2/repos/" + u.repository + "/projects/" + u.project + "/scans?category=Code&tool=" + tool
 	upload, err := u.ask(ctx, http.MethodPost, path, bytes.NewReader(file))
 	for err == nil && upload.Status == "running" {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(uploadPoll):
+		if err := sleep(ctx, uploadPoll); err != nil {
+			return err
 		}
 		upload, err = u.ask(ctx, http.MethodGet, "/v2/uploads/"+upload.ID, http.NoBody)
 	}

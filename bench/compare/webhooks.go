@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,7 +17,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
-	"github.com/appsec-dev/findings-operator/test/testenv"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -81,7 +80,6 @@ func (h *hooks) section(results measure.Results) *report.Section {
 		Title:   fmt.Sprintf("%d decisions a round, beside %s findings:", h.count, thousands(h.Size)),
 		Columns: []string{"What", "a second", "of the decisions' rate", "CPU of all for one"},
 	}
-	group := report.Group{}
 	for _, side := range webhookSides {
 		ratio := "1"
 		if side != decideSide {
@@ -91,11 +89,10 @@ func (h *hooks) section(results measure.Results) *report.Section {
 		}
 		table.Rows = append(table.Rows, []string{side, fmt.Sprintf("%.0f", results.Rate(side)), ratio,
 			milliseconds(results.CPU(side))})
-		group.Bars = append(group.Bars, report.Bar{Name: side, Value: results.Rate(side)})
 	}
 	section.Tables = []report.Table{table}
 	section.Charts = []report.Chart{{Title: "What follows from a decision", Unit: "a second",
-		Groups: []report.Group{group}}}
+		Groups: []report.Group{rateGroup(results, webhookSides)}}}
 	return section
 }
 
@@ -115,11 +112,8 @@ func newHooks(ctx context.Context, b *bench.Bench, f *bench.Fixture) (*hooks, er
 	if b.Short {
 		h.count = sentInShort
 	}
-	config, err := f.Member(ctx, f.Organization.Namespace, triager, testenv.Triager)
-	if err != nil {
-		return nil, err
-	}
-	if h.decider, err = newDecider(config, f.Organization.Namespace, "kubectl-patch", ""); err != nil {
+	var err error
+	if h.decider, err = newTriager(ctx, f.Plane, f.Organization.Namespace, "kubectl-patch"); err != nil {
 		return nil, err
 	}
 	if h.findings, err = findingNames(f, decidedFindings); err != nil {
@@ -155,13 +149,11 @@ func makeEndpoint(ctx context.Context, f *bench.Fixture, name, url string,
 		return err
 	}
 	return eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
-		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(endpoint), endpoint); err != nil {
-			return err
+		err := f.Client.Get(ctx, client.ObjectKeyFromObject(endpoint), endpoint)
+		if err == nil && !v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionReady) {
+			err = fmt.Errorf("webhook endpoint %s is not ready", endpoint.Name)
 		}
-		if !v1alpha1.IsConditionTrue(endpoint.Status.Conditions, v1alpha1.ConditionReady) {
-			return fmt.Errorf("webhook endpoint %s is not ready", endpoint.Name)
-		}
-		return nil
+		return err
 	})
 }
 
@@ -182,9 +174,7 @@ func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sa
 	}
 	from := h.number
 	h.number += h.count
-	pids := h.PIDs()
-	servers := []int{pids["kube-apiserver"], pids["etcd"]}
-	decided, err := measure.Once(ctx, servers, func(ctx context.Context) (int, error) {
+	decided, err := measure.Once(ctx, servers(h.Fixture), func(ctx context.Context) (int, error) {
 		_, err := callAll(ctx, busyWriters, h.count, func(ctx context.Context, i int) error {
 			return h.decider.write(ctx, newDecision(h.findings, "webhooks", from+i))
 		})
@@ -193,7 +183,7 @@ func (h *hooks) round(ctx context.Context, endpoints int) (map[string]measure.Sa
 	if err != nil {
 		return nil, err
 	}
-	followed, err := measure.Once(ctx, append(servers, pids["controller"]),
+	followed, err := measure.Once(ctx, append(servers(h.Fixture), h.Controller.PID()),
 		func(ctx context.Context) (int, error) { return h.follow(ctx, endpoints, before) })
 	if err != nil {
 		return nil, err
@@ -230,24 +220,17 @@ func (h *hooks) follow(ctx context.Context, endpoints int, before float64) (int,
 }
 
 func (h *hooks) removeEndpoints(ctx context.Context) error {
-	for _, object := range []client.Object{&v1alpha1.WebhookEndpoint{}, &v1alpha1.WebhookDelivery{}} {
-		// Deleting thousands takes longer than the API server's request timeout.
-		if err := eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
-			return h.Client.DeleteAllOf(ctx, object, client.InNamespace(h.Organization.Namespace))
-		}); err != nil {
-			return err
-		}
+	if err := removeAll(ctx, h.Fixture, []client.Object{&v1alpha1.WebhookEndpoint{}, &v1alpha1.WebhookDelivery{}}); err != nil {
+		return err
 	}
 	// The name can be reused only once the old endpoint is gone.
 	return eventually(ctx, settleInterval, deliveredTimeout, func(ctx context.Context) error {
 		list := &v1alpha1.WebhookEndpointList{}
-		if err := h.Client.List(ctx, list, client.InNamespace(h.Organization.Namespace)); err != nil {
-			return err
+		err := h.Client.List(ctx, list, client.InNamespace(h.Organization.Namespace))
+		if n := len(list.Items); n > 0 {
+			err = fmt.Errorf("%d webhook endpoints are still there", n)
 		}
-		if n := meta.LenList(list); n > 0 {
-			return fmt.Errorf("%d webhook endpoints are still there", n)
-		}
-		return nil
+		return err
 	})
 }
 
@@ -290,12 +273,7 @@ func (r *receiver) take(w http.ResponseWriter, request *http.Request) {
 		return
 	}
 	r.note(request, payload, at)
-	if r.takes > 0 {
-		select {
-		case <-request.Context().Done():
-		case <-time.After(r.takes):
-		}
-	}
+	harness.Pause(request.Context(), r.takes)
 	w.WriteHeader(http.StatusNoContent)
 }
 

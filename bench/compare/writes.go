@@ -139,7 +139,7 @@ func (w *writing) raw(callers int) measure.Side {
 
 func (w *writing) byLoad(target load.Target, callers int, pids []int, request func(number int,
 	d decision) []byte) measure.Side {
-	return measure.Side{Name: target.Name, PIDs: append(pids, w.servers()...),
+	return measure.Side{Name: target.Name, PIDs: append(pids, servers(w.fixture)...),
 		Run: func(_ context.Context, duration time.Duration) (measure.Sample, error) {
 			series := w.series()
 			target.Requests = make([][]byte, 2*len(w.findings))
@@ -152,18 +152,13 @@ func (w *writing) byLoad(target load.Target, callers int, pids []int, request fu
 
 // clientGo returns a side that writes to the API server with client-go, as programs do.
 func (w *writing) clientGo(callers int) measure.Side {
-	return measure.Side{Name: sideName(clientGoSide, callersName(callers)), PIDs: w.servers(),
+	return measure.Side{Name: sideName(clientGoSide, callersName(callers)), PIDs: servers(w.fixture),
 		Run: func(ctx context.Context, duration time.Duration) (measure.Sample, error) {
 			series := w.series()
 			return callFor(ctx, callers, duration, func(ctx context.Context, number int) error {
 				return w.direct.write(ctx, newDecision(w.findings, series, number))
 			})
 		}}
-}
-
-func (w *writing) servers() []int {
-	pids := w.fixture.PIDs()
-	return []int{pids["kube-apiserver"], pids["etcd"]}
 }
 
 func p50(s measure.Sample) time.Duration { return s.P50 }
