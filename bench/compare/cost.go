@@ -88,9 +88,7 @@ func costRows(build bench.Build, before, after []*lifeCost) []report.Row {
 	rows := make([]report.Row, len(costFigures))
 	name := strings.TrimPrefix(strings.Join(build.ControllerFlags, " ")+": ", ": ")
 	for i, f := range costFigures {
-		ratio := compared(before, after, f.of)
-		rows[i] = report.AtMost(name+f.name+", over that of the earlier build", f.wanted, ratio.Median, "%.2f").InSummary()
-		rows[i].Measured += fmt.Sprintf(" (%.2f to %.2f)", ratio.Least, ratio.Most)
+		rows[i] = ratioRow(report.AtMost, name+f.name+", over that of the earlier build", f.wanted, compared(before, after, f.of))
 	}
 	return rows
 }

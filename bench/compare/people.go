@@ -14,7 +14,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
-	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -130,11 +129,7 @@ func (p *people) patch(ctx context.Context, url string, body []byte, token strin
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
 	request.Header.Set("Content-Type", "application/json")
-	status, content, err := harness.Answer(p.client, request)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("PATCH %s: %d: %s", url, status, content)
-	}
+	_, err = bench.Ask(p.client, request, token)
 	return err
 }

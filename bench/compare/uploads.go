@@ -18,7 +18,6 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/bench"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
-	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -287,14 +286,10 @@ func (u *uploading) ask(ctx context.Context, method, path string, body io.Reader
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+u.token)
 	request.Header.Set("Content-Type", "application/sarif+json")
-	status, content, err := harness.Answer(nil, request)
+	content, err := bench.Ask(nil, request, u.token)
 	if err != nil {
 		return nil, err
-	}
-	if status != http.StatusOK && status != http.StatusAccepted {
-		return nil, fmt.Errorf("%s %s is answered with %d: %s", method, path, status, content)
 	}
 	upload := &uploaded{}
 	return upload, json.Unmarshal(content, upload)

@@ -16,6 +16,7 @@ import (
 	"github.com/appsec-dev/findings-operator/bench/internal/dataset"
 	"github.com/appsec-dev/findings-operator/bench/internal/load"
 	"github.com/appsec-dev/findings-operator/bench/internal/measure"
+	"github.com/appsec-dev/findings-operator/bench/internal/plane"
 	"github.com/appsec-dev/findings-operator/bench/internal/report"
 	"github.com/appsec-dev/findings-operator/bench/internal/rivals"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -158,12 +159,16 @@ func (b *Bench) OwnFixture(ctx context.Context, options dataset.Options) (*Fixtu
 		return nil, err
 	}
 	began := time.Now()
-	f, err := newFixture(ctx, folder, b.Binary, options)
+	p, err := plane.Start(harness.Root(), folder, b.Binary)
 	if err != nil {
-		return nil, fmt.Errorf("a control plane with %d findings: %w", options.Findings, err)
+		return nil, err
+	}
+	f := &Fixture{Plane: p, Size: options.Findings}
+	if err := f.fill(ctx, options); err != nil {
+		return nil, errors.Join(fmt.Errorf("a control plane with %d findings: %w", f.Size, err), f.Close())
 	}
 	if f.endProfiles, err = b.Profiled(ctx, f.Config, f.Size); err != nil {
-		return nil, errors.Join(err, f.Stop())
+		return nil, errors.Join(err, f.Close())
 	}
 	b.Say("a control plane with %d findings of %d bytes and %d reviews is up after %s; they were loaded in %s, and the REST API was ready in %s",
 		f.Size, f.Loaded.FindingBytes/int64(max(1, f.Size)), options.Reviews,

@@ -63,18 +63,7 @@ func (f *Fixture) Close() error {
 	return errors.Join(append(errs, f.Stop())...)
 }
 
-func newFixture(ctx context.Context, folder, binary string, options dataset.Options) (*Fixture, error) {
-	p, err := plane.Start(harness.Root(), folder, binary)
-	if err != nil {
-		return nil, err
-	}
-	f := &Fixture{Plane: p, Size: options.Findings}
-	if err := f.fill(ctx, options); err != nil {
-		return nil, errors.Join(err, f.Close())
-	}
-	return f, nil
-}
-
+// fill creates the organization and its reader, loads the data, and starts the REST API.
 func (f *Fixture) fill(ctx context.Context, options dataset.Options) error {
 	if err := f.StartController(ctx); err != nil {
 		return err
@@ -123,7 +112,7 @@ func (f *Fixture) KubeTarget(name, resource, query string) (load.Target, error) 
 	return load.Target{Name: name, Address: server.Host, CA: f.Config.CAData, Requests: [][]byte{request}}, nil
 }
 
-// Get requests a path of the REST API once; any status but 200 is an error.
+// Get requests a path of the REST API once.
 func (f *Fixture) Get(ctx context.Context, path string) ([]byte, error) {
 	return get(ctx, "http://"+f.Facade.Address+path, f.Organization.Tokens[0])
 }
@@ -135,12 +124,18 @@ func get(ctx context.Context, url, token string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set("Authorization", "Bearer "+token)
 	// As the measuring client does: a compressed body has another length.
 	request.Header.Set("Accept-Encoding", "identity")
-	status, content, err := harness.Answer(nil, request)
-	if err == nil && status != http.StatusOK {
-		err = fmt.Errorf("GET %s: %d: %s", url, status, content)
+	return Ask(nil, request, token)
+}
+
+// Ask sends a request with the token of a key, and returns the body of its answer; any status but 200 and 202 is an
+// error. A nil client means the default one.
+func Ask(client *http.Client, request *http.Request, token string) ([]byte, error) {
+	request.Header.Set("Authorization", "Bearer "+token)
+	status, content, err := harness.Answer(client, request)
+	if err == nil && status != http.StatusOK && status != http.StatusAccepted {
+		err = fmt.Errorf("%s %s: %d: %s", request.Method, request.URL, status, content)
 	}
 	return content, err
 }
