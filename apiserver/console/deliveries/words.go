@@ -56,8 +56,9 @@ func took(a client.WebhookDeliveryAttempt) string {
 }
 
 // next explains what happens next, and what the user can do about it.
-func next(d client.WebhookDelivery, now time.Time) string {
+func next(d client.WebhookDelivery, organization string, now time.Time) string {
 	a := last(d)
+	describe := "kubectl describe webhookendpoint " + d.EndpointId + " --namespace org-" + organization
 	switch {
 	case d.Status == client.WebhookDeliveryStatusDelivered:
 		return "The receiver accepted the event. There is nothing to do."
@@ -74,10 +75,10 @@ func next(d client.WebhookDelivery, now time.Time) string {
 		return "An attempt is in progress. It takes at most 15 seconds."
 	case d.NextAttemptAt == nil && (a == nil || neverRedelivered(d)):
 		return "It waits for its turn: deliveries to an endpoint are sent a few at a time. If its endpoint is disabled or has " +
-			"no secret, the endpoint's conditions say so: kubectl describe webhookendpoint " + d.EndpointId + "."
+			"no secret, the endpoint's conditions say so: " + describe + "."
 	case d.NextAttemptAt == nil:
 		return "No attempt is planned: the endpoint is disabled, has no secret or does not exist. Its conditions say " +
-			"which: kubectl describe webhookendpoint " + d.EndpointId + "."
+			"which: " + describe + "."
 	case !d.NextAttemptAt.After(now):
 		return "It waits for its turn: deliveries to an endpoint are sent a few at a time."
 	}

@@ -35,13 +35,13 @@ func TestADeliverySaysWhatHappensNext(t *testing.T) {
 		{"its endpoint was deleted after the first", client.WebhookDeliveryStatusFailed, failed, nil, "No further attempt is made"},
 		{"its endpoint is gone", client.WebhookDeliveryStatusFailed, nil, nil, "the endpoint was deleted"},
 		{"a request is on its way", client.WebhookDeliveryStatusPending, started, nil, "in progress"},
-		{"its endpoint is disabled", client.WebhookDeliveryStatusPending, failed, nil, "describe webhookendpoint team"},
-		{"many are before it", client.WebhookDeliveryStatusPending, nil, nil, "waits for its turn"},
+		{"its endpoint is disabled", client.WebhookDeliveryStatusPending, failed, nil, "does not exist. Its conditions say which: kubectl describe webhookendpoint team --namespace org-acme."},
+		{"many are before it", client.WebhookDeliveryStatusPending, nil, nil, "conditions say so: kubectl describe webhookendpoint team --namespace org-acme."},
 		{"it waits", client.WebhookDeliveryStatusPending, failed, &later, "retried automatically"},
 		{"it is due, behind others", client.WebhookDeliveryStatusPending, failed, &at, "waits for its turn"},
 	} {
 		d := client.WebhookDelivery{EndpointId: "team", Status: tc.status, Attempts: tc.attempts, NextAttemptAt: tc.next}
-		if got := next(d, at); !strings.Contains(got, tc.want) {
+		if got := next(d, "acme", at); !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q", tc.reason, got)
 		}
 	}
@@ -55,11 +55,11 @@ func TestARedeliveryWithoutAnAttemptBlamesNoReceiver(t *testing.T) {
 	} {
 		d := client.WebhookDelivery{Status: client.WebhookDeliveryStatusFailed, RedeliveredAt: &redelivered,
 			Attempts: slices.Repeat([]client.WebhookDeliveryAttempt{{At: at, Outcome: client.WebhookAttemptOutcomeFailed}}, AttemptsPerRound)}
-		if got := next(d, at); !strings.Contains(got, want) {
+		if got := next(d, "acme", at); !strings.Contains(got, want) {
 			t.Errorf("redelivered at %s: %q, want %q", redelivered, got, want)
 		}
 		d.Status = client.WebhookDeliveryStatusPending
-		if got := next(d, at); strings.Contains(got, "waits for its turn") != redelivered.After(at) {
+		if got := next(d, "acme", at); strings.Contains(got, "waits for its turn") != redelivered.After(at) {
 			t.Errorf("redelivered at %s, and behind others: %q", redelivered, got)
 		}
 	}

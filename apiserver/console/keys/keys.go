@@ -43,15 +43,17 @@ type standing struct {
 }
 
 // withNewEnd is about keys with a spec.expiresAt. In others the flag would set one, which no later rotation moves.
-const withNewEnd = " If it has a spec.expiresAt (kubectl get apikey NAME -o yaml), give --expires-in: " +
-	"a new token alone does not move its end."
+func withNewEnd(k client.APIKey, organization string) string {
+	return " If it has a spec.expiresAt (kubectl get apikey " + k.Id + " --namespace org-" + organization + " -o yaml), " +
+		"give --expires-in: a new token alone does not move its end."
+}
 
-func standingOf(k client.APIKey, now time.Time) standing {
+func standingOf(k client.APIKey, organization string, now time.Time) standing {
 	ended := k.ExpiresAt != nil && !now.Before(*k.ExpiresAt)
 	switch {
 	case k.Disabled && ended:
 		const next = "It has also ended. Delete it, or enable it and rotate it with the command above."
-		return standing{"disabled", ui.Plain, next + withNewEnd}
+		return standing{"disabled", ui.Plain, next + withNewEnd(k, organization)}
 	case k.Disabled && k.ExpiresAt == nil:
 		return standing{"disabled", ui.Plain, strings.TrimSpace("It also has no token. " + notReady(k))}
 	case k.Disabled:
@@ -59,9 +61,9 @@ func standingOf(k client.APIKey, now time.Time) standing {
 	case k.ExpiresAt == nil:
 		return standing{"not issued", ui.Doubt, cmp.Or(notReady(k), "The controllers have yet to issue its token.")}
 	case ended:
-		return standing{"ended", ui.Bad, "It is refused. Delete it, or rotate it with the command above." + withNewEnd}
+		return standing{"ended", ui.Bad, "It is refused. Delete it, or rotate it with the command above." + withNewEnd(k, organization)}
 	case k.ExpiresAt.Sub(now) < soon:
-		return standing{"ends soon", ui.Doubt, "Rotate it with the command above before it ends." + withNewEnd}
+		return standing{"ends soon", ui.Doubt, "Rotate it with the command above before it ends." + withNewEnd(k, organization)}
 	}
 	if why := notReady(k); why != "" {
 		return standing{"not ready", ui.Doubt, why}

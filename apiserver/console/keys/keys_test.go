@@ -10,6 +10,8 @@ import (
 func TestAKeyShowsItsStateAndWhatToDo(t *testing.T) {
 	now := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	in := func(d time.Duration) *time.Time { at := now.Add(d); return &at }
+	const withNewEnd = " If it has a spec.expiresAt (kubectl get apikey ci --namespace org-acme -o yaml), give --expires-in: " +
+		"a new token alone does not move its end."
 	refused := []client.ResourceCondition{{Type: "Ready", Status: "False", Message: "A Secret of its name exists."}}
 	for _, c := range []struct {
 		key        client.APIKey
@@ -26,7 +28,8 @@ func TestAKeyShowsItsStateAndWhatToDo(t *testing.T) {
 		{client.APIKey{Conditions: refused}, "not issued", "A Secret of its name exists."},
 		{client.APIKey{ExpiresAt: in(2 * soon), Conditions: refused}, "not ready", "A Secret of its name exists."},
 	} {
-		if got := standingOf(c.key, now); got.word != c.word || got.next != c.next {
+		c.key.Id = "ci"
+		if got := standingOf(c.key, "acme", now); got.word != c.word || got.next != c.next {
 			t.Errorf("%+v: got %q, %q; want %q, %q", c.key, got.word, got.next, c.word, c.next)
 		}
 	}
