@@ -87,17 +87,21 @@ func TestSelectedFindingsLeadToWhatTheyHaveInCommon(t *testing.T) {
 	}{
 		{"one", []string{"G1-a.go"}, fmt.Sprintf(alike, "file=a.go&")},
 		{"two", []string{"G1-a.go", "G1-b.go"}, fmt.Sprintf(alike, "")},
-		{"one that does not exist any more", []string{"G1-a.go", "gone"}, ""},
+		{"one that still exists", []string{"gone-first", "G1-a.go", "gone-last"}, fmt.Sprintf(alike, "file=a.go&")},
 	} {
 		common, err := commonFilters(t.Context(), v, c.selected)
 		harness.Must(t, err)
 		harness.Same(t, c.reason, c.want, common.Encode())
 	}
+	_, err := commonFilters(t.Context(), v, []string{"gone-first", "gone-last"})
+	if !api.Is(err, http.StatusPreconditionFailed) {
+		t.Errorf("none that still exists: %v", err)
+	}
 }
 
 // One finding can have 335 kB, so that a form of 3 kB could make the service hold 100 MiB, and many forms end it.
 func TestSelectedFindingsAreReadOneByOneAndOnce(t *testing.T) {
-	large := `{"details":{"code":"` + strings.Repeat("x", 300_000) + `"}}`
+	large := `{"repo":{"id":"shop"},"details":{"code":"` + strings.Repeat("x", 300_000) + `"}}`
 	asked, before, last := 0, int64(0), int64(0)
 	service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		switch asked++; asked {

@@ -2,15 +2,21 @@ package policies
 
 import (
 	"context"
+	"net/http"
 	"net/url"
 
+	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 )
 
-// commonFilters returns the filters of the list of findings that all the selected findings match.
+// commonFilters returns the filters of the list of findings that all the selected findings match. Findings that do not
+// exist any more do not count; if none exists, it fails.
 func commonFilters(ctx context.Context, v *page.Visit, selected []string) (common url.Values, err error) {
 	err = v.EachFinding(ctx, selected, func(f page.Finding) {
 		of := filtersOf(f)
+		if len(of) == 0 {
+			return
+		}
 		if common == nil {
 			common = of
 		}
@@ -20,6 +26,9 @@ func commonFilters(ctx context.Context, v *page.Visit, selected []string) (commo
 			}
 		}
 	})
+	if err == nil && common == nil {
+		err = api.Failed(http.StatusPreconditionFailed, "The selected findings do not exist any more.")
+	}
 	return common, err
 }
 
