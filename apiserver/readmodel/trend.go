@@ -95,8 +95,11 @@ func (x *indexes) trendsOf(ctx context.Context, q TrendQuery) (out Trends, err e
 	return out, nil
 }
 
-// rise returns by how much the number of open findings has grown.
-func (g *TrendGroup) rise() int32 { return findingtrend.Open(&g.Last) - findingtrend.Open(&g.First) }
+// rise returns by how much the number of open findings has grown, or that of severity high if it has grown more: fewer
+// others hide no new high ones.
+func (g *TrendGroup) rise() int32 {
+	return max(findingtrend.Open(&g.Last)-findingtrend.Open(&g.First), g.Last.Open.High-g.First.Open.High)
+}
 
 // histories returns the rows of each matching project by day, and those of each group.
 func (x *indexes) histories(q TrendQuery) (all [][]v1alpha1.FindingTrendDay,
