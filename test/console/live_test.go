@@ -250,6 +250,55 @@ func TestRowsThatComeAfterAGapAreNotInDoubt(t *testing.T) {
 	p.sees("document.querySelector('.news')?.textContent === '1 new finding, show'")
 }
 
+// holdsAnswers keeps answers to requests for which the expression is true back until release() is called in the page.
+func (p *person) holdsAnswers(expression string) {
+	p.Helper()
+	p.evaluates(fmt.Sprintf(`((send) => {
+		window.asked = false;
+		const released = new Promise((release) => { window.release = () => void release(); });
+		window.fetch = async (at, request) => {
+			const answer = await send(at, request);
+			if (!(%s)) return answer;
+			const text = await answer.text();
+			window.asked = true;
+			await released;
+			return new Response(text);
+		};
+	})(window.fetch)`, expression), nil)
+}
+
+func TestAChangeThatArrivesWhileRowsAreLoadedIsMarked(t *testing.T) {
+	t.Parallel()
+	o, p := withFindings(t, some(102)...) // the first two are on the second page
+	bob := o.key("bob")
+	p.prepares(heldStream)
+	p.goes("/console/findings")
+	mutes := func(finding string) {
+		t.Helper()
+		o.decides(bob, finding, `{"user_status":"muted"}`)
+		p.tells("updated", finding)
+	}
+
+	p.holdsAnswers(`at.includes("part=rows")`)
+	p.sees("(window.scrollTo(0, document.body.scrollHeight), window.asked)")
+	mutes("f-0000")
+	mutes("f-0004")
+	p.reads("#finding-f-0004 .age", "changed") // by then the changes are compared with the rows that are shown
+	p.evaluates("release()", nil)
+	p.reads("#finding-f-0000 .state", "open")
+	p.reads("#finding-f-0000 .age", "changed")
+
+	p.holdsAnswers(`at.includes("tool=gosec")`)
+	p.clicks(".facet a[href*='tool=gosec']")
+	p.sees("window.asked")
+	mutes("f-0100")
+	p.reads("#finding-f-0100 .age", "changed")
+	p.evaluates("release()", nil)
+	p.sees("!document.querySelector('#finding-f-0101')")
+	p.reads("#finding-f-0100 .state", "open")
+	p.reads("#finding-f-0100 .age", "changed")
+}
+
 // An answer for the list may be older than the rows that are shown, and the answer to a decision come when the list is
 // another one.
 func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
@@ -257,20 +306,11 @@ func TestAnOlderListMarksNoDecisionOfOnesOwn(t *testing.T) {
 	o, p := withFindings(t, some(3)...)
 	p.prepares(heldStream)
 	p.goes("/console/findings")
-	p.evaluates(`((send) => {
-		const released = new Promise((release) => { window.release = () => void release(); });
-		window.fetch = async (at, request) => {
-			const answer = await send(at, request);
-			const text = at === location.href && await answer.text();
-			if (!text) return answer;
-			window.asked = true;
-			await released;
-			return new Response(text);
-		};
-		const { dataset } = document.querySelector("#finding-f-0000"); // as another replica has shown it
+	p.holdsAnswers("at === location.href")
+	p.evaluates(`(({ dataset }) => { // as another replica has shown it
 		dataset.seen = "what is not known here";
 		dataset.updated = "9999-01-01T00:00:00Z";
-	})(window.fetch)`, nil)
+	})(document.querySelector("#finding-f-0000"))`, nil)
 	o.decides(o.key("bob"), "f-0002", `{"user_status":"muted"}`)
 	p.tells("created", "f-none")
 	p.sees("window.asked")

@@ -1,9 +1,10 @@
 // The list of findings: filters and search without reloading the page, the finding beside the list, keys and selection.
 import { ask, edits, fill, fillAsUnchanged, fragment, message, report, say, submitted, typedIn } from "../ui/ui.js";
 import { basisOf, decide, refused, undo } from "./decisions.js";
-import { beginListing } from "./live.js";
+import { beginListing, beginRows } from "./live.js";
+import { more, watchEnd } from "./more.js";
 import { about, follow, open, openAgain, openRow, panel, shut, makeShownCurrent } from "./panel.js";
-import { idOf, more, results, rowOf, makeCurrent, currentRow, titleOf, walk, watchEnd } from "./rows.js";
+import { idOf, results, rowOf, makeCurrent, currentRow, titleOf, walk } from "./rows.js";
 
 /** @template {Element} T @param {string} selector @param {new () => T} type @returns {T | null} */
 function find(selector, type) {
@@ -28,6 +29,7 @@ async function go(url, record) {
   asking = new AbortController();
   const { signal } = asking;
   const forgetKnown = beginListing();
+  const markChangedSince = beginRows();
   try {
     const text = await (await ask(url, { signal })).text();
     const address = new URL(url, location.href);
@@ -47,6 +49,8 @@ async function go(url, record) {
     report(error);
     // After Back or Forward the address is no longer that of the list that is shown.
     if (!signal.aborted && navigator.onLine && location.pathname + location.search !== shown) location.reload();
+  } finally {
+    markChangedSince();
   }
 }
 

@@ -50,6 +50,22 @@ export function beginListing() {
 /** @type {Map<string, Change>} Changes that are not shown yet, by the finding's id. */
 const waiting = new Map();
 
+/** @type {Set<Map<string, Change>>} For each request for rows, the changes since. */
+const loads = new Set();
+
+/** Must be called before rows are loaded. Returns a function to call when they are shown, or did not come: rows that have
+ * changed in between are marked. */
+export function beginRows() {
+  /** @type {Map<string, Change>} */
+  const since = new Map();
+  loads.add(since);
+  return () => {
+    loads.delete(since);
+    for (const [id, change] of since) if (!waiting.has(id)) waiting.set(id, change);
+    if (since.size > 0) markSoon();
+  };
+}
+
 const panelChanged = "The finding in the panel changed.";
 
 /** @param {number} n @param {string} one @param {string} many */
@@ -271,7 +287,7 @@ let isConnected = true;
 live(["finding"], {
   change: (change) => {
     if (change.change === "created") created.add(change.id);
-    else waiting.set(change.id, change);
+    else for (const changes of [waiting, ...loads]) changes.set(change.id, change);
     markSoon();
     countSoon();
   },

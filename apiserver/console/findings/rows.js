@@ -1,5 +1,5 @@
-// The rows of the list: the current one, which keys apply to, and more rows as the person scrolls.
-import { ask, askFragment, fragment, report } from "../ui/ui.js";
+// The rows of the list, and the current one, which keys apply to.
+import { ask, fragment } from "../ui/ui.js";
 
 export const results = /** @type {HTMLElement} */ (document.querySelector("#results"));
 
@@ -76,37 +76,4 @@ export const addressOf = (id) => `/console/findings/${encodeURIComponent(id)}`;
 /** @param {string} id The id of a finding. @returns Its row as it is now. */
 export async function freshRow(id) {
   return rowIn((await (await ask(`${addressOf(id)}/row`)).json()).row);
-}
-
-/** Replaces the link to the next rows by these rows.
- * @param {HTMLAnchorElement} link */
-export async function more(link) {
-  if (link.ariaBusy === "true") return;
-  link.ariaBusy = "true";
-  try {
-    const url = new URL(link.href);
-    url.searchParams.set("part", "rows");
-    const rest = await askFragment(url.href);
-    for (const row of rest.querySelectorAll(".row")) if (document.getElementById(row.id)) row.remove();
-    if (!link.isConnected) return;
-    link.closest("p")?.replaceWith(rest);
-    watchEnd();
-  } catch (error) {
-    link.ariaBusy = "false";
-    report(error);
-  }
-}
-
-const end = new IntersectionObserver((entries) => {
-  for (const entry of entries) {
-    if (!entry.isIntersecting || !(entry.target instanceof HTMLAnchorElement)) continue;
-    end.unobserve(entry.target);
-    more(entry.target);
-  }
-}, { rootMargin: "1200px" });
-
-/** Loads more rows when the person scrolls near the end. Links in a closed group do not count until it is opened. */
-export function watchEnd() {
-  end.disconnect();
-  for (const link of results.querySelectorAll("[data-next]")) end.observe(link);
 }
