@@ -62,12 +62,12 @@ func (g *repo) commit(name, match string) *v1alpha1.TriagePolicy {
 	return policy
 }
 
-// sync applies the folder like GitOps tools do: without force, and deleting objects that were
-// removed from the folder.
+// sync applies the folder with the command of docs/triage.md: with force, and deleting objects that were removed from the
+// folder.
 func (g *repo) sync() {
 	g.t.Helper()
 	out, err := testenv.TryKubectl(g.t, g.kubeconfig, "apply", "--server-side", "--prune", "--applyset=configmap/decisions",
-		"-n", g.namespace, "-f", g.folder)
+		"--force-conflicts", "-n", g.namespace, "-f", g.folder)
 	if err != nil {
 		g.t.Fatalf("sync: %v\n%s", err, out)
 	}
@@ -108,7 +108,7 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 	g.Expect([]int64{byRule.Generation, byName.Generation}).To(Equal([]int64{1, 1}))
 
 	annDecides(t, r, anns)
-	restDecides(t, rests)
+	restWrites(t, rests, `{"spec":{"triage":{"userStatus":"muted","by":"apikey/ci"}}}`)
 	r.is(anns, v1alpha1.FindingStateOpen, "")
 	r.is(rests, v1alpha1.FindingStateOpenMuted, "")
 	r.counts(byRule, 3, 1, 0, 0, 1, 0)
@@ -117,6 +117,8 @@ func TestDecisionsInGitArePolicies(t *testing.T) {
 	git.sync()
 	harness.Same(t, "what is stored", before, env.Versions(t, objects...))
 
+	restWrites(t, byName, `{"spec":{"mode":"Preview","by":"apikey/ci"}}`)
+	r.is(named, v1alpha1.FindingStateOpen, "")
 	g.Expect(os.Remove(filepath.Join(git.folder, "by-rule.yaml"))).To(Succeed())
 	git.sync()
 	g.Expect(env.Gone(t, byRule)).To(BeTrue(), "the policy was not pruned")
@@ -143,14 +145,13 @@ func annDecides(t *testing.T, r room, f *v1alpha1.Finding) {
 	}
 }
 
-// restDecides writes a decision like the REST API.
-func restDecides(t *testing.T, f *v1alpha1.Finding) {
+// restWrites changes an object like the REST API.
+func restWrites(t *testing.T, object client.Object, body string) {
 	t.Helper()
 	config, err := env.Facade(t.Context())
 	harness.Must(t, err)
 	facade, err := env.NewClient(config)
 	harness.Must(t, err)
-	body := `{"spec":{"triage":{"userStatus":"muted","by":"apikey/ci"}}}`
-	harness.Must(t, facade.Patch(t.Context(), f, client.RawPatch("application/merge-patch+json", []byte(body)),
+	harness.Must(t, facade.Patch(t.Context(), object, client.RawPatch("application/merge-patch+json", []byte(body)),
 		client.FieldOwner(v1alpha1.APIFieldManager)))
 }

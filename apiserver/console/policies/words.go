@@ -42,6 +42,9 @@ var stopped = standing{"stopped", ui.Doubt, "It no longer decides: what it muted
 // nothingToDo ends the text about a policy, unless its expression cannot be evaluated for some findings.
 const nothingToDo = " There is nothing to do."
 
+// inGit is what a policy's mode means if the policy is kept in Git.
+const inGit = "If the policy is kept in Git, change its mode there: the next sync restores the mode of the manifest."
+
 // tooWide is the advice about a preview that matches more findings than the policy may.
 const tooWide = "Applied as it is, it would be stopped at once: it matches more findings than it may. Narrow the " +
 	"expression, or raise the limit with kubectl, before you apply it."

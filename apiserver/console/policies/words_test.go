@@ -83,7 +83,9 @@ func TestAPolicyThatIsNotCountedShowsNothingOfAnEarlierVersion(t *testing.T) {
 			harness.Same(t, state+": the page reads itself again", slices.Contains(follows, state), strings.Contains(text, "data-follow"))
 			applies := mode == client.TriagePolicyModePreview && counted
 			harness.Same(t, "the page offers to apply", applies, strings.Contains(text, `value="apply"`))
-			harness.Same(t, "the page offers to stop", mode == client.TriagePolicyModeApply, strings.Contains(text, `value="preview"`))
+			stops := mode == client.TriagePolicyModeApply
+			harness.Same(t, "the page offers to stop", stops, strings.Contains(text, `value="preview"`))
+			harness.Same(t, "the page says what a button does to a policy in Git", applies || stops, strings.Contains(text, inGit))
 			for _, of := range []string{"4,321", "f-failed", `id="samples"`} {
 				harness.Same(t, state+": the page shows "+of, counted, strings.Contains(text, of))
 			}
