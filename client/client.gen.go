@@ -2475,7 +2475,8 @@ type GivenTriage struct {
 	// Comments Triage comments; they replace the previous ones, and an empty text removes them.
 	Comments *string `json:"comments,omitempty"`
 
-	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again.
+	// ExpiresAt When the decision ends, in RFC 3339 and in the future; then `user_status` is open again. Without it, findings
+	// that have this `user_status` already keep their end.
 	ExpiresAt *string `json:"expires_at,omitempty"`
 
 	// Reason The reason. An organization may require one to mute: then a request without it gets 400 with the code
@@ -3726,7 +3727,8 @@ type TriageOperationDecision struct {
 	// Comments The comments; empty if none are set.
 	Comments string `json:"comments"`
 
-	// ExpiresAt When the decision ends; null if it has no end.
+	// ExpiresAt When the decision ends; null if the operation sets no end: findings that have this `user_status` already keep
+	// theirs.
 	ExpiresAt *time.Time `json:"expires_at"`
 
 	// Reason The reason for the decision; null if none was given.

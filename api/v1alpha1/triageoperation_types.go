@@ -240,7 +240,8 @@ type OperationDecision struct {
 	// +kubebuilder:validation:MaxLength=10000
 	// +optional
 	Comments *string `json:"comments,omitempty"`
-	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z". Absent: it does not end.
+	// expiresAt is when the decision ends, for example "2026-12-31T00:00:00Z". Absent: it does not end, but
+	// findings that have this userStatus already keep their end.
 	// +optional
 	ExpiresAt *Time `json:"expiresAt,omitempty"`
 }

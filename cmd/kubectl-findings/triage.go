@@ -15,7 +15,7 @@ const triageLong = `Decide about findings.
 Muted findings are not to be acted on, confirmed ones are real, reopened ones are undecided again.
 --reason gives the reason as a keyword, and an organization may require one to mute. --expires-at and
 --expires-in set when the decision ends: then the finding is open again, and its history shows whose decision ended.
-A new decision does not inherit the reason and the end of the previous one.
+A new decision does not inherit the reason and the end of the previous one; the same decision keeps them.
 --comment explains the decision and replaces the previous comment; without a decision it changes only
 the comment. The API server records who decided.
 

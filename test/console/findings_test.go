@@ -837,6 +837,7 @@ func TestAllThatMatchAreMutedAfterAPreviewAndUndone(t *testing.T) {
 	p.reads("#selected", "1 selected")
 	p.clicks(`input[name="all"]`)
 	p.reads("#selected", "3 chosen; nothing is decided until you apply")
+	p.reads(".selection", "What you leave empty stays")
 	p.do(chromedp.SetValue("#many-reason", "used-in-tests"), chromedp.Submit("#many-reason"))
 	p.reads(".operation", "Preview: nothing is decided yet", "Apply it to 3 findings")
 	p.clicks(".operation form .primary")

@@ -1638,7 +1638,7 @@ func selectionBar(l listing) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = decision.Fields("many-", decision.Decision{}, l.NeedsReason).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = decision.FieldsOfMany(decision.Decision{}, l.NeedsReason).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -40,7 +40,7 @@ func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
 		}
 		shown, err := page.Text(t.Context(), got.Body)
 		harness.Must(t, err)
-		wanted := []string{`name="token" value="now"`, "The reason is required to mute.", `value="muted" selected`, ">Typed.</textarea>", ">Until (end of the day, UTC)</label>", `value="2099-05-04"`}
+		wanted := []string{`name="token" value="now"`, "The reason is required to mute.", `value="muted" selected`, ">Typed.</textarea>", ">Until (end of the day, UTC)</label>", "What you leave empty stays", `value="2099-05-04"`}
 		for name, values := range selects {
 			for _, value := range values {
 				wanted = append(wanted, `type="hidden" name="`+name+`" value="`+value+`"`)
@@ -51,6 +51,25 @@ func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
 				t.Errorf("no %s in\n%s", want, shown)
 			}
 		}
+	}
+}
+
+// Somebody else's end would come as a surprise under another decider.
+func TestAPreviewSaysThatEndsStayIfItSetsNone(t *testing.T) {
+	muted, open, end := client.UserStatusMuted, client.UserStatusOpen, time.Now()
+	for reason, c := range map[string]struct {
+		set   client.TriageOperationDecision
+		stays bool
+	}{
+		"a mute without an end": {client.TriageOperationDecision{UserStatus: &muted}, true},
+		"a mute with an end":    {client.TriageOperationDecision{UserStatus: &muted, ExpiresAt: &end}, false},
+		"a withdrawal":          {client.TriageOperationDecision{UserStatus: &open}, false},
+		"a comment":             {client.TriageOperationDecision{Comments: "known"}, false},
+	} {
+		o := client.TriageOperation{Phase: client.TriageOperationPhasePreview, Set: c.set, Decided: []client.TriageOperationDecider{{By: "apikey/ada", Count: 5}}}
+		text, err := page.Text(t.Context(), operationPage(o, client.TriageOperation{}, "", nil, "token", true))
+		harness.Must(t, err)
+		harness.Same(t, reason, c.stays, strings.Contains(text, "already keep its end"))
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/findings"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -44,6 +46,12 @@ func inTitle(o client.TriageOperation) string {
 		words = append(words, "until "+endOf(*o.Set.ExpiresAt))
 	}
 	return strings.Join(words, ", ")
+}
+
+// keepsEnds reports whether findings that are muted or confirmed already keep their end if they are so again.
+func keepsEnds(o client.TriageOperation) bool {
+	status := ptr.Deref(o.Set.UserStatus, decision.Open)
+	return status != decision.Open && o.Set.ExpiresAt == nil
 }
 
 // endOf names the end of a decision: by its day if that ends with it.
