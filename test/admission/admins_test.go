@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -21,50 +20,42 @@ import (
 )
 
 // try is one request, which changes nothing.
-type try func(ctx context.Context, as client.Client, namespace string) error
+type try func(t *testing.T, as client.Client, namespace string) error
 
 func creates(object func(name string) client.Object) try {
-	return func(ctx context.Context, as client.Client, namespace string) error {
-		o := object("new")
-		o.SetNamespace(namespace)
-		return as.Create(ctx, o, client.DryRunAll)
+	return func(t *testing.T, as client.Client, namespace string) error {
+		return as.Create(t.Context(), in(namespace, object("new")), client.DryRunAll)
 	}
 }
 
 func patches(object func(name string) client.Object, patch string) try {
-	return func(ctx context.Context, as client.Client, namespace string) error {
-		o := object("there")
-		o.SetNamespace(namespace)
-		return as.Patch(ctx, o, testenv.MergePatch(patch), client.DryRunAll)
+	return func(t *testing.T, as client.Client, namespace string) error {
+		return as.Patch(t.Context(), in(namespace, object("there")), testenv.MergePatch(patch), client.DryRunAll)
 	}
 }
 
 func patchesStatus(object func(name string) client.Object, patch string) try {
-	return func(ctx context.Context, as client.Client, namespace string) error {
-		o := object("there")
-		o.SetNamespace(namespace)
-		return as.Status().Patch(ctx, o, testenv.MergePatch(patch),
+	return func(t *testing.T, as client.Client, namespace string) error {
+		return as.Status().Patch(t.Context(), in(namespace, object("there")), testenv.MergePatch(patch),
 			&client.SubResourcePatchOptions{PatchOptions: client.PatchOptions{DryRun: []string{metav1.DryRunAll}}})
 	}
 }
 
 func deletes(object func(name string) client.Object) try {
-	return func(ctx context.Context, as client.Client, namespace string) error {
-		o := object("there")
-		o.SetNamespace(namespace)
-		return as.Delete(ctx, o, client.DryRunAll)
+	return func(t *testing.T, as client.Client, namespace string) error {
+		return as.Delete(t.Context(), in(namespace, object("there")), client.DryRunAll)
 	}
 }
 
 func gets(object client.Object) try {
-	return func(ctx context.Context, as client.Client, namespace string) error {
-		return as.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "there"}, object)
+	return func(t *testing.T, as client.Client, namespace string) error {
+		return as.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "there"}, object)
 	}
 }
 
 func lists(list client.ObjectList) try {
-	return func(ctx context.Context, as client.Client, namespace string) error {
-		return as.List(ctx, list, client.InNamespace(namespace))
+	return func(t *testing.T, as client.Client, namespace string) error {
+		return as.List(t.Context(), list, client.InNamespace(namespace))
 	}
 }
 
@@ -89,9 +80,7 @@ func inhabit(t *testing.T, namespace string) {
 	for _, of := range []func(string) client.Object{
 		repositoryOf, projectOf, findingOpen, scanOf, reviewOf, issueOf, endpointOf, deliveryOf, keyOf, secretOf,
 	} {
-		object := of("there")
-		object.SetNamespace(namespace)
-		env.Create(t, object)
+		env.Create(t, in(namespace, of("there")))
 	}
 }
 
@@ -104,7 +93,7 @@ func TestWhatAnOrganizationsAdministratorMayDo(t *testing.T) {
 	env.Create(t, testenv.Bind(ours, string(testenv.Admin), testenv.Admin, testenv.Group(group)))
 	ada := env.As(t, env.Impersonate("ada", group, "system:authenticated"))
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(lists(&v1alpha1.FindingList{})(t.Context(), ada, ours)).To(Succeed(), "the binding is in force")
+		g.Expect(lists(&v1alpha1.FindingList{})(t, ada, ours)).To(Succeed(), "the binding is in force")
 	})
 
 	table := []struct {
@@ -168,7 +157,7 @@ func TestWhatAnOrganizationsAdministratorMayDo(t *testing.T) {
 	}
 	for _, row := range table {
 		t.Run(row.reason, func(t *testing.T) {
-			wantAnswer(t, row.try(t.Context(), ada, row.namespace), row.allowed, row.reason)
+			wantAnswer(t, row.try(t, ada, row.namespace), row.allowed, row.reason)
 		})
 	}
 }
@@ -176,18 +165,18 @@ func TestWhatAnOrganizationsAdministratorMayDo(t *testing.T) {
 // asks returns a try that asks the API server whether the requester has an access that is not
 // exercised.
 func asks(verb, group, resource, name string) try {
-	return func(ctx context.Context, as client.Client, namespace string) error {
-		return may(ctx, as, authorizationv1.ResourceAttributes{
+	return func(t *testing.T, as client.Client, namespace string) error {
+		return may(t, as, authorizationv1.ResourceAttributes{
 			Verb: verb, Group: group, Resource: resource, Name: name, Namespace: namespace,
 		})
 	}
 }
 
-func may(ctx context.Context, as client.Client, attributes authorizationv1.ResourceAttributes) error {
+func may(t *testing.T, as client.Client, attributes authorizationv1.ResourceAttributes) error {
 	review := &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes},
 	}
-	if err := as.Create(ctx, review); err != nil || review.Status.Allowed {
+	if err := as.Create(t.Context(), review); err != nil || review.Status.Allowed {
 		return err
 	}
 	return apierrors.NewForbidden(schema.GroupResource{Group: attributes.Group, Resource: attributes.Resource},
@@ -207,9 +196,9 @@ func TestWhatKubernetesOwnRolesReach(t *testing.T) {
 		people[role] = env.As(t, config)
 	}
 	harness.Eventually(t, func(g Gomega) {
-		g.Expect(creates(repositoryOf)(t.Context(), people["admin"], namespace)).To(Succeed())
-		g.Expect(patches(findingOpen, `{"spec":{"triage":{"userStatus":"muted"}}}`)(t.Context(), people["edit"], namespace)).To(Succeed())
-		g.Expect(patches(findingOpen, `{"spec":{"triage":{"userStatus":"muted"}}}`)(t.Context(), people["admin"], namespace)).To(Succeed())
+		g.Expect(creates(repositoryOf)(t, people["admin"], namespace)).To(Succeed())
+		g.Expect(patches(findingOpen, `{"spec":{"triage":{"userStatus":"muted"}}}`)(t, people["edit"], namespace)).To(Succeed())
+		g.Expect(patches(findingOpen, `{"spec":{"triage":{"userStatus":"muted"}}}`)(t, people["admin"], namespace)).To(Succeed())
 	})
 	for _, row := range []struct {
 		reason            string
@@ -242,7 +231,7 @@ func TestWhatKubernetesOwnRolesReach(t *testing.T) {
 			if strings.Contains(row.reason, "organization") {
 				in = ""
 			}
-			wantAnswer(t, row.try(t.Context(), people[role], in), allowed, role+" "+row.reason)
+			wantAnswer(t, row.try(t, people[role], in), allowed, role+" "+row.reason)
 		}
 	}
 }

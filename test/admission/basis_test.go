@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -57,8 +58,8 @@ func TestADecisionIsStampedWithTheFactsThatItRestsOn(t *testing.T) {
 	for name, change := range table {
 		t.Run(name, func(t *testing.T) {
 			object := builder.Finding(next()).In(c.namespace).Mutate(change).Build()
-			live := applied(t.Context(), t, object)
-			harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "muted"}), ""))
+			live := applied(t, object)
+			harness.Must(t, c.decide(t, triager, live, map[string]any{"userStatus": "muted"}))
 			wantDecision(t, env.Stored(t, live), map[string]any{
 				"userStatus": "muted", "by": c.members[triager].username, "basis": findingstate.Basis(&object.Spec),
 			})
@@ -90,10 +91,10 @@ func TestWhatADecisionRestsOn(t *testing.T) {
 		{"and none can be declared", triager, map[string]any{"basis": seen}, "open", "", false},
 	}
 	c := newCast(t, "basis-steps")
-	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build())
+	live := applied(t, builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build())
 	signer, comments := "", ""
 	for _, step := range steps {
-		if err := sendMergePatch(t.Context(), t, c.as(step.by), live, triage(step.patch), ""); err != nil {
+		if err := c.decide(t, step.by, live, step.patch); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
 		if step.signed {
@@ -125,11 +126,11 @@ func TestADecisionThatIsInForceAgainRestsOnTheFactsOfNow(t *testing.T) {
 		"no end":                        {map[string]any{"expiresAt": nil}, "rated=high"},
 		"a comment leaves it as it was": {map[string]any{"comments": "c"}, seen},
 	} {
-		live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build())
+		live := applied(t, builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build())
 		decision := map[string]any{"userStatus": "muted", "basis": seen, "expiresAt": end}
-		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(decision), ""))
-		harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": end}}, "status"))
-		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(again.patch), ""))
+		harness.Must(t, c.decide(t, triager, live, decision))
+		harness.Must(t, sendMergePatch(t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": end}}, "status"))
+		harness.Must(t, c.decide(t, triager, live, again.patch))
 		got, _, _ := unstructured.NestedString(env.Stored(t, live).Object, "spec", "triage", "basis")
 		harness.Same(t, reason+": basis", again.basis, got)
 		harness.Must(t, env.Client.Delete(t.Context(), live))
@@ -138,17 +139,17 @@ func TestADecisionThatIsInForceAgainRestsOnTheFactsOfNow(t *testing.T) {
 
 func TestTheFacadeSaysWhatWasDecidedUpon(t *testing.T) {
 	c := newCast(t, "basis-facade")
-	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	live := applied(t, builder.Finding("f").In(c.namespace).Build())
 	decide := func(members map[string]any) error {
 		members["by"] = "apikey/ci"
-		return sendMergePatch(t.Context(), t, c.as(facade), live, triage(members), "")
+		return c.decide(t, facade, live, members)
 	}
 	harness.Must(t, decide(map[string]any{"userStatus": "muted", "basis": "severity=high"}))
 	want := map[string]any{"userStatus": "muted", "basis": "severity=high", "by": "apikey/ci"}
 	wantDecision(t, env.Stored(t, live), want)
 	wantRefusal(t, "nobody puts the facts in its place", decide(map[string]any{"basis": "now"}))
 	unsigned := triage(map[string]any{"basis": "rated=low", "by": "somebody"})
-	wantRefusal(t, "to repeat a decision is one, and signed", sendMergePatch(t.Context(), t, c.as(facade), live, unsigned, ""))
+	wantRefusal(t, "to repeat a decision is one, and signed", sendMergePatch(t, c.as(facade), live, unsigned, ""))
 	wantDecision(t, env.Stored(t, live), want)
 }
 
@@ -157,7 +158,7 @@ func TestOnlyWhoMayTriageRepeatsADecision(t *testing.T) {
 	live := decided(t, c, "f")
 	for _, name := range []who{scanner, viewer, editor, reporter, controller} {
 		for _, basis := range []any{"now", "rated=high"} {
-			if err := sendMergePatch(t.Context(), t, c.as(name), live, triage(map[string]any{"basis": basis}), ""); basis != "now" && !isRefusal(err) {
+			if err := c.decide(t, name, live, map[string]any{"basis": basis}); basis != "now" && !apierrors.IsForbidden(err) {
 				t.Errorf("%s sets the basis to %v: want a refusal, got %v", name, basis, err)
 			}
 		}

@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -17,23 +16,26 @@ import (
 )
 
 // creations are the ways to create an object.
-var creations = map[string]func(context.Context, *testing.T, client.Client, *unstructured.Unstructured) error{
-	"create": func(ctx context.Context, _ *testing.T, as client.Client, object *unstructured.Unstructured) error {
-		return as.Create(ctx, object)
+var creations = map[string]func(*testing.T, client.Client, *unstructured.Unstructured) error{
+	"create": func(t *testing.T, as client.Client, object *unstructured.Unstructured) error {
+		return as.Create(t.Context(), object)
 	},
-	"create with a generated name": func(ctx context.Context, _ *testing.T, as client.Client, object *unstructured.Unstructured) error {
+	"create with a generated name": func(t *testing.T, as client.Client, object *unstructured.Unstructured) error {
 		object.SetGenerateName(object.GetName() + "-")
 		object.SetName("")
-		return as.Create(ctx, object)
+		return as.Create(t.Context(), object)
 	},
-	"apply": func(ctx context.Context, t *testing.T, as client.Client, object *unstructured.Unstructured) error {
-		patch := client.RawPatch(types.ApplyPatchType, harness.JSON(t, object.Object))
-		return as.Patch(ctx, object, patch, client.FieldOwner("creator"))
+	"apply": func(t *testing.T, as client.Client, object *unstructured.Unstructured) error {
+		return createByApply(t, as, object)
 	},
-	"forced apply": func(ctx context.Context, t *testing.T, as client.Client, object *unstructured.Unstructured) error {
-		patch := client.RawPatch(types.ApplyPatchType, harness.JSON(t, object.Object))
-		return as.Patch(ctx, object, patch, client.FieldOwner("creator"), client.ForceOwnership)
+	"forced apply": func(t *testing.T, as client.Client, object *unstructured.Unstructured) error {
+		return createByApply(t, as, object, client.ForceOwnership)
 	},
+}
+
+func createByApply(t *testing.T, as client.Client, object *unstructured.Unstructured, options ...client.PatchOption) error {
+	patch := client.RawPatch(types.ApplyPatchType, harness.JSON(t, object.Object))
+	return as.Patch(t.Context(), object, patch, append(options, client.FieldOwner("creator"))...)
 }
 
 func triaged(status v1alpha1.UserStatus, comments string) func(name string) client.Object {
@@ -75,10 +77,8 @@ func TestWhoCreatesWhat(t *testing.T) {
 			for _, name := range everyone {
 				for how, create := range creations {
 					t.Run(fmt.Sprintf("%s/%s", name, how), func(t *testing.T) {
-						fixture := row.object(next())
-						fixture.SetNamespace(c.namespace)
-						object := toUnstructured(t, fixture)
-						err := create(t.Context(), t, c.as(name), object)
+						object := toUnstructured(t, in(c.namespace, row.object(next())))
+						err := create(t, c.as(name), object)
 						allowed := slices.Contains(row.allowed, name)
 						wantAnswer(t, err, allowed, row.reason)
 						if allowed || object.GetName() == "" {

@@ -45,9 +45,7 @@ func TestWhoDeletesWhat(t *testing.T) {
 		for _, name := range everyone {
 			for _, collection := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/collection=%t", row.name, name, collection), func(t *testing.T) {
-					fixture := row.object(next())
-					fixture.SetNamespace(c.namespace)
-					live := applied(t.Context(), t, fixture)
+					live := applied(t, in(c.namespace, row.object(next())))
 					var err error
 					if collection {
 						err = c.as(name).DeleteAllOf(t.Context(), live, client.InNamespace(c.namespace), client.MatchingFields{"metadata.name": live.GetName()})
@@ -93,8 +91,7 @@ func TestNobodyOrphansWhatBelongsToAnObject(t *testing.T) {
 		{endpointOf, "the Secrets of a webhook endpoint"},
 		{findingOpen, ""},
 	} {
-		object := parent.object("there")
-		object.SetNamespace(namespace)
+		object := in(namespace, parent.object("there"))
 		for way, row := range ways {
 			for _, collection := range []bool{false, true} {
 				harness.Eventually(t, func(g Gomega) {

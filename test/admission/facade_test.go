@@ -82,8 +82,8 @@ func TestTheFacadeHasDeliveriesSentAgainAndChangesNothingElseOfThem(t *testing.T
 			wantRefusal(t, name+": "+patch, err)
 		}
 	}
-	finding := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
-	err := sendMergePatch(t.Context(), t, c.as(facade), finding, metadata(map[string]any{"annotations": map[string]any{"appsec.dev/redeliver": "apikey/ci/a"}}), "")
+	finding := applied(t, builder.Finding("f").In(c.namespace).Build())
+	err := sendMergePatch(t, c.as(facade), finding, metadata(map[string]any{"annotations": map[string]any{"appsec.dev/redeliver": "apikey/ci/a"}}), "")
 	wantRefusal(t, "the annotation belongs to deliveries alone", err)
 	err = c.as(facade).Patch(t.Context(), delivery.DeepCopy(), testenv.MergePatch(`{"spec":{"payload":"{}{}"}}`))
 	g.Expect(err).To(MatchError(ContainSubstring("immutable")))

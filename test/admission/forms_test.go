@@ -1,7 +1,6 @@
 package admission_test
 
 import (
-	"context"
 	"maps"
 	"testing"
 
@@ -57,7 +56,7 @@ type form struct {
 	// verb is the verb that RBAC requires.
 	verb string
 	// send requests the change as the given requester; at is "" or a subresource.
-	send func(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error
+	send func(t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error
 }
 
 var forms = []form{
@@ -69,29 +68,35 @@ var forms = []form{
 	{name: "forced apply", verb: "patch", send: sendForcedApply},
 }
 
-func sendUpdate(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+func sendUpdate(t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
 	wanted := change.onto(t, live)
 	if at != "" {
-		return as.SubResource(at).Update(ctx, wanted)
+		return as.SubResource(at).Update(t.Context(), wanted)
 	}
-	return as.Update(ctx, wanted)
+	return as.Update(t.Context(), wanted)
 }
 
-func sendMergePatch(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
-	return sendPatch(ctx, as, live, client.RawPatch(types.MergePatchType, harness.JSON(t, change)), at)
+func sendMergePatch(t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+	return sendPatch(t, as, live, client.RawPatch(types.MergePatchType, harness.JSON(t, change)), at)
 }
 
-func sendJSONPatch(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+// decide has the requester write these members of the triage.
+func (c *cast) decide(t *testing.T, as who, live *unstructured.Unstructured, members map[string]any) error {
+	t.Helper()
+	return sendMergePatch(t, c.as(as), live, triage(members), "")
+}
+
+func sendJSONPatch(t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
 	before, err := live.MarshalJSON()
 	harness.Must(t, err)
 	after, err := change.onto(t, live).MarshalJSON()
 	harness.Must(t, err)
 	operations, err := jsonpatch.CreatePatch(before, after)
 	harness.Must(t, err)
-	return sendPatch(ctx, as, live, client.RawPatch(types.JSONPatchType, harness.JSON(t, operations)), at)
+	return sendPatch(t, as, live, client.RawPatch(types.JSONPatchType, harness.JSON(t, operations)), at)
 }
 
-func sendApplyAsOwner(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+func sendApplyAsOwner(t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
 	wanted := change.onto(t, live)
 	body := applyBody(wanted)
 	for _, part := range []string{"spec", "status"} {
@@ -105,10 +110,10 @@ func sendApplyAsOwner(ctx context.Context, t *testing.T, as client.Client, live 
 			metadata[member] = value
 		}
 	}
-	return sendPatch(ctx, as, live, client.RawPatch(types.ApplyPatchType, harness.JSON(t, body)), at, client.FieldOwner(owner))
+	return sendPatch(t, as, live, client.RawPatch(types.ApplyPatchType, harness.JSON(t, body)), at, client.FieldOwner(owner))
 }
 
-func sendForcedApply(ctx context.Context, t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
+func sendForcedApply(t *testing.T, as client.Client, live *unstructured.Unstructured, change fragment, at string) error {
 	body := applyBody(live)
 	for key, value := range change {
 		if key != "metadata" {
@@ -117,7 +122,7 @@ func sendForcedApply(ctx context.Context, t *testing.T, as client.Client, live *
 		}
 		maps.Copy(body["metadata"].(map[string]any), value.(map[string]any))
 	}
-	return sendPatch(ctx, as, live, client.RawPatch(types.ApplyPatchType, harness.JSON(t, body)), at,
+	return sendPatch(t, as, live, client.RawPatch(types.ApplyPatchType, harness.JSON(t, body)), at,
 		client.FieldOwner("another-manager"), client.ForceOwnership)
 }
 
@@ -129,16 +134,16 @@ func applyBody(live *unstructured.Unstructured) map[string]any {
 	}
 }
 
-func sendPatch(ctx context.Context, as client.Client, live *unstructured.Unstructured, patch client.Patch, at string, options ...client.PatchOption) error {
+func sendPatch(t *testing.T, as client.Client, live *unstructured.Unstructured, patch client.Patch, at string, options ...client.PatchOption) error {
 	target := live.DeepCopy()
 	if at == "" {
-		return as.Patch(ctx, target, patch, options...)
+		return as.Patch(t.Context(), target, patch, options...)
 	}
 	var sub []client.SubResourcePatchOption
 	for _, option := range options {
 		sub = append(sub, option.(client.SubResourcePatchOption))
 	}
-	return as.SubResource(at).Patch(ctx, target, patch, sub...)
+	return as.SubResource(at).Patch(t.Context(), target, patch, sub...)
 }
 
 // toUnstructured drops the members that a create must not contain.
@@ -150,20 +155,23 @@ func toUnstructured(t *testing.T, object client.Object) *unstructured.Unstructur
 	return &unstructured.Unstructured{Object: content}
 }
 
+// in returns the object in that namespace.
+func in(namespace string, object client.Object) client.Object {
+	object.SetNamespace(namespace)
+	return object
+}
+
 // applied creates the object as the administrator by a server-side apply of the fixtures' owner, so
 // that every field has an owner, and returns it as stored.
-func applied(ctx context.Context, t *testing.T, object client.Object) *unstructured.Unstructured {
+func applied(t *testing.T, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	out := toUnstructured(t, object)
 	apply := client.ApplyConfigurationFromUnstructured(out)
-	if err := env.Client.Apply(ctx, apply, client.FieldOwner(owner)); err != nil {
+	if err := env.Client.Apply(t.Context(), apply, client.FieldOwner(owner)); err != nil {
 		t.Fatalf("apply %s: %v", object.GetName(), err)
 	}
 	return env.Stored(t, out)
 }
-
-// isRefusal reports whether the API server denied the request.
-func isRefusal(err error) bool { return apierrors.IsForbidden(err) }
 
 // wantAnswer checks that the API server accepted or denied the request.
 func wantAnswer(t *testing.T, err error, allowed bool, reason string) {
@@ -171,7 +179,7 @@ func wantAnswer(t *testing.T, err error, allowed bool, reason string) {
 	switch {
 	case allowed && err != nil:
 		t.Errorf("refused: %v\nreason it must be allowed: %s", err, reason)
-	case !allowed && !isRefusal(err):
+	case !allowed && !apierrors.IsForbidden(err):
 		t.Errorf("want a refusal, got error %v\nreason it must be refused: %s", err, reason)
 	}
 }
@@ -179,7 +187,7 @@ func wantAnswer(t *testing.T, err error, allowed bool, reason string) {
 // wantRefusal checks that the API server denied the request, with these texts in the message.
 func wantRefusal(t *testing.T, what string, err error, says ...string) {
 	t.Helper()
-	if !isRefusal(err) {
+	if !apierrors.IsForbidden(err) {
 		t.Errorf("%s: want a refusal, got %v", what, err)
 		return
 	}

@@ -56,7 +56,7 @@ func (r *repo) mustSync(more ...string) {
 func scanned(t *testing.T, c *cast, name string) client.Object {
 	t.Helper()
 	finding := builder.Finding(name).In(c.namespace).Build()
-	harness.Must(t, scan(t.Context(), t, c.as(scanner), finding))
+	harness.Must(t, scan(t, c.as(scanner), finding))
 	return finding
 }
 
@@ -75,7 +75,7 @@ func TestGitOwnsTheDecisionThatItDeclares(t *testing.T) {
 	harness.Same(t, "resourceVersion after a sync without a difference", live.GetResourceVersion(), env.Stored(t, finding).GetResourceVersion())
 
 	rescan := builder.Finding("f").In(c.namespace).Severity(v1alpha1.LevelHigh).Build()
-	harness.NoError(t, "a rescan goes on", scan(t.Context(), t, c.as(scanner), rescan))
+	harness.NoError(t, "a rescan goes on", scan(t, c.as(scanner), rescan))
 	wantTriage(t, env.Stored(t, finding), signed)
 
 	rest := triage(map[string]any{"userStatus": "active", "by": "apikey/ci"})

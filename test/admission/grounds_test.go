@@ -23,9 +23,9 @@ import (
 func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 	const past, end, later = "2020-01-01T00:00:00.5Z", "2999-12-31T00:00:00Z", "3000-12-31T00:00:00+02:00"
 	c := newCast(t, "grounds")
-	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	live := applied(t, builder.Finding("f").In(c.namespace).Build())
 	ends := func(at string) {
-		harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": at}}, "status"))
+		harness.Must(t, sendMergePatch(t, c.as(controller), live, fragment{"status": map[string]any{"endedAt": at}}, "status"))
 	}
 	muted := map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": end}
 	for _, step := range []struct {
@@ -62,7 +62,7 @@ func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 		if step.signed {
 			signer = c.members[step.by].username
 		}
-		if err := sendMergePatch(t.Context(), t, c.as(step.by), live, triage(step.patch), ""); err != nil {
+		if err := c.decide(t, step.by, live, step.patch); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
 		now := env.Stored(t, live)
@@ -80,9 +80,9 @@ func TestReasonAndEndAreSignedAndGoWithTheirDecision(t *testing.T) {
 
 func TestADecisionAfterTheEndOfAnotherComesIntoForceWhileNoControllerRuns(t *testing.T) {
 	c := newCast(t, "grounds-late")
-	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	live := applied(t, builder.Finding("f").In(c.namespace).Build())
 	end := time.Now().Add(2 * time.Second).UTC().Format(time.RFC3339)
-	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live,
+	harness.Must(t, sendMergePatch(t, c.as(triager), live,
 		triage(map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": end}), ""))
 	confirm := client.RawPatch(types.MergePatchType, harness.JSON(t, triage(map[string]any{"userStatus": "active"})))
 	harness.Eventually(t, func(g Gomega) {
@@ -105,29 +105,29 @@ func TestAReasonAndAnEndRequireADecision(t *testing.T) {
 		{builder.Finding("f").In(c.namespace).Build(), []string{"spec", "details", "title"}},
 		{builder.ReviewIssue("i").In(c.namespace).SeenIn("abc").Build(), []string{"spec", "title"}},
 	} {
-		live, scanned := applied(t.Context(), t, tc.object), toUnstructured(t, tc.object)
+		live, scanned := applied(t, tc.object), toUnstructured(t, tc.object)
 		kind := live.GetKind()
 		// A manifest that withdraws a decision and keeps its reason is applied once: the reason is then a new one.
 		withdrawn := map[string]any{"userStatus": "open", "reason": reason}
 		for _, given := range []map[string]any{{"userStatus": "muted", "reason": reason}, withdrawn} {
-			harness.NoError(t, fmt.Sprintf("%s, %v", kind, given), sendMergePatch(t.Context(), t, c.as(triager), live, triage(given), ""))
+			harness.NoError(t, fmt.Sprintf("%s, %v", kind, given), c.decide(t, triager, live, given))
 		}
 		for _, given := range []map[string]any{withdrawn, {"reason": reason}, {"expiresAt": end, "comments": "c"}} {
-			err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(given), "")
+			err := c.decide(t, triager, live, given)
 			harness.ErrorContains(t, fmt.Sprintf("%s, %v", kind, given), err, "reason and expiresAt belong to a decision: userStatus must be")
 		}
 		set(t, live, reason, "spec", "triage", "reason")
 		set(t, live, end, "spec", "triage", "expiresAt")
 		harness.Must(t, env.PutIntoEtcd(t.Context(), kube.Resource(kind), c.namespace, live.GetName(), harness.JSON(t, live)))
 		updated := fragment{"status": map[string]any{"updatedAt": end}}
-		harness.NoError(t, kind+": a status", sendMergePatch(t.Context(), t, c.as(controller), live, updated, "status"))
+		harness.NoError(t, kind+": a status", sendMergePatch(t, c.as(controller), live, updated, "status"))
 		set(t, scanned, "another", tc.fact...)
 		scan := client.ApplyConfigurationFromUnstructured(scanned)
 		harness.NoError(t, kind+": a scan", c.as(scanner).Apply(t.Context(), scan, client.FieldOwner("scanner/gosec"), client.ForceOwnership))
 		signed := triage(map[string]any{"comments": "c", "by": "apikey/ci"})
-		harness.NoError(t, kind+": a comment over REST", sendMergePatch(t.Context(), t, c.as(facade), live, signed, ""))
+		harness.NoError(t, kind+": a comment over REST", sendMergePatch(t, c.as(facade), live, signed, ""))
 		wantTriage(t, env.Stored(t, live), map[string]any{"userStatus": "open", "reason": reason, "expiresAt": end, "comments": "c", "by": "apikey/ci"})
-		harness.NoError(t, kind+": a comment", sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": "d"}), ""))
+		harness.NoError(t, kind+": a comment", c.decide(t, triager, live, map[string]any{"comments": "d"}))
 		wantTriage(t, env.Stored(t, live), map[string]any{"userStatus": "open", "comments": "d", "by": c.members[triager].username})
 	}
 }
@@ -136,10 +136,10 @@ func TestAReasonAndAnEndRequireADecision(t *testing.T) {
 func TestForgedTimesOfFieldsEndNoDecision(t *testing.T) {
 	const end, later = "2999-12-31T00:00:00Z", "3000-12-31T00:00:00Z"
 	c := newCast(t, "grounds-forged")
-	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
+	live := applied(t, builder.Finding("f").In(c.namespace).Build())
 	decide := func(change map[string]any) {
 		t.Helper()
-		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(change), ""))
+		harness.Must(t, c.decide(t, triager, live, change))
 	}
 	decide(map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": end})
 	fields := append(env.Stored(t, live).GetManagedFields(), metav1.ManagedFieldsEntry{
@@ -149,7 +149,7 @@ func TestForgedTimesOfFieldsEndNoDecision(t *testing.T) {
 	for i := range fields {
 		fields[i].Time = &metav1.Time{Time: time.Date(3001, 1, 1, 0, 0, 0, 0, time.UTC)}
 	}
-	harness.Must(t, sendMergePatch(t.Context(), t, c.as(scanner), live, fragment{
+	harness.Must(t, sendMergePatch(t, c.as(scanner), live, fragment{
 		"metadata": map[string]any{"managedFields": fields}, "spec": map[string]any{"details": map[string]any{"severity": "high"}},
 	}, ""))
 	want := map[string]any{"userStatus": "muted", "reason": "accepted-risk", "expiresAt": later, "basis": "rated=low", "by": c.members[triager].username}
@@ -165,25 +165,25 @@ func TestTheFacadeSignsReasonsAndEnds(t *testing.T) {
 	c := newCast(t, "grounds-facade")
 	live := decided(t, c, "f")
 	for _, change := range []map[string]any{{"reason": "duplicate"}, {"expiresAt": "2026-12-31T00:00:00Z"}} {
-		wantRefusal(t, fmt.Sprintf("%v without a signature", change), sendMergePatch(t.Context(), t, c.as(facade), live, triage(change), ""))
+		wantRefusal(t, fmt.Sprintf("%v without a signature", change), c.decide(t, facade, live, change))
 		change["by"] = "apikey/ci"
-		harness.NoError(t, fmt.Sprintf("%v, signed", change), sendMergePatch(t.Context(), t, c.as(facade), live, triage(change), ""))
-		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": "mine"}), ""))
-		harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"comments": nil}), ""))
+		harness.NoError(t, fmt.Sprintf("%v, signed", change), c.decide(t, facade, live, change))
+		harness.Must(t, c.decide(t, triager, live, map[string]any{"comments": "mine"}))
+		harness.Must(t, c.decide(t, triager, live, map[string]any{"comments": nil}))
 	}
 }
 
 func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	c, other := newCast(t, "requires-reasons"), newCast(t, "requires-none")
-	before := applied(t.Context(), t, builder.Finding("muted-before").In(c.namespace).Build())
-	live := applied(t.Context(), t, builder.Finding("f").In(c.namespace).Build())
-	elsewhere := applied(t.Context(), t, builder.Finding("f").In(other.namespace).Build())
+	before := applied(t, builder.Finding("muted-before").In(c.namespace).Build())
+	live := applied(t, builder.Finding("f").In(c.namespace).Build())
+	elsewhere := applied(t, builder.Finding("f").In(other.namespace).Build())
 	mute := triage(map[string]any{"userStatus": "muted"})
-	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), before, mute, ""))
-	ended := applied(t.Context(), t, builder.Finding("ended-before").In(c.namespace).Build())
+	harness.Must(t, sendMergePatch(t, c.as(triager), before, mute, ""))
+	ended := applied(t, builder.Finding("ended-before").In(c.namespace).Build())
 	const end = "2020-01-01T00:00:00Z"
-	harness.Must(t, sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"userStatus": "muted", "expiresAt": end}), ""))
-	harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), ended, fragment{"status": map[string]any{"endedAt": end}}, "status"))
+	harness.Must(t, c.decide(t, triager, ended, map[string]any{"userStatus": "muted", "expiresAt": end}))
+	harness.Must(t, sendMergePatch(t, c.as(controller), ended, fragment{"status": map[string]any{"endedAt": end}}, "status"))
 	requireReasons(t, "requires-reasons")
 	harness.Eventually(t, func(g Gomega) {
 		err := c.as(triager).Patch(t.Context(), live.DeepCopy(), client.RawPatch("application/merge-patch+json", harness.JSON(t, mute)), client.DryRunAll)
@@ -198,17 +198,17 @@ func TestAReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 		"confirmed":       {map[string]any{"userStatus": "active", "reason": nil}, false},
 		"open, commented": {map[string]any{"userStatus": "open", "reason": nil, "comments": "c"}, false},
 	} {
-		if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(tc.patch), ""); (err != nil) != tc.refused {
+		if err := c.decide(t, triager, live, tc.patch); (err != nil) != tc.refused {
 			t.Errorf("%s: %v", reason, err)
 		}
 	}
-	harness.NoError(t, "another organization", sendMergePatch(t.Context(), t, other.as(triager), elsewhere, mute, ""))
-	harness.NoError(t, "a scan changes what was muted before", sendMergePatch(t.Context(), t, c.as(scanner), before, fragment{"spec": map[string]any{"details": map[string]any{"title": "other"}}}, ""))
-	if err := sendMergePatch(t.Context(), t, c.as(triager), before, triage(map[string]any{"comments": "c"}), ""); !apierrors.IsInvalid(err) {
+	harness.NoError(t, "another organization", sendMergePatch(t, other.as(triager), elsewhere, mute, ""))
+	harness.NoError(t, "a scan changes what was muted before", sendMergePatch(t, c.as(scanner), before, fragment{"spec": map[string]any{"details": map[string]any{"title": "other"}}}, ""))
+	if err := c.decide(t, triager, before, map[string]any{"comments": "c"}); !apierrors.IsInvalid(err) {
 		t.Errorf("a comment on what was muted before: %v", err)
 	}
-	harness.NoError(t, "a comment on what is no longer muted", sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"comments": "c"}), ""))
-	if err := sendMergePatch(t.Context(), t, c.as(triager), ended, triage(map[string]any{"expiresAt": nil}), ""); !apierrors.IsInvalid(err) {
+	harness.NoError(t, "a comment on what is no longer muted", c.decide(t, triager, ended, map[string]any{"comments": "c"}))
+	if err := c.decide(t, triager, ended, map[string]any{"expiresAt": nil}); !apierrors.IsInvalid(err) {
 		t.Errorf("a decision that has ended, in force again: %v", err)
 	}
 	c.join(t, restorer, newRole(t, "test-reasons-restorer", "report", "triage", "restore"))

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -19,22 +18,15 @@ const (
 	organizationAdmin who = "organization-admin"
 )
 
-// bind binds a role in the namespace and waits until it is in force there, which is the case once allowed can
-// be created.
-func bind(t *testing.T, c *cast, name who, allowed client.Object, config *rest.Config, err error) {
-	t.Helper()
-	c.add(t, name, config, err)
-	harness.Eventually(t, func(g Gomega) { g.Expect(c.as(name).Create(t.Context(), allowed)).To(Succeed()) })
-}
-
 func TestARefusalOfAFactNamesWhatHelps(t *testing.T) {
 	c := newCast(t, "helps")
-	_, err := env.Member(t.Context(), c.namespace, string(helped), testenv.Role("test-editor"))
-	harness.Must(t, err)
-	config, err := env.Member(t.Context(), c.namespace, string(helped), testenv.Scanner)
-	bind(t, c, helped, builder.Finding("first").In(c.namespace).Build(), config, err)
-	config, err = env.Member(t.Context(), c.namespace, string(organizationAdmin), testenv.Admin)
-	bind(t, c, organizationAdmin, builder.Repository("first").In(c.namespace).Build(), config, err)
+	c.join(t, helped, testenv.Role("test-editor"))
+	c.join(t, helped, testenv.Scanner)
+	c.join(t, organizationAdmin, testenv.Admin)
+	harness.Eventually(t, func(g Gomega) { // the roles are in force
+		g.Expect(creates(findingOpen)(t, c.as(helped), c.namespace)).To(Succeed())
+		g.Expect(creates(repositoryOf)(t, c.as(organizationAdmin), c.namespace)).To(Succeed())
+	})
 
 	for resource, object := range map[string]client.Object{
 		"findings":     builder.Finding("o").In(c.namespace).Build(),

@@ -14,7 +14,7 @@ import (
 // Decisions about an issue of a review follow the rules for a finding, but have no basis.
 func TestADecisionAboutAnIssueIsSignedAndItsGroundsGoWithIt(t *testing.T) {
 	c := newCast(t, "issue-decisions")
-	live := applied(t.Context(), t, builder.ReviewIssue("i").In(c.namespace).SeenIn("abc").Build())
+	live := applied(t, builder.ReviewIssue("i").In(c.namespace).SeenIn("abc").Build())
 	ann := c.members[triager].username
 	for _, step := range []struct {
 		reason string
@@ -27,7 +27,7 @@ func TestADecisionAboutAnIssueIsSignedAndItsGroundsGoWithIt(t *testing.T) {
 			map[string]any{"userStatus": "muted", "reason": "duplicate", "expiresAt": "2026-12-31T00:00:00Z", "by": ann}},
 		{"reason and end go where the decision is taken back", map[string]any{"userStatus": "open"}, map[string]any{"userStatus": "open", "by": ann}},
 	} {
-		if err := sendMergePatch(t.Context(), t, c.as(triager), live, triage(step.patch), ""); err != nil {
+		if err := c.decide(t, triager, live, step.patch); err != nil {
 			t.Fatalf("%s: %v", step.reason, err)
 		}
 		live = env.Stored(t, live)
@@ -37,7 +37,7 @@ func TestADecisionAboutAnIssueIsSignedAndItsGroundsGoWithIt(t *testing.T) {
 
 func TestAReasonIsRequiredToMuteAnIssueWhereTheOrganizationSaysSo(t *testing.T) {
 	c := newCast(t, "issue-reasons")
-	live := applied(t.Context(), t, builder.ReviewIssue("i").In(c.namespace).SeenIn("abc").Build())
+	live := applied(t, builder.ReviewIssue("i").In(c.namespace).SeenIn("abc").Build())
 	requireReasons(t, "issue-reasons")
 	mute := triage(map[string]any{"userStatus": "muted"})
 	harness.Eventually(t, func(g Gomega) {
@@ -45,5 +45,5 @@ func TestAReasonIsRequiredToMuteAnIssueWhereTheOrganizationSaysSo(t *testing.T) 
 		g.Expect(apierrors.IsInvalid(err)).To(BeTrue(), "%v", err)
 		g.Expect(err).To(MatchError(ContainSubstring("requires a reason to mute a review issue")))
 	})
-	harness.NoError(t, "mute with a reason", sendMergePatch(t.Context(), t, c.as(triager), live, triage(map[string]any{"userStatus": "muted", "reason": "duplicate"}), ""))
+	harness.NoError(t, "mute with a reason", c.decide(t, triager, live, map[string]any{"userStatus": "muted", "reason": "duplicate"}))
 }

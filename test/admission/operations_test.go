@@ -21,7 +21,7 @@ func TestWhoMayNotDecideMayNotDecideThroughAnOperation(t *testing.T) {
 	for _, name := range everyone {
 		check := decides(t, name)
 		check("make", c.as(name).Create(t.Context(), builder.TriageOperation("o-"+string(name), "G1").In(c.namespace).Build()))
-		live := applied(t.Context(), t, builder.TriageOperation("q-"+string(name), "G1").In(c.namespace).Build())
+		live := applied(t, builder.TriageOperation("q-"+string(name), "G1").In(c.namespace).Build())
 		check("commit", c.as(name).Patch(t.Context(), live.DeepCopy(), commit))
 		if name != controller { // retention deletes operations
 			check("delete", c.as(name).Delete(t.Context(), live))

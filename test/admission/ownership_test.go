@@ -157,11 +157,9 @@ func (c *cast) everyoneTries(t *testing.T, row change, next func() string, at st
 			}
 			t.Run(fmt.Sprintf("%s/%s/%s", row.name, name, form.name), func(t *testing.T) {
 				if before == nil {
-					fixture := row.object(next())
-					fixture.SetNamespace(c.namespace)
-					before = applied(t.Context(), t, fixture)
+					before = applied(t, in(c.namespace, row.object(next())))
 				}
-				err := form.send(t.Context(), t, c.as(name), before, row.change, at)
+				err := form.send(t, c.as(name), before, row.change, at)
 				after := env.Stored(t, before)
 				if wantAnswer(t, err, allowed(name, form), row.reason); err == nil {
 					wantChange(t, before, after, c.members[name].username, row)

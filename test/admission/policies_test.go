@@ -38,9 +38,9 @@ func TestWhoMayNotDecideMayNotDecideThroughAPolicy(t *testing.T) {
 		check := decides(t, name)
 		policy := builder.TriagePolicy("p-"+string(name), "true").In(c.namespace).Build()
 		check("create", c.as(name).Create(t.Context(), policy.DeepCopy()))
-		live := applied(t.Context(), t, builder.TriagePolicy("q-"+string(name), "true").In(c.namespace).Build())
-		check("change", sendMergePatch(t.Context(), t, c.as(name), live, fragment{"spec": map[string]any{"priority": 7}}, ""))
-		check("label", sendMergePatch(t.Context(), t, c.as(name), live, label, ""))
+		live := applied(t, builder.TriagePolicy("q-"+string(name), "true").In(c.namespace).Build())
+		check("change", sendMergePatch(t, c.as(name), live, fragment{"spec": map[string]any{"priority": 7}}, ""))
+		check("label", sendMergePatch(t, c.as(name), live, label, ""))
 		check("delete", c.as(name).Delete(t.Context(), live))
 	}
 }

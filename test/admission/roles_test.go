@@ -123,7 +123,7 @@ func TestEachRoleHasItsRightsAndNoOthers(t *testing.T) {
 	}
 	for _, row := range table {
 		t.Run(fmt.Sprintf("%s %s %s %s in %s", row.who, row.verb, row.resource, row.obj, row.namespace), func(t *testing.T) {
-			wantAnswer(t, may(t.Context(), c.as(row.who), authorizationv1.ResourceAttributes{
+			wantAnswer(t, may(t, c.as(row.who), authorizationv1.ResourceAttributes{
 				Verb: row.verb, Group: row.group, Resource: row.resource, Subresource: row.sub, Namespace: row.namespace, Name: row.obj,
 			}), row.allowed, row.reason)
 		})
@@ -312,7 +312,7 @@ func TestTheControllersGiveAccessInOrganizationsAlone(t *testing.T) {
 	} {
 		// The policy may not be in force yet.
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(isRefusal(c.as(controller).Create(t.Context(), object(foreign), client.DryRunAll))).To(BeTrue(), kind)
+			g.Expect(apierrors.IsForbidden(c.as(controller).Create(t.Context(), object(foreign), client.DryRunAll))).To(BeTrue(), kind)
 		})
 		env.Create(t, object(foreign))
 		label := testenv.MergePatch(`{"metadata":{"labels":{"a":"b"}}}`)
@@ -342,7 +342,7 @@ func TestTheControllersWriteSecretsOfKeysAndEndpointsAlone(t *testing.T) {
 	// The policy may not be in force yet.
 	harness.Eventually(t, func(g Gomega) {
 		err := c.as(controller).Create(t.Context(), secret(c.namespace, ""), client.DryRunAll)
-		g.Expect(isRefusal(err)).To(BeTrue(), "of nobody: %v", err)
+		g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "of nobody: %v", err)
 	})
 	wantRefusal(t, "of another kind", c.as(controller).Create(t.Context(), secret(c.namespace, "Repository")))
 	token := secret(c.namespace, "APIKey")

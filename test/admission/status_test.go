@@ -38,16 +38,14 @@ func TestOnlyTheControllersWriteStatus(t *testing.T) {
 // The facade must not remove a field either: without keyID, a key would be revoked permanently.
 func TestTheFacadeTakesNothingFromAKeysStatus(t *testing.T) {
 	c := newCast(t, "status-removal")
-	key := keyOf("key")
-	key.SetNamespace(c.namespace)
-	live := applied(t.Context(), t, key)
+	live := applied(t, in(c.namespace, keyOf("key")))
 	filled := status(map[string]any{"keyID": "k", "lastUsedAt": "2026-01-02T03:04:05Z"})
-	harness.Must(t, sendMergePatch(t.Context(), t, c.as(controller), live, filled, "status"))
+	harness.Must(t, sendMergePatch(t, c.as(controller), live, filled, "status"))
 	for _, removal := range []fragment{
 		status(map[string]any{"keyID": nil}), status(map[string]any{"lastUsedAt": nil}), {"status": nil},
 	} {
 		live = env.Stored(t, live)
-		wantRefusal(t, fmt.Sprintf("facade sent %s", harness.JSON(t, removal)), sendMergePatch(t.Context(), t, c.as(facade), live, removal, "status"))
+		wantRefusal(t, fmt.Sprintf("facade sent %s", harness.JSON(t, removal)), sendMergePatch(t, c.as(facade), live, removal, "status"))
 	}
 }
 
@@ -61,10 +59,8 @@ func TestAWriteOfTheMainResourceCarriesNoStatus(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s/%s", name, form.name), func(t *testing.T) {
-				fixture := findingOpen(next())
-				fixture.SetNamespace(c.namespace)
-				before := applied(t.Context(), t, fixture)
-				harness.Must(t, form.send(t.Context(), t, c.as(name), before, status(map[string]any{"state": "closed"}), ""))
+				before := applied(t, in(c.namespace, findingOpen(next())))
+				harness.Must(t, form.send(t, c.as(name), before, status(map[string]any{"state": "closed"}), ""))
 				byDefault := map[string]any{"state": "open", "userStatus": "open"}
 				harness.Same(t, "status", any(byDefault), env.Stored(t, before).Object["status"])
 			})

@@ -69,15 +69,17 @@ func newCast(t *testing.T, organization string) *cast {
 	t.Helper()
 	namespace := env.Organization(t, organization)
 	c := &cast{namespace: namespace, members: map[who]member{}}
-	c.add(t, admin, env.Config, nil)
+	c.add(t, admin, env.Config)
 	config, err := env.Controller(t.Context())
-	c.add(t, controller, config, err)
+	harness.Must(t, err)
+	c.add(t, controller, config)
 	config, err = env.Facade(t.Context())
-	c.add(t, facade, config, err)
+	harness.Must(t, err)
+	c.add(t, facade, config)
 	harness.Must(t, env.LetUploads(t.Context(), namespace))
 	config = rest.CopyConfig(config)
 	config.Impersonate.UserName = testenv.ServiceAccountUsername(namespace, v1alpha1.UploadsServiceAccount)
-	c.add(t, uploads, config, nil)
+	c.add(t, uploads, config)
 	for name, role := range map[who]testenv.Role{
 		scanner:  testenv.Scanner,
 		triager:  testenv.Triager,
@@ -93,22 +95,15 @@ func newCast(t *testing.T, organization string) *cast {
 func (c *cast) join(t *testing.T, name who, role testenv.Role) {
 	t.Helper()
 	config, err := env.Member(t.Context(), c.namespace, string(name), role)
-	c.add(t, name, config, err)
+	harness.Must(t, err)
+	c.add(t, name, config)
 }
 
-func (c *cast) add(t *testing.T, name who, config *rest.Config, err error) {
+func (c *cast) add(t *testing.T, name who, config *rest.Config) {
 	t.Helper()
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
-	as, err := env.NewClient(config)
-	if err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	as := env.As(t, config)
 	review := &authenticationv1.SelfSubjectReview{}
-	if err := as.Create(t.Context(), review); err != nil {
-		t.Fatalf("%s: %v", name, err)
-	}
+	harness.Must(t, as.Create(t.Context(), review))
 	c.members[name] = member{client: as, config: config, username: review.Status.UserInfo.Username}
 }
 
