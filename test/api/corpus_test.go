@@ -20,9 +20,8 @@ func TestWhatTheSchemaAcceptsIsShown(t *testing.T) {
 	o := newOrganization(t)
 	c := o.key("ci")
 	// The objects that a generated object refers to.
-	o.create(builder.Repository("a").In(o.namespace).Build())
-	o.create(builder.Project("a").In(o.namespace).Repository("a").Build())
-	o.create(builder.Review("a").In(o.namespace).PullRequest("a", 1).Build())
+	o.create(builder.Repository("a").In(o.namespace).Build(), builder.Project("a").In(o.namespace).Repository("a").Build(),
+		builder.Review("a").In(o.namespace).PullRequest("a", 1).Build())
 	for _, door := range []struct {
 		kind  string
 		lists []string

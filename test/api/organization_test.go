@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -53,13 +52,12 @@ const unlimited = 1_000_000
 // limit sets the number of requests per minute of each of the organization's keys.
 func (o *organization) limit(requestsPerMinute int) {
 	o.t.Helper()
-	organization := &v1alpha1.Organization{ObjectMeta: metav1.ObjectMeta{Name: o.name}}
-	env.Patch(o.t, organization, fmt.Sprintf(`{"spec":{"rateLimit":{"requestsPerMinute":%d}}}`, requestsPerMinute))
+	env.Patch(o.t, builder.Organization(o.name).Build(), fmt.Sprintf(`{"spec":{"rateLimit":{"requestsPerMinute":%d}}}`, requestsPerMinute))
 }
 
-func (o *organization) create(object client.Object) {
+func (o *organization) create(objects ...client.Object) {
 	o.t.Helper()
-	env.Create(o.t, object)
+	env.Create(o.t, objects...)
 }
 
 // key creates an API key as its controller would, and returns a caller with it once the facade has

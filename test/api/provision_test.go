@@ -29,10 +29,10 @@ func newcomer(t *testing.T, folders ...v1alpha1.ProjectPattern) (*organization, 
 	// The facade has observed the setting once it passes an upload to the importer, which refuses it
 	// for another reason.
 	harness.Eventually(t, func(g Gomega) {
-		a := c.do(http.MethodPost, "/v2/repos/repo/projects/Probe/scans", sarif("one"), header("Content-Type", "application/sarif+json"))
+		a := c.do(http.MethodPost, "/v2/repos/repo/projects/Probe/scans", sarif("one"), asSARIF)
 		g.Expect(a.status).To(Equal(http.StatusNotFound))
 		dry := c.do(http.MethodPost, "/v2/repos/probe/projects/probe/scans?dry_run=true&source_root=https://github.com/acme/probe",
-			sarif("one"), header("Content-Type", "application/sarif+json"))
+			sarif("one"), asSARIF)
 		g.Expect(dry.status).To(Equal(http.StatusOK), "%s", dry.body)
 	})
 	return o, c
@@ -43,12 +43,6 @@ func (o *organization) created() []v1alpha1.Repository {
 	o.t.Helper()
 	list := testenv.List(o.t, NewWithT(o.t), env, &v1alpha1.RepositoryList{}, client.InNamespace(o.namespace))
 	return slices.DeleteFunc(list.Items, func(r v1alpha1.Repository) bool { return r.Name == "repo" })
-}
-
-// submitTo posts a body to a repository's path in GitHub's form, and follows the upload to its end.
-func (c *caller) submitTo(fullName, body string) openapi.SarifStatus {
-	c.t.Helper()
-	return c.follow(c.do(http.MethodPost, "/repos/"+fullName+"/code-scanning/sarifs", body).wants(http.StatusAccepted, "an upload"))
 }
 
 func TestAnUploadCreatesAnUnknownRepository(t *testing.T) {
@@ -71,7 +65,7 @@ func TestAnUploadCreatesAnUnknownRepository(t *testing.T) {
 	}
 	// Another branch, or a pull request of an unknown repository, creates nothing.
 	c.wantsFailed(c.submitTo("acme/shop", strings.Replace(body, "refs/heads/main", "refs/heads/trunk", 1)), "trunk")
-	a := c.do(http.MethodPost, "/repos/acme/other/code-scanning/sarifs", strings.NewReplacer("refs/heads/main", "refs/pull/3/merge", `"abc"`, `"8f3e1c2d"`).Replace(body))
+	a := c.toGitHubs("acme/other", strings.NewReplacer("refs/heads/main", "refs/pull/3/merge", `"abc"`, `"8f3e1c2d"`).Replace(body))
 	if a.wants(http.StatusConflict, "a pull request of nothing"); !strings.Contains(string(a.body), "does not exist yet") || len(o.created()) != 1 {
 		t.Errorf("%d repositories, and the answer is %s", len(o.created()), a.body)
 	}
@@ -93,7 +87,7 @@ func TestTheSameNameOnAnotherHostIsAnotherRepository(t *testing.T) {
 		t.Fatalf("%d repositories were created, the open findings are %v", len(created), o.open())
 	}
 	harness.Eventually(t, func(g Gomega) { // the facade has observed both
-		a := c.do(http.MethodPost, "/repos/acme/twin/code-scanning/sarifs", forGitHub(sarif("one")))
+		a := c.toGitHubs("acme/twin", forGitHub(sarif("one")))
 		g.Expect(a.status).To(Equal(http.StatusConflict), "%s", a.body)
 		g.Expect(string(a.body)).To(ContainSubstring("several repositories have the full name"))
 	})
@@ -106,10 +100,10 @@ func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 	api := builder.Result{Rule: "R1", Message: "one", Path: "services/api/main.go", Line: 7}
 	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(builder.SARIF("lint", api))))
 	pull := strings.NewReplacer("refs/heads/main", "refs/pull/7/merge", `"abc"`, `"8f3e1c2d"`).Replace(forGitHub(builder.SARIF("lint")))
-	a := c.do(http.MethodPost, "/repos/acme/jobs/code-scanning/sarifs", pull).wants(http.StatusAccepted, "a pull request")
+	a := c.toGitHubs("acme/jobs", pull).wants(http.StatusAccepted, "a pull request")
 	c.wantsComplete(c.follow(a))
-	upload := c.get("/v2/uploads/"+decoded[openapi.SarifReceipt](a).Id).wants(http.StatusOK, "the upload")
-	harness.Same(t, "fixed by a pull request", int32(0), reviewed(t, decoded[openapi.Upload](upload)).Fixed)
+	upload := c.uploaded(decoded[openapi.SarifReceipt](a).Id)
+	harness.Same(t, "fixed by a pull request", int32(0), reviewed(t, upload).Fixed)
 	both := builder.SARIF("lint", api, builder.Result{Rule: "R2", Message: "top", Path: "README.md", Line: 1})
 	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(both)))
 	before := o.open()
@@ -128,9 +122,8 @@ func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	o, c := newcomer(t)
 	document := strings.Replace(sarif("one"), `"results":`, `"versionControlProvenance":[{"repositoryUri":"https://github.com/acme/web"}],"results":`, 1)
-	as := header("Content-Type", "application/sarif+json")
-	post := func(path, query string) answer { return c.do(http.MethodPost, path+"/scans"+query, document, as) }
-	c.do(http.MethodPost, "/v2/repos/web/projects/app/scans", sarif("one"), as).wants(http.StatusConflict, "a repository that the file does not name").
+	post := func(path, query string) answer { return c.do(http.MethodPost, path+"/scans"+query, document, asSARIF) }
+	c.do(http.MethodPost, "/v2/repos/web/projects/app/scans", sarif("one"), asSARIF).wants(http.StatusConflict, "a repository that the file does not name").
 		says("versionControlProvenance")
 	upload := decoded[openapi.Upload](post("/v2/repos/web/projects/app", "?dry_run=true&ref=refs/heads/main").wants(http.StatusOK, "a dry run"))
 	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "repository web") || !strings.Contains(said, "project app") || len(o.created()) != 0 {
@@ -140,8 +133,7 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 	if said := strings.Join(upload.Warnings, "\n"); !strings.Contains(said, "repository web") || !strings.Contains(said, "its branch main") || upload.Scans[0].Counts.Created != 1 {
 		t.Errorf("an upload says %q", said)
 	}
-	later := decoded[openapi.Upload](c.get("/v2/uploads/"+upload.Id).wants(http.StatusOK, "the upload, read later"))
-	harness.Same(t, "its warnings, read later", upload.Warnings, later.Warnings)
+	harness.Same(t, "its warnings, read later", upload.Warnings, c.uploaded(upload.Id).Warnings)
 	harness.Eventually(t, func(g Gomega) { g.Expect(c.get("/v2/repos/web/projects/app").status).To(Equal(http.StatusOK)) })
 	post("/v2/repos/web/projects/proj", "").wants(http.StatusConflict, "a project of another repository")
 	post("/v2/repos/web/projects/apq", "").wants(http.StatusConflict, "a project that is rather misspelt")
@@ -149,7 +141,7 @@ func TestAnUploadToAnUnknownIDCreatesTheRepository(t *testing.T) {
 		post(path, "").wants(http.StatusNotFound, path)
 	}
 	env.UseUp(t, "count/scans.appsec.dev", builder.Scan("probe", time.Now()).In(o.namespace).Build())
-	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(document, "acme/web", "acme/late", 1), as).
+	c.do(http.MethodPost, "/v2/repos/late/projects/app2/scans", strings.Replace(document, "acme/web", "acme/late", 1), asSARIF).
 		wants(http.StatusConflict, "no more scans").
 		says("repository late (acme/late) did not exist, and was created. It has no branch", "project app2 did not exist")
 }
@@ -160,7 +152,7 @@ func TestNothingIsCreatedUnlessAllowed(t *testing.T) {
 	theirs, _ := uploader(t)
 	theirs.create(builder.Repository("theirs").In(theirs.namespace).Mutate(func(r *v1alpha1.Repository) { r.Spec.FullName = "globex/theirs" }).Build())
 	o, c := uploader(t)
-	c.do(http.MethodPost, "/repos/acme/shop/code-scanning/sarifs", forGitHub(sarif("one"))).wants(http.StatusNotFound, "not wanted")
+	c.toGitHubs("acme/shop", forGitHub(sarif("one"))).wants(http.StatusNotFound, "not wanted")
 	harness.Same(t, "the repositories that were created", 0, len(o.created()))
 	o, c = newcomer(t)
 	c.wantsComplete(c.submitTo("globex/theirs", forGitHub(sarif("one"))))
@@ -168,7 +160,7 @@ func TestNothingIsCreatedUnlessAllowed(t *testing.T) {
 		t.Errorf("another organization's name led to %v", created)
 	}
 	for _, hostile := range []string{"..%2ftheirs/x", "acme/..", "%D0%B0cme/shop", "acme/sh%20op", "acme/x%00y", "a%2f%2fb/c"} {
-		if a := c.do(http.MethodPost, "/repos/"+hostile+"/code-scanning/sarifs", forGitHub(sarif("one"))); a.status/100 != 4 {
+		if a := c.toGitHubs(hostile, forGitHub(sarif("one"))); a.status/100 != 4 {
 			t.Errorf("%s: %d %s", hostile, a.status, a.body)
 		}
 	}

@@ -1,11 +1,10 @@
 package api_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -13,7 +12,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,7 +52,7 @@ func TestTheReadModelConvergesThroughFaults(t *testing.T) {
 			err := env.Client.Create(t.Context(), builder.Finding(name).In(namespace).Build())
 			g.Expect(client.IgnoreAlreadyExists(err)).NotTo(HaveOccurred())
 		case i%3 == 0:
-			patched := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+			patched := builder.Finding(name).In(namespace).Build()
 			err := env.Client.Patch(t.Context(), patched, testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted"}}}`))
 			if !apierrors.IsNotFound(err) {
 				g.Expect(err).NotTo(HaveOccurred())
@@ -126,15 +124,12 @@ func (f *faults) install(config *rest.Config) {
 }
 
 func failed(request *http.Request, failure *apierrors.StatusError) (*http.Response, error) {
-	status := failure.Status()
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	body, err := json.Marshal(status)
-	if err != nil {
-		return nil, err
-	}
-	return &http.Response{
-		StatusCode: int(status.Code), ProtoMajor: 1, ProtoMinor: 1, Request: request,
-		Header: http.Header{"Content-Type": []string{"application/json"}},
-		Body:   io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
-	}, nil
+	code, content := harness.Refusal(failure)
+	answer := httptest.NewRecorder()
+	answer.Header().Set("Content-Type", "application/json")
+	answer.WriteHeader(code)
+	err := json.NewEncoder(answer).Encode(content)
+	response := answer.Result()
+	response.Request = request
+	return response, err
 }

@@ -90,7 +90,7 @@ func TestAPullRequestsScannerThatCrashedFailsTheUpload(t *testing.T) {
 		failed := decoded[openapi.ScanList](c.get("/v2/scans?status=failed")).Items
 		g.Expect(failed).To(HaveLen(1))
 		g.Expect(failed[0].Message).To(ContainSubstring("lint did not cover everything"))
-		upload := decoded[openapi.Upload](c.get("/v2/uploads/"+failed[0].UploadId).wants(http.StatusOK, "the upload"))
+		upload := c.uploaded(failed[0].UploadId)
 		g.Expect(*upload.Status).To(Equal(openapi.ScanStatusFailed))
 		g.Expect(upload.Reviews).To(HaveLen(1))
 		g.Expect(upload.Reviews[0].Gate).To(BeNil(), "no verdict without a review")

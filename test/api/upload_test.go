@@ -51,9 +51,17 @@ func uploader(t *testing.T) (*organization, *caller) {
 	return o, c
 }
 
+var asSARIF = header("Content-Type", "application/sarif+json")
+
 func (c *caller) upload(query, body string, changes ...change) answer {
 	c.t.Helper()
-	return c.do(http.MethodPost, uploadPath+query, body, append([]change{header("Content-Type", "application/sarif+json")}, changes...)...)
+	return c.do(http.MethodPost, uploadPath+query, body, append([]change{asSARIF}, changes...)...)
+}
+
+// uploaded returns an upload as the facade shows it later.
+func (c *caller) uploaded(id string) openapi.Upload {
+	c.t.Helper()
+	return decoded[openapi.Upload](c.get("/v2/uploads/"+id).wants(http.StatusOK, "the upload"))
 }
 
 // everything returns the organization's findings from the API server.
@@ -165,9 +173,7 @@ func TestAnUploadReachesItsOwnOrganizationAlone(t *testing.T) {
 	other := newOrganization(t)
 	other.create(builder.Repository("theirs").In(other.namespace).Build())
 	other.create(builder.Project("theirs").In(other.namespace).Repository("theirs").Build())
-	post := func(path string) answer {
-		return c.do(http.MethodPost, path, sarif("one"), header("Content-Type", "application/sarif+json"))
-	}
+	post := func(path string) answer { return c.do(http.MethodPost, path, sarif("one"), asSARIF) }
 	foreign := post("/v2/repos/theirs/projects/theirs/scans").wants(http.StatusNotFound, "another organization's")
 	absent := post("/v2/repos/none/projects/none/scans").wants(http.StatusNotFound, "nobody's")
 	harness.Same(t, "the body", string(absent.body), string(foreign.body))
@@ -193,7 +199,7 @@ func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 	behind.get("/v2/repos/repo/projects/late").wants(http.StatusNotFound, "the model lacks it")
 	post := func(repository, project string) answer {
 		path := "/v2/repos/" + repository + "/projects/" + project + "/scans"
-		return behind.do(http.MethodPost, path, sarif("one"), header("Content-Type", "application/sarif+json"))
+		return behind.do(http.MethodPost, path, sarif("one"), asSARIF)
 	}
 	post("other", "late").wants(http.StatusNotFound, "another repository's")
 	post("repo", "none").wants(http.StatusNotFound, "nobody's")
@@ -204,7 +210,7 @@ func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 	o.create(repository)
 	o.create(builder.Project("whole").In(o.namespace).Repository("late").Build())
 	submit := func(fullName string, more ...string) answer {
-		return behind.do(http.MethodPost, "/repos/"+fullName+"/code-scanning/sarifs", forGitHub(sarif("one"), more...))
+		return behind.toGitHubs(fullName, forGitHub(sarif("one"), more...))
 	}
 	submit("acme/none").wants(http.StatusNotFound, "nobody's repository")
 	behind.wantsComplete(behind.follow(submit("Acme/Late").wants(http.StatusAccepted, "the late repository")))
@@ -250,7 +256,7 @@ func TestABombIsRefusedAndItsMemoryGivenBack(t *testing.T) {
 func TestUploadsOverTheLimitGet429(t *testing.T) {
 	_, c := bounded(t, uploads.Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20})
 	// The server asks for the body once it has admitted the upload.
-	rest, first := c.hold(http.MethodPost, uploadPath, header("Content-Type", "application/sarif+json"))
+	rest, first := c.hold(http.MethodPost, uploadPath, asSARIF)
 	refused := c.upload("", sarif("two")).wants(http.StatusTooManyRequests, "the second")
 	harness.Same(t, "retry-after", "10", refused.header.Get("Retry-After"))
 	counted := c.server.ofUploads(t)[`findings_uploads_refused_total{reason="organization_limit"}`]
@@ -270,7 +276,7 @@ func TestAFacadeThatStopsLeavesNoImportUnderWay(t *testing.T) {
 	mine := c.on(stopping)
 	answered := make(chan answer, 1)
 	go func() {
-		a, err := mine.try(http.MethodPost, uploadPath, sarif(numbered(results)...), header("Content-Type", "application/sarif+json"))
+		a, err := mine.try(http.MethodPost, uploadPath, sarif(numbered(results)...), asSARIF)
 		harness.NoError(t, "the upload", err)
 		answered <- a
 	}()
