@@ -62,14 +62,14 @@ func TestWhatTheBaseClosedAfterThePullRequestBeganIsNoIssueOfIt(t *testing.T) {
 		{"it began later, and brings the problem back", time.Now(), 1},
 	} {
 		p.OpenedAt = c.opened
-		s := p.imports(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitC}, document(stays, ofBase))
+		s := p.imports(reviewimport.Options{DryRun: true}, commitC, document(stays, ofBase))
 		if s.Open != c.open || s.Base.Known != 2-c.open {
 			t.Errorf("%s: %d open, base %+v; want %d open", c.reason, s.Open, *s.Base, c.open)
 		}
 	}
 	// Found in the base after the pull request began, so the pull request cannot have fixed it.
 	p.OpenedAt = time.Now().Add(-time.Hour)
-	s := p.imports(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitC}, document())
+	s := p.imports(reviewimport.Options{DryRun: true}, commitC, document())
 	if s.Base.Fixed != 0 {
 		t.Errorf("base %+v, want none fixed: all was found after the pull request began", *s.Base)
 	}
@@ -118,7 +118,7 @@ func TestAReviewNeedsItsRepositoryAndItsProject(t *testing.T) {
 	} {
 		there := *tc.pr
 		*tc.pr = "nowhere"
-		_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(stays))
+		_, err := p.try(reviewimport.Options{}, commitA, document(stays))
 		p.base().wantRefused(err, "no "+missing+` "nowhere"`, tc.says)
 		*tc.pr = there
 	}
@@ -129,20 +129,18 @@ func TestAReviewNeedsItsRepositoryAndItsProject(t *testing.T) {
 func TestAProjectThatWasNotScannedIsNotTheBase(t *testing.T) {
 	p := newPull(t)
 	p.Repository = p.Project
-	harness.Must(p, env.Client.Create(t.Context(), builder.Repository(p.Repository).In(namespace).URL("https://github.com/acme/monorepo").Build()))
+	env.Create(p, builder.Repository(p.Repository).In(namespace).URL("https://github.com/acme/monorepo").Build())
 	in := func(folder string, r builder.Result) builder.Result {
 		r.Path = folder + "/" + r.Path
 		return r
 	}
 	for _, folder := range []string{"api", "web"} {
 		name := p.Repository + "-" + folder
-		harness.Must(p, env.Client.Create(t.Context(), builder.Project(name).In(namespace).Repository(p.Repository).
-			Mutate(func(p *v1alpha1.Project) { p.Spec.RelativePath = folder }).Build()))
-		c, err := importer.NewClient(scanner)
-		harness.Must(p, err)
+		env.Create(p, builder.Project(name).In(namespace).Repository(p.Repository).
+			Mutate(func(p *v1alpha1.Project) { p.Spec.RelativePath = folder }).Build())
 		target := importer.Target{Namespace: namespace, Repository: p.Repository, Project: name}
 		base := document(in(folder, goes), in(folder, builder.Result{Rule: folder, Path: "x.go", Message: folder, Line: 3, Snippet: folder + "()"}))
-		_, err = importer.New(c, target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, base))
+		_, err := importer.New(newClient(p, scanner), target, importer.Options{}).Import(t.Context(), collect(t, importer.Choices{}, base))
 		harness.Must(p, err)
 	}
 	p.Project = ""

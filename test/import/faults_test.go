@@ -65,9 +65,7 @@ func TestAnImportGetsThroughFaults(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := newProject(t)
 	config, faults := flaky(t)
-	c, err := importer.NewClient(config)
-	harness.Must(p, err)
-	im := importer.New(c, p.target(), importer.Options{Force: true})
+	im := importer.New(newClient(p, config), p.target(), importer.Options{Force: true})
 
 	summaries, err := im.Import(t.Context(), collect(t, importer.Choices{}, document(numbered(12)...)))
 	harness.Must(p, err)
@@ -122,8 +120,7 @@ func bodyOf(r *http.Request) ([]byte, error) {
 // An importer that is newer than the CRDs must not lose data silently.
 func TestAFactThatTheCRDsDoNotHaveIsRefused(t *testing.T) {
 	p := newProject(t)
-	config := rest.CopyConfig(scanner)
-	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	c := through(p, scanner, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodPatch {
 			return next.RoundTrip(r)
 		}
@@ -135,10 +132,8 @@ func TestAFactThatTheCRDsDoNotHaveIsRefused(t *testing.T) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
 		return next.RoundTrip(r)
 	})
-	c, err := importer.NewClient(config)
-	harness.Must(p, err)
 	batches := collect(t, importer.Choices{}, document(numbered(1)...))
-	_, err = importer.New(c, p.target(), importer.Options{}).Import(t.Context(), batches)
+	_, err := importer.New(c, p.target(), importer.Options{}).Import(t.Context(), batches)
 	harness.ErrorContains(t, "the import", err, "fieldOfTomorrow")
 	if kube.IsTemporary(err) {
 		t.Errorf("%v is tried again, though it does not go away by itself", err)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -88,16 +87,12 @@ func (p *project) crossed() *importer.Client {
 // takingOver returns a client that calls the function before each JSON patch, as which it takes over facts.
 func (p *project) takingOver(before func(*http.Request)) *importer.Client {
 	p.Helper()
-	config := rest.CopyConfig(scanner)
-	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	return through(p, scanner, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
 			before(r)
 		}
 		return next.RoundTrip(r)
 	})
-	c, err := importer.NewClient(config)
-	harness.Must(p, err)
-	return c
 }
 
 func TestWhatAnImportLeavesOutGoesFromARestoredFinding(t *testing.T) {
@@ -206,8 +201,7 @@ func TestAnOlderScanIsRefused(t *testing.T) {
 
 func TestAMissingTargetIsRefused(t *testing.T) {
 	p := newProject(t)
-	c, err := importer.NewClient(scanner)
-	harness.Must(p, err)
+	c := newClient(p, scanner)
 	for name, tc := range map[string]struct {
 		reason string
 		target importer.Target

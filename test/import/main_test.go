@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -64,19 +66,26 @@ type project struct {
 
 func newProject(t *testing.T) *project {
 	t.Helper()
-	name := strings.Trim(strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
-			return r
-		case r >= 'A' && r <= 'Z':
-			return r + 'a' - 'A'
-		}
-		return '-'
-	}, t.Name()), "-")
-	p := &project{t, name[max(0, len(name)-60):]}
-	p.name = strings.Trim(p.name, "-")
-	harness.Must(p, env.Client.Create(t.Context(), builder.Project(p.name).In(namespace).Repository(repositoryName).Build()))
+	name := regexp.MustCompile(`[^a-z0-9]`).ReplaceAllString(strings.ToLower(t.Name()), "-")
+	p := &project{t, strings.Trim(name[max(0, len(name)-60):], "-")}
+	env.Create(p, builder.Project(p.name).In(namespace).Repository(repositoryName).Build())
 	return p
+}
+
+// newClient returns a client with the rights of config.
+func newClient(t testing.TB, config *rest.Config) *importer.Client {
+	t.Helper()
+	c, err := importer.NewClient(config)
+	harness.Must(t, err)
+	return c
+}
+
+// through returns a client with the rights of config whose requests all pass through trip.
+func through(t testing.TB, config *rest.Config, trip func(http.RoundTripper, *http.Request) (*http.Response, error)) *importer.Client {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	harness.Between(config, trip)
+	return newClient(t, config)
 }
 
 func (p *project) target() importer.Target {
@@ -109,9 +118,7 @@ func (p *project) tryImport(options importer.Options, batches []*importer.Batch)
 		as = env.Impersonate(testenv.ServiceAccountUsername(namespace, v1alpha1.UploadsServiceAccount))
 		harness.Must(p, env.LetUploads(p.Context(), namespace))
 	}
-	c, err := importer.NewClient(as)
-	harness.Must(p, err)
-	return importer.New(c, p.target(), options).Import(p.Context(), batches)
+	return importer.New(newClient(p, as), p.target(), options).Import(p.Context(), batches)
 }
 
 // importsAll imports, and expects success.

@@ -85,13 +85,9 @@ func TestThePluginFailsIfTheScannerCrashed(t *testing.T) {
 	p := newProject(t)
 	crashed := strings.Replace(document(numbered(2)...), `"results"`, `"invocations":[{"executionSuccessful":false}],"results"`, 1)
 	for _, flag := range []string{"--dry-run", "--quiet"} {
-		var stderr bytes.Buffer
-		cmd := p.kubectl(sarifFile(p, crashed), flag)
-		cmd.Stderr = &stderr
-		err, says := cmd.Run(), stderr.String()
-		// The summary, if there is one, has the reason.
-		if err == nil || !strings.Contains(says, "recorded as Failed") || strings.Contains(says, "and closes nothing: ") != (flag == "--quiet") {
-			t.Errorf("%s: error %v, and it says:\n%s", flag, err, says)
+		out := harness.Run(t, p.kubectl(sarifFile(p, crashed), flag)).Fails("recorded as Failed")
+		if strings.Contains(out.Stderr, "and closes nothing: ") != (flag == "--quiet") { // the summary, if there is one, has the reason
+			t.Errorf("%s: it says:\n%s", flag, out.Stderr)
 		}
 	}
 	if scans := p.scans(); len(p.findings()) != 2 || len(scans) != 1 || scans[0].Spec.Outcome != v1alpha1.ScanFailed {
@@ -103,19 +99,10 @@ func TestThePluginFailsIfTheScannerCrashed(t *testing.T) {
 func TestTheWaitEndsWithItsTimeout(t *testing.T) {
 	t.Parallel() // it mostly waits
 	p := newProject(t)
-	var stdout, stderr bytes.Buffer
-	cmd := p.kubectl(sarifFile(p, document(numbered(2)...)), "--wait", "--timeout", "1s")
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err == nil {
-		t.Error("it succeeded, though no state was recorded")
-	}
+	out := harness.Run(t, p.kubectl(sarifFile(p, document(numbered(2)...)), "--wait", "--timeout", "1s"))
 	scan := p.scans()[0]
-	if want := "kubectl wait --for=condition=Settled scan/" + scan.Name; !strings.Contains(stderr.String(), want) {
-		t.Errorf("it says %q, want %q", stderr.String(), want)
-	}
-	if scan.Spec.Outcome != v1alpha1.ScanSucceeded || strings.Contains(stdout.String(), "not finished") {
-		t.Errorf("the scan's outcome is %q, and the plugin prints %s", scan.Spec.Outcome, stdout.String())
-	}
+	out.Fails("kubectl wait --for=condition=Settled scan/" + scan.Name).Omits("not finished")
+	harness.Same(t, "the scan's outcome", v1alpha1.ScanSucceeded, scan.Spec.Outcome)
 	if finding, known := p.findings()[scan.Spec.LastChange.Finding]; !known ||
 		finding.ResourceVersion != scan.Spec.LastChange.ResourceVersion || p.latest() != finding.ResourceVersion {
 		t.Errorf("the last change is %+v, and the latest version %s", scan.Spec.LastChange, p.latest())
@@ -152,12 +139,8 @@ func TestThePluginSaysWhatToDoNext(t *testing.T) {
 		{"a role in one namespace is none in another", "--namespace", "org-other", "forbidden"},
 		{"nothing would show it", "--namespace", "default", "error: namespace default belongs to no organization"},
 	} {
-		var stdout, stderr bytes.Buffer
-		cmd := p.kubectl(good, tc.flag, tc.value)
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
-		if err := cmd.Run(); err == nil || !strings.Contains(stderr.String(), tc.want) || stdout.Len() > 0 {
-			t.Errorf("%s: %v; it says %q and prints %q, want %q", tc.reason, err, stderr.String(), stdout.String(), tc.want)
-		}
+		out := harness.Run(t, p.kubectl(good, tc.flag, tc.value)).Fails(tc.want)
+		harness.Same(t, tc.reason+": it prints", "", out.Stdout)
 	}
 	harness.Same(t, "objects written", 0, len(p.findings())+len(p.scans()))
 }

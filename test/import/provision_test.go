@@ -38,9 +38,14 @@ func newTenant(t *testing.T, name string) *tenant {
 	var err error
 	tn.config, err = env.Member(t.Context(), tn.namespace, "scanner", testenv.Scanner)
 	harness.Must(t, err)
-	tn.scanner, err = importer.NewClient(tn.config)
-	harness.Must(t, err)
+	tn.scanner = newClient(t, tn.config)
 	return tn
+}
+
+// provisions finds or creates the place in the tenant's namespace, as an import of one result does.
+func (tn *tenant) provisions(place importer.Place) (*importer.Found, error) {
+	place.Namespace = tn.namespace
+	return importer.Provision(tn.Context(), tn.scanner, place, collect(tn, importer.Choices{}, document(numbered(1)...)))
 }
 
 // letsImportsCreate allows imports to create repositories, and waits until the API server has
@@ -144,9 +149,7 @@ func payments(t *testing.T, name string) (tn *tenant, repository string) {
 	t.Helper()
 	tn = newTenant(t, name)
 	tn.letsImportsCreate()
-	place := importer.Place{Namespace: tn.namespace, Repository: "acme/payments", Project: "payments"}
-	batches := collect(t, importer.Choices{}, document(numbered(1)...))
-	found, err := importer.Provision(t.Context(), tn.scanner, place, batches)
+	found, err := tn.provisions(importer.Place{Repository: "acme/payments", Project: "payments"})
 	harness.Must(t, err)
 	return tn, found.Repository.Name
 }
@@ -225,10 +228,9 @@ func TestNothingIsCreatedBesideWhatCannotBeRead(t *testing.T) {
 
 	stores("Project", `{"repositoryRef":{"name":"bare"},"relativePath":7}`)
 	env.Create(t, builder.Repository("bare").In(tn.namespace).Build())
-	batches := collect(t, importer.Choices{}, document(numbered(1)...))
 	for _, place := range []importer.Place{{Project: "old"}, {Project: "old", Folder: "src"}, {Patterns: provision.Patterns{"src"}}} {
-		place.Namespace, place.Repository = tn.namespace, "bare"
-		found, err := importer.Provision(t.Context(), tn.scanner, place, batches)
+		place.Repository = "bare"
+		found, err := tn.provisions(place)
 		harness.ErrorContains(t, "beside a project that cannot be read", err, "project odd cannot be read")
 		harness.Same(t, "what is created there", 0, len(found.Provisioned))
 	}
@@ -248,17 +250,16 @@ func TestImportsAtTheSameTimeMakeOneRepository(t *testing.T) {
 	t.Parallel() // it mostly waits
 	tn := newTenant(t, "hasty")
 	tn.letsImportsCreate()
-	batches := collect(t, importer.Choices{}, document(numbered(1)...))
 	names := []string{"acme/web", "Acme/Web", "acme/WEB", "acme/web.git"}
 	var wg sync.WaitGroup
 	errs := make([]error, len(names))
 	for i, name := range names {
 		wg.Go(func() {
-			place := importer.Place{Namespace: tn.namespace, Repository: name, Patterns: provision.Patterns{"src"}}
+			place := importer.Place{Repository: name, Patterns: provision.Patterns{"src"}}
 			if i%2 == 0 { // every other import states it
 				place.Claims.URLs = []string{"https://github.com/acme/web"}
 			}
-			_, errs[i] = importer.Provision(t.Context(), tn.scanner, place, batches)
+			_, errs[i] = tn.provisions(place)
 		})
 	}
 	wg.Wait()
@@ -275,7 +276,6 @@ func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
 	t.Parallel() // it mostly waits
 	tn := newTenant(t, "rivals")
 	tn.letsImportsCreate()
-	batches := collect(t, importer.Choices{}, document(numbered(1)...))
 	env.Create(t, builder.Repository("web").In(tn.namespace).Build())
 	for n, repository := range []string{"web", "acme/new"} {
 		errs := make([]error, 4)
@@ -283,11 +283,11 @@ func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range errs {
 			wg.Go(func() {
-				place := importer.Place{Namespace: tn.namespace, Repository: repository}
+				place := importer.Place{Repository: repository}
 				if !unnamed(i) {
 					place.Project = fmt.Sprintf("p-%d-%d", n, i)
 				}
-				_, errs[i] = importer.Provision(t.Context(), tn.scanner, place, batches)
+				_, errs[i] = tn.provisions(place)
 			})
 		}
 		wg.Wait()
@@ -312,12 +312,11 @@ func TestImportsThatNameTwoFirstProjectsMakeOne(t *testing.T) {
 func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
 	tn := newTenant(t, "asitis")
 	tn.letsImportsCreate()
-	batches := collect(t, importer.Choices{}, document(numbered(1)...))
-	place := importer.Place{Namespace: tn.namespace, Repository: "acme/web", Patterns: provision.Patterns{"src"}}
-	found, err := importer.Provision(t.Context(), tn.scanner, place, batches)
+	place := importer.Place{Repository: "acme/web", Patterns: provision.Patterns{"src"}}
+	found, err := tn.provisions(place)
 	harness.Must(t, err)
 	env.Patch(t, &found.Projects[0], `{"spec":{"relativePath":"lib"}}`) // so that src is missing again, while its name is taken
-	found, err = importer.Provision(t.Context(), tn.scanner, place, batches)
+	found, err = tn.provisions(place)
 	harness.Must(t, err)
 	if len(found.Provisioned) > 0 || slices.ContainsFunc(found.Projects, func(p v1alpha1.Project) bool { return p.Spec.RelativePath != "lib" }) {
 		t.Errorf("created %v, and found %+v", found.Provisioned, found.Projects)
@@ -328,27 +327,21 @@ func TestAProjectThatExistsIsFoundAsItIs(t *testing.T) {
 func TestAProjectThatIsCreatedMeanwhileIsFound(t *testing.T) {
 	tn := newTenant(t, "meanwhile")
 	tn.letsImportsCreate()
-	batches := collect(t, importer.Choices{}, document(numbered(1)...))
 	create := func(project, folder string) {
-		_, err := importer.Provision(t.Context(), tn.scanner, importer.Place{
-			Namespace: tn.namespace, Repository: "acme/web", Project: project, Folder: folder,
-		}, batches)
+		_, err := tn.provisions(importer.Place{Repository: "acme/web", Project: project, Folder: folder})
 		harness.Must(t, err)
 	}
 	create("lib", "lib")
-	config, listed := rest.CopyConfig(tn.config), sync.OnceFunc(func() { create("mine", "src") })
-	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	listed := sync.OnceFunc(func() { create("mine", "src") })
+	late := *tn
+	late.scanner = through(t, tn.config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
 		if r.Method == http.MethodGet && path.Base(r.URL.Path) == "projects" {
 			listed()
 		}
 		return response, err
 	})
-	c, err := importer.NewClient(config)
-	harness.Must(t, err)
-	found, err := importer.Provision(t.Context(), c, importer.Place{
-		Namespace: tn.namespace, Repository: "acme/web", Patterns: provision.Patterns{"src"},
-	}, batches)
+	found, err := late.provisions(importer.Place{Repository: "acme/web", Patterns: provision.Patterns{"src"}})
 	harness.Must(t, err)
 	if len(found.Provisioned) > 0 || len(found.Projects) != 2 {
 		t.Errorf("created %v, and found %+v", found.Provisioned, found.Projects)
@@ -397,18 +390,17 @@ func TestFoldersBecomeProjects(t *testing.T) {
 func TestHostileNamesReachNobodyElses(t *testing.T) {
 	tn := newTenant(t, "harmed")
 	other := newTenant(t, "unharmed")
-	harness.Must(t, env.Client.Create(t.Context(), builder.Repository("theirs").In(other.namespace).Mutate(func(r *v1alpha1.Repository) {
+	env.Create(t, builder.Repository("theirs").In(other.namespace).Mutate(func(r *v1alpha1.Repository) {
 		r.Spec.FullName = "unharmed/theirs"
-	}).Build()))
+	}).Build())
 	tn.letsImportsCreate()
-	batches := collect(t, importer.Choices{}, document(numbered(1)...))
 	for _, name := range []string{"../theirs", "org-unharmed/../theirs", "a/b\x00c", "a/" + strings.Repeat("b", 600), "аcme/pay", "a//b", "/", "a/", "/b",
 		"UPPER", "a b", "a%2fb", strings.Repeat("x", 300)} {
-		if _, err := importer.Provision(t.Context(), tn.scanner, importer.Place{Namespace: tn.namespace, Repository: name}, batches); err == nil {
+		if _, err := tn.provisions(importer.Place{Repository: name}); err == nil {
 			t.Errorf("%q was created", name)
 		}
 	}
-	found, err := importer.Provision(t.Context(), tn.scanner, importer.Place{Namespace: tn.namespace, Repository: "unharmed/theirs"}, batches)
+	found, err := tn.provisions(importer.Place{Repository: "unharmed/theirs"})
 	harness.Must(t, err)
 	if found.Repository.Namespace != tn.namespace || len(other.repositories()) != 1 || len(tn.repositories()) != 1 {
 		t.Errorf("the name of another organization's repository led to %s/%s", found.Repository.Namespace, found.Repository.Name)

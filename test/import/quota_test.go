@@ -26,8 +26,7 @@ func TestAnImportThatMeetsTheQuotaClosesNothing(t *testing.T) {
 	harness.Must(t, err)
 	env.Create(t, builder.Repository(repositoryName).In(tight).URL("https://github.com/acme/shop").Build())
 	env.Create(t, builder.Project("app").In(tight).Repository(repositoryName).Build())
-	c, err := importer.NewClient(config)
-	harness.Must(t, err)
+	c := newClient(t, config)
 	imports := func(results ...builder.Result) (*importer.Summary, error) {
 		im := importer.New(c, importer.Target{Namespace: tight, Repository: repositoryName, Project: "app"}, importer.Options{Force: true})
 		summaries, err := im.Import(t.Context(), collect(t, importer.Choices{}, document(results...)))

@@ -163,7 +163,7 @@ func (p *project) remove(anew bool) {
 			client.MatchingFields{"spec.projectRef.name": p.name}))
 	}
 	if anew {
-		harness.Must(p, env.Client.Create(p.Context(), builder.Project(p.name).In(namespace).Repository(repositoryName).Build()))
+		env.Create(p, builder.Project(p.name).In(namespace).Repository(repositoryName).Build())
 	}
 }
 
@@ -232,7 +232,7 @@ func refuse(t *testing.T, unless string, findings ...string) {
 	t.Helper()
 	deny(t, "hold-"+findings[0], findings, "object != null && "+unless, metav1.StatusReasonForbidden,
 		admissionregistrationv1.Update, admissionregistrationv1.Delete)
-	probe := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: findings[0]}}
+	probe := builder.Finding(findings[0]).In(namespace).Build()
 	harness.Eventually(t, func(g Gomega) {
 		g.Expect(env.Client.Delete(t.Context(), probe, client.DryRunAll)).To(MatchError(ContainSubstring("a legal hold")))
 	})
@@ -276,8 +276,7 @@ func TestACreateLeavesAnObjectOfItsNameAlone(t *testing.T) {
 	name := p.titled("problem 000").Name
 	other := p.findings()[name]
 	harness.Must(p, env.Client.Delete(p.Context(), &other))
-	foreign := &v1alpha1.Finding{}
-	foreign.Namespace, foreign.Name = namespace, name
+	foreign := builder.Finding(name).In(namespace).Build()
 	foreign.Spec = v1alpha1.FindingSpec{RepositoryRef: other.Spec.RepositoryRef, ProjectRef: other.Spec.ProjectRef, Tool: "another",
 		Details: v1alpha1.FindingDetails{Title: "by hand", Severity: v1alpha1.LevelLow}}
 	env.Create(p, foreign)

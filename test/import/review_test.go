@@ -20,7 +20,6 @@ import (
 	. "github.com/onsi/gomega"
 	"golang.org/x/sync/errgroup"
 	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -47,7 +46,7 @@ func newPull(t *testing.T) *pull {
 	_, _ = h.Write([]byte(t.Name()))
 	p := &pull{t, reviewimport.PullRequest{Namespace: namespace, Repository: repositoryName, Number: int32(h.Sum32()>>1) | 1}} //nolint:gosec // any number does
 	p.Project = fmt.Sprintf("pull-%d", p.Number)                                                                               // in which nothing is found but what the test imports
-	harness.Must(p, env.Client.Create(t.Context(), builder.Project(p.Project).In(namespace).Repository(repositoryName).Build()))
+	env.Create(p, builder.Project(p.Project).In(namespace).Repository(repositoryName).Build())
 	return p
 }
 
@@ -55,27 +54,25 @@ func newPull(t *testing.T) *pull {
 func (p *pull) base() *project { return &project{p.T, p.Project} }
 
 // try imports as the scanner, and leaves the error to the caller.
-func (p *pull) try(options reviewimport.Options, commit *reviewimport.Commit, documents ...string) (*reviewimport.Summary, error) {
+func (p *pull) try(options reviewimport.Options, sha string, documents ...string) (*reviewimport.Summary, error) {
 	p.Helper()
-	c, err := importer.NewClient(scanner)
-	harness.Must(p, err)
 	var batches []*importer.Batch
 	if len(documents) > 0 {
-		batches = collect(p, importer.Choices{Commit: commit.SHA, Analysis: new(string)}, documents...)
+		batches = collect(p, importer.Choices{Commit: sha, Analysis: new(string)}, documents...)
 	}
-	return reviewimport.New(c, p.PullRequest, options).Import(p.Context(), commit, batches)
+	return reviewimport.New(newClient(p, scanner), p.PullRequest, options).Import(p.Context(), &reviewimport.Commit{SHA: sha}, batches)
 }
 
 // reviews reviews a commit, and expects success.
 func (p *pull) reviews(sha string, documents ...string) *reviewimport.Summary {
 	p.Helper()
-	return p.imports(reviewimport.Options{}, &reviewimport.Commit{SHA: sha}, documents...)
+	return p.imports(reviewimport.Options{}, sha, documents...)
 }
 
 // imports imports as the scanner, and expects success.
-func (p *pull) imports(options reviewimport.Options, commit *reviewimport.Commit, documents ...string) *reviewimport.Summary {
+func (p *pull) imports(options reviewimport.Options, sha string, documents ...string) *reviewimport.Summary {
 	p.Helper()
-	s, err := p.try(options, commit, documents...)
+	s, err := p.try(options, sha, documents...)
 	harness.Must(p, err)
 	sum := s.Created + s.Reopened + s.Seen + s.Unchanged + s.Skipped
 	if s.Base != nil {
@@ -217,7 +214,7 @@ func TestTheCommitIsTheLastThingWritten(t *testing.T) {
 	for n, sha := range []string{commitA, commitB} {
 		early := 0
 		options := reviewimport.Options{OnProgress: func(int, int) { early = max(early, len(p.review().Spec.ReviewedCommits)-n) }}
-		p.imports(options, &reviewimport.Commit{SHA: sha}, document(numbered(5)...))
+		p.imports(options, sha, document(numbered(5)...))
 		if early != 0 || len(p.review().Spec.ReviewedCommits) != n+1 {
 			t.Errorf("commit %d was recorded while its issues were written, or never", n+1)
 		}
@@ -238,8 +235,7 @@ type stopped struct {
 func newStopped(t *testing.T) *stopped {
 	t.Helper()
 	s := &stopped{pull: newPull(t)}
-	config := rest.CopyConfig(scanner)
-	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	s.client = through(t, scanner, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, s.path) {
 			return next.RoundTrip(r)
 		}
@@ -260,9 +256,6 @@ func newStopped(t *testing.T) *stopped {
 		}
 		return response, err
 	})
-	var err error
-	s.client, err = importer.NewClient(config)
-	harness.Must(t, err)
 	return s
 }
 
@@ -345,14 +338,15 @@ func TestOnlyThePullRequest(t *testing.T) {
 	p.reviews(commitA, document(stays))
 	issue := p.issues()["stays"].ResourceVersion
 	p.Status = v1alpha1.PullRequestMerged
-	p.imports(reviewimport.Options{}, nil)
+	_, err := reviewimport.New(newClient(p, scanner), p.PullRequest, reviewimport.Options{}).Import(t.Context(), nil, nil)
+	harness.Must(t, err)
 	if got := p.review().Spec; got.PRStatus != v1alpha1.PullRequestMerged || len(got.ReviewedCommits) != 1 {
 		t.Errorf("the pull request is %s with %d commits", got.PRStatus, len(got.ReviewedCommits))
 	}
 	harness.Same(t, "version of the issue", issue, p.issues()["stays"].ResourceVersion)
 	p.Status = v1alpha1.PullRequestOpen
 	before := p.versions()
-	_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: commitB}, document(goes))
+	_, err = p.try(reviewimport.Options{}, commitB, document(goes))
 	p.base().wantRefused(err) // a merged pull request is not opened
 	harness.Same(t, "a refused import wrote", before, p.versions())
 	p.Status = ""
@@ -364,11 +358,11 @@ func TestOnlyThePullRequest(t *testing.T) {
 
 func TestADryRunOfAReviewWritesNothing(t *testing.T) {
 	p := newPull(t)
-	p.imports(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitA}, document(stays))
+	p.imports(reviewimport.Options{DryRun: true}, commitA, document(stays))
 	harness.Same(t, "issues after a dry run without a review", 0, len(p.issues()))
 	p.reviews(commitA, document(stays, goes))
 	before := p.versions()
-	s := p.imports(reviewimport.Options{DryRun: true}, &reviewimport.Commit{SHA: commitB}, document(stays, comes))
+	s := p.imports(reviewimport.Options{DryRun: true}, commitB, document(stays, comes))
 	got := map[string]reviewimport.Action{}
 	for _, c := range s.Changes {
 		got[c.Title] = c.Action
@@ -393,7 +387,7 @@ func TestReviewsOfOnePullRequestDoNotCross(t *testing.T) {
 	for i := range commits {
 		sha := fmt.Sprintf("%040d", i)
 		group.Go(func() error {
-			_, err := p.try(reviewimport.Options{}, &reviewimport.Commit{SHA: sha}, document(numbered(10+i)...))
+			_, err := p.try(reviewimport.Options{}, sha, document(numbered(10+i)...))
 			return err
 		})
 	}
@@ -426,7 +420,7 @@ func TestAForeignChangeOfTheReviewStays(t *testing.T) {
 		review.Spec.ReviewedCommits = append(review.Spec.ReviewedCommits, v1alpha1.ReviewedCommit{SHA: commitC, ReviewedAt: review.Spec.ReviewedCommits[0].ReviewedAt})
 		harness.NoError(t, "update the review", env.Client.Update(p.Context(), review))
 	}}
-	p.imports(options, &reviewimport.Commit{SHA: commitB}, document(numbered(30)...))
+	p.imports(options, commitB, document(numbered(30)...))
 	spec := p.review().Spec
 	got := []string{spec.PRTitle}
 	for _, c := range spec.ReviewedCommits {
@@ -439,7 +433,7 @@ func TestAReviewHoldsItsLeaseAndFreesIt(t *testing.T) {
 	p := newPull(t)
 	held := 0
 	options := reviewimport.Options{OnProgress: func(int, int) { held = max(held, len(p.heldLeases())) }}
-	p.imports(options, &reviewimport.Commit{SHA: commitA}, document(stays))
+	p.imports(options, commitA, document(stays))
 	if after := len(p.heldLeases()); held != 1 || after != 0 {
 		t.Errorf("%d Leases were held at work and %d after it, want 1 and none", held, after)
 	}
@@ -586,8 +580,7 @@ func TestAnIssueHasTheKeyOfTheFindingThatItBecomes(t *testing.T) {
 func (p *pull) refusesOnce() *importer.Client {
 	p.Helper()
 	var refused atomic.Bool
-	config := rest.CopyConfig(scanner)
-	harness.Between(config, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+	return through(p, scanner, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		if !strings.Contains(r.URL.Path, "/scans/") {
 			return next.RoundTrip(r)
 		}
@@ -604,9 +597,6 @@ func (p *pull) refusesOnce() *importer.Client {
 		}
 		return next.RoundTrip(r)
 	})
-	c, err := importer.NewClient(config)
-	harness.Must(p, err)
-	return c
 }
 
 func TestAnOutcomeThatCannotBeWrittenChangesNoOther(t *testing.T) {
@@ -657,7 +647,7 @@ func TestNothingIsRecordedInARepositoryOrProjectThatIsDeletedMeanwhile(t *testin
 				OnProgress: func(int, int) { removeWhen(writing) },
 				Record: &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 2}, Project: p.Project,
 					OnRecorded: func() { removeWhen(recorded) }},
-			}, &reviewimport.Commit{SHA: commitA}, builder.SARIF("first", stays), builder.SARIF("second", goes))
+			}, commitA, builder.SARIF("first", stays), builder.SARIF("second", goes))
 			p.base().wantRefused(err, c.deleted+` "`, "was deleted during the import")
 			harness.Same(t, "refusals", 1, strings.Count(err.Error(), "was deleted"))
 			reviews, commits := p.reviewsOfRepository()
@@ -672,7 +662,7 @@ func TestAScanThatIsDeletedDuringItsReviewStillGetsAnEnd(t *testing.T) {
 	record := &reviewimport.Record{Upload: v1alpha1.ScanUpload{ID: "u-" + p.Project, Scans: 1}, OnRecorded: func() {
 		harness.Must(t, env.Client.Delete(t.Context(), &p.base().scans()[0]))
 	}}
-	p.imports(reviewimport.Options{Record: record}, &reviewimport.Commit{SHA: commitA}, document(stays))
+	p.imports(reviewimport.Options{Record: record}, commitA, document(stays))
 	scans := p.base().scans()
 	harness.Same(t, "scans", 1, len(scans))
 	harness.Same(t, "its outcome", v1alpha1.ScanSucceeded, scans[0].Spec.Outcome)
@@ -710,7 +700,7 @@ func (p *pull) lease() {
 	lease := &coordinationv1.Lease{}
 	lease.Namespace, lease.Name = namespace, "review-"+fingerprints.Hash(p.Repository, fmt.Sprint(p.Number))
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds = new("another"), new(int32(1))
-	harness.Must(p, env.Client.Create(p.Context(), lease))
+	env.Create(p, lease)
 }
 
 func (p *pull) reviewsOfRepository() (reviews, commits int) {

@@ -97,11 +97,11 @@ func TestACreateLeavesWhatCannotBeReadAlone(t *testing.T) {
 
 func TestAReviewPassesOverWhatCannotBeRead(t *testing.T) {
 	p := newPull(t)
-	p.imports(reviewimport.Options{}, &reviewimport.Commit{SHA: commitA}, document(numbered(3)...))
+	p.imports(reviewimport.Options{}, commitA, document(numbered(3)...))
 	list := testenv.List(p, NewWithT(p), env, &v1alpha1.ReviewIssueList{}, client.InNamespace(namespace), client.MatchingFields{"spec.reviewRef.name": reviewimport.Name(p.Repository, p.Number)})
 	odd := list.Items[0]
 	spoil(t, "ReviewIssue", &odd, func(spec map[string]any) { spec["line"] = int64(4294967296) })
-	s := p.imports(reviewimport.Options{}, &reviewimport.Commit{SHA: commitB}, document(numbered(3)...))
+	s := p.imports(reviewimport.Options{}, commitB, document(numbered(3)...))
 	if s.Created != 0 || s.Skipped != 1 || len(s.Warnings) != 1 || !strings.Contains(s.Warnings[0], odd.Name) {
 		t.Errorf("%+v, want 1 skipped, none created, and a warning of %s", *s, odd.Name)
 	}
