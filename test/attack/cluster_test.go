@@ -30,6 +30,7 @@ import (
 type member struct {
 	role   string
 	config *rest.Config
+	client client.Client
 }
 
 // members returns a user for each role of the organization, the scanner's own account, and an
@@ -44,24 +45,26 @@ func (o *tenant) members(t *testing.T) team {
 		ObjectMeta: metav1.ObjectMeta{Name: everything},
 		Rules:      []rbacv1.PolicyRule{{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}},
 	}
-	harness.Must(t, client.IgnoreAlreadyExists(target.admin.Create(t.Context(), role)))
+	harness.Must(t, client.IgnoreAlreadyExists(target.env.Client.Create(t.Context(), role)))
 	owner := "owner-of-" + o.name
 	binding := testenv.Bind(o.namespace, owner, everything, testenv.User(owner))
-	harness.Must(t, client.IgnoreAlreadyExists(target.admin.Create(t.Context(), binding)))
+	harness.Must(t, client.IgnoreAlreadyExists(target.env.Client.Create(t.Context(), binding)))
 	scanner, err := target.env.ServiceAccount(t.Context(), o.namespace, "scanner")
 	harness.Must(t, err)
 	all := team{
-		{"viewer", as("ann", "appsec:"+o.name+":viewers")},
-		{"triager", as("bob", "appsec:"+o.name+":triagers")},
-		{"scanner", as("cid", "appsec:"+o.name+":scanners")},
-		{"scanner account", scanner},
-		{"owner", as(owner)},
+		{role: "viewer", config: as("ann", "appsec:"+o.name+":viewers")},
+		{role: "triager", config: as("bob", "appsec:"+o.name+":triagers")},
+		{role: "scanner", config: as("cid", "appsec:"+o.name+":scanners")},
+		{role: "scanner account", config: scanner},
+		{role: "owner", config: as(owner)},
 	}
-	for _, m := range all {
+	for i := range all {
+		m := &all[i]
+		m.client = target.env.As(t, m.config)
 		harness.Eventually(t, func(g Gomega) {
-			allowed, err := m.may(t.Context(), authorizationv1.ResourceAttributes{Namespace: o.namespace, Verb: "get", Group: v1alpha1.GroupName, Resource: "findings"})
+			said, err := m.may(t.Context(), authorizationv1.ResourceAttributes{Namespace: o.namespace, Verb: "get", Group: v1alpha1.GroupName, Resource: "findings"})
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(allowed).To(BeTrue(), "%s must reach its own namespace, else nothing is proven", m.role)
+			g.Expect(said.Allowed).To(BeTrue(), "%s must reach its own namespace, else nothing is proven", m.role)
 		})
 	}
 	return all
@@ -77,23 +80,14 @@ func (all team) as(t *testing.T, role string) client.Client {
 	if i < 0 {
 		t.Fatalf("no member has the role %q", role)
 	}
-	return all[i].client(t)
-}
-
-func (m member) client(t *testing.T) client.Client {
-	t.Helper()
-	return target.env.As(t, m.config)
+	return all[i].client
 }
 
 // may asks the API server with the member's own credentials.
-func (m member) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (bool, error) {
-	c, err := target.env.NewClient(m.config)
-	if err != nil {
-		return false, err
-	}
+func (m member) may(ctx context.Context, attributes authorizationv1.ResourceAttributes) (authorizationv1.SubjectAccessReviewStatus, error) {
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &attributes}}
-	err = c.Create(ctx, review)
-	return review.Status.Allowed, err
+	err := m.client.Create(ctx, review)
+	return review.Status, err
 }
 
 // resource is a resource that the API server serves, including subresources.
@@ -148,18 +142,17 @@ func TestCluster_RolesReachNoOtherNamespace(t *testing.T) {
 	}
 	served := resources(t)
 	for _, m := range attacker.members(t) {
-		c := m.client(t)
 		var group errgroup.Group
 		group.SetLimit(8)
 		ask := func(namespace string, r resource, verb string) error {
 			name, sub, _ := strings.Cut(r.name, "/")
-			attributes := &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: r.Group, Version: r.Version, Resource: name, Subresource: sub}
-			review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
-			if err := c.Create(t.Context(), review); err != nil {
+			attributes := authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: r.Group, Version: r.Version, Resource: name, Subresource: sub}
+			said, err := m.may(t.Context(), attributes)
+			if err != nil {
 				return fmt.Errorf("ask: %w", err)
 			}
-			anybodys := strings.Contains(review.Status.Reason, kubernetesOwn)
-			attempt(t, cluster, !review.Status.Allowed || anybodys, "%s of %s may %s %s.%s in %q: %s", m.role, attacker.name, verb, r.name, r.Group, namespace, review.Status.Reason)
+			anybodys := strings.Contains(said.Reason, kubernetesOwn)
+			attempt(t, cluster, !said.Allowed || anybodys, "%s of %s may %s %s.%s in %q: %s", m.role, attacker.name, verb, r.name, r.Group, namespace, said.Reason)
 			return nil
 		}
 		for _, r := range served {
@@ -189,7 +182,7 @@ func TestCluster_RequestsToOtherNamespacesAreForbidden(t *testing.T) {
 	all := tenants(t)
 	attacker, victim := all[0], all[1]
 	for _, m := range attacker.members(t) {
-		c := m.client(t)
+		c := m.client
 		forbidden := func(what string, err error) {
 			t.Helper()
 			attempt(t, cluster, apierrors.IsForbidden(err), "%s of %s: %s: got %v, want forbidden", m.role, attacker.name, what, err)
@@ -203,7 +196,7 @@ func TestCluster_RequestsToOtherNamespacesAreForbidden(t *testing.T) {
 			}
 		}
 		forbidden("list organizations", c.List(t.Context(), &v1alpha1.OrganizationList{}))
-		finding := &v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: victim.ids["finding"]}}
+		finding := builder.Finding(victim.ids["finding"]).In(victim.namespace).Build()
 		forbidden("get a finding", c.Get(t.Context(), client.ObjectKeyFromObject(finding), &v1alpha1.Finding{}))
 		triage := testenv.MergePatch(`{"spec":{"triage":{"userStatus":"muted"}}}`)
 		forbidden("triage a finding", c.Patch(t.Context(), finding, triage))
@@ -227,19 +220,15 @@ func (m member) impersonates(t *testing.T, user string) error {
 	if m.config.Impersonate.UserName != "" {
 		// The test's own impersonation interferes: impersonating another user requires a right of its
 		// own.
-		allowed, err := m.may(t.Context(), authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: user})
-		if err != nil || allowed {
+		said, err := m.may(t.Context(), authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users", Name: user})
+		if err != nil || said.Allowed {
 			return err
 		}
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, user, nil)
 	}
 	config := rest.CopyConfig(m.config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	c, err := target.env.NewClient(config)
-	if err != nil {
-		return err
-	}
-	return c.List(t.Context(), &v1alpha1.OrganizationList{})
+	return target.env.As(t, config).List(t.Context(), &v1alpha1.OrganizationList{})
 }
 
 // The owner of a namespace has rights only there: no object created in it may refer to objects
@@ -265,11 +254,10 @@ func TestCluster_AnOwnerCannotReachOutOfTheNamespace(t *testing.T) {
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: attacker.namespace}}
 		refuse(what, c.Patch(t.Context(), namespace, testenv.MergePatch(patch)))
 	}
-	key := &v1alpha1.APIKey{ObjectMeta: metav1.ObjectMeta{Namespace: attacker.namespace, Name: "key-" + attacker.mark}}
+	key := builder.APIKey("key-" + attacker.mark).In(attacker.namespace).Build()
 	refuse("write the status of a key", c.Status().Patch(t.Context(), key, testenv.MergePatch(`{"status":{"keyID":"x"}}`)))
 	// The API server drops a status that is sent with a create.
-	theirs := &v1alpha1.APIKeyList{}
-	harness.Must(t, target.admin.List(t.Context(), theirs, client.InNamespace(victim.namespace)))
+	theirs := testenv.List(t, NewWithT(t), target.env, &v1alpha1.APIKeyList{}, client.InNamespace(victim.namespace))
 	forged := builder.APIKey("forged").In(attacker.namespace).Mutate(func(k *v1alpha1.APIKey) { k.Status = theirs.Items[0].Status }).Build()
 	if err := c.Create(t.Context(), forged); err == nil {
 		attempt(t, cluster, forged.Status.KeyID == "", "a key was made with the status of another's")
@@ -309,11 +297,11 @@ func TestCluster_ANamespaceThatATenantMadeIsNotAdopted(t *testing.T) {
 			attempt(t, cluster, apierrors.IsForbidden(err), "a tenant put the organization's UID on its namespace: %v", err)
 		}
 		harness.Eventually(t, func(g Gomega) {
-			g.Expect(target.admin.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
+			g.Expect(target.env.Client.Get(t.Context(), client.ObjectKeyFromObject(made), made)).To(Succeed())
 			g.Expect(made.Status.Conditions).To(ContainElement(And(HaveField("Type", v1alpha1.ConditionReady), HaveField("Reason", v1alpha1.ReasonNamespaceConflict))))
 		})
 		attempt(t, cluster, made.Status.Namespace == "", "the namespace of another was adopted: %s", made.Status.Namespace)
-		err := target.admin.Create(t.Context(), builder.APIKey("trap").In(namespace.Name).Build())
+		err := target.env.Client.Create(t.Context(), builder.APIKey("trap").In(namespace.Name).Build())
 		attempt(t, cluster, apierrors.IsForbidden(err), "a key was created in it: %v", err)
 		// Wait for a reconcile that happens after all of this.
 		newOrganization(t, "after-"+letters(6), plenty)

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/appsec-dev/findings-operator/controllers/apikey"
 	"github.com/appsec-dev/findings-operator/controllers/finding"
 	"github.com/appsec-dev/findings-operator/controllers/organization"
@@ -42,7 +40,6 @@ var programs = flag.String("programs", "", "whole path of a folder with findings
 // deployment is the service on a separate cluster.
 type deployment struct {
 	env    *testenv.Environment
-	admin  client.Client
 	facade *facade
 	// programs is the folder of the attacked programs.
 	programs string
@@ -66,7 +63,6 @@ func (d *deployment) start(ctx context.Context) (err error) {
 		return err
 	}
 	d.stops.Add(d.env.Stop)
-	d.admin = d.env.Client
 	if err := d.startControllers(); err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/needs"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // prey is a service that no webhook may reach. It listens on every loopback address, on one port.
@@ -149,7 +150,7 @@ func TestEgress_NothingPrivateIsReached(t *testing.T) {
 		for i, l := range some {
 			name := fmt.Sprintf("lure-%d", i)
 			endpoint := builder.WebhookEndpoint(name).In(o.namespace).URL(l.url).Events("webhook.ping").Build()
-			switch err := target.admin.Create(t.Context(), endpoint); {
+			switch err := target.env.Client.Create(t.Context(), endpoint); {
 			case err == nil:
 				laid[name] = l
 			default:
@@ -171,8 +172,7 @@ func firstAttempts(t *testing.T, o *tenant, laid map[string]lure) map[string]v1a
 	t.Helper()
 	firsts := map[string]v1alpha1.WebhookAttempt{}
 	harness.Eventually(t, func(g Gomega) {
-		list := &v1alpha1.WebhookDeliveryList{}
-		g.Expect(target.admin.List(t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
+		list := testenv.List(t, g, target.env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(o.namespace))
 		for _, d := range list.Items {
 			name := string(d.Spec.EndpointRef.Name)
 			if _, ours := laid[name]; ours && len(d.Status.Attempts) > 0 && d.Status.Attempts[0].Outcome != v1alpha1.WebhookAttemptStarted {
@@ -241,8 +241,7 @@ func TestEgress_NamesWhoseAddressChangesAreCheckedWhenDialled(t *testing.T) {
 	target.env.Create(t, builder.WebhookEndpoint("turning").In(o.namespace).URL(at.String()).Events("webhook.ping").Build())
 	var second v1alpha1.WebhookAttempt
 	harness.Eventually(t, func(g Gomega) {
-		list := &v1alpha1.WebhookDeliveryList{}
-		g.Expect(target.admin.List(t.Context(), list, client.InNamespace(o.namespace))).To(Succeed())
+		list := testenv.List(t, g, target.env, &v1alpha1.WebhookDeliveryList{}, client.InNamespace(o.namespace))
 		g.Expect(list.Items).To(HaveLen(1))
 		attempts := list.Items[0].Status.Attempts
 		g.Expect(len(attempts)).To(BeNumerically(">=", 2))

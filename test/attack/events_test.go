@@ -8,7 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -32,10 +32,9 @@ func TestIsolation_EventsAreAnOrganizationsOwn(t *testing.T) {
 	pairs(t, func(t *testing.T, attacker, victim *tenant) {
 		own := placeIn(t, target.facade.send(t, attacker.token, eventsOnce))
 		foreign := placeIn(t, target.facade.send(t, victim.token, eventsOnce))
-		finding := &v1alpha1.Finding{}
-		finding.Namespace, finding.Name = victim.namespace, victim.ids["finding"]
+		finding := builder.Finding(victim.ids["finding"]).In(victim.namespace).Build()
 		edit := testenv.MergePatch(`{"metadata":{"labels":{"looked-at":"` + letters(8) + `"}},"spec":{"triage":{"comments":"` + victim.marker + letters(8) + `"}}}`)
-		harness.Must(t, target.admin.Patch(t.Context(), finding, edit))
+		harness.Must(t, target.env.Client.Patch(t.Context(), finding, edit))
 		var theirs *answer
 		harness.Eventually(t, func(g Gomega) {
 			theirs = target.facade.send(t, victim.token, eventsOnce.with("Last-Event-ID", foreign))

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"testing"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -45,11 +44,11 @@ func (f *facade) stop() error {
 	return errors.Join(err, readErr)
 }
 
-// tryMemory returns the sum of memoryMetrics.
-func (f *facade) tryMemory(ctx context.Context) (float64, error) {
+// memory returns the sum of memoryMetrics.
+func (f *facade) memory(ctx context.Context) (float64, error) {
 	metrics, err := f.Metrics(ctx)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("ask for metrics: %w\n%s", err, f.LogTail())
 	}
 	sum := 0.0
 	for _, name := range memoryMetrics {
@@ -60,13 +59,4 @@ func (f *facade) tryMemory(ctx context.Context) (float64, error) {
 		sum += value
 	}
 	return sum, nil
-}
-
-func (f *facade) memory(t *testing.T) float64 {
-	t.Helper()
-	sum, err := f.tryMemory(t.Context())
-	if err != nil {
-		t.Fatalf("ask for metrics: %v\n%s", err, f.LogTail())
-	}
-	return sum
 }

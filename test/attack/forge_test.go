@@ -53,21 +53,13 @@ type forger struct {
 
 func newForger(t *testing.T, o *tenant) *forger {
 	t.Helper()
-	f := &forger{good: o.token, public: map[string][]byte{}}
-	parts := strings.Split(o.token, ".")
-	for i, into := range []*object{&f.header, &f.claims} {
-		content, err := base64.RawURLEncoding.DecodeString(parts[i])
-		if err == nil {
-			err = json.Unmarshal(content, into)
-		}
-		harness.Must(t, err)
-	}
+	f := &forger{good: o.token, header: parsed(t, o.token, 0), claims: parsed(t, o.token, 1), public: map[string][]byte{}}
 	// As a floating-point number it would be encoded differently.
 	for _, name := range []string{"iat", "exp"} {
 		f.claims[name] = int64(f.claims[name].(float64))
 	}
 	secret := &corev1.Secret{}
-	harness.Must(t, target.admin.Get(t.Context(), client.ObjectKey{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeySecret}, secret))
+	harness.Must(t, target.env.Client.Get(t.Context(), client.ObjectKey{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeySecret}, secret))
 	block, _ := pem.Decode(secret.Data[tokens.SigningKeyDataKey])
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	harness.Must(t, err)
@@ -81,7 +73,7 @@ func newForger(t *testing.T, o *tenant) *forger {
 func (f *forger) readPublic(t *testing.T) {
 	t.Helper()
 	published := &corev1.ConfigMap{}
-	harness.Must(t, target.admin.Get(t.Context(), client.ObjectKey{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}, published))
+	harness.Must(t, target.env.Client.Get(t.Context(), client.ObjectKey{Namespace: testenv.SystemNamespace, Name: tokens.SigningKeysConfigMap}, published))
 	for _, text := range published.Data {
 		f.public["PEM"] = []byte(text)
 		f.public["PEM without its line end"] = []byte(strings.TrimSpace(text))
@@ -185,7 +177,7 @@ func (f *forger) otherKeys(out map[string]string) {
 // rejected.
 func (f *forger) otherClaims(t *testing.T, out map[string]string, victim *tenant) {
 	t.Helper()
-	theirs := newClaims(t, victim.token)
+	theirs := parsed(t, victim.token, 1)
 	now := time.Now().Unix()
 	for reason, changes := range map[string]object{
 		"expired":                            {"exp": now - 1, "iat": now - 100},
@@ -256,13 +248,14 @@ func text(value any) string {
 	return string(content)
 }
 
-func newClaims(t *testing.T, token string) object {
+// parsed returns a part of a token, which is a JSON object.
+func parsed(t *testing.T, token string, part int) object {
 	t.Helper()
-	content, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[1])
+	content, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[part])
 	harness.Must(t, err)
-	var claims object
-	harness.Must(t, json.Unmarshal(content, &claims))
-	return claims
+	var out object
+	harness.Must(t, json.Unmarshal(content, &out))
+	return out
 }
 
 // mangled adds the bytes of a valid token, rearranged.

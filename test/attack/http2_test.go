@@ -2,17 +2,9 @@ package attack
 
 import (
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"io"
-	"math/big"
-	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -26,25 +18,10 @@ import (
 // overTLS starts a facade with a certificate, which enables HTTP/2.
 func overTLS(t *testing.T) (*facade, *tls.Config) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	harness.Must(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	harness.Must(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	harness.Must(t, err)
 	certFile, keyFile := filepath.Join(target.folder, "tls.crt"), filepath.Join(target.folder, "tls.key")
-	for path, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: certificate}, keyFile: {Type: "PRIVATE KEY", Bytes: private}} {
-		harness.Must(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
-	}
+	roots := harness.Certificate(t, certFile, keyFile)
 	f, err := target.startFacade("--tls-cert-file="+certFile, "--tls-private-key-file="+keyFile)
 	harness.Must(t, err)
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}))
 	return f, &tls.Config{RootCAs: roots, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
 }
 
@@ -102,10 +79,7 @@ func TestInput_FloodsOverHTTP2CostLittle(t *testing.T) {
 	o := tenants(t)[0]
 	f, config := overTLS(t)
 	good := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: config.RootCAs, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}}
-	frames := 5_000
-	if full {
-		frames = 100_000
-	}
+	frames := inForm(5_000, 100_000)
 	opening := func(c *h2, i int, block []byte, ends bool) error {
 		return c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: block, EndStream: true, EndHeaders: ends}) //nolint:gosec // small
 	}

@@ -144,7 +144,7 @@ func (o *tenant) unharmed(t *testing.T) {
 	t.Helper()
 	finding, issue, policy := &v1alpha1.Finding{}, &v1alpha1.ReviewIssue{}, &v1alpha1.TriagePolicy{}
 	for what, object := range map[string]client.Object{"finding": finding, "issue": issue, "policy": policy} {
-		harness.Must(t, target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids[what]}, object))
+		harness.Must(t, target.env.Client.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids[what]}, object))
 	}
 	for what, by := range map[string]string{"finding": finding.Spec.Triage.By, "issue": issue.Spec.Triage.By, "policy": policy.Spec.By} {
 		attempt(t, isolation, !strings.HasPrefix(by, "apikey/") || strings.Contains(by, o.mark),

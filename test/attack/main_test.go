@@ -38,3 +38,11 @@ func start(ctx context.Context, stops *harness.Stops) error {
 	})
 	return nil
 }
+
+// inForm returns the number that belongs to the form of the tests that runs.
+func inForm(short, whole int) int {
+	if full {
+		return whole
+	}
+	return short
+}

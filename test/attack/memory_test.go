@@ -25,45 +25,38 @@ type gauge struct {
 	running func() bool
 	before  float64
 	peak    atomic.Int64
-	stop    context.CancelFunc
-	done    chan struct{}
+	stop    func()
 }
 
 func follow(t *testing.T, f *facade) *gauge {
 	t.Helper()
-	return (&gauge{memory: f.tryMemory, running: f.Running, before: f.memory(t)}).start(t)
+	return startGauge(t, f.memory, f.Running)
 }
 
 // followControllers is follow for the controllers, which run in this process together with the tests.
 func followControllers(t *testing.T) *gauge {
 	t.Helper()
-	inUse := func(context.Context) (float64, error) {
+	runtime.GC()
+	return startGauge(t, func(context.Context) (float64, error) {
 		var stats runtime.MemStats
 		runtime.ReadMemStats(&stats)
 		return float64(stats.HeapInuse + stats.StackInuse), nil
-	}
-	runtime.GC()
-	before, err := inUse(t.Context())
-	harness.Must(t, err)
-	return (&gauge{memory: inUse, running: func() bool { return true }, before: before}).start(t)
+	}, func() bool { return true })
 }
 
-func (g *gauge) start(t *testing.T) *gauge {
+func startGauge(t *testing.T, memory func(context.Context) (float64, error), running func() bool) *gauge {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	g.stop, g.done = stop, make(chan struct{})
-	go func() {
-		defer close(g.done)
-		for ctx.Err() == nil {
-			if now, err := g.memory(ctx); err == nil {
+	before, err := memory(t.Context())
+	harness.Must(t, err)
+	g := &gauge{memory: memory, running: running, before: before}
+	g.stop = harness.Background(t, func(ctx context.Context) error {
+		for harness.Pause(ctx, 5*interval) {
+			if now, err := memory(ctx); err == nil {
 				g.peak.Store(max(g.peak.Load(), int64(now)))
 			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(5 * interval):
-			}
 		}
-	}()
+		return nil
+	})
 	return g
 }
 
@@ -75,15 +68,13 @@ func (g *gauge) bounded(t *testing.T, class string, most float64, what string) {
 	harness.Must(t, err)
 	grown := max(float64(g.peak.Load()), now) - g.before
 	g.stop()
-	<-g.done
 	t.Logf("%s: memory has grown by at most %.1f MiB", what, grown/(1<<20))
 	attempt(t, class, g.running() && grown <= most, "%s: memory has grown by %.0f MiB, want at most %.0f", what, grown/(1<<20), most/(1<<20))
 }
 
 // bystander is a legitimate client that keeps sending requests during an attack.
 type bystander struct {
-	stop           context.CancelFunc
-	done           chan struct{}
+	stop           func()
 	served, failed atomic.Int64
 	last           atomic.Value
 }
@@ -91,36 +82,25 @@ type bystander struct {
 // standBy starts a bystander. Its requests must be answered within patience.
 func standBy(t *testing.T, client *http.Client, base string, o *tenant) *bystander {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	b := &bystander{stop: stop, done: make(chan struct{})}
-	go func() {
-		defer close(b.done)
-		for ctx.Err() == nil {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/v1/findings?size=10", http.NoBody)
-			if err != nil {
-				b.fail(err)
-				return
-			}
-			request.Header.Set("Authorization", "Bearer "+o.token)
-			response, err := client.Do(request)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+"/v1/findings?size=10", http.NoBody)
+	harness.Must(t, err)
+	request.Header.Set("Authorization", "Bearer "+o.token)
+	b := &bystander{}
+	b.stop = harness.Background(t, func(ctx context.Context) error {
+		for going := true; going; going = harness.Pause(ctx, interval) {
+			status, _, err := harness.Answer(client, request.WithContext(ctx))
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
 				b.fail(err)
-			case response.StatusCode != http.StatusOK:
-				b.fail(fmt.Errorf("status %d", response.StatusCode))
+			case status != http.StatusOK:
+				b.fail(fmt.Errorf("status %d", status))
 			default:
 				b.served.Add(1)
 			}
-			if err == nil {
-				response.Body.Close() //nolint:errcheck,gosec // the status is enough
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(interval):
-			}
 		}
-	}()
+		return nil
+	})
 	return b
 }
 
@@ -134,14 +114,11 @@ func (b *bystander) leave(t *testing.T, class, what string) {
 	t.Helper()
 	served := b.served.Load()
 	for deadline := time.Now().Add(patience); b.served.Load() < served+2 && time.Now().Before(deadline) && b.failed.Load() == 0; {
-		select { // it must also be served after the attack
-		case <-time.After(interval):
-		case <-t.Context().Done():
+		if !harness.Pause(t.Context(), interval) { // it must also be served after the attack
 			return
 		}
 	}
 	b.stop()
-	<-b.done
 	attempt(t, class, b.failed.Load() == 0 && b.served.Load() > 1, "%s: a bystander was served %d times and failed %d times, last with %v",
 		what, b.served.Load(), b.failed.Load(), b.last.Load())
 }

@@ -170,7 +170,7 @@ func TestInput_FloodsOfOperationsDelayNobodyElse(t *testing.T) {
 		}
 	})
 	o.keepsSoMany(t)
-	harness.Must(t, target.admin.DeleteAllOf(t.Context(), &v1alpha1.TriageOperation{}, client.InNamespace(o.namespace)))
+	harness.Must(t, target.env.Client.DeleteAllOf(t.Context(), &v1alpha1.TriageOperation{}, client.InNamespace(o.namespace)))
 }
 
 // operates expects that the neighbour's own operation completes while others flood the service.

@@ -130,7 +130,7 @@ func httpClient(t *testing.T, config *rest.Config) *http.Client {
 // makeBases creates valid objects to be changed, separate ones for each writer.
 func (p *poisoner) makeBases(t *testing.T) {
 	t.Helper()
-	admin := p.writers[slices.IndexFunc(p.writers, func(w *poisonWriter) bool { return w.role == "administrator" })]
+	admin := httpClient(t, target.env.Config)
 	for _, w := range p.writers {
 		if !slices.Contains(w.ways, "merge") {
 			continue
@@ -139,7 +139,7 @@ func (p *poisoner) makeBases(t *testing.T) {
 			for i := range poisonBases() {
 				content, err := corpus.Object(p.crds[kind], p.namespaces[kind], p.base(w, i), corpus.Odd{})
 				harness.Must(t, err)
-				status, answer, err := corpus.Send(t.Context(), admin.client, http.MethodPost, p.url(kind), "application/json", content)
+				status, answer, err := corpus.Send(t.Context(), admin, http.MethodPost, p.url(kind), "application/json", content)
 				if err != nil || status != http.StatusCreated {
 					t.Fatalf("make a valid %s: %d %.300s (%v)", kind, status, answer, err)
 				}
@@ -149,12 +149,7 @@ func (p *poisoner) makeBases(t *testing.T) {
 }
 
 // poisonBases returns the number of valid objects to be changed; more objects make conflicts between writes rarer.
-func poisonBases() int {
-	if full {
-		return poisonWriters
-	}
-	return 1
-}
+func poisonBases() int { return inForm(1, poisonWriters) }
 
 func (p *poisoner) base(w *poisonWriter, i int) string {
 	return fmt.Sprintf("base-%s-%s-%d", p.mark, strings.ReplaceAll(w.role, " ", "-"), i%poisonBases())
@@ -346,15 +341,15 @@ func (p *poisoner) remove(t *testing.T) {
 	for kind, crd := range p.crds {
 		object := kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kind))
 		if crd.Spec.Scope == apiextensionsv1.NamespaceScoped {
-			harness.NoError(t, "remove objects of "+kind, target.admin.DeleteAllOf(t.Context(), object, client.InNamespace(p.namespaces[kind])))
+			harness.NoError(t, "remove objects of "+kind, target.env.Client.DeleteAllOf(t.Context(), object, client.InNamespace(p.namespaces[kind])))
 			continue
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
-		harness.Must(t, target.admin.List(t.Context(), list))
+		harness.Must(t, target.env.Client.List(t.Context(), list))
 		for i := range list.Items {
 			if item := &list.Items[i]; strings.Contains(item.Name, "-"+p.mark+"-") {
-				harness.NoError(t, "remove "+kind+" "+item.Name, client.IgnoreNotFound(target.admin.Delete(t.Context(), item)))
+				harness.NoError(t, "remove "+kind+" "+item.Name, client.IgnoreNotFound(target.env.Client.Delete(t.Context(), item)))
 			}
 		}
 	}

@@ -91,7 +91,7 @@ func TestPolicies_TheCostliestHarmNobodyElse(t *testing.T) {
 	})
 	other.stillWorks(t)
 	memory.bounded(t, costly, maxOfPolicies, "costly policies")
-	harness.Must(t, target.admin.DeleteAllOf(t.Context(), &v1alpha1.TriagePolicy{}, client.InNamespace(a.namespace)))
+	harness.Must(t, target.env.Client.DeleteAllOf(t.Context(), &v1alpha1.TriagePolicy{}, client.InNamespace(a.namespace)))
 }
 
 // policyAttacker is a user who may make decisions in an organization.
@@ -190,7 +190,8 @@ func (a *policyAttacker) endsInConditions(t *testing.T) {
 		g.Expect(status.Failure.Message).To(ContainSubstring("not evaluated"))
 	})
 	for _, policy := range a.policies(NewWithT(t), t) {
-		kind, n := numberOf(t, policy.Name)
+		kind, digits, _ := strings.Cut(policy.Name, "-")
+		n, _ := strconv.Atoi(digits) // the one that comes last has no number
 		switch in := v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionInForce); kind {
 		case "refused":
 			compiled := v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionCompiled)
@@ -212,20 +213,7 @@ func (a *policyAttacker) endsInConditions(t *testing.T) {
 
 func (a *policyAttacker) policies(g Gomega, t *testing.T) []v1alpha1.TriagePolicy {
 	t.Helper()
-	list := &v1alpha1.TriagePolicyList{}
-	g.Expect(target.admin.List(t.Context(), list, client.InNamespace(a.namespace))).To(Succeed())
-	return list.Items
-}
-
-func numberOf(t *testing.T, name string) (kind string, n int) {
-	t.Helper()
-	kind, digits, _ := strings.Cut(name, "-")
-	if kind == "z" {
-		return kind, 0
-	}
-	n, err := strconv.Atoi(digits)
-	harness.Must(t, err)
-	return kind, n
+	return testenv.List(t, g, target.env, &v1alpha1.TriagePolicyList{}, client.InNamespace(a.namespace)).Items
 }
 
 // metric returns a gauge of the controllers, which run in this process, by the value of its only

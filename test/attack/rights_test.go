@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -36,9 +37,7 @@ func TestIsolation_PoliciesAndRedeliveriesReachNobodyElse(t *testing.T) {
 		}
 		attempt(t, isolation, made.Matched == 0, "a policy about another's findings matches %d", made.Matched)
 		attempt(t, isolation, made.Author == "apikey/key-"+attacker.mark, "the policy is signed by %q", made.Author)
-		mine := &v1alpha1.TriagePolicy{}
-		mine.Namespace, mine.Name = attacker.namespace, made.ID
-		harness.Must(t, target.admin.Delete(t.Context(), mine))
+		harness.Must(t, target.env.Client.Delete(t.Context(), builder.TriagePolicy(made.ID, "").In(attacker.namespace).Build()))
 		absent := victim.absent()
 		again := func(ids map[string]string) shot {
 			return shot{method: http.MethodPost, path: "/v2/webhook-deliveries/" + ids["delivery"] + "/redeliver"}
@@ -47,7 +46,7 @@ func TestIsolation_PoliciesAndRedeliveriesReachNobodyElse(t *testing.T) {
 		y := target.facade.send(t, attacker.token, again(absent))
 		attempt(t, isolation, x.same(y), "another's delivery %s, absent %s", x, y)
 		delivery := &v1alpha1.WebhookDelivery{}
-		harness.Must(t, target.admin.Get(t.Context(), client.ObjectKey{Namespace: victim.namespace, Name: victim.ids["delivery"]}, delivery))
+		harness.Must(t, target.env.Client.Get(t.Context(), client.ObjectKey{Namespace: victim.namespace, Name: victim.ids["delivery"]}, delivery))
 		attempt(t, isolation, !strings.HasPrefix(delivery.Annotations[v1alpha1.RedeliverAnnotation], "apikey/key-"+attacker.mark+"/"),
 			"another's delivery was sent again")
 		victim.unharmed(t)

@@ -52,7 +52,7 @@ func TestInput_SizesAtTheirEdges(t *testing.T) {
 		if !op.isList() {
 			continue
 		}
-		list := op.at(op.idsFor(t, o.ids))
+		list := op.listOf(t, o)
 		for size, want := range map[string]int{
 			"1": 200, "2": 200, "999": 200, "1000": 200, "1001": 400, "0": 400, "-1": 400, "": 200, "1e3": 400, "0x10": 400, "010": 400, "+1": 400, "\x201": 400, "1.0": 400, "١": 400,
 			"9223372036854775807": 400, "9223372036854775808": 400, "-9223372036854775808": 400, strings.Repeat("9", 5000): 400, "NaN": 400, "1_000": 400,

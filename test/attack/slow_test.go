@@ -72,19 +72,6 @@ func closedByThem(t *testing.T, conns []net.Conn, what string) {
 	}
 }
 
-// drip sends a byte on each connection periodically, until the context ends.
-func drip(ctx context.Context, conns []net.Conn, with string) {
-	for ctx.Err() == nil {
-		for _, conn := range conns {
-			_, _ = io.WriteString(conn, with) // the connection should be closed
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
-
 // Headers that never end are cut off by a timeout, however steadily they arrive.
 func TestInput_SlowHeadersAreCutOff(t *testing.T) {
 	t.Parallel() // it mostly waits
@@ -99,12 +86,16 @@ func cutOff(t *testing.T, what, beginning string, each int) {
 	memory := follow(t, target.facade)
 	n := 200
 	conns := crowd(t, n, beginning)
-	ctx, stop := context.WithCancel(t.Context())
-	var dripping sync.WaitGroup
-	dripping.Go(func() { drip(ctx, conns, "a") })
+	stop := harness.Background(t, func(ctx context.Context) error {
+		for harness.Pause(ctx, 200*time.Millisecond) {
+			for _, conn := range conns {
+				_, _ = io.WriteString(conn, "a") // the connection should be closed
+			}
+		}
+		return nil
+	})
 	closedByThem(t, conns, what)
 	stop()
-	dripping.Wait()
 	memory.bounded(t, inputOf, atRest+float64(n*each), what)
 	watcher.leave(t, inputOf, what)
 }
@@ -114,10 +105,7 @@ func TestInput_IdleConnectionsCostLittle(t *testing.T) {
 	t.Parallel() // it mostly waits
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
-	n := 300
-	if full {
-		n = 2000
-	}
+	n := inForm(300, 2000)
 	o := tenants(t)[0]
 	silent := crowd(t, n/2, "")
 	used := crowd(t, n/2, "GET /v1/findings?size=1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+o.token+"\r\n\r\n")
@@ -136,10 +124,7 @@ func TestInput_AClientThatDoesNotReadBlocksNobody(t *testing.T) {
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
 	o := tenants(t)[0]
-	n := 50
-	if full {
-		n = 300
-	}
+	n := inForm(50, 300)
 	var wait sync.WaitGroup
 	requests := []func() string{
 		func() string {
@@ -205,11 +190,7 @@ func TestInput_PipelinedRequestsAreAnsweredInTurn(t *testing.T) {
 func TestInput_FloodsOfHeadersCostLittle(t *testing.T) {
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
-	rounds := 20
-	if full {
-		rounds = 200
-	}
-	for range rounds {
+	for range inForm(20, 200) {
 		var head strings.Builder
 		for i := range 3000 {
 			fmt.Fprintf(&head, "X-%d: %d\r\n", i, i)

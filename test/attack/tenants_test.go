@@ -10,7 +10,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
@@ -43,11 +42,11 @@ func letters(n int) string {
 	return string(out)
 }
 
-// The organizations, created once.
-var organizations = struct {
+// organizations are created once.
+var organizations struct {
 	sync.Once
 	all []*tenant
-}{}
+}
 
 // tenants returns the organizations that attack one another.
 func tenants(t *testing.T) []*tenant {
@@ -59,7 +58,9 @@ func tenants(t *testing.T) []*tenant {
 		}
 		var all []*tenant
 		for _, name := range names {
-			all = append(all, newTenant(t, name))
+			o := newOrganization(t, name+"-"+letters(6), plenty)
+			o.seed(t)
+			all = append(all, o)
 		}
 		organizations.all = all
 	})
@@ -67,14 +68,6 @@ func tenants(t *testing.T) []*tenant {
 		t.Fatal("the organizations could not be made")
 	}
 	return organizations.all
-}
-
-// newTenant creates an organization with something of everything, and waits until it is shown.
-func newTenant(t *testing.T, name string) *tenant {
-	t.Helper()
-	o := newOrganization(t, name+"-"+letters(6), plenty)
-	o.seed(t)
-	return o
 }
 
 // newOrganization creates an empty organization with a key.
@@ -126,9 +119,7 @@ func (o *tenant) seed(t *testing.T) {
 			g.Expect(a.holds(o.marker)).To(BeTrue(), path)
 		}
 		g.Expect(target.facade.send(t, o.token, shot{method: "GET", path: "/v1/findings"}).page(t).Total).To(Equal(3))
-		finding := &v1alpha1.Finding{}
-		g.Expect(target.admin.Get(t.Context(), client.ObjectKey{Namespace: o.namespace, Name: o.ids["finding"]}, finding)).To(Succeed())
-		g.Expect(findingstate.IsRecorded(finding)).To(BeTrue())
+		g.Expect(findingstate.IsRecorded(target.env.Finding(t, o.namespace, o.ids["finding"]))).To(BeTrue())
 	})
 	o.verify(t)
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/onsi/gomega"
-
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -52,12 +50,4 @@ func collect(out map[string]string, path string, value any) {
 			collect(out, path+"."+name, member)
 		}
 	}
-}
-
-// refusedSoon waits until a token is no longer valid.
-func refusedSoon(t *testing.T, token string) {
-	t.Helper()
-	harness.Eventually(t, func(g Gomega) {
-		g.Expect(target.facade.send(t, token, shot{method: "GET", path: "/v1/findings?size=1"}).status).To(Equal(401))
-	})
 }

@@ -20,10 +20,7 @@ const (
 )
 
 func TestIsolation_ResponseTimesRevealNothing(t *testing.T) {
-	samples := 150
-	if full {
-		samples = 600
-	}
+	samples := inForm(150, 600)
 	all := tenants(t)
 	attacker, victim := all[0], all[1]
 	for _, op := range operations(t) {

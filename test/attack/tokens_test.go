@@ -11,9 +11,10 @@ import (
 	"testing"
 	"time"
 
+	. "github.com/onsi/gomega"
+
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
-	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // refused sends a request with these Authorization headers, which must be answered exactly like any
@@ -55,9 +56,10 @@ func disabledKey(t *testing.T, o *tenant) string {
 	if a := target.facade.send(t, token, shot{method: "GET", path: "/v1/findings"}); a.status != http.StatusOK {
 		t.Fatalf("the key: %s", a)
 	}
-	key := builder.APIKey(name).In(o.namespace).Build()
-	harness.Must(t, target.admin.Patch(t.Context(), key, testenv.MergePatch(`{"spec":{"disabled":true}}`)))
-	refusedSoon(t, token)
+	target.env.Patch(t, builder.APIKey(name).In(o.namespace).Build(), `{"spec":{"disabled":true}}`)
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(target.facade.send(t, token, shot{method: "GET", path: "/v1/findings?size=1"}).status).To(Equal(http.StatusUnauthorized))
+	})
 	return token
 }
 
@@ -90,11 +92,7 @@ func TestTokens_NoOperationIsOpen(t *testing.T) {
 // Tokens too large for a header are refused before the service's own code runs, and are not kept.
 func TestTokens_HugeOnesCostLittle(t *testing.T) {
 	memory := follow(t, target.facade)
-	count := 50
-	if full {
-		count = 400
-	}
-	for i := range count {
+	for i := range inForm(50, 400) {
 		size := 1 << 20
 		if i%2 == 1 {
 			size = 40 << 10

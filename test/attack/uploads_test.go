@@ -46,10 +46,7 @@ func TestBombs_UploadedAreRefusedOrCountedWithinBounds(t *testing.T) {
 	o.mayUpload(t)
 	watcher := bystand(t)
 	memory := follow(t, target.facade)
-	size := 4 << 20
-	if full {
-		size = 48 << 20
-	}
+	size := inForm(4<<20, 48<<20)
 	all := append(sarifBombs(),
 		bomb{"gzip in gzip", func(n int) string { return apiclient.Gzip(strings.Repeat(" ", n)) }, "not JSON"},
 		bomb{"a thousand times as much", func(int) string { return strings.Repeat(" ", 200<<20) }, "larger than 64 MiB"},
