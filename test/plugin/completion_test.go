@@ -44,7 +44,7 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 	viewer := o.member(testenv.Viewer)
 	script := viewer.findings("completion", "kubectl").Wants("#!/bin/sh").Stdout
 	path := filepath.Join(plugins, "kubectl_complete-findings")
-	o.must(os.WriteFile(path, []byte(script), 0o700))
+	harness.Must(o, os.WriteFile(path, []byte(script), 0o700))
 	t.Cleanup(func() { _ = os.Remove(path) })
 
 	cmd := viewer.equip(exec.CommandContext(t.Context(), testenv.Binary(t, "kubectl"), "__complete", "findings", "triage", ""))

@@ -141,11 +141,11 @@ func (o *organization) rosa() *person {
 	env.Create(o.T, testenv.Bind(o.namespace, "rosa", owner, testenv.User(name)))
 	rosa := o.administrator()
 	config, err := clientcmd.LoadFromFile(rosa.kubeconfig)
-	o.must(err)
+	harness.Must(o, err)
 	for _, user := range config.AuthInfos {
 		user.Impersonate = name
 	}
-	o.must(clientcmd.WriteToFile(*config, rosa.kubeconfig))
+	harness.Must(o, clientcmd.WriteToFile(*config, rosa.kubeconfig))
 	harness.Eventually(o.T, func(g Gomega) {
 		out, err := rosa.command("list", "-o", "name").CombinedOutput()
 		g.Expect(err).NotTo(HaveOccurred(), "%s", out)

@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 // request is a request that a command sent to the API server.
@@ -34,13 +36,13 @@ type gateway struct {
 
 type requestKey struct{}
 
-// through returns a config that reaches the API server as that user, through the gateway.
-func (g *gateway) through(o *organization, config *rest.Config) *rest.Config {
+// through returns a person who reaches the API server with the rights of config, through the gateway.
+func (g *gateway) through(o *organization, config *rest.Config) *person {
 	o.Helper()
 	target, err := url.Parse(config.Host)
-	o.must(err)
+	harness.Must(o, err)
 	transport, err := rest.TransportFor(rest.AnonymousClientConfig(config)) // the command brings its own token
-	o.must(err)
+	harness.Must(o, err)
 	proxy := &httputil.ReverseProxy{
 		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:      transport,
@@ -53,9 +55,9 @@ func (g *gateway) through(o *organization, config *rest.Config) *rest.Config {
 		}
 	}))
 	o.Cleanup(server.Close)
-	return &rest.Config{Host: server.URL, BearerToken: config.BearerToken, TLSClientConfig: rest.TLSClientConfig{
+	return o.as(&rest.Config{Host: server.URL, BearerToken: config.BearerToken, TLSClientConfig: rest.TLSClientConfig{
 		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}
+	}})
 }
 
 func (g *gateway) note(o *organization, r *http.Request) *http.Request {

@@ -36,9 +36,9 @@ func TestHistoryTellsWhoDecidedWhat(t *testing.T) {
 		t.Errorf("it shows a scanner's change, an escape sequence, or a needless note:\n%s%s", a.Stdout, a.Stderr)
 	}
 	viewer.findings("history", "f-1", "--all").Wants("SEQ", "created", "gosec", "scan-1", "triaged")
-	o.must(env.Client.Create(t.Context(), builder.Scan("scan-1", historyStart).In(o.namespace).Mutate(func(s *v1alpha1.Scan) {
+	env.Create(o, builder.Scan("scan-1", historyStart).In(o.namespace).Mutate(func(s *v1alpha1.Scan) {
 		s.Spec.ImportedBy = "apikey/nightly"
-	}).Build()))
+	}).Build())
 	viewer.findings("history", "f-1", "--all").Wants("IMPORTED BY", "scan-1", "apikey/nightly")
 	var transitions []v1alpha1.Transition
 	a = viewer.findings("history", "f-1", "-o", "json").Wants()

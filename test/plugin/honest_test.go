@@ -44,7 +44,7 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 			APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: testenv.ServiceAccountUsername(o.namespace, "some-viewer"),
 		}},
 	}
-	o.must(env.Client.Create(t.Context(), binding))
+	env.Create(o, binding)
 	t.Cleanup(func() { _ = env.Client.Delete(context.WithoutCancel(t.Context()), binding) })
 	harness.Eventually(t, func(g Gomega) {
 		a := o.as(token).findings("list", "--organization", "kestrle")
@@ -63,7 +63,7 @@ func TestAMisspeltOrganizationIsAnError(t *testing.T) {
 // A name that does not exist must not look like an empty result. Who may not read the object is not told.
 func TestAFilterNamesWhatExists(t *testing.T) {
 	o := newOrganization(t, "names")
-	o.must(env.Client.Create(t.Context(), builder.Project("web").In(o.namespace).Repository("shop").Build()))
+	env.Create(o, builder.Project("web").In(o.namespace).Repository("shop").Build())
 	viewer := o.member(testenv.Viewer)
 	viewer.findings("list", "--project", "wbe").Fails(`projects.appsec.dev "wbe" not found`, "Did you mean web?")
 	viewer.findings("list", "--repository", "nowhere").Fails(`repositories.appsec.dev "nowhere" not found`, "--organization")
@@ -81,7 +81,7 @@ func TestAFilterNamesWhatExists(t *testing.T) {
 		}
 		return forbidden
 	}}
-	o.as(g.through(o, o.token(testenv.Viewer))).findings("list", "--project", "wbe").Wants("no findings match")
+	g.through(o, o.token(testenv.Viewer)).findings("list", "--project", "wbe").Wants("no findings match")
 }
 
 // The controllers lag behind an import. Findings that they have not observed yet are also decided about,
@@ -95,7 +95,7 @@ func TestATriageReachesWhatTheControllersHaveYetToSee(t *testing.T) {
 	o.observed("f-reopened", func(s *v1alpha1.FindingStatus) { s.State, s.ObservedGeneration = v1alpha1.FindingStateClosed, 0 })
 	o.observed("f-gone", func(s *v1alpha1.FindingStatus) { s.State, s.ObservedGeneration = v1alpha1.FindingStateOpen, 0 })
 	g := &gateway{}
-	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager := g.through(o, o.token(testenv.Triager))
 
 	a := triager.findings("list", "--state", "closed", "--no-headers").Wants("f-gone", "closed")
 	harness.Same(t, "findings that are listed as closed", 1, strings.Count(a.Stdout, "\n"))
@@ -174,7 +174,7 @@ func TestAnImportNamesTheRoleThatHelps(t *testing.T) {
 	o := newOrganization(t, "import-role")
 	env.Create(t, builder.Repository("shop").In(o.namespace).Build(), builder.Project("web").In(o.namespace).Repository("shop").Build())
 	file := filepath.Join(t.TempDir(), "x.sarif")
-	o.must(os.WriteFile(file, []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[{"ruleId":"R","message":{"text":"x"}}]}]}`), 0o600))
+	harness.Must(o, os.WriteFile(file, []byte(`{"version":"2.1.0","runs":[{"tool":{"driver":{"name":"lint"}},"results":[{"ruleId":"R","message":{"text":"x"}}]}]}`), 0o600))
 	arguments := []string{"import", file, "--repository", "shop", "--project", "web"}
 	o.member(testenv.Viewer).findings(arguments...).Fails("forbidden", "findings-scanner", "kubectl create rolebinding")
 	o.administrator().findings(append(arguments, "--organization", "import-rol")...).Fails(`no namespace "org-import-rol"`, "--organization import-role?")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
@@ -17,7 +18,7 @@ func TestAnIssueOfAPullRequestIsDecidedAbout(t *testing.T) {
 	triager := o.member(testenv.Triager)
 	triager.findings("triage-issue", "i-abcd", "--mute", "--reason", "used-in-tests", "--comment", "Only tests").Wants("issues: 1 muted, 0 unchanged, 0 failed")
 	triager.findings("triage-issue", "i-abcd", "i-abcd", "--mute").Wants("0 muted, 1 unchanged")
-	o.must(env.Client.Get(t.Context(), client.ObjectKeyFromObject(issue), issue))
+	harness.Must(o, env.Client.Get(t.Context(), client.ObjectKeyFromObject(issue), issue))
 	want := v1alpha1.ReviewIssueTriage{
 		UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionUsedInTests, Comments: "Only tests", By: issue.Spec.Triage.By,
 	}

@@ -121,7 +121,7 @@ func TestALostAnswerRotatesAKeyOnce(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return true
 	}}
-	o.as(g.through(o, o.token(owner))).findings("rotate-key", "dashboard", "--overlap", "24h").Wants("the one before works until")
+	g.through(o, o.token(owner)).findings("rotate-key", "dashboard", "--overlap", "24h").Wants("the one before works until")
 	key := o.key("dashboard")
 	if p := key.Status.Previous; key.Spec.Rotation.Serial != 1 || p == nil || p.KeyID != inUse {
 		t.Errorf("spec %+v, status %+v, want one rotation after which %s still works", key.Spec.Rotation, key.Status, inUse)
@@ -142,7 +142,7 @@ func TestAKeySaysWhatToDoNext(t *testing.T) {
 func TestAKeyThatGetsNoTokenIsNotWaitedFor(t *testing.T) {
 	o := newOrganization(t, "keys-stalled")
 	key := builder.APIKey("old").In(o.namespace).Build()
-	o.must(env.Client.Create(t.Context(), key))
+	env.Create(o, key)
 	o.administrator().findings("rotate-key", "old", "--timeout", "100ms").
 		Fails("has no new token after 100ms", "Do not rotate again", "The new token is issued once this prints 1: kubectl get apikey old")
 	done := make(chan *harness.Outcome)

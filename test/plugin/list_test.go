@@ -70,7 +70,7 @@ func TestTheAPIServerDoesTheChoosing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := &organization{t, o.name, o.namespace}
 			g := &gateway{}
-			harness.Same(t, tc.reason, tc.want, o.as(g.through(o, token)).lists(tc.flags))
+			harness.Same(t, tc.reason, tc.want, g.through(o, token).lists(tc.flags))
 			lists := g.sent(http.MethodGet, "/findings")
 			want := len(strings.Fields(tc.want))
 			switch {
@@ -95,7 +95,7 @@ func TestMoreFindingsThanAPageHoldsAreListedInPagesAndNotAllOffered(t *testing.T
 	t.Run("list", func(t *testing.T) {
 		o := &organization{t, o.name, o.namespace}
 		g := &gateway{}
-		viewer := o.as(g.through(o, o.token(testenv.Viewer)))
+		viewer := g.through(o, o.token(testenv.Viewer))
 		a := viewer.findings("list", "--no-headers").Wants()
 		harness.Same(t, "lines", 620, strings.Count(a.Stdout, "\n"))
 		if lists := g.sent(http.MethodGet, "/findings"); len(lists) != 2 || lists[0].items != 500 || lists[1].items != 120 {
@@ -109,7 +109,7 @@ func TestMoreFindingsThanAPageHoldsAreListedInPagesAndNotAllOffered(t *testing.T
 	t.Run("completion", func(t *testing.T) {
 		o := &organization{t, o.name, o.namespace}
 		g := &gateway{}
-		a := o.as(g.through(o, o.token(testenv.Viewer))).findings("__complete", "triage", "").Wants("f-0199")
+		a := g.through(o, o.token(testenv.Viewer)).findings("__complete", "triage", "").Wants("f-0199")
 		if strings.Contains(a.Stdout, "f-0200") || len(g.sent(http.MethodGet, "/findings")) != 1 {
 			t.Errorf("a key press takes %d lists and offers:\n%s", len(g.sent(http.MethodGet, "/findings")), a.Stdout)
 		}
@@ -120,16 +120,16 @@ func TestMoreFindingsThanAPageHoldsAreListedInPagesAndNotAllOffered(t *testing.T
 func (o *organization) unreadable(kind, name string) {
 	o.Helper()
 	crds, err := corpus.CRDs()
-	o.must(err)
+	harness.Must(o, err)
 	content, err := corpus.Stored(crds[kind], o.namespace, name, corpus.Unreadables()[kind])
-	o.must(err)
-	o.must(env.PutIntoEtcd(o.Context(), crds[kind].Spec.Names.Plural, o.namespace, name, content))
+	harness.Must(o, err)
+	harness.Must(o, env.PutIntoEtcd(o.Context(), crds[kind].Spec.Names.Plural, o.namespace, name, content))
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name}}
 	object.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	harness.Eventually(o, func(g Gomega) {
 		testenv.Get(o, g, env, object)
 	})
-	o.Cleanup(func() { o.must(env.Client.Delete(context.Background(), object)) })
+	o.Cleanup(func() { harness.Must(o, env.Client.Delete(context.Background(), object)) })
 }
 
 func TestAnObjectThatCannotBeReadHidesNoOther(t *testing.T) {
@@ -241,7 +241,7 @@ func TestAListSaysWhatToDoNext(t *testing.T) {
 			r.URL.Path = strings.Replace(r.URL.Path, v1alpha1.GroupName, "absent.example", 1)
 			return false
 		}}
-		missing := o.as(g.through(o, o.token(owner)))
+		missing := g.through(o, o.token(owner))
 		missing.findings("list").Fails("knows no findings", "install findings-operator")
 		missing.findings("history", "f-1").Fails("knows no findings")
 		missing.findings("triage", "f-1", "--mute").Fails("knows no findings")

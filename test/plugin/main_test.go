@@ -74,11 +74,6 @@ func newOrganization(t *testing.T, name string) *organization {
 	return &organization{t, name, namespace}
 }
 
-func (o *organization) must(err error) {
-	o.Helper()
-	harness.Must(o, err)
-}
-
 // has creates findings, several at a time.
 func (o *organization) has(findings ...*builder.FindingBuilder) {
 	o.Helper()
@@ -141,7 +136,7 @@ func (o *organization) member(role testenv.Role) *person {
 func (o *organization) token(role testenv.Role) *rest.Config {
 	o.Helper()
 	config, err := env.Member(o.Context(), o.namespace, "some-"+strings.TrimPrefix(string(role), "findings-"), role)
-	o.must(err)
+	harness.Must(o, err)
 	return config
 }
 

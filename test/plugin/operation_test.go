@@ -120,12 +120,12 @@ func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
 		}
 		return false
 	}}
-	cmd := o.as(g.through(o, o.token(testenv.Triager))).direct("triage", "--severity", "low", "--mute", "--yes")
+	cmd := g.through(o, o.token(testenv.Triager)).direct("triage", "--severity", "low", "--mute", "--yes")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
-	o.must(cmd.Start())
+	harness.Must(o, cmd.Start())
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.withVerdict(v1alpha1.UserStatusMuted)).To(Equal(3)) })
-	o.must(cmd.Process.Signal(syscall.SIGINT))
+	harness.Must(o, cmd.Process.Signal(syscall.SIGINT))
 	if err := cmd.Wait(); err == nil {
 		t.Error("an interrupted wait succeeded")
 	}
@@ -166,13 +166,13 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 			<-r.Context().Done()
 			return true
 		}}
-		cmd = o.as(g.through(o, o.token(testenv.Triager))).direct("triage", "--severity", "low", "--mute", "--yes")
+		cmd = g.through(o, o.token(testenv.Triager)).direct("triage", "--severity", "low", "--mute", "--yes")
 		var stderr strings.Builder
 		cmd.Stderr = &stderr
-		o.must(cmd.Start())
+		harness.Must(o, cmd.Start())
 		close(started)
 		<-made
-		o.must(cmd.Process.Signal(interrupt))
+		harness.Must(o, cmd.Process.Signal(interrupt))
 		if err := cmd.Wait(); err == nil || !strings.Contains(stderr.String(), "interrupted; nothing was written") {
 			t.Errorf("%s: %v:\n%s", interrupt, err, stderr.String())
 		}
@@ -191,7 +191,7 @@ func TestAClusterWithoutOperationsNeedsAnUpgrade(t *testing.T) {
 		r.URL.Path = strings.Replace(r.URL.Path, "/triageoperations", "/unheardof", 1)
 		return false
 	}}
-	old := o.as(g.through(o, o.token(owner)))
+	old := g.through(o, o.token(owner))
 	old.findings("triage", "--severity", "low", "--mute", "--yes").Fails("knows no triage operations", "upgrade")
 	old.findings("triage", "--undo", "mute-abcdef", "--yes").Fails("knows no triage operations", "upgrade")
 	old.findings("operations").Fails("knows no triage operations", "upgrade")
@@ -209,7 +209,7 @@ func TestAnOperationChoosesByFiltersOfItsOwn(t *testing.T) {
 	triager := o.member(testenv.Triager)
 	a := triager.findings("triage", "--project", "web", "--text", "path", "--confirm", "--yes", "-q", "-o", "json").Wants()
 	var summary struct{ Done, Unchanged []string }
-	o.must(json.Unmarshal([]byte(a.Stdout), &summary))
+	harness.Must(o, json.Unmarshal([]byte(a.Stdout), &summary))
 	if diff := cmp.Diff([]string{"f-1"}, summary.Done); diff != "" || len(summary.Unchanged) != 0 {
 		t.Errorf("summary:\n%s", a.Stdout)
 	}

@@ -32,9 +32,9 @@ func ruled(t *testing.T, name string) *organization {
 		}
 		o.has(f)
 	}
-	o.must(env.Client.Create(t.Context(), builder.Repository("payments").In(o.namespace).Build()))
-	o.must(env.Client.Create(t.Context(), builder.Project("api").In(o.namespace).Repository("payments").
-		Mutate(func(p *v1alpha1.Project) { p.Spec.Owner = "team-payments" }).Build()))
+	env.Create(o, builder.Repository("payments").In(o.namespace).Build())
+	env.Create(o, builder.Project("api").In(o.namespace).Repository("payments").
+		Mutate(func(p *v1alpha1.Project) { p.Spec.Owner = "team-payments" }).Build())
 	return o
 }
 
@@ -43,7 +43,7 @@ func ruled(t *testing.T, name string) *organization {
 func (o *organization) inForce(name, match string) *v1alpha1.TriagePolicy {
 	o.Helper()
 	policy := builder.TriagePolicy(name, match).In(o.namespace).Build()
-	o.must(env.Client.Create(o.Context(), policy))
+	env.Create(o, policy)
 	testenv.ChangeStatus(o, env, policy, func(p *v1alpha1.TriagePolicy) {
 		p.Status.ObservedGeneration = p.Generation
 		p.Status.InForce = &v1alpha1.PolicyInForce{Generation: p.Generation, Spec: p.Spec}
@@ -101,7 +101,7 @@ func TestPoliciesAreTestedAgainstTheCluster(t *testing.T) {
 			Cluster      struct{ InForce int64 }
 		}
 	}
-	o.must(json.Unmarshal([]byte(a.Stdout), &got))
+	harness.Must(o, json.Unmarshal([]byte(a.Stdout), &got))
 	if p := got.Policies; len(p) != 1 || p[0].Policy != "mute" || p[0].Cluster.InForce != 1 || p[0].Gained[0].Finding != "f-2" ||
 		p[0].Lost[0].Title != "Title 0" {
 		t.Errorf("the JSON says %+v", got)
@@ -130,7 +130,7 @@ func TestAPolicyThatTheClusterForbidsIsRefused(t *testing.T) {
 		return true
 	}}
 	arguments := []string{"policy", "test", "-f", file}
-	o.as(ruledOut.through(o, o.token(testenv.Triager))).findings(arguments...).Fails("the API server refuses policy p", "not on Fridays")
+	ruledOut.through(o, o.token(testenv.Triager)).findings(arguments...).Fails("the API server refuses policy p", "not on Fridays")
 	env.UseUp(t, "count/triagepolicies.appsec.dev", builder.TriagePolicy("probe", "true").In(o.namespace).Build())
 	o.member(testenv.Triager).findings(arguments...).Fails("the API server refuses policy p", "exceeded quota")
 }
@@ -155,7 +155,7 @@ func TestAPolicyIsCheckedAsItsFileDeclaresIt(t *testing.T) {
 	policy.Annotations = map[string]string{"ticket": "SEC-1"}
 	from := v1alpha1.NewTime(time.Now().AddDate(2, 0, 0))
 	policy.Spec.ValidFrom = &from
-	o.must(env.Client.Create(t.Context(), policy))
+	env.Create(o, policy)
 
 	without := policyFile("p", "true", "")
 	// It ends before the validFrom that the file no longer has.

@@ -42,7 +42,7 @@ func TestADecisionAboutWhatAScanChangesMeanwhileIsStale(t *testing.T) {
 	o := newOrganization(t, "stale-meantime")
 	o.has(many(2)...)
 	g := beforeCommit(func() { o.changed("f-0001", rateHigh) })
-	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager := g.through(o, o.token(testenv.Triager))
 	triager.findings("triage", "--user-status", "open", "--mute", "--yes").Wants("2 muted")
 	triager.findings("list", "--stale", "-o", "name").Wants("finding.appsec.dev/f-0001\n")
 	triager.findings("triage", "--stale", "--mute", "--yes").Wants("muted again", "1 muted")

@@ -25,7 +25,7 @@ func TestADecisionIsSignedByTheAPIServer(t *testing.T) {
 	o := newOrganization(t, "signed")
 	o.has(many(2)...)
 	g := &gateway{}
-	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager := g.through(o, o.token(testenv.Triager))
 
 	triager.findings("triage", "f-0000", "--mute", "--comment", "Only tests").Wants("findings: 1 muted, 0 unchanged, 0 failed")
 	want := v1alpha1.FindingTriage{
@@ -113,7 +113,7 @@ func TestAConflictIsTriedAgain(t *testing.T) {
 		}
 		return false
 	}}
-	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager := g.through(o, o.token(testenv.Triager))
 	triager.findings("triage", "f-0000", "f-0001", "--mute").Wants("2 muted, 0 unchanged, 0 failed")
 	patches := g.sent(http.MethodPatch, "/findings/f-0000")
 	harness.Same(t, "patches of the finding, with a second one after the conflict", 2, len(patches))
@@ -135,7 +135,7 @@ func TestADecisionMadeInTheMeantimeStays(t *testing.T) {
 	g := beforeCommit(func() {
 		o.changed("f-0001", func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = v1alpha1.UserStatusActive })
 	})
-	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager := g.through(o, o.token(testenv.Triager))
 	a := triager.findings("triage", "--user-status", "open", "--mute", "--yes", "-o", "json").Fails("1 of 3 findings conflicted", "admin decided about it in the meantime")
 	var summary struct {
 		Operation  string
@@ -185,7 +185,7 @@ func TestABusyAPIServerIsAskedAgain(t *testing.T) {
 		defer mu.Unlock()
 		return len(refused)
 	}
-	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager := g.through(o, o.token(testenv.Triager))
 	triager.findings("triage", "f-0000", "f-0001", "f-0002", "--mute").Wants("3 muted, 0 unchanged, 0 failed")
 	harness.Same(t, "the findings that were refused at first", 3, count())
 	triager.findings("triage", "--severity", "low", "--confirm", "--yes").Wants("3 confirmed, 0 unchanged, 0 failed")
@@ -208,7 +208,7 @@ func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 		}
 		return false
 	}}
-	triager := o.as(g.through(o, o.token(testenv.Triager)))
+	triager := g.through(o, o.token(testenv.Triager))
 	arguments := []string{"triage", "--mute", "--concurrency", "1", "-o", "json"}
 	for name := range o.versions() {
 		arguments = append(arguments, name)
@@ -216,15 +216,15 @@ func TestAnInterruptedTriageSaysHowFarItCame(t *testing.T) {
 	cmd := triager.direct(arguments...) // kubectl would not receive the signal
 	var stdout, stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	o.must(cmd.Start())
+	harness.Must(o, cmd.Start())
 	NewWithT(t).Eventually(held).WithTimeout(harness.Patience).Should(BeClosed())
-	o.must(cmd.Process.Signal(syscall.SIGINT))
+	harness.Must(o, cmd.Process.Signal(syscall.SIGINT))
 	release()
 	if err := cmd.Wait(); err == nil {
 		t.Fatalf("an interrupted triage succeeded:\n%s", stdout.String())
 	}
 	var summary struct{ Done, NotTried []string }
-	o.must(json.Unmarshal([]byte(stdout.String()), &summary))
+	harness.Must(o, json.Unmarshal([]byte(stdout.String()), &summary))
 	muted := o.withVerdict(v1alpha1.UserStatusMuted)
 	if len(summary.Done) != muted || len(summary.NotTried) != n-muted || muted <= before || muted == n {
 		t.Errorf("%d are muted; it says %d done, %d not tried", muted, len(summary.Done), len(summary.NotTried))
@@ -289,7 +289,7 @@ func TestAFindingThatGoesIsNamed(t *testing.T) {
 		gone := builder.Finding("f-0002").In(o.namespace).Build()
 		harness.NoError(o, "delete f-0002", env.Client.Delete(o.Context(), gone, client.GracePeriodSeconds(0)))
 	})
-	o.as(g.through(o, o.token(testenv.Triager))).findings("triage", "--severity", "low", "--mute", "--yes").
+	g.through(o, o.token(testenv.Triager)).findings("triage", "--severity", "low", "--mute", "--yes").
 		Fails("failed f-0002: the finding no longer exists", "2 muted, 0 unchanged, 1 failed")
 }
 
