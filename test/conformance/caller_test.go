@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/apiclient"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 const (
@@ -61,9 +62,7 @@ func (c *caller) do(method, path, body string, changes ...apiclient.Change) answ
 		}
 		wait := a.number("Retry-After")
 		c.t.Logf("waiting %d seconds for a limit that is used up", wait)
-		select {
-		case <-time.After(time.Duration(wait) * time.Second):
-		case <-c.t.Context().Done():
+		if !harness.Pause(c.t.Context(), time.Duration(wait)*time.Second) {
 			c.t.Fatal("the test has ended")
 		}
 	}

@@ -61,7 +61,7 @@ func TestFindings_FiltersLeaveOutWhatDoesNotMatch(t *testing.T) {
 func TestFindings_EachFilterFindsWhatHasTheValue(t *testing.T) {
 	o := askedOrganization(t)
 	orders := []string{"", "&sort=updated_at", "&order=asc", "&sort=updated_at&order=asc", "&sort=severity", "&sort=severity&order=asc"}
-	for n, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
+	for n, path := range findingLists {
 		for i, test := range []struct{ query, want string }{
 			{"tool=gosec", "f-1"},
 			{"tool=trivy", "f-2 f-3 f-4"},
@@ -120,7 +120,7 @@ func TestFindings_FiltersFindStaleDecisionsAndSuppressions(t *testing.T) {
 	o.settled(3)
 	o.patchResource(o.storedFinding("f-stale"), `{"spec":{"details":{"severity":"high"}}}`)
 	harness.Eventually(t, func(g Gomega) { g.Expect(o.get("/v1/findings?severity=high").page().Total).To(Equal(2)) })
-	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
+	for _, path := range findingLists {
 		for query, want := range map[string]string{
 			"stale=true": "f-stale", "stale=false": "f-fresh f-suppressed", "stale=": "f-fresh f-stale f-suppressed",
 			"suppressed=true": "f-suppressed", "suppressed=false": "f-fresh f-stale", "stale=true&suppressed=true": "",
@@ -182,7 +182,7 @@ func (o *organization) asked() {
 // A cursor is bound to the filters' values, and the pages with a filter are those of its list.
 func TestFindings_CursorsAreBoundToTheValuesOfFilters(t *testing.T) {
 	o := askedOrganization(t)
-	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
+	for _, path := range findingLists {
 		for _, test := range []struct{ first, same, other string }{
 			{"status=open", "status=open", "status=open&severity=low"},
 			{"tool=trivy", "tool=trivy&tool=", "tool=gosec"},
@@ -213,7 +213,7 @@ func TestFindings_CursorsAreBoundToTheValuesOfFilters(t *testing.T) {
 
 func TestFindings_UnknownFilterValuesAreRefused(t *testing.T) {
 	c := anyKey(t)
-	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
+	for _, path := range findingLists {
 		for _, query := range []string{
 			"status=muted", "status=OPEN", "status=%20", "user_status=closed", "severity=critical",
 			"repo_id=%00", "project_id=%ff", "class=%ff", "repo_id=" + strings.Repeat("a", 254), "status=open&status=closed",

@@ -7,7 +7,6 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -101,7 +100,7 @@ func TestGrounds_TheEndTakesTheDecisionAway(t *testing.T) {
 func TestGrounds_AReasonIsRequiredWhereTheOrganizationSaysSo(t *testing.T) {
 	o := newOrganization(t)
 	kinds := o.decidables()
-	o.patchResource(&v1alpha1.Organization{ObjectMeta: builder.Organization(o.name).Build().ObjectMeta}, `{"spec":{"triage":{"requireReason":true}}}`)
+	o.patchResource(builder.Organization(o.name).Build(), `{"spec":{"triage":{"requireReason":true}}}`)
 	for _, d := range kinds {
 		harness.Eventually(t, func(g Gomega) {
 			// Until the API server has seen the organization's change, it accepts the decision, and then its repetition.

@@ -21,6 +21,9 @@ type list struct {
 	wants func(t *testing.T, item record)
 }
 
+// findingLists are the lists of findings.
+var findingLists = []string{"/v1/findings", "/v2/findings", "/v2/full-findings"}
+
 // exactly returns list.wants for items of that shape.
 func exactly(want shape) func(t *testing.T, item record) {
 	return func(t *testing.T, item record) {

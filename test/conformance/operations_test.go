@@ -233,7 +233,7 @@ func TestTriageOperations_InvalidOnesAreRefused(t *testing.T) {
 	}
 	o.post(failed+"/commit", "").wants(400, "a failed one cannot be committed")
 	before := o.operate(`{"ids":["f-1"],`+muted+`}`, "preview")
-	o.patchResource(&v1alpha1.Organization{ObjectMeta: builder.Organization(o.name).Build().ObjectMeta}, `{"spec":{"triage":{"requireReason":true}}}`)
+	o.patchResource(builder.Organization(o.name).Build(), `{"spec":{"triage":{"requireReason":true}}}`)
 	harness.Eventually(t, func(g Gomega) {
 		problem := o.post(operationsPath, `{"ids":["f-1"],"set":{"user_status":"muted"}}`).object()
 		g.Expect(problem["code"]).To(Equal("reason_required"))

@@ -94,7 +94,7 @@ func TestFindings_SortedBySeverityTheWorstComesFirst(t *testing.T) {
 		graded("f-e", "high", "10.0", 0), graded("f-f", "high", "10.0", 1), graded("f-g", "high", "9.8", 6), graded("f-h", "high", "10.0", 1))
 	o.settled(8)
 	want := []string{"f-a", "f-b", "f-c", "f-d", "f-g", "f-e", "f-f", "f-h"}
-	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
+	for _, path := range findingLists {
 		harness.Same(t, fmt.Sprintf("%s ascending", path),
 			want, idsOf(o.walk(with(path, "sort=severity&order=asc&size=1"))))
 		descending := slices.Clone(want)
@@ -153,10 +153,8 @@ func (o *organization) updatedApart() {
 	changes := 0
 	harness.Eventually(o.t, func(g Gomega) {
 		changes++
-		review, repository := &v1alpha1.Review{}, &v1alpha1.Repository{}
-		review.Namespace, review.Name, repository.Namespace, repository.Name = o.namespace, "rv-a", o.namespace, "repo"
-		o.patchResource(review, fmt.Sprintf(`{"spec":{"prTitle":"title %d"}}`, changes))
-		o.patchResource(repository, fmt.Sprintf(`{"spec":{"description":"change %d"}}`, changes))
+		o.patchResource(builder.Review("rv-a").In(o.namespace).Build(), fmt.Sprintf(`{"spec":{"prTitle":"title %d"}}`, changes))
+		o.patchResource(builder.Repository("repo").In(o.namespace).Build(), fmt.Sprintf(`{"spec":{"description":"change %d"}}`, changes))
 		o.patch("/v2/findings/f-a", fmt.Sprintf(`{"comments":"%d"}`, changes)).wants(200, "a change")
 		updated := func(path, id string) string { return o.listed(path, id).text("updated_at") }
 		g.Expect(updated("/v1/findings", "f-a") > updated("/v1/findings", "f-b")).To(BeTrue())

@@ -102,7 +102,7 @@ func TestTriagePolicies_FromPreviewToForceAndBack(t *testing.T) {
 // findings, and returns the counts by policy.
 func (o *organization) wantsDecidedBy(policy string, ids ...string) map[string]float64 {
 	o.t.Helper()
-	for _, path := range []string{"/v1/findings", "/v2/findings", "/v2/full-findings"} {
+	for _, path := range findingLists {
 		o.wantsIDs(with(path, "policy="+policy), ids...)
 	}
 	export := string(o.get("/v2/finding-export?policy="+policy).wants(200, "an export").Body)
