@@ -94,14 +94,7 @@ func (s *trial) partitionLeader() {
 	s.verdict.injected(1)
 	old := s.leader()
 	s.must(old.Door.BlackHole())
-	s.eventually("another controller leads", func(ctx context.Context) error {
-		for _, c := range s.Controllers {
-			if c != old && c.Running() && isLeader(ctx, c) {
-				return nil
-			}
-		}
-		return errors.New("none does")
-	})
+	s.awaitLeader(old)
 	s.must(old.Door.Heal(s.t.Context()))
 }
 
@@ -122,14 +115,14 @@ func (s *trial) freezeRedis() {
 	s.t.Helper()
 	s.awaitRedis(1)
 	s.verdict.injected(2)
-	s.must(s.Redis.Process.Freeze())
+	s.must(s.Redis.Freeze())
 	s.awaitRedis(0)
 	s.awaitProgress(coolDown)
-	s.must(s.Redis.Process.Thaw())
+	s.must(s.Redis.Thaw())
 	s.awaitRedis(1)
-	s.Redis.Process.Kill()
+	s.Redis.Kill()
 	s.awaitRedis(0)
 	s.awaitProgress(coolDown)
-	s.must(s.Redis.Process.Start())
+	s.must(s.Redis.Start())
 	s.awaitRedis(1)
 }

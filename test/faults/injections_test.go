@@ -28,11 +28,15 @@ func (s *trial) leader() *rig.Replica {
 	if len(s.Controllers) == 1 {
 		return s.Controllers[0]
 	}
-	var leads *rig.Replica
+	return s.awaitLeader(nil)
+}
+
+// awaitLeader waits until a controller other than the former leader leads, and returns it.
+func (s *trial) awaitLeader(former *rig.Replica) (leads *rig.Replica) {
+	s.t.Helper()
 	s.eventually("a controller leads", func(ctx context.Context) error {
-		leads = nil
 		for _, c := range s.Controllers {
-			if c.Running() && isLeader(ctx, c) {
+			if c != former && c.Running() && isLeader(ctx, c) {
 				leads = c
 				return nil
 			}

@@ -21,12 +21,12 @@ const (
 	toClient = "downstream"
 )
 
-// Door is a proxy through which a program reaches a server. It can slow, starve, cut and drop
-// traffic. It may lead through an Interceptor, which answers in the server's place.
+// Door is a proxy through which a program reaches the API server. It can slow, starve, cut and drop
+// traffic, and may lead through an Interceptor, which answers in the server's place.
 type Door struct {
 	// Address is the address that the program is given.
 	Address string
-	// Interceptor handles requests while Intercept is in force; nil for a door without one.
+	// Interceptor handles requests while Intercept is in force.
 	Interceptor *Interceptor
 
 	server   string
@@ -41,14 +41,17 @@ type Door struct {
 	toxics []string
 }
 
-// NewDoor opens a door to the server at that address.
-func NewDoor(name, server string) (*Door, error) {
+// NewDoor opens a door to the control plane's API server.
+func NewDoor(name string, p *harness.ControlPlane) (*Door, error) {
 	addresses, err := harness.FreeAddresses(1)
 	if err != nil {
 		return nil, err
 	}
-	d := &Door{Address: addresses[0], server: server}
-	if err := d.lead(server); err != nil {
+	d := &Door{Address: addresses[0], server: p.APIServerAddress}
+	if d.Interceptor, err = NewInterceptor(p); err != nil {
+		return nil, fmt.Errorf("open the door %s: %w", name, err)
+	}
+	if err := d.lead(d.server); err != nil {
 		return nil, fmt.Errorf("open the door %s: %w", name, err)
 	}
 	if d.listener, err = new(net.ListenConfig).Listen(context.Background(), "tcp", d.Address); err != nil {
@@ -107,9 +110,7 @@ func (d *Door) Close() {
 	for _, p := range append(d.dead, d.way) {
 		p.Stop()
 	}
-	if d.Interceptor != nil {
-		d.Interceptor.Close()
-	}
+	d.Interceptor.Close()
 }
 
 // Cut cuts every open connection and accepts new ones.
@@ -180,7 +181,7 @@ func (d *Door) Heal(ctx context.Context) error {
 		}
 	}
 	d.toxics = nil
-	if d.Interceptor == nil || d.to == d.server {
+	if d.to == d.server {
 		return nil
 	}
 	d.Interceptor.Use(nil)

@@ -51,7 +51,7 @@ type Rig struct {
 	*harness.ControlPlane
 	Facade      *Replica
 	Controllers []*Replica
-	Redis       *Redis
+	Redis       *harness.Process
 	// URL is that of the REST API.
 	URL string
 	// Client is an administrator's client that reaches the API server directly.
@@ -60,6 +60,8 @@ type Rig struct {
 	Kubeconfig string
 
 	options Options
+	// redisURLFile is the value of --redis-url-file.
+	redisURLFile string
 }
 
 // Start starts all processes and installs config/plane. The caller must stop the returned rig even
@@ -85,7 +87,7 @@ func Start(ctx context.Context, options Options) (*Rig, error) {
 		return r, err
 	}
 	if options.Redis != "" {
-		if r.Redis, err = newRedis(ctx, options.Redis, options.Folder); err != nil {
+		if err := r.startRedis(ctx); err != nil {
 			return r, err
 		}
 	}
@@ -114,10 +116,7 @@ func (r *Rig) Stop() {
 		replica.Door.Close()
 	}
 	if r.Redis != nil {
-		r.Redis.Process.Kill()
-		if r.Redis.Door != nil {
-			r.Redis.Door.Close()
-		}
+		r.Redis.Kill()
 	}
 	if r.ControlPlane != nil {
 		_ = r.ControlPlane.Kill() // the logs show errors
@@ -148,6 +147,15 @@ func (r *Rig) install(ctx context.Context) error {
 	return testenv.AwaitPolicies(ctx, r.Admin)
 }
 
+func (r *Rig) startRedis(ctx context.Context) (err error) {
+	var address string
+	if r.Redis, address, err = harness.StartRedis(ctx, r.options.Folder, r.options.Redis); err != nil {
+		return err
+	}
+	r.redisURLFile = filepath.Join(r.options.Folder, "redis-url")
+	return os.WriteFile(r.redisURLFile, []byte("redis://"+address), 0o600)
+}
+
 func (r *Rig) newController(ctx context.Context, index int) (*Replica, error) {
 	replica, config, err := r.openDoor(ctx, "controller-"+strconv.Itoa(index), testenv.ControllerServiceAccount)
 	if err != nil {
@@ -175,7 +183,7 @@ func (r *Rig) NewFacade(ctx context.Context, name string) (*Replica, error) {
 	}
 	flags := []string{keys, "--key-staleness=" + r.options.KeyStaleness.String()}
 	if r.Redis != nil {
-		flags = append(flags, "--redis-url-file="+r.Redis.URLFile)
+		flags = append(flags, "--redis-url-file="+r.redisURLFile)
 	}
 	if replica.Component, err = r.operator().Facade(name, config, flags...); err != nil {
 		return nil, err
@@ -193,11 +201,8 @@ func (r *Rig) operator() harness.Operator {
 // openDoor creates a replica with a door, and a config that leads through it with a token of the
 // service account.
 func (r *Rig) openDoor(ctx context.Context, name, account string) (*Replica, *rest.Config, error) {
-	door, err := NewDoor(name, r.APIServerAddress)
+	door, err := NewDoor(name, r.ControlPlane)
 	if err != nil {
-		return nil, nil, err
-	}
-	if door.Interceptor, err = NewInterceptor(r.ControlPlane); err != nil {
 		return nil, nil, err
 	}
 	object := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: testenv.SystemNamespace, Name: account}}
