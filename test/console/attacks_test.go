@@ -41,11 +41,9 @@ func mute(token string) url.Values {
 func TestNoOtherSiteDecidesWithAPersonsSession(t *testing.T) {
 	o := newOrganization(t)
 	o.has(some(1)...)
-	v := newVisitor(t)
-	v.logsIn(o.key("ada"))
+	v := newUser(t, o.key("ada"))
 	token := v.token()
-	other := newVisitor(t)
-	other.logsIn(o.key("eve"))
+	other := newUser(t, o.key("eve"))
 	for name, attack := range map[string]struct {
 		form    url.Values
 		headers []string
@@ -109,8 +107,7 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 	mine, theirs := newOrganization(t), newOrganization(t)
 	mine.has(some(1)...)
 	theirs.has(builder.Finding("f-theirs").Title("Theirs alone"))
-	v := newVisitor(t)
-	v.logsIn(mine.key("ada"))
+	v := newUser(t, mine.key("ada"))
 	token := v.token()
 	foreign := v.asks("/console/findings/f-theirs", nil)
 	absent := v.asks("/console/findings/f-nobodys", nil)
@@ -146,8 +143,7 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 
 func TestAnAddressWithoutAPageLeadsOn(t *testing.T) {
 	o := newOrganization(t)
-	v := newVisitor(t)
-	v.logsIn(o.key("ada"))
+	v := newUser(t, o.key("ada"))
 	for _, path := range []string{"/console/nowhere", "/console/operations/op-1/commit"} {
 		if answer := v.asks(path, nil); answer.StatusCode != http.StatusNotFound || !strings.Contains(answer.text, `<nav aria-label="Pages">`) {
 			t.Errorf("%s: %s\n%s", path, answer.Status, answer.text)
@@ -164,8 +160,7 @@ func TestAnAddressWithoutAPageLeadsOn(t *testing.T) {
 
 func TestNoPageMayBeFramedOrRunWhatItHolds(t *testing.T) {
 	o := newOrganization(t)
-	v := newVisitor(t)
-	v.logsIn(o.key("ada"))
+	v := newUser(t, o.key("ada"))
 	for _, path := range []string{"/console/", "/console/login", "/console/findings", "/console/none", "/console/operations"} {
 		header := v.asks(path, nil).Header
 		policy := header.Get("Content-Security-Policy")
@@ -242,8 +237,7 @@ func TestPagesCountAgainstTheKeysLimitAndWhatTheyAskForDoesNot(t *testing.T) {
 	key := o.key("ada")
 	stored := builder.APIKey("ada").In(o.namespace).Build()
 	env.Patch(t, stored, `{"spec":{"rateLimit":{"requestsPerMinute":1000}}}`)
-	v := newVisitor(t)
-	v.logsIn(key)
+	v := newUser(t, key)
 	remaining := func() (left string) { return v.asks("/console/findings", nil).Header.Get("X-Ratelimit-Remaining") }
 	harness.Eventually(t, func(g Gomega) {
 		first, second := remaining(), remaining()

@@ -337,8 +337,7 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 
 func TestUnknownFiltersInAnAddressAreRefused(t *testing.T) {
 	o := newOrganization(t)
-	v := newVisitor(t)
-	v.logsIn(o.key("ada", v1alpha1.Scopes()...))
+	v := newUser(t, o.key("ada", v1alpha1.Scopes()...))
 	for query, words := range map[string]string{
 		"severty=high": "There is no filter", "severity=high&severity=low": "given more than once", "severity=foo": "must be one of", "cursor=x": "start again without it",
 		"group=title": "not grouped by", "created_since=7x": "must be a date-time",
@@ -672,8 +671,7 @@ func TestAnUndoIsOfTheDecisionThatWasMeant(t *testing.T) {
 	p.presses("k", "c", "u")
 	p.reads("#messages", "Nothing was undone: Finding number 1. It was decided so already.")
 	p.reads("#finding-f-0001 .state", "confirmed", "apikey/ada") // it was not the last one
-	faster := newVisitor(t)
-	faster.logsIn(o.key("bob"))
+	faster := newUser(t, o.key("bob"))
 	faster.asks("/console/findings/f-0000", url.Values{"token": {faster.token()}, "user_status": {"open"}})
 	p.presses("j", "o", "u")
 	p.reads("#messages", "Nothing was undone: Finding number 0. The decision was not stored.")

@@ -460,8 +460,7 @@ func TestTheConsolesStreamEndsWithTheSession(t *testing.T) {
 	lines := bufio.NewScanner(stream.Body)
 	for lines.Scan() && lines.Text() != "event: reset" {
 	}
-	key := &v1alpha1.APIKey{}
-	key.Namespace, key.Name = o.namespace, "ada"
+	key := builder.APIKey("ada").In(o.namespace).Build()
 	disable := func(is bool) {
 		env.Patch(t, key, fmt.Sprintf(`{"spec":{"disabled":%t}}`, is))
 	}

@@ -32,14 +32,8 @@ var axe = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	for _, name := range []string{"package.json", "package-lock.json"} {
-		content, err := os.ReadFile(filepath.Join(harness.Root(), "test", "console", name))
-		if err != nil {
-			return "", err
-		}
-		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
-			return "", err
-		}
+	if err := os.CopyFS(folder, os.DirFS(filepath.Join(harness.Root(), "test", "console"))); err != nil {
+		return "", err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()

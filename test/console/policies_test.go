@@ -130,8 +130,7 @@ func TestADeliveryIsSentAgainFromItsPage(t *testing.T) {
 func TestAKeyThatMayNotWriteGetsYAMLAndIsRefused(t *testing.T) {
 	o := newOrganization(t)
 	o.hasOthers("The signing key is in the source")
-	v := newVisitor(t)
-	v.logsIn(o.key("reads", v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeWebhooksRead))
+	v := newUser(t, o.key("reads", v1alpha1.ScopeFindingsRead, v1alpha1.ScopeFindingsTriage, v1alpha1.ScopeWebhooksRead))
 	token := v.token()
 	draft := url.Values{"token": {token}, "match": {"true"}, "name": {"mute-all"},
 		"user_status": {"muted"}, "reason": {"duplicate"}, "do": {"yaml"}}
@@ -177,8 +176,7 @@ func TestARuleMatchesWhatTheListShows(t *testing.T) {
 		f.Spec.Package = &v1alpha1.FindingPackage{Name: "@angular/core", PURL: "pkg:npm/@angular/core@12"}
 	}).DetectedAt(found))...)
 	key := o.key("ada", v1alpha1.Scopes()...)
-	v := newVisitor(t)
-	v.logsIn(key)
+	v := newUser(t, key)
 	token := v.token()
 	for _, filters := range []url.Values{
 		{"severity": {"high"}}, {"tool": {"gosec"}, "severity": {"medium"}}, {"rule": {"it's\\a\nrule"}}, {"class": {"CWE-1"}}, {"category": {"Code"}},

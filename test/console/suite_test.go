@@ -134,6 +134,14 @@ func newVisitor(t testing.TB) *visitor {
 	}}}
 }
 
+// newUser returns a visitor who has logged in with the key.
+func newUser(t testing.TB, key string) *visitor {
+	t.Helper()
+	v := newVisitor(t)
+	v.logsIn(key)
+	return v
+}
+
 // reply is the answer to a visitor.
 type reply struct {
 	*http.Response
