@@ -17,6 +17,7 @@ func renewEvidence(results []reported, is []recognition.Evidence, existing []rec
 	renewRules(results, existing)
 	renewPaths(results, is, existing)
 	renewDigests(results, is, existing)
+	forgetMasked(results, existing)
 	acceptCut(results, is, existing, constant)
 }
 
@@ -74,6 +75,23 @@ func keepDigest(m *match, evidence string) string {
 	}
 	_, rest, _ := strings.Cut(evidence, ".")
 	return strings.TrimRight(stored+"."+rest, ".")
+}
+
+// forgetMasked removes from the evidence of findings the digests of code in which the tool masks a secret. Earlier
+// versions stored them.
+func forgetMasked(results []reported, existing []recognition.Known) {
+	masked := sets.New[recognition.Evidence]()
+	for i := range results {
+		if r := results[i].result; r != nil && masksCode(r, results[i].spec.Category) {
+			masked.Insert(recognition.Evidence{Rule: results[i].spec.RuleID, Snippet: codeDigest(codeOf(r))})
+		}
+	}
+	for i := range existing {
+		was := &existing[i].Evidence
+		if masked.Has(recognition.Evidence{Rule: was.Rule, Snippet: was.Snippet}) {
+			was.Snippet = ""
+		}
+	}
 }
 
 // renewPaths renews the paths in the evidence of findings: an earlier version stored the passwords in URIs, and U+FFFD

@@ -14,14 +14,17 @@ import (
 // evidenceText is what a Finding stores beside its facts, so that the next import can recognise the result: digests of
 // message, code and logical location, the column, and the digest of a fingerprint that is stored cut. A digest has 40
 // bits: enough to distinguish the results of one rule, and no copy of a possible secret.
-func evidenceText(r *sarif.Result) string {
+func evidenceText(r *sarif.Result, category v1alpha1.FindingCategory) string {
 	column := ""
 	if r.Location.Column > 0 {
 		column = strconv.Itoa(int(r.Location.Column))
 	}
+	code := codeDigest(codeOf(r))
+	if masksCode(r, category) {
+		code = ""
+	}
 	return strings.TrimRight(strings.Join([]string{
-		messageDigest(r), codeDigest(sarif.FirstOf(r.Location.Snippet,
-			r.Location.Context)), fingerprints.ShortDigest(resource(r)), column, wholeDigest(r.Fingerprints),
+		messageDigest(r), code, fingerprints.ShortDigest(resource(r)), column, wholeDigest(r.Fingerprints),
 	}, "."), ".")
 }
 
@@ -109,6 +112,18 @@ func digestOf(r *sarif.Result, message string) string {
 func bestOf(spec *v1alpha1.FindingSpec, constant map[string]bool) string {
 	return fingerprints.Best(fingerprints.Stored(spec), constant)
 }
+
+// mask matches code in which a tool hides a secret, or all but its beginning, as gitleaks --redact=80 does.
+var mask = regexp.MustCompile("[*•]{3}|(?:\\.{3}|…)[\"'`]?\\s*$|REDACTED")
+
+// masksCode reports whether the tool masks a secret in the result's code, so that the code of other secrets looks the
+// same. Other code may contain or end like a mask.
+func masksCode(r *sarif.Result, category v1alpha1.FindingCategory) bool {
+	return showsSecret(r, category) && mask.MatchString(codeOf(r))
+}
+
+// codeOf returns the code at the place of a result, or else around it.
+func codeOf(r *sarif.Result) string { return sarif.FirstOf(r.Location.Snippet, r.Location.Context) }
 
 // codeDigest returns the digest of code in the form that a finding stores.
 func codeDigest(code string) string { return fingerprints.CodeDigest(cut(block(code), maxCode)) }

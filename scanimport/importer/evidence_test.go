@@ -293,6 +293,58 @@ func redacted(commit string) sarif.Result {
 	return r
 }
 
+// secretAt returns a secret as gitleaks shows it, in that code.
+func secretAt(line int32, code string) sarif.Result {
+	r := redacted("aaaaaaa")
+	r.Location.Line, r.Location.Snippet = line, code
+	return r
+}
+
+// partlyMasked is code that shows a part of a secret, or hides it within a line.
+var partlyMasked = []string{"AKIA...", "AKIA…", `key = "AKIA..."`, `key = "********"`, "••••1234", "[REDACTED]"}
+
+// Code in which the tool masks the secret is the same for other secrets.
+func TestADecisionAboutAMaskedSecretDoesNotPassToAnotherSilently(t *testing.T) {
+	for _, code := range append(partlyMasked, "REDACTED") {
+		l := newLife(t)
+		first := l.scans(secretAt(5, code))[0]
+		key := fingerprints.Key(&l.findings[first].Spec)
+		l.mute()
+		l.want(code, l.scans(secretAt(200, code)), first)
+		l.doubted(code, first, recognition.DoubtLine)
+		if key == fingerprints.Key(&l.findings[first].Spec) {
+			t.Errorf("%s: the decision about an issue with it passes to another secret of the base", code)
+		}
+	}
+	for _, code := range []string{`key = "AKIAIOSFODNN7EXAMPLE"`, "load(...args)", "**options"} {
+		l := newLife(t)
+		first := l.scans(secretAt(5, code))[0]
+		l.mute()
+		l.want(code, l.scans(secretAt(200, code)), first)
+		l.doubted(code, first, "")
+	}
+}
+
+// An earlier version stored a digest of the masked code.
+func TestADecisionAboutAMaskedSecretSurvivesTheUpgrade(t *testing.T) {
+	for _, code := range partlyMasked {
+		for line, doubt := range map[int32]recognition.Doubt{5: "", 200: recognition.DoubtLine} {
+			l := newLife(t)
+			r := secretAt(5, code)
+			first := l.scans(r)[0]
+			l.findings[first].Spec.Evidence = messageDigest(&r) + "." + codeDigest(code)
+			l.mute()
+			l.observe()
+			l.want(code, l.scans(secretAt(line, code)), first)
+			l.doubted(fmt.Sprint(code, " in line ", line), first, doubt)
+			l.observe()
+			f := l.findings[first]
+			harness.Same(t, code+": stale", doubt != "", findingstate.Stale(f))
+			harness.Same(t, code+": decision", v1alpha1.UserStatusMuted, f.Status.UserStatus)
+		}
+	}
+}
+
 // Two redacted secrets at one place differ only in the commit that gitleaks names. Once one of them is no longer
 // reported, nobody knows whether it is the decided one.
 func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *testing.T) {

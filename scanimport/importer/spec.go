@@ -68,7 +68,7 @@ func (c *scanContext) spec(r *sarif.Result) v1alpha1.FindingSpec {
 		Confidence:    confidence(r.Rule.Precision),
 		CommitHash:    c.commit,
 		Fingerprints:  storedFingerprints(r.Fingerprints),
-		Evidence:      evidenceText(r),
+		Evidence:      evidenceText(r, c.categoryOf(r)),
 		Suppression:   suppression(r, c.categoryOf(r)),
 		Details:       c.details(r),
 		Scan:          &v1alpha1.FindingScan{ScanID: c.scanID, AnalyzedAt: &c.startedAt},
@@ -88,7 +88,7 @@ func (c *scanContext) details(r *sarif.Result) v1alpha1.FindingDetails {
 		// A secret scanner may quote the secret anywhere in its message.
 		message = ""
 	case secret:
-		message = withoutQuotes(message, sarif.FirstOf(r.Location.Snippet, r.Location.Context))
+		message = withoutQuotes(message, codeOf(r))
 	}
 	rule := c.ruleTexts(r.Rule)
 	if secret {
@@ -104,7 +104,7 @@ func (c *scanContext) details(r *sarif.Result) v1alpha1.FindingDetails {
 		Location:     c.location(r.Location),
 	}
 	if !secret {
-		details.Code = cut(block(sarif.FirstOf(r.Location.Snippet, r.Location.Context)), maxCode)
+		details.Code = cut(block(codeOf(r)), maxCode)
 		details.FixedCode = cut(block(fixedCode(r.Fixes)), maxCode)
 	}
 	for _, e := range r.Endpoints {
@@ -156,7 +156,7 @@ func suppression(r *sarif.Result, category v1alpha1.FindingCategory) *v1alpha1.F
 		kind = v1alpha1.SuppressionInSource
 	}
 	if showsSecret(r, category) {
-		why = withoutQuotes(why, sarif.FirstOf(r.Location.Snippet, r.Location.Context))
+		why = withoutQuotes(why, codeOf(r))
 	}
 	return &v1alpha1.FindingSuppression{Kind: kind, Justification: cut(paragraph(why), maxJustification)}
 }
