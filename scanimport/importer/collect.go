@@ -228,7 +228,8 @@ func (b *Batch) add(run *sarif.Run, where string, now time.Time) {
 		b.Warnings = append(b.Warnings, where+": "+OneLine(warning, maxScanMessage))
 	}
 	for i := range run.Results {
-		if r := &run.Results[i]; r.Suppression != nil {
+		r := &run.Results[i]
+		if r.Analysis = analysisOf(run.AutomationID); r.Suppression != nil {
 			b.Suppressed = append(b.Suppressed, *r)
 		} else {
 			b.Results = append(b.Results, *r)

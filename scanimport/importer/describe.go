@@ -39,6 +39,7 @@ func Describe(b *Batch, repository *v1alpha1.Repository,
 			continue
 		}
 		facts := c.spec(r)
+		facts.Analysis = cmp.Or(facts.Analysis, r.Analysis)
 		if err := b.budget.share(&facts); err != nil {
 			return nil, nil, err
 		}

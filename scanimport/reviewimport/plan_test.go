@@ -461,6 +461,40 @@ func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
 	}
 }
 
+// Two jobs may review a commit with one tool, each in an analysis of its own. Neither chooses the analysis of its batch,
+// as no caller does.
+func TestAJobOfAnotherAnalysisDoesNotPassTheGateOfTheFirst(t *testing.T) {
+	run := func(id, rule string, severity v1alpha1.Level) sarif.Run {
+		return sarif.Run{Tool: "trivy", AutomationID: id, Results: []sarif.Result{{
+			RuleID: rule, Rule: &sarif.Rule{ID: rule}, Severity: severity, Message: "ssl", Location: sarif.Location{Path: "go.mod", Line: 3},
+		}}}
+	}
+	c := newCluster()
+	for _, step := range []struct {
+		reason   string
+		runs     []sarif.Run
+		passed   bool
+		analyses []string // of the issues
+	}{
+		{"the first", []sarif.Run{run("image-a/1", "CVE-1", "high")}, false, []string{"image-a"}},
+		{"another rates it lower", []sarif.Run{run("image-b/1", "CVE-1", "low")}, false, []string{"image-a"}},
+		{"a file of two others", []sarif.Run{run("image-b/1", "CVE-1", "low"), run("image-c/1", "CVE-2", "low")}, false, []string{"image-a", "image-c"}},
+		{"the first rates it lower", []sarif.Run{run("image-a/2", "CVE-1", "medium")}, true, []string{"image-a", "image-c"}},
+		{"another rates it higher", []sarif.Run{run("image-b/2", "CVE-1", "high")}, false, []string{"image-b", "image-c"}},
+	} {
+		batches, err := importer.Collect([]importer.File{{Name: "f", Log: &sarif.Log{Runs: step.runs}}}, importer.Choices{Analysis: new(string)}, time.Now())
+		harness.Must(t, err)
+		s := c.importsResults(t, "c0", describedBy(batches[0]), nil)
+		harness.Same(t, step.reason+": the gate passed", step.passed, GateHigh.Judge(s).Passed)
+		var analyses []string
+		for _, issue := range c.issues {
+			analyses = append(analyses, issue.Result.Analysis)
+		}
+		slices.Sort(analyses)
+		harness.Same(t, step.reason+": analyses of the issues", step.analyses, analyses)
+	}
+}
+
 // mute decides about the issues at the line.
 func (c *cluster) mute(line int32) { c.decide(line, v1alpha1.UserStatusMuted) }
 

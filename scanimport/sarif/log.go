@@ -116,6 +116,8 @@ type Result struct {
 	TaggedSecret bool
 	// Suppression of the result in its source; nil if it is not suppressed.
 	Suppression *Suppression
+	// Analysis of the result's run. The importer sets it; empty: none.
+	Analysis string
 }
 
 // Suppression records that the source suppresses a result that the tool reports anyway.
