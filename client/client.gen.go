@@ -3162,6 +3162,10 @@ type ReviewIssueFull struct {
 	// ReviewId The id of the review that raised it.
 	ReviewId string `json:"review_id"`
 
+	// Score The scanner's score or the CVSS base score, with one digit after the point, as of the last reviewed commit
+	// that shows the issue; null if it is not known.
+	Score *float32 `json:"score"`
+
 	// SeenInCommits The commits that showed the issue.
 	SeenInCommits []string `json:"seen_in_commits"`
 
@@ -3173,6 +3177,9 @@ type ReviewIssueFull struct {
 
 	// Title The title.
 	Title string `json:"title"`
+
+	// ToolSeverity The scanner's own rating of the severity; empty if it is not known.
+	ToolSeverity string `json:"tool_severity"`
 
 	// UpdatedAt When the issue last changed.
 	UpdatedAt time.Time `json:"updated_at"`
@@ -3226,7 +3233,7 @@ type ReviewIssueList struct {
 	Total int64 `json:"total"`
 }
 
-// ReviewIssueRest The decisions of people and policies about a review issue, and its package version.
+// ReviewIssueRest The decisions of people and policies about a review issue, and the facts that they are based on.
 type ReviewIssueRest struct {
 	// Comments Triage comments.
 	Comments string `json:"comments"`
@@ -3243,6 +3250,13 @@ type ReviewIssueRest struct {
 
 	// Reason The reason for the decision; null if none was given.
 	Reason *DecisionReason `json:"reason"`
+
+	// Score The scanner's score or the CVSS base score, with one digit after the point, as of the last reviewed commit
+	// that shows the issue; null if it is not known.
+	Score *float32 `json:"score"`
+
+	// ToolSeverity The scanner's own rating of the severity; empty if it is not known.
+	ToolSeverity string `json:"tool_severity"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.
 	UserStatus UserStatus `json:"user_status"`

@@ -82,14 +82,16 @@ func NewReviewIssue(i *v1alpha1.ReviewIssue, status *v1alpha1.ReviewIssueStatus,
 	}, func(w *writer) { w.issueDecision(i) })
 }
 
-// issueDecision writes the decision about an issue, and the version that it is about.
+// issueDecision writes the decision about an issue, and the facts that it is based on.
 func (w *writer) issueDecision(i *v1alpha1.ReviewIssue) {
-	triage := &i.Spec.Triage
+	triage, result := &i.Spec.Triage, valueOf(i.Spec.Result)
 	w.text("comments", triage.Comments)
 	w.text("decided_by", triage.By)
 	w.time("expires_at", triage.ExpiresAt)
-	w.text("package_version", valueOf(valueOf(i.Spec.Result).Package).Version)
+	w.text("package_version", valueOf(result.Package).Version)
 	w.enum("reason", string(triage.Reason))
+	w.score("score", result.Score)
+	w.text("tool_severity", result.ToolSeverity)
 	w.text("user_status", string(reviewstate.UserStatus(i)))
 	w.object("verdict", func() { w.verdict(valueOf(reviewstate.Judged(i))) })
 }

@@ -70,7 +70,7 @@ func wholeIssue() *v1alpha1.ReviewIssue {
 			ReviewRef: v1alpha1.ReviewReference{Name: "r-1"}, Title: "SQL injection", Description: "A value <…> reaches a query.",
 			Severity: v1alpha1.LevelHigh, File: "search.go", Line: 42, CommitSHA: "c1", SeenInCommits: []v1alpha1.CommitSHA{"c1"},
 			Links:  v1alpha1.ReviewIssueLinks{Commit: "https://code.example/c1", FileLocation: "https://code.example/c1/search.go#L42"},
-			Result: &v1alpha1.ReviewIssueResult{Package: &v1alpha1.FindingPackage{Version: "1.4 <…>"}},
+			Result: &v1alpha1.ReviewIssueResult{Package: &v1alpha1.FindingPackage{Version: "1.4 <…>"}, Score: "9.8", ToolSeverity: "CRITICAL <…>"},
 			Triage: v1alpha1.ReviewIssueTriage{
 				UserStatus: v1alpha1.UserStatusMuted, Reason: v1alpha1.DecisionAcceptedRisk, ExpiresAt: at(16),
 				Comments: "The value <…> is a constant.", By: "apikey/ci",

@@ -6,6 +6,7 @@ import (
 	"unique"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingquery"
 )
 
 // writer writes the JSON of a finding's shapes member by member. For data of other objects, and for texts written
@@ -80,6 +81,17 @@ func (w *writer) time(name string, value *v1alpha1.Time) {
 func (w *writer) number(name string, value int32) {
 	w.name(name)
 	w.buffer.WriteString(strconv.Itoa(int(value)))
+}
+
+// score writes a score with one digit after the point, null if it is not known.
+func (w *writer) score(name, value string) {
+	tenths, ok := findingquery.Tenths(value)
+	if !ok {
+		w.null(name)
+		return
+	}
+	w.name(name)
+	w.buffer.WriteString(strconv.FormatFloat(float64(tenths)/10, 'f', -1, 64))
 }
 
 func (w *writer) null(name string) {

@@ -175,7 +175,8 @@ var (
 		"integer: line_number pr_number", "array: seen_in_commits")
 
 	reviewFullShape      = reviewShape.and("integer: open_confirmed_count open_muted_count")
-	reviewIssueFullShape = reviewIssueShape.and("string: comments decided_by package_version user_status", "string?: expires_at reason", "object: verdict")
+	reviewIssueFullShape = reviewIssueShape.and("string: comments decided_by package_version tool_severity user_status",
+		"string?: expires_at reason", "number?: score", "object: verdict")
 
 	webhookDeliveryShape = members(
 		"string: id endpoint_id event_id event_type event_time subject_kind subject_id status created_at",

@@ -99,10 +99,12 @@ type record struct {
 		} `json:"package"`
 	} `json:"facts"`
 	// These are the facts of an issue, with its place.
-	IssueSeverity    string `json:"severity"`
-	PackageVersion   string `json:"package_version"`
-	IssueTitle       string `json:"title"`
-	IssueDescription string `json:"description"`
+	IssueSeverity     string  `json:"severity"`
+	IssueToolSeverity string  `json:"tool_severity"`
+	IssueScore        float32 `json:"score"`
+	PackageVersion    string  `json:"package_version"`
+	IssueTitle        string  `json:"title"`
+	IssueDescription  string  `json:"description"`
 	place
 	DecisionStale string `json:"decision_stale"`
 }
@@ -116,8 +118,9 @@ type place struct {
 func (r record) standing() Standing {
 	at := cmp.Or(r.Details.Location, r.place)
 	r.Facts = Facts{
-		Severity: cmp.Or(r.Details.Severity, r.IssueSeverity), ToolSeverity: r.Scanned.ToolSeverity,
-		Score: r.Scanned.Score, Version: cmp.Or(r.Scanned.Package.Version, r.PackageVersion), Code: r.Details.Code,
+		Severity:     cmp.Or(r.Details.Severity, r.IssueSeverity),
+		ToolSeverity: cmp.Or(r.Scanned.ToolSeverity, r.IssueToolSeverity), Score: cmp.Or(r.Scanned.Score, r.IssueScore),
+		Version: cmp.Or(r.Scanned.Package.Version, r.PackageVersion), Code: r.Details.Code,
 		Title: cmp.Or(r.Details.Title, r.IssueTitle), Description: cmp.Or(r.Details.Description, r.IssueDescription),
 		Path: at.FilePath, Line: at.LineNumber, Stale: r.DecisionStale,
 	}

@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"slices"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
@@ -66,7 +68,7 @@ func now(i client.ReviewIssueFull) decision.Standing {
 	return decision.Standing{Decision: decision.Decision{
 		UserStatus: string(i.UserStatus), Reason: (*string)(i.Reason), ExpiresAt: i.ExpiresAt, Comments: i.Comments,
 	}, DecidedBy: i.DecidedBy, Facts: decision.Facts{
-		Severity: string(i.Severity), Version: i.PackageVersion,
+		Severity: string(i.Severity), ToolSeverity: i.ToolSeverity, Score: ptr.Deref(i.Score, 0), Version: i.PackageVersion,
 		Title: i.Title, Description: i.Description, Path: i.FilePath, Line: int(i.LineNumber),
 	}}
 }

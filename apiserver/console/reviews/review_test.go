@@ -102,10 +102,12 @@ func TestAReviewIsShownWithoutALinkThatCannotBeMade(t *testing.T) {
 }
 
 func TestAScanThatChangesAnIssueChangesWhatWasSeen(t *testing.T) {
-	before := client.ReviewIssueFull{Severity: client.SeverityLow, PackageVersion: "1.0"}
+	before := client.ReviewIssueFull{Severity: client.SeverityHigh, PackageVersion: "1.0", Score: new(float32(7.5)), ToolSeverity: "HIGH"}
 	for reason, after := range map[string]client.ReviewIssueFull{
-		"another severity": {Severity: client.SeverityHigh, PackageVersion: "1.0"},
-		"another version":  {Severity: client.SeverityLow, PackageVersion: "1.1"},
+		"another severity":              {Severity: client.SeverityLow, PackageVersion: "1.0"},
+		"another version":               {Severity: client.SeverityHigh, PackageVersion: "1.1"},
+		"a critical score":              {Severity: client.SeverityHigh, PackageVersion: "1.0", Score: new(float32(9.8))},
+		"a critical rating by the tool": {Severity: client.SeverityHigh, PackageVersion: "1.0", ToolSeverity: "Critical"},
 	} {
 		if now(before).Seen() == now(after).Seen() {
 			t.Errorf("%s is not told", reason)
