@@ -119,12 +119,12 @@ func (r *router) outcome(c *gin.Context, s *state, took time.Duration) int {
 }
 
 // abandoned reports whether a request that ended with this error was canceled by its client. A page cancels its other
-// requests after the first error: a request that fails for a reason of its own is not abandoned as long as the page's
-// client waits.
+// requests after the first error, which may be the cause: a request that fails for a reason of its own is not abandoned
+// as long as the page's client waits.
 func abandoned(ctx context.Context, err *problem.Problem) bool {
 	ended := ctx.Err()
 	page, ofPage := ctx.Value(pageKey{}).(context.Context)
-	if ofPage && (err == nil || !errors.Is(err, context.Canceled)) {
+	if ofPage && (err == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.Cause(ctx))) {
 		ended = page.Err()
 	}
 	return errors.Is(ended, context.Canceled)

@@ -171,12 +171,14 @@ findings_api_requests_total{code=%q,method="GET",route="unmatched"} 1
 // A page cancels its other requests after the first error. If one of them has an error of its own meanwhile, the page's
 // client still waits.
 func TestAnErrorInARequestThatItsPageCanceledIsOneOfTheServer(t *testing.T) {
+	first := errors.New("the first error of the page")
 	for reason, test := range map[string]struct {
 		gone   bool
 		cause  error
 		status int
 		level  string
 	}{
+		"it fails with the page's error":   {cause: fmt.Errorf("count: %w", first), status: 499, level: "INFO"},
 		"it fails for a reason of its own": {cause: errors.New("etcd is away"), status: 500, level: "ERROR"},
 		"it fails because it is canceled":  {cause: fmt.Errorf("list: %w", context.Canceled), status: 499, level: "INFO"},
 		"the page's client is gone":        {gone: true, cause: errors.New("etcd is away"), status: 499, level: "INFO"},
@@ -195,8 +197,8 @@ func TestAnErrorInARequestThatItsPageCanceledIsOneOfTheServer(t *testing.T) {
 			if test.gone {
 				leave()
 			}
-			all, cancel := context.WithCancel(ctx)
-			cancel()
+			all, cancel := context.WithCancelCause(ctx)
+			cancel(first)
 			_, err := v.API.Get(all, "/operation", nil, &struct{}{})
 			return page.Response{}, err
 		}}))

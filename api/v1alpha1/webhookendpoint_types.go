@@ -79,7 +79,8 @@ type WebhookEndpointSpec struct {
 	// the endpoint can read it.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^https?://[^@/?#]*([/?#].*)?$`
+	// +kubebuilder:validation:Pattern=`^https?://`
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^https?://[^/?#]*@')",message="url must hold no credentials: leave out the user and the password"
 	// +kubebuilder:validation:XValidation:rule="isURL(self) && url(self).getHostname() != ''",message="must be a URL with a host"
 	// +required
 	URL string `json:"url"`

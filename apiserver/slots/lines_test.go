@@ -133,7 +133,11 @@ func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 		wait.Go(leave)
 		wait.Wait()
 	}
-	enter(t, l, hot)() // of the same line, or of a new one
+	harness.Eventually(t, "the line is forgotten", func() (bool, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.all) == 0, nil
+	})
 }
 
 func TestALineIsBoundedAndCallersOfOtherKeysDoNotWaitInIt(t *testing.T) {

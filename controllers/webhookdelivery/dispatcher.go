@@ -87,7 +87,7 @@ func (q *queue) take() (next types.NamespacedName) {
 	return next
 }
 
-// share is what the jobs for the endpoints of one namespace use of a lane.
+// share identifies the part of a lane that the endpoints of one namespace use.
 type share struct {
 	namespace string
 	lane      lane
@@ -103,8 +103,7 @@ type job struct {
 func (j *job) share() share { return share{j.endpoint.Namespace, j.lane} }
 
 // dispatcher runs work outside of the reconciles that submit it: a few jobs at a time per endpoint, urgent ones first
-// and the others in order. Endpoints take turns, so a slow endpoint delays only its own work, and organizations leave
-// room for each other.
+// and the others in order. Organizations leave room for each other, and the endpoints of each take turns.
 type dispatcher struct {
 	limits
 	clock clock.WithDelayedExecution
