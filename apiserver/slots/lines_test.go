@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/onsi/gomega"
+
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -133,10 +135,10 @@ func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 		wait.Go(leave)
 		wait.Wait()
 	}
-	harness.Eventually(t, "the line is forgotten", func() (bool, error) {
+	harness.Eventually(t, func(g gomega.Gomega) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		return len(l.all) == 0, nil
+		g.Expect(l.all).To(gomega.BeEmpty())
 	})
 }
 
