@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
@@ -26,8 +25,8 @@ type Base struct {
 	// it is unknown which one was scanned, and no finding counts as fixed. If Scanned is nil, any project may have been
 	// scanned.
 	Scanned func(batches []*Batch) (scanned map[string]bool, all bool)
-	// Holding returns the projects of the repository whose folder contains a file. Set it with Scanned.
-	Holding func(file string) []string
+	// Held reports whether a file is in the folder of a project of the repository. Set it with Scanned.
+	Held func(file string) bool
 	// Since is when the pull request began. A finding closed later still counts as present in the base; one detected later
 	// cannot have been fixed by the pull request.
 	Since time.Time
@@ -59,7 +58,7 @@ type Compared struct {
 	// lists some of them.
 	Fixed    int
 	Examples []Change
-	// Unscanned names the tools that never scanned the base, or a project of it, so that all their results are new.
+	// Unscanned names the tools that never scanned the base, so that all their results are new.
 	Unscanned []string
 	// Warnings are problems that need a user's attention.
 	Warnings []string
@@ -170,7 +169,7 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.Repository, covered coverage,
 	places map[*Batch]int, past history, findings []v1alpha1.Finding) error {
 	batches := covered.batches
-	out.warnOfUnscanned(b, batches, past, findings)
+	out.warnOfUnscanned(batches, past, findings)
 	var results []reported
 	for _, batch := range batches {
 		facts, err := b.report(ctx, repository, batch)
@@ -228,48 +227,17 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	return nil
 }
 
-// warnOfUnscanned names the batches for which the base has no scan, or no successful one, or else their parts in
-// projects for which it has none.
-func (out *Compared) warnOfUnscanned(b Base, batches []*Batch, past history, findings []v1alpha1.Finding) {
-	ofProject := past.byProject()
+// warnOfUnscanned names the batches for which the base has no scan, or no successful one.
+func (out *Compared) warnOfUnscanned(batches []*Batch, past history, findings []v1alpha1.Finding) {
 	for _, batch := range batches {
-		if !past.succeeded() {
-			out.warnWithoutScan(batch.Name(), past, findings)
-			continue
-		}
-		for _, project := range b.unscanned(batch, ofProject) {
-			part := *batch
-			part.Project = project
-			own, _ := divide(findings, func(f *v1alpha1.Finding) bool { return string(f.Spec.ProjectRef.Name) == project })
-			out.warnWithoutScan(part.Name(), ofProject[project], own)
+		switch name := batch.Name(); {
+		case past.succeeded():
+		case len(findings) == 0:
+			out.Unscanned = append(out.Unscanned, name)
+		case len(past) > 0:
+			out.Warnings = append(out.Warnings, fmt.Sprintf("No scan of the base with %s has succeeded yet: results without a finding in the base count as new. Import a scan of the base branch", name))
 		}
 	}
-}
-
-// warnWithoutScan names a batch without a successful scan, or a part of it. past and findings are those of its base.
-func (out *Compared) warnWithoutScan(name string, past history, findings []v1alpha1.Finding) {
-	switch {
-	case len(findings) == 0:
-		out.Unscanned = append(out.Unscanned, name)
-	case len(past) > 0:
-		out.Warnings = append(out.Warnings, fmt.Sprintf("No scan of the base with %s has succeeded yet: results without a finding in the base count as new. Import a scan of the base branch", name))
-	}
-}
-
-// unscanned returns the projects that hold results of the batch and have no successful scan. A project does not count
-// if one with the same folder has such a scan.
-func (b Base) unscanned(batch *Batch, ofProject map[string]history) []string {
-	if b.Holding == nil {
-		return nil
-	}
-	projects := sets.New[string]()
-	for i := range batch.Results {
-		holding := b.Holding(batch.Results[i].Location.File())
-		if !slices.ContainsFunc(holding, func(p string) bool { return ofProject[p].succeeded() }) {
-			projects.Insert(holding...)
-		}
-	}
-	return sets.List(projects)
 }
 
 // pairBase matches the results with the findings, and returns the matched results. A result that is an issue, or is at
@@ -400,8 +368,7 @@ func (out *Compared) warnOfRenamedProjects(b Base, tool string, results []report
 	for i, m := range matches {
 		r := &results[i]
 		like := open[inAnyFolder(&r.spec)]
-		if len(like) == 0 || m.before != nil || r.spec.Suppression != nil ||
-			len(b.Holding(r.result.Location.File())) > 0 {
+		if len(like) == 0 || m.before != nil || r.spec.Suppression != nil || b.Held(r.result.Location.File()) {
 			continue
 		}
 		for project, left := range like {

@@ -1,7 +1,6 @@
 package importer
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,44 +38,6 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 			if !strings.Contains(warning, "No scan of the base with lint (Code) has succeeded yet") {
 				t.Errorf("%s: %s", tc.reason, warning)
 			}
-		}
-	}
-}
-
-// holdingIn returns a Base.Holding for projects in folders of their name.
-func holdingIn(projects ...string) func(file string) []string {
-	return func(file string) []string {
-		return slices.DeleteFunc(slices.Clone(projects), func(p string) bool { return !strings.HasPrefix(file, p+"/") })
-	}
-}
-
-// A project may be added to a repository whose other projects have been scanned.
-func TestAProjectOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
-	api := pastScan{project: "api", succeeded: true}
-	ofWeb := []v1alpha1.Finding{{Spec: v1alpha1.FindingSpec{ProjectRef: v1alpha1.ProjectReference{Name: "web"}}}}
-	const unscanned, warned = "lint (Code) in project web", "No scan of the base with lint (Code) in project web has succeeded yet"
-	for _, tc := range []struct {
-		reason   string
-		past     history
-		findings []v1alpha1.Finding
-		file     string
-		want     string // what is named, or begins the warning
-	}{
-		{"never scanned", history{"s-1": api}, nil, "web/a.go", unscanned},
-		{"scanned", history{"s-1": api, "s-2": {project: "web", succeeded: true}}, nil, "web/a.go", ""},
-		{"its only scan failed", history{"s-1": api, "s-2": {project: "web", wrote: true}}, ofWeb, "web/a.go", warned},
-		{"its scans are deleted", history{"s-1": api}, ofWeb, "web/a.go", ""},
-		{"it has no result", history{"s-1": api}, nil, "api/a.go", ""},
-		{"no project holds the result", history{"s-1": api}, nil, "docs/a.go", ""},
-		{"no project was scanned", history{}, nil, "web/a.go", "lint (Code)"},
-	} {
-		out := &Compared{Known: ResultSet{}}
-		base := Base{Holding: holdingIn("api", "web")}
-		batches := []*Batch{{Tool: "lint", Category: v1alpha1.CategoryCode, Results: []sarif.Result{inFile(tc.file, "x()", 5)}}}
-		harness.Must(t, out.compare(t.Context(), base, &v1alpha1.Repository{}, coverage{batches: batches}, map[*Batch]int{}, tc.past, tc.findings))
-		got := strings.Join(append(out.Unscanned, out.Warnings...), "\n")
-		if named := tc.want == warned && strings.HasPrefix(got, tc.want); !named {
-			harness.Same(t, tc.reason, tc.want, got)
 		}
 	}
 }
@@ -135,7 +96,7 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 
 	// The scanned projects do not include that of the findings, but a result belongs to none.
 	base.Scanned = func([]*Batch) (map[string]bool, bool) { return map[string]bool{"api": true}, true }
-	base.Holding = holdingIn("api")
+	base.Held = func(file string) bool { return strings.HasPrefix(file, "api/") }
 	for path, want := range map[string]struct{ known, warnings int }{"b/lock": {0, 1}, "a/lock": {2, 0}, "api/lock": {0, 0}} {
 		out := compared(&Batch{Category: v1alpha1.CategoryPackage, OfFiles: []string{"a"}, Results: in(path)}, l.there()...)
 		harness.Same(t, path+" of another project: known", want.known, len(out.Known))

@@ -23,7 +23,6 @@ type series struct {
 // pastScan holds the relevant facts of a recorded scan.
 type pastScan struct {
 	series
-	project   string
 	startedAt time.Time
 	succeeded bool
 	// recordedAt is when the import began, or, after a restore, when the Scan was created again.
@@ -51,8 +50,7 @@ func (s pastScan) at() time.Time {
 // follows reports whether the scan was imported after another one of its series.
 func (s pastScan) follows(other pastScan) bool { return s.at().After(other.at()) }
 
-// history holds the scans of a tool in a project, or in those that a review covers, under all names of the tool, by
-// name of the scan.
+// history holds the scans of a tool in a project, under all names of the tool, by name of the scan.
 type history map[string]pastScan
 
 // add adds scans to the history, except those of pull requests, which are not about the scan branch, and those that
@@ -64,7 +62,7 @@ func (h history) add(scans []v1alpha1.Scan) {
 		}
 		spec := &scans[i].Spec
 		h[scans[i].Name] = pastScan{
-			series: series{spec.Category, spec.Analysis}, project: string(spec.ProjectRef.Name), startedAt: scans[i].Began(),
+			series: series{spec.Category, spec.Analysis}, startedAt: scans[i].Began(),
 			recordedAt: scans[i].CreationTimestamp.Time, completedAt: ptr.Deref(spec.CompletedAt, v1alpha1.Time{}).Time,
 			succeeded: spec.Outcome == v1alpha1.ScanSucceeded,
 			wrote:     scans[i].WroteFindings(),
@@ -113,18 +111,6 @@ func (h history) first(s series) (at time.Time) {
 // succeeded reports whether any scan succeeded.
 func (h history) succeeded() bool {
 	return h.has(func(scan pastScan) bool { return scan.succeeded })
-}
-
-// byProject divides the history by project.
-func (h history) byProject() map[string]history {
-	out := map[string]history{}
-	for name, scan := range h {
-		if out[scan.project] == nil {
-			out[scan.project] = history{}
-		}
-		out[scan.project][name] = scan
-	}
-	return out
 }
 
 // shared reports whether jobs of several categories share the tool and this analysis.

@@ -86,7 +86,7 @@ type BaseSummary struct {
 	// of them.
 	Fixed         int               `json:"fixed"`
 	FixedExamples []importer.Change `json:"fixedExamples,omitempty"`
-	// Unscanned names the tools that never scanned the base, or a project of it, so that all their results count as new.
+	// Unscanned names the tools that never scanned the base, so that all their results count as new.
 	Unscanned []string `json:"unscanned,omitempty"`
 }
 
