@@ -155,7 +155,7 @@ func toUnstructured(t *testing.T, object client.Object) *unstructured.Unstructur
 	return &unstructured.Unstructured{Object: content}
 }
 
-// in returns the object in that namespace.
+// in sets the object's namespace and returns it.
 func in(namespace string, object client.Object) client.Object {
 	object.SetNamespace(namespace)
 	return object

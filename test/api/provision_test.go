@@ -65,7 +65,7 @@ func TestAnUploadCreatesAnUnknownRepository(t *testing.T) {
 	}
 	// Another branch, or a pull request of an unknown repository, creates nothing.
 	c.wantsFailed(c.submitTo("acme/shop", strings.Replace(body, "refs/heads/main", "refs/heads/trunk", 1)), "trunk")
-	a := c.toGitHubs("acme/other", strings.NewReplacer("refs/heads/main", "refs/pull/3/merge", `"abc"`, `"8f3e1c2d"`).Replace(body))
+	a := c.postAsGitHub("acme/other", strings.NewReplacer("refs/heads/main", "refs/pull/3/merge", `"abc"`, `"8f3e1c2d"`).Replace(body))
 	if a.wants(http.StatusConflict, "a pull request of nothing"); !strings.Contains(string(a.body), "does not exist yet") || len(o.created()) != 1 {
 		t.Errorf("%d repositories, and the answer is %s", len(o.created()), a.body)
 	}
@@ -87,7 +87,7 @@ func TestTheSameNameOnAnotherHostIsAnotherRepository(t *testing.T) {
 		t.Fatalf("%d repositories were created, the open findings are %v", len(created), o.open())
 	}
 	harness.Eventually(t, func(g Gomega) { // the facade has observed both
-		a := c.toGitHubs("acme/twin", forGitHub(sarif("one")))
+		a := c.postAsGitHub("acme/twin", forGitHub(sarif("one")))
 		g.Expect(a.status).To(Equal(http.StatusConflict), "%s", a.body)
 		g.Expect(string(a.body)).To(ContainSubstring("several repositories have the full name"))
 	})
@@ -100,7 +100,7 @@ func TestAScanOfAnotherFolderClosesNothing(t *testing.T) {
 	api := builder.Result{Rule: "R1", Message: "one", Path: "services/api/main.go", Line: 7}
 	c.wantsComplete(c.submitTo("acme/jobs", forGitHub(builder.SARIF("lint", api))))
 	pull := strings.NewReplacer("refs/heads/main", "refs/pull/7/merge", `"abc"`, `"8f3e1c2d"`).Replace(forGitHub(builder.SARIF("lint")))
-	a := c.toGitHubs("acme/jobs", pull).wants(http.StatusAccepted, "a pull request")
+	a := c.postAsGitHub("acme/jobs", pull).wants(http.StatusAccepted, "a pull request")
 	c.wantsComplete(c.follow(a))
 	upload := c.uploaded(decoded[openapi.SarifReceipt](a).Id)
 	harness.Same(t, "fixed by a pull request", int32(0), reviewed(t, upload).Fixed)
@@ -152,7 +152,7 @@ func TestNothingIsCreatedUnlessAllowed(t *testing.T) {
 	theirs, _ := uploader(t)
 	theirs.create(builder.Repository("theirs").In(theirs.namespace).Mutate(func(r *v1alpha1.Repository) { r.Spec.FullName = "globex/theirs" }).Build())
 	o, c := uploader(t)
-	c.toGitHubs("acme/shop", forGitHub(sarif("one"))).wants(http.StatusNotFound, "not wanted")
+	c.postAsGitHub("acme/shop", forGitHub(sarif("one"))).wants(http.StatusNotFound, "not wanted")
 	harness.Same(t, "the repositories that were created", 0, len(o.created()))
 	o, c = newcomer(t)
 	c.wantsComplete(c.submitTo("globex/theirs", forGitHub(sarif("one"))))
@@ -160,7 +160,7 @@ func TestNothingIsCreatedUnlessAllowed(t *testing.T) {
 		t.Errorf("another organization's name led to %v", created)
 	}
 	for _, hostile := range []string{"..%2ftheirs/x", "acme/..", "%D0%B0cme/shop", "acme/sh%20op", "acme/x%00y", "a%2f%2fb/c"} {
-		if a := c.toGitHubs(hostile, forGitHub(sarif("one"))); a.status/100 != 4 {
+		if a := c.postAsGitHub(hostile, forGitHub(sarif("one"))); a.status/100 != 4 {
 			t.Errorf("%s: %d %s", hostile, a.status, a.body)
 		}
 	}

@@ -56,8 +56,8 @@ func forGitHub(document string, more ...string) string {
 	return "{" + strings.Join(members, ",") + "}"
 }
 
-// toGitHubs posts a body to a repository's path in GitHub's form.
-func (c *caller) toGitHubs(fullName, body string, changes ...change) answer {
+// postAsGitHub posts a body to a repository's path in GitHub's form.
+func (c *caller) postAsGitHub(fullName, body string, changes ...change) answer {
 	c.t.Helper()
 	return c.do(http.MethodPost, "/repos/"+fullName+"/code-scanning/sarifs", body, changes...)
 }
@@ -71,7 +71,7 @@ func (c *caller) submit(body string) openapi.SarifStatus {
 // submitTo posts a body about a repository, and follows the upload to its end.
 func (c *caller) submitTo(fullName, body string) openapi.SarifStatus {
 	c.t.Helper()
-	return c.follow(c.toGitHubs(fullName, body).wants(http.StatusAccepted, "an upload"))
+	return c.follow(c.postAsGitHub(fullName, body).wants(http.StatusAccepted, "an upload"))
 }
 
 func (c *caller) follow(a answer) openapi.SarifStatus {
@@ -130,7 +130,7 @@ func TestAnInvalidUploadInGitHubsFormIsRejected(t *testing.T) {
 		"a compressed request":   {body: apiclient.Gzip(forGitHub(sarif())), changes: []change{header("Content-Encoding", "gzip")}, want: "must not be compressed"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a := c.toGitHubs("acme/payments", tc.body, tc.changes...).wants(http.StatusBadRequest, name)
+			a := c.postAsGitHub("acme/payments", tc.body, tc.changes...).wants(http.StatusBadRequest, name)
 			var said struct{ Message, Error, Detail, Field string }
 			harness.Must(t, json.Unmarshal(a.body, &said))
 			if !strings.HasPrefix(said.Message, "rejecting SARIF: ") || !strings.Contains(said.Message, tc.want) || said.Error != "Invalid request body" || said.Detail == "" {
@@ -143,7 +143,7 @@ func TestAnInvalidUploadInGitHubsFormIsRejected(t *testing.T) {
 	}
 	harness.Same(t, "the findings that are stored", 0, len(o.everything()))
 	long := forGitHub(sarif(), `"x":"`+strings.Repeat("a", 100_000)+`"`)
-	c.toGitHubs("acme/payments", long).wants(http.StatusRequestEntityTooLarge, "too long").says(`"message":"rejecting SARIF: `)
+	c.postAsGitHub("acme/payments", long).wants(http.StatusRequestEntityTooLarge, "too long").says(`"message":"rejecting SARIF: `)
 }
 
 func TestOnlyAnUploadOfItsBranchIsTaken(t *testing.T) {
@@ -154,7 +154,7 @@ func TestOnlyAnUploadOfItsBranchIsTaken(t *testing.T) {
 	}
 	harness.Same(t, "the findings that are stored", 0, len(o.everything()))
 	byName := strings.Replace(forGitHub(sarif("one")), "refs/heads/main", "main", 1)
-	a := c.toGitHubs("acme/payments", byName, header("Content-Type", "application/x-www-form-urlencoded")) // as curl sends it
+	a := c.postAsGitHub("acme/payments", byName, header("Content-Type", "application/x-www-form-urlencoded")) // as curl sends it
 	c.wantsComplete(c.follow(a.wants(http.StatusAccepted, "the branch's name")))
 }
 
@@ -167,7 +167,7 @@ func TestAPullRequestIsReviewedInGitHubsShape(t *testing.T) {
 			o.projects(folders)
 			c.wantsComplete(c.submit(forGitHub(sarif("one", "two"))))
 			body := strings.NewReplacer("refs/heads/main", "refs/pull/7/merge", `"abc"`, `"8f3e1c2d"`).Replace(forGitHub(sarif("one", "three")))
-			a := c.toGitHubs("acme/payments", body).wants(http.StatusAccepted, "a pull request")
+			a := c.postAsGitHub("acme/payments", body).wants(http.StatusAccepted, "a pull request")
 			c.wantsComplete(c.follow(a))
 			upload := c.uploaded(decoded[openapi.SarifReceipt](a).Id)
 			if len(upload.Reviews) != 1 || upload.Reviews[0].PrNumber != 7 || upload.Reviews[0].Created != 1 || upload.Reviews[0].Known != 1 {
@@ -177,14 +177,14 @@ func TestAPullRequestIsReviewedInGitHubsShape(t *testing.T) {
 		})
 	}
 	_, c := named(t)
-	c.toGitHubs("acme/payments", strings.Replace(forGitHub(sarif()), "refs/heads/main", "refs/pull/0/merge", 1)).wants(http.StatusBadRequest, "no pull request")
+	c.postAsGitHub("acme/payments", strings.Replace(forGitHub(sarif()), "refs/heads/main", "refs/pull/0/merge", 1)).wants(http.StatusBadRequest, "no pull request")
 }
 
 func TestEachResultGoesToTheProjectThatHoldsItsFile(t *testing.T) {
 	o, c := named(t)
 	o.projects(map[string]string{"proj": "src", "deep": "./src/one.go/", "other": "lib"})
 	document := sarif("one", "two")
-	a := c.toGitHubs("acme/payments", forGitHub(document)).wants(http.StatusAccepted, "two projects")
+	a := c.postAsGitHub("acme/payments", forGitHub(document)).wants(http.StatusAccepted, "two projects")
 	c.wantsComplete(c.follow(a))
 	harness.Same(t, "open findings", map[string]int{"deep": 1, "proj": 1}, o.open())
 	upload := c.uploaded(decoded[openapi.SarifReceipt](a).Id)
@@ -220,7 +220,7 @@ func TestWhatIsRefusedForOneProjectIsImportedIntoNone(t *testing.T) {
 
 func TestARepositoryIsFoundByItsFullName(t *testing.T) {
 	o, c := named(t)
-	post := func(fullName string) answer { return c.toGitHubs(fullName, forGitHub(sarif("one"))) }
+	post := func(fullName string) answer { return c.postAsGitHub(fullName, forGitHub(sarif("one"))) }
 	post("ACME/Payments").wants(http.StatusAccepted, "in another case")
 	for _, fullName := range []string{"acme/other", "acme%2Fpayments/x", "acme/payments.git", "acme/..", "../payments", "%2e%2e/payments", "acme/paymentſ", "acme/payments%20", strings.Repeat("a", 200) + "/" + strings.Repeat("b", 200)} {
 		post(fullName).wants(http.StatusNotFound, fullName)
@@ -243,7 +243,7 @@ func TestTheHostTellsRepositoriesOfOneNameApart(t *testing.T) {
 		env.Patch(t, builder.Repository(repository).In(o.namespace).Build(), `{"spec":{"url":"`+url+`"}}`)
 	}
 	post := func(root string) answer {
-		return c.toGitHubs("acme/payments", forGitHub(sarif("one"), `"checkout_uri":"`+root+`"`))
+		return c.postAsGitHub("acme/payments", forGitHub(sarif("one"), `"checkout_uri":"`+root+`"`))
 	}
 	at("repo", "https://github.com/acme/payments")
 	for _, root := range []string{"file:///home/runner/work/payments", "https://github.com/acme/payments.git", "https://ghe.example.com/acme/fork"} {
@@ -264,7 +264,7 @@ func TestAnUploadIsReadWithItsRepositoryAlone(t *testing.T) {
 	o, c := named(t)
 	o.create(builder.Repository("second").In(o.namespace).Build())
 	o.rename(c, "second", "acme/second")
-	id := decoded[openapi.SarifReceipt](c.toGitHubs("acme/payments", forGitHub(sarif("one"))).wants(http.StatusAccepted, "an upload")).Id
+	id := decoded[openapi.SarifReceipt](c.postAsGitHub("acme/payments", forGitHub(sarif("one"))).wants(http.StatusAccepted, "an upload")).Id
 	c.get("/repos/acme/second/code-scanning/sarifs/"+id).wants(http.StatusNotFound, "another repository")
 	c.get("/repos/acme/none/code-scanning/sarifs/"+id).wants(http.StatusNotFound, "no repository")
 	c.get(sarifsPath+"/u-none").wants(http.StatusNotFound, "no upload")
@@ -278,10 +278,10 @@ func TestABombInGitHubsShapeIsRefused(t *testing.T) {
 	o.rename(c, "repo", "acme/payments")
 	bomb := forGitHub(`{"version":"2.1.0","x":"` + strings.Repeat(" ", 2<<20) + `"`)
 	for range 3 {
-		c.toGitHubs("acme/payments", bomb).wants(http.StatusRequestEntityTooLarge, "a bomb").says("larger than 1 MiB")
+		c.postAsGitHub("acme/payments", bomb).wants(http.StatusRequestEntityTooLarge, "a bomb").says("larger than 1 MiB")
 	}
 	harness.Within(t, time.Minute, func(g Gomega) {
-		g.Expect(c.toGitHubs("acme/payments", forGitHub(sarif("one"))).status).To(Equal(http.StatusAccepted))
+		g.Expect(c.postAsGitHub("acme/payments", forGitHub(sarif("one"))).status).To(Equal(http.StatusAccepted))
 	})
 }
 

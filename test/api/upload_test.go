@@ -210,7 +210,7 @@ func TestAnUploadReachesWhatTheModelLacks(t *testing.T) {
 	o.create(repository)
 	o.create(builder.Project("whole").In(o.namespace).Repository("late").Build())
 	submit := func(fullName string, more ...string) answer {
-		return behind.toGitHubs(fullName, forGitHub(sarif("one"), more...))
+		return behind.postAsGitHub(fullName, forGitHub(sarif("one"), more...))
 	}
 	submit("acme/none").wants(http.StatusNotFound, "nobody's repository")
 	behind.wantsComplete(behind.follow(submit("Acme/Late").wants(http.StatusAccepted, "the late repository")))

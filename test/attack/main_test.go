@@ -39,7 +39,7 @@ func start(ctx context.Context, stops *harness.Stops) error {
 	return nil
 }
 
-// inForm returns the number that belongs to the form of the tests that runs.
+// inForm returns short, or whole if the tests are built with the tag attack.
 func inForm(short, whole int) int {
 	if full {
 		return whole

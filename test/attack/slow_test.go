@@ -28,9 +28,11 @@ const (
 	atRest = 64 << 20
 )
 
+// bystand starts a bystander with a new connection for each request, because new clients must be served too.
 func bystand(t *testing.T) *bystander {
 	t.Helper()
-	return standBy(t, direct, "http://"+target.facade.Address, tenants(t)[1])
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableCompression: true, DisableKeepAlives: true}}
+	return standBy(t, client, "http://"+target.facade.Address, tenants(t)[1])
 }
 
 // crowd opens n connections, a limited number concurrently, and sends the head on each.

@@ -15,6 +15,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // tenant is an organization with one of everything that the REST API shows, and with keys.
@@ -119,7 +120,7 @@ func (o *tenant) seed(t *testing.T) {
 			g.Expect(a.holds(o.marker)).To(BeTrue(), path)
 		}
 		g.Expect(target.facade.send(t, o.token, shot{method: "GET", path: "/v1/findings"}).page(t).Total).To(Equal(3))
-		g.Expect(findingstate.IsRecorded(target.env.Finding(t, o.namespace, o.ids["finding"]))).To(BeTrue())
+		g.Expect(findingstate.IsRecorded(testenv.Get(t, g, target.env, builder.Finding(o.ids["finding"]).In(o.namespace).Build()))).To(BeTrue())
 	})
 	o.verify(t)
 }

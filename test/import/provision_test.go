@@ -30,6 +30,7 @@ type tenant struct {
 	name, namespace string
 	config          *rest.Config
 	scanner         *importer.Client
+	batches         []*importer.Batch // with one result
 }
 
 func newTenant(t *testing.T, name string) *tenant {
@@ -39,13 +40,14 @@ func newTenant(t *testing.T, name string) *tenant {
 	tn.config, err = env.Member(t.Context(), tn.namespace, "scanner", testenv.Scanner)
 	harness.Must(t, err)
 	tn.scanner = newClient(t, tn.config)
+	tn.batches = collect(t, importer.Choices{}, document(numbered(1)...))
 	return tn
 }
 
 // provisions finds or creates the place in the tenant's namespace, as an import of one result does.
 func (tn *tenant) provisions(place importer.Place) (*importer.Found, error) {
 	place.Namespace = tn.namespace
-	return importer.Provision(tn.Context(), tn.scanner, place, collect(tn, importer.Choices{}, document(numbered(1)...)))
+	return importer.Provision(tn.Context(), tn.scanner, place, tn.batches)
 }
 
 // letsImportsCreate allows imports to create repositories, and waits until the API server has
