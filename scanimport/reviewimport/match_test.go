@@ -375,6 +375,27 @@ func TestADecisionOfAnEarlierVersionStaysWithItsProblem(t *testing.T) {
 	}
 }
 
+// Two problems at one place may differ only in what no evidence holds. The results of a review are not divided by
+// analysis, so that an analysis does not tell them apart.
+func TestADecisionDoesNotPassToAProblemOfAnotherAnalysis(t *testing.T) {
+	run := func(id string, related int32) sarif.Run {
+		return sarif.Run{Tool: "codeql", AutomationID: id, Results: []sarif.Result{{
+			RuleID: "sqli", Rule: &sarif.Rule{ID: "sqli"}, Severity: "high", Message: "sql", Location: sarif.Location{Path: "a.go", Line: 3, Snippet: "q(x)"},
+			Related: []sarif.Location{{Path: "h.go", Line: related}},
+		}}}
+	}
+	c := newCluster()
+	c.importsRuns(t, "c0", run("a/1", 10), run("b/1", 20))
+	for name, issue := range c.issues {
+		if issue.Result.Analysis == "a" {
+			issue.Triage.UserStatus = v1alpha1.UserStatusMuted
+			c.issues[name] = issue
+		}
+	}
+	c.importsRuns(t, "c1", run("b/2", 20))
+	harness.Same(t, "issues", []string{"3 open c0", "3 resolved muted"}, c.lines())
+}
+
 func TestAResultOfTwoAnalysesIsOneIssue(t *testing.T) {
 	a, b := problem(0), problem(0)
 	b.batch = 1

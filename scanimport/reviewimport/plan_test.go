@@ -461,8 +461,7 @@ func TestAnotherFileForTheLastCommitReplacesWhatItsIssuesShow(t *testing.T) {
 	}
 }
 
-// Two jobs may review a commit with one tool, each in an analysis of its own. Neither chooses the analysis of its batch,
-// as no caller does.
+// Two jobs may review a commit with one tool, each in an analysis of its own.
 func TestAJobOfAnotherAnalysisDoesNotPassTheGateOfTheFirst(t *testing.T) {
 	run := func(id, rule string, severity v1alpha1.Level) sarif.Run {
 		return sarif.Run{Tool: "trivy", AutomationID: id, Results: []sarif.Result{{
@@ -482,9 +481,7 @@ func TestAJobOfAnotherAnalysisDoesNotPassTheGateOfTheFirst(t *testing.T) {
 		{"the first rates it lower", []sarif.Run{run("image-a/2", "CVE-1", "medium")}, true, []string{"image-a", "image-c"}},
 		{"another rates it higher", []sarif.Run{run("image-b/2", "CVE-1", "high")}, false, []string{"image-b", "image-c"}},
 	} {
-		batches, err := importer.Collect([]importer.File{{Name: "f", Log: &sarif.Log{Runs: step.runs}}}, importer.Choices{Analysis: new(string)}, time.Now())
-		harness.Must(t, err)
-		s := c.importsResults(t, "c0", describedBy(batches[0]), nil)
+		s := c.importsRuns(t, "c0", step.runs...)
 		harness.Same(t, step.reason+": the gate passed", step.passed, GateHigh.Judge(s).Passed)
 		var analyses []string
 		for _, issue := range c.issues {
@@ -493,6 +490,14 @@ func TestAJobOfAnotherAnalysisDoesNotPassTheGateOfTheFirst(t *testing.T) {
 		slices.Sort(analyses)
 		harness.Same(t, step.reason+": analyses of the issues", step.analyses, analyses)
 	}
+}
+
+// importsRuns imports a file with runs of one tool. It chooses no analysis for the batch, as no caller does.
+func (c *cluster) importsRuns(t harness.T, commit string, runs ...sarif.Run) *Summary {
+	t.Helper()
+	batches, err := importer.Collect([]importer.File{{Name: "f", Log: &sarif.Log{Runs: runs}}}, importer.Choices{Analysis: new(string)}, time.Now())
+	harness.Must(t, err)
+	return c.importsResults(t, commit, describedBy(batches[0]), nil)
 }
 
 // mute decides about the issues at the line.
