@@ -49,7 +49,7 @@ func renewRules(results []reported, existing []recognition.Known) {
 
 // renewDigests renews the message digests in the evidence of findings. Those of an earlier version included the commit,
 // so this works only if the message still names the same commit. The stored digest stays, because keys depend on it;
-// see keepDigest.
+// see keepDigests.
 func renewDigests(results []reported, is []recognition.Evidence, existing []recognition.Known) {
 	message := func(e *recognition.Evidence, digest string) recognition.Evidence {
 		return recognition.Evidence{Rule: e.Rule, Path: e.Path, Message: digest}
@@ -66,15 +66,18 @@ func renewDigests(results []reported, is []recognition.Evidence, existing []reco
 	}
 }
 
-// keepDigest returns the evidence to store for a result. A finding recognised through a renewed digest keeps the stored
-// one, because issues of merged pull requests have the key that depends on it.
-func keepDigest(m *match, evidence string) string {
-	stored, _, _ := strings.Cut(m.before.Spec.Evidence, ".")
-	if stored == "" || stored == m.was.Message || m.was.Message != m.is.Message {
-		return evidence
+// keepDigests returns the evidence to store for a result, with the digests of an earlier version that issues of merged
+// pull requests have in their keys: that of the message if the finding was recognised through a renewed one, and that
+// of masked code as long as nothing changes.
+func keepDigests(m *match, evidence string) string {
+	stored, parts := partsOf(m.before.Spec.Evidence), partsOf(evidence)
+	if stored[0] != "" && stored[0] != m.was.Message && m.was.Message == m.is.Message {
+		parts[0] = stored[0]
 	}
-	_, rest, _ := strings.Cut(evidence, ".")
-	return strings.TrimRight(stored+"."+rest, ".")
+	if m.rung == recognition.Unchanged && m.doubt == "" && m.was.Snippet == "" && parts[1] == "" {
+		parts[1] = stored[1]
+	}
+	return strings.TrimRight(strings.Join(parts, "."), ".")
 }
 
 // forgetMasked removes from the evidence of findings the digests of code in which the tool masks a secret. Earlier

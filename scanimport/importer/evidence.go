@@ -28,6 +28,9 @@ func evidenceText(r *sarif.Result, category v1alpha1.FindingCategory) string {
 	}, "."), ".")
 }
 
+// partsOf returns the parts of a finding's evidence; at least the first four.
+func partsOf(evidence string) []string { return append(strings.Split(evidence, "."), "", "", "") }
+
 // wholeDigest returns the digest of the best fingerprint if it is cut when stored, to distinguish fingerprints that
 // begin alike; "" otherwise.
 func wholeDigest(all map[string]string) string {
@@ -152,7 +155,7 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 		e.Snippet = codeDigest(spec.Details.Code)
 		return e
 	}
-	parts := append(strings.Split(spec.Evidence, "."), "", "", "")
+	parts := partsOf(spec.Evidence)
 	e.Message, e.Snippet, e.Resource = parts[0], parts[1], parts[2]
 	if column, err := strconv.ParseInt(parts[3], 10, 32); err == nil {
 		e.Column = int32(column)

@@ -333,9 +333,12 @@ func TestADecisionAboutAMaskedSecretSurvivesTheUpgrade(t *testing.T) {
 			r := secretAt(5, code)
 			first := l.scans(r)[0]
 			l.findings[first].Spec.Evidence = messageDigest(&r) + "." + codeDigest(code)
+			key := fingerprints.Key(&l.findings[first].Spec)
 			l.mute()
 			l.observe()
 			l.want(code, l.scans(secretAt(line, code)), first)
+			same := key == fingerprints.Key(&l.findings[first].Spec)
+			harness.Same(t, code+": keeps the verdict of a merged pull request", doubt == "", same)
 			l.doubted(fmt.Sprint(code, " in line ", line), first, doubt)
 			l.observe()
 			f := l.findings[first]
