@@ -117,7 +117,9 @@ func renewPaths(results []reported, is []recognition.Evidence, existing []recogn
 		}
 		earlier := cut(clean(r.Location.Path), maxFilePath)
 		renew(recognition.Evidence{Path: earlier}, at.FilePath)
-		renew(problemAt(&is[i], earlier), at.FilePath)
+		was := is[i]
+		was.Snippet = codeDigest(codeOf(r)) // even of masked code; see forgetMasked
+		renew(problemAt(&was, earlier), at.FilePath)
 	}
 	for i := range existing {
 		k := &existing[i]

@@ -786,6 +786,19 @@ func TestFilesWhoseNamesAreNotUTF8AreTwo(t *testing.T) {
 		l.doubted("two files stored as one: "+name, name, "")
 	}
 	l = newLife(t)
+	maskedE, maskedF := secretAt(5, "AKIA..."), secretAt(9, "ASIA...")
+	maskedE.Location.Path, maskedF.Location.Path = "caf\uFFFD.c", "caf\uFFFD.c"
+	two = l.scans(maskedE, maskedF)
+	for i, r := range []sarif.Result{maskedE, maskedF} {
+		l.findings[two[i]].Spec.Evidence = messageDigest(&r) + "." + codeDigest(codeOf(&r))
+	}
+	l.mute()
+	maskedE.Location.Path, maskedF.Location.Path = "caf\xe9.c", "caf\xe8.c"
+	l.want("masked secrets in two files stored as one", l.scans(maskedE, maskedF), two...)
+	for _, name := range two {
+		l.doubted("masked secrets in two files stored as one: "+name, name, "")
+	}
+	l = newLife(t)
 	first = l.scans(inFile("caf\uFFFD.c", "x()", 5))[0]
 	l.mute()
 	f.Location.Snippet = "x()"
