@@ -117,7 +117,8 @@ func bestOf(spec *v1alpha1.FindingSpec, constant map[string]bool) string {
 }
 
 // mask matches code in which a tool hides a secret, or all but its beginning, as gitleaks --redact=80 does.
-var mask = regexp.MustCompile("[*•]{3}|(?:\\.{3}|…)[\"'`]?\\s*$|REDACTED")
+// The secret may be one of several words in the line.
+var mask = regexp.MustCompile("(?i)[*•]{3}|(?:\\.{3}|…)(?:[\"'`]|\\s*$)|redacted")
 
 // masksCode reports whether the tool masks a secret in the result's code, so that the code of other secrets looks the
 // same. Other code may contain or end like a mask.

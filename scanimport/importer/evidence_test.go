@@ -301,7 +301,10 @@ func secretAt(line int32, code string) sarif.Result {
 }
 
 // partlyMasked is code that shows a part of a secret, or hides it within a line.
-var partlyMasked = []string{"AKIA...", "AKIA…", `key = "AKIA..."`, `key = "********"`, "••••1234", "[REDACTED]"}
+var partlyMasked = []string{
+	"AKIA...", "AKIA…", `key = "AKIA..."`, `key = "AKIA...";`, `"key": 'AKIA…',`, `f("AKIA...")`,
+	`key = "********"`, "••••1234", "[REDACTED]", "[redacted]", `key = "redacted"`,
+}
 
 // Code in which the tool masks the secret is the same for other secrets.
 func TestADecisionAboutAMaskedSecretDoesNotPassToAnotherSilently(t *testing.T) {
