@@ -3163,7 +3163,8 @@ type ReviewIssueFull struct {
 	ReviewId string `json:"review_id"`
 
 	// Score The scanner's score or the CVSS base score, with one digit after the point, as of the last reviewed commit
-	// that shows the issue; null if it is not known.
+	// that shows the issue; null if it is not known. A muted issue keeps its score if a later commit rates it
+	// lower.
 	Score *float32 `json:"score"`
 
 	// SeenInCommits The commits that showed the issue.
@@ -3178,7 +3179,7 @@ type ReviewIssueFull struct {
 	// Title The title.
 	Title string `json:"title"`
 
-	// ToolSeverity The scanner's own rating of the severity; empty if it is not known.
+	// ToolSeverity The scanner's own rating of the severity, as of the same commit as the score; empty if it is not known.
 	ToolSeverity string `json:"tool_severity"`
 
 	// UpdatedAt When the issue last changed.
@@ -3252,10 +3253,11 @@ type ReviewIssueRest struct {
 	Reason *DecisionReason `json:"reason"`
 
 	// Score The scanner's score or the CVSS base score, with one digit after the point, as of the last reviewed commit
-	// that shows the issue; null if it is not known.
+	// that shows the issue; null if it is not known. A muted issue keeps its score if a later commit rates it
+	// lower.
 	Score *float32 `json:"score"`
 
-	// ToolSeverity The scanner's own rating of the severity; empty if it is not known.
+	// ToolSeverity The scanner's own rating of the severity, as of the same commit as the score; empty if it is not known.
 	ToolSeverity string `json:"tool_severity"`
 
 	// UserStatus What a person decided: open, not triaged; active, confirmed; muted, not to be acted on.

@@ -1,7 +1,6 @@
 package findings
 
 import (
-	"strconv"
 	"strings"
 
 	"k8s.io/utils/ptr"
@@ -64,8 +63,6 @@ func (v view) orderName() string {
 	}
 	return "sort"
 }
-
-func score(score float32) string { return strconv.FormatFloat(float64(score), 'f', 1, 32) }
 
 // facts returns the facts of the finding. Shared values link to the list of findings with the same value.
 func (s shown) facts() []ui.Fact {

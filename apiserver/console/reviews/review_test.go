@@ -42,6 +42,21 @@ func TestCommitsAreBesideEachOther(t *testing.T) {
 	}
 }
 
+// A decision about an issue that has become critical is refused: the page shows why.
+func TestAnIssueShowsHowItIsRated(t *testing.T) {
+	for want, i := range map[string]client.ReviewIssueFull{
+		"high score 9.8 according to the tool CRITICAL": {Severity: client.SeverityHigh, Score: new(float32(9.8)), ToolSeverity: "CRITICAL"},
+		"low score 0.0": {Severity: client.SeverityLow, Score: new(float32(0))},
+		"medium":        {Severity: client.SeverityMedium},
+	} {
+		i.UserStatus = "open"
+		text, err := page.Text(t.Context(), issue(shown{texts: new(ui.Texts)}, i))
+		harness.Must(t, err)
+		text = regexp.MustCompile("<[^>]*>").ReplaceAllString(text, " ")
+		harness.Same(t, "the rating", want, strings.Join(strings.Fields(text), " "))
+	}
+}
+
 func TestAnIssueSaysWhoDecided(t *testing.T) {
 	muted := client.UserStatus("muted")
 	for want, issue := range map[string]client.ReviewIssueFull{
