@@ -53,6 +53,7 @@ func newPlane(t *testing.T, more ...string) *plane {
 	p.waitForServer(t)
 	p.manager = p.start(t, "kube-controller-manager")
 	p.run(t, "install")
+	p.run(t, "plane tokens")
 	p.connect(t)
 	p.startOperator(t, more...)
 	return p
