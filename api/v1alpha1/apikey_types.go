@@ -11,7 +11,8 @@ const (
 	// ReasonSecretConflict goes with Ready=False and Stalled=True: a Secret of the token's name exists and does
 	// not belong to the key, or cannot be replaced.
 	ReasonSecretConflict = "SecretConflict"
-	// ReasonSecretNotWritten goes with Ready=False: the object's Secret could not be written.
+	// ReasonSecretNotWritten goes with Ready=False: the object's Secret could not be written, or an APIKey's token for
+	// it could not be signed.
 	ReasonSecretNotWritten = "SecretNotWritten"
 	// ReasonOrganizationNotFound goes with Ready=False and Stalled=True: the namespace does not belong to an
 	// organization.

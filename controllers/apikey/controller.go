@@ -208,7 +208,7 @@ func concludeUnsigned(s *scope, secret *corev1.Secret, err error) error {
 		*s.Status = statusFor(s, nil)
 		verdict := judge(s)
 		if _, needed := decide(s, nil); needed {
-			verdict = secretNotWritten(s, err)
+			verdict = tokenNotSigned(s.Object)
 		}
 		s.conclude(verdict)
 	}
