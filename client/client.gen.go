@@ -6134,9 +6134,10 @@ type ClientInterface interface {
 	// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 	// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-	// first and on the last day per repository, project or owner, the largest increase first, of all open findings or
-	// of those of severity high. One such request per organization runs at a time: if too many others wait, the answer
-	// is 429 with the code `busy`. Unknown parameters are refused. Needs the scope `findings:read`.
+	// first and on the last day per repository, project or owner, ordered by how much the open findings have
+	// increased, or those of severity high if these have increased more. One such request per organization runs at a
+	// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
+	// scope `findings:read`.
 	//
 	// Corresponds with GET /v2/trends (the `GetTrends` operationId).
 	GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -7137,9 +7138,10 @@ func (c *Client) GetScan(ctx context.Context, id ID, params *GetScanParams, reqE
 // first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 // /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 // a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-// first and on the last day per repository, project or owner, the largest increase first, of all open findings or
-// of those of severity high. One such request per organization runs at a time: if too many others wait, the answer
-// is 429 with the code `busy`. Unknown parameters are refused. Needs the scope `findings:read`.
+// first and on the last day per repository, project or owner, ordered by how much the open findings have
+// increased, or those of severity high if these have increased more. One such request per organization runs at a
+// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
+// scope `findings:read`.
 //
 // Corresponds with GET /v2/trends (the `GetTrends` operationId).
 func (c *Client) GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12957,9 +12959,10 @@ type ClientWithResponsesInterface interface {
 	// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 	// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-	// first and on the last day per repository, project or owner, the largest increase first, of all open findings or
-	// of those of severity high. One such request per organization runs at a time: if too many others wait, the answer
-	// is 429 with the code `busy`. Unknown parameters are refused. Needs the scope `findings:read`.
+	// first and on the last day per repository, project or owner, ordered by how much the open findings have
+	// increased, or those of severity high if these have increased more. One such request per organization runs at a
+	// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
+	// scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17920,9 +17923,10 @@ func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, pa
 // first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 // /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 // a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-// first and on the last day per repository, project or owner, the largest increase first, of all open findings or
-// of those of severity high. One such request per organization runs at a time: if too many others wait, the answer
-// is 429 with the code `busy`. Unknown parameters are refused. Needs the scope `findings:read`.
+// first and on the last day per repository, project or owner, ordered by how much the open findings have
+// increased, or those of severity high if these have increased more. One such request per organization runs at a
+// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
+// scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -89,7 +89,7 @@ func (x *indexes) trendsOf(ctx context.Context, q TrendQuery) (out Trends, err e
 		}
 	}
 	slices.SortFunc(out.Groups, func(a, b TrendGroup) int {
-		return cmp.Or(cmp.Compare(b.rise(), a.rise()), cmp.Compare(a.Value, b.Value))
+		return cmp.Or(cmp.Compare(b.rise(), a.rise()), cmp.Compare(b.change(), a.change()), cmp.Compare(a.Value, b.Value))
 	})
 	out.Groups = out.Groups[:min(len(out.Groups), q.Groups)]
 	return out, nil
@@ -98,8 +98,11 @@ func (x *indexes) trendsOf(ctx context.Context, q TrendQuery) (out Trends, err e
 // rise returns by how much the number of open findings has grown, or that of severity high if it has grown more: fewer
 // others hide no new high ones.
 func (g *TrendGroup) rise() int32 {
-	return max(findingtrend.Open(&g.Last)-findingtrend.Open(&g.First), g.Last.Open.High-g.First.Open.High)
+	return max(g.change(), g.Last.Open.High-g.First.Open.High)
 }
+
+// change returns by how much the number of open findings has changed.
+func (g *TrendGroup) change() int32 { return findingtrend.Open(&g.Last) - findingtrend.Open(&g.First) }
 
 // histories returns the rows of each matching project by day, and those of each group.
 func (x *indexes) histories(q TrendQuery) (all [][]v1alpha1.FindingTrendDay,

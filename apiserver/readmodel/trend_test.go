@@ -32,23 +32,24 @@ func trendOf(project v1alpha1.ResourceName, version int, open ...v1alpha1.Findin
 	return trend
 }
 
-func TestAGroupWithMoreHighFindingsAndFewerOthersIsAmongTheWorst(t *testing.T) {
+func TestGroupsAreOrderedByTheLargerIncreaseAndAmongEqualsThoseThatFellComeLast(t *testing.T) {
 	m, _ := newAcme(t)
 	type open = v1alpha1.FindingTrendOpen
 	for i, rows := range [][]open{
-		{{Low: 1}, {Low: 1}}, {{Low: 6}, {High: 5}}, {{Low: 1}, {Low: 4}}, {{High: 3}, {High: 1}}, {{Low: 5}, {High: 5}},
+		{{Low: 9}, {Low: 5}}, {{Low: 6}, {High: 5}}, {{Low: 1}, {Low: 4}}, {{High: 3}, {High: 1}}, {{Low: 5}, {High: 5}},
+		{{Low: 1}, {Low: 1}},
 	} {
 		name := fmt.Sprint("proj-", i)
 		feed(t, m, projects, project(name, 10+i))
 		show(t, m, trends, trendOf(v1alpha1.ResourceName(name), 20+i, rows...))
 	}
-	got, err := m.Trends(t.Context(), acme, TrendQuery{From: "2026-03-01", To: "2026-03-02", Group: "project_id", Groups: 4})
+	got, err := m.Trends(t.Context(), acme, TrendQuery{From: "2026-03-01", To: "2026-03-02", Group: "project_id", Groups: 5})
 	harness.Must(t, err)
 	var worst []string
 	for _, group := range got.Groups {
 		worst = append(worst, group.Value)
 	}
-	harness.Same(t, "the groups", []string{"proj-1", "proj-4", "proj-2", "proj-0"}, worst)
+	harness.Same(t, "the groups", []string{"proj-4", "proj-1", "proj-2", "proj-5", "proj-0"}, worst)
 }
 
 func TestTrendsEndWithTheirClientAndKeepNoCountWaiting(t *testing.T) {
