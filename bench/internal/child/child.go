@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"sync"
 )
 
 // Process is a running process.
@@ -13,6 +14,8 @@ type Process struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	answers *json.Decoder
+	// asking is held until the answer has come.
+	asking sync.Mutex
 }
 
 // Start starts the process. The command must end when its standard input ends.
@@ -28,8 +31,10 @@ func Start(command *exec.Cmd) (*Process, error) {
 	return &Process{command: command, in: in, answers: json.NewDecoder(out)}, command.Start()
 }
 
-// Ask sends a question, and decodes the answer.
+// Ask sends a question, and decodes the answer. The process is asked one question at a time.
 func (p *Process) Ask(question, answer any) error {
+	p.asking.Lock()
+	defer p.asking.Unlock()
 	return errors.Join(json.NewEncoder(p.in).Encode(question), p.Read(answer))
 }
 
