@@ -25,8 +25,8 @@ func asRecorded(finding *v1alpha1.Finding) bool {
 	return finding.Status.ObservedGeneration == finding.Generation
 }
 
-// watchBare starts a watch of the findings that the decider decides about, and waits at most that long for each expected
-// decision. The caller calls stop.
+// watchBare starts a watch of the findings that the decider decides about, and waits at most that long for each
+// expected decision. The caller calls stop.
 func watchBare(ctx context.Context, d *decider, shows func(*v1alpha1.Finding) bool,
 	patience time.Duration) (*bareWatch, error) {
 	latest := &v1alpha1.FindingList{}

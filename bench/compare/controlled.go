@@ -42,8 +42,8 @@ func controlledSection(measured func(context.Context, *bench.Bench, *bench.Fixtu
 	}
 }
 
-// removeAll removes the organization's objects of the kinds that the options select. Deleting many takes longer than the
-// API server's request timeout.
+// removeAll removes the organization's objects of the kinds that the options select. Deleting many takes longer than
+// the API server's request timeout.
 func removeAll(ctx context.Context, f *bench.Fixture, kinds []client.Object, options ...client.DeleteAllOfOption) error {
 	options = append(options, client.InNamespace(f.Organization.Namespace))
 	for _, kind := range kinds {

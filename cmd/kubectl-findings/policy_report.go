@@ -132,8 +132,8 @@ func (t *trials) newReport(trial *trial) *policyReport {
 }
 
 // isCostly reports whether the controllers gave up counting the policy's newest generation. The condition InForce may
-// have another reason, such as Preview or TooMany. A policy that has just been stopped has TooMany and no count until its
-// next count. So do most that earlier controllers gave up counting.
+// have another reason, such as Preview or TooMany. A policy that has just been stopped has TooMany and no count until
+// its next count. So do most that earlier controllers gave up counting.
 func isCostly(policy *v1alpha1.TriagePolicy) bool {
 	c := v1alpha1.FindCondition(policy.Status.Conditions, v1alpha1.ConditionReady)
 	if c == nil || c.ObservedGeneration != policy.Generation {

@@ -23,8 +23,8 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// Run does the job. Each connection is opened and receives one answer before the clock starts. An answer that is not 200
-// is an error. The times are those from the first byte of a request to the last byte of its answer.
+// Run does the job. Each connection is opened and receives one answer before the clock starts. An answer that is not
+// 200 is an error. The times are those from the first byte of a request to the last byte of its answer.
 func Run(ctx context.Context, job Job) (measure.Sample, error) {
 	workers, err := connect(ctx, job)
 	defer func() {

@@ -114,8 +114,8 @@ func Rounds(ctx context.Context, plan Plan, sides ...Side) (Results, error) {
 	return results, nil
 }
 
-// Once does the work once, for a comparison that Rounds cannot make, and counts the processor time of the processes. The
-// work returns how many operations it did.
+// Once does the work once, for a comparison that Rounds cannot make, and counts the processor time of the processes.
+// The work returns how many operations it did.
 func Once(ctx context.Context, pids []int, work func(context.Context) (int, error)) (Sample, error) {
 	side := Side{PIDs: pids, Run: func(ctx context.Context, _ time.Duration) (Sample, error) {
 		began := time.Now()
