@@ -6134,8 +6134,8 @@ type ClientInterface interface {
 	// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 	// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-	// first and on the last day per repository, project or owner, ordered by how much the open findings have
-	// increased, or those of severity high if these have increased more. One such request per organization runs at a
+	// first and on the last day per repository, project or owner, the largest increase first: that of all open
+	// findings, or of those of severity high if these have increased more. One such request per organization runs at a
 	// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
 	// scope `findings:read`.
 	//
@@ -7138,8 +7138,8 @@ func (c *Client) GetScan(ctx context.Context, id ID, params *GetScanParams, reqE
 // first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 // /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 // a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-// first and on the last day per repository, project or owner, ordered by how much the open findings have
-// increased, or those of severity high if these have increased more. One such request per organization runs at a
+// first and on the last day per repository, project or owner, the largest increase first: that of all open
+// findings, or of those of severity high if these have increased more. One such request per organization runs at a
 // time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
 // scope `findings:read`.
 //
@@ -12959,8 +12959,8 @@ type ClientWithResponsesInterface interface {
 	// first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 	// /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-	// first and on the last day per repository, project or owner, ordered by how much the open findings have
-	// increased, or those of severity high if these have increased more. One such request per organization runs at a
+	// first and on the last day per repository, project or owner, the largest increase first: that of all open
+	// findings, or of those of severity high if these have increased more. One such request per organization runs at a
 	// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
 	// scope `findings:read`.
 	//
@@ -17923,8 +17923,8 @@ func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, pa
 // first day for which data exists; the last is `to`. Today's numbers may be an hour old; for current ones use `GET
 // /v2/finding-counts`. The ages of one project's findings are exact; those of several projects are estimated from
 // a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
-// first and on the last day per repository, project or owner, ordered by how much the open findings have
-// increased, or those of severity high if these have increased more. One such request per organization runs at a
+// first and on the last day per repository, project or owner, the largest increase first: that of all open
+// findings, or of those of severity high if these have increased more. One such request per organization runs at a
 // time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
 // scope `findings:read`.
 //

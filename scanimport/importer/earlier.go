@@ -69,12 +69,13 @@ func renewDigests(results []reported, is []recognition.Evidence, existing []reco
 // keepDigests returns the evidence to store for a result, with the digests of an earlier version that issues of merged
 // pull requests have in their keys: that of the message if the finding was recognised through a renewed one, and that
 // of masked code as long as nothing changes.
-func keepDigests(m *match, evidence string) string {
+func keepDigests(r *reported, m *match, evidence string) string {
 	stored, parts := partsOf(m.before.Spec.Evidence), partsOf(evidence)
 	if stored[0] != "" && stored[0] != m.was.Message && m.was.Message == m.is.Message {
 		parts[0] = stored[0]
 	}
-	if m.rung == recognition.Unchanged && m.doubt == "" && m.was.Snippet == "" && parts[1] == "" {
+	same := m.rung == recognition.Unchanged && m.doubt == "" && stored[1] == codeDigest(codeOf(r.result))
+	if same && parts[1] == "" {
 		parts[1] = stored[1]
 	}
 	return strings.TrimRight(strings.Join(parts, "."), ".")

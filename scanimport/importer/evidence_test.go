@@ -351,6 +351,21 @@ func TestADecisionAboutAMaskedSecretSurvivesTheUpgrade(t *testing.T) {
 	}
 }
 
+// Another secret at the line of one that an earlier version stored is not the one that a pull request decided about, even
+// if the code of that one stands elsewhere.
+func TestAnotherMaskedSecretAtTheSameLineLosesTheKeyOfThePullRequest(t *testing.T) {
+	l := newLife(t)
+	r, elsewhere := secretAt(5, "AKIA..."), secretAt(5, "AKIA...")
+	elsewhere.Location.Path = "b.py"
+	first := l.scans(r)[0]
+	l.findings[first].Spec.Evidence = messageDigest(&r) + "." + codeDigest("AKIA...")
+	key := fingerprints.Key(&l.findings[first].Spec)
+	l.scans(secretAt(5, "ghp_..."), elsewhere)
+	if key == fingerprints.Key(&l.findings[first].Spec) {
+		t.Error("the finding keeps the key of other code")
+	}
+}
+
 // Two redacted secrets at one place differ only in the commit that gitleaks names. Once one of them is no longer
 // reported, nobody knows whether it is the decided one.
 func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *testing.T) {

@@ -43,8 +43,8 @@ var stopped = standing{"stopped", ui.Doubt, "It no longer decides: what it muted
 const nothingToDo = " There is nothing to do."
 
 // inGit is what a policy's mode means if the policy is kept in Git.
-const inGit = "If the policy is kept in Git, change its mode there: a sync that forces conflicts restores the mode of " +
-	"the manifest, and one that does not fails."
+const inGit = "If the policy is kept in Git, change its mode there: the next sync restores the mode that the manifest " +
+	"names. A server-side sync that does not force conflicts fails instead."
 
 // tooWide is the advice about a preview that matches more findings than the policy may.
 const tooWide = "Applied as it is, it would be stopped at once: it matches more findings than it may. Narrow the " +

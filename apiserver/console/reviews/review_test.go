@@ -45,7 +45,7 @@ func TestCommitsAreBesideEachOther(t *testing.T) {
 // A decision about an issue that has become critical is refused: the page shows why.
 func TestAnIssueShowsHowItIsRated(t *testing.T) {
 	for want, i := range map[string]client.ReviewIssueFull{
-		"high score 9.8 according to the tool CRITICAL": {Severity: client.SeverityHigh, Score: new(float32(9.8)), ToolSeverity: "CRITICAL"},
+		"high score 9.8 rated CRITICAL by the tool": {Severity: client.SeverityHigh, Score: new(float32(9.8)), ToolSeverity: "CRITICAL"},
 		"low score 0.0": {Severity: client.SeverityLow, Score: new(float32(0))},
 		"medium":        {Severity: client.SeverityMedium},
 	} {
