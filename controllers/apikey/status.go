@@ -14,13 +14,8 @@ import (
 const notRotated = " Nothing is rotated, because spec.rotation.serial is lower than status.rotationSerial: raise it " +
 	"above that for a new token."
 
-// refusedWhileDisabled returns what is added to the message of a disabled key that has another reason; else "".
-func refusedWhileDisabled(key *v1alpha1.APIKey) string {
-	if !key.Spec.Disabled {
-		return ""
-	}
-	return " Requests with this key are refused while spec.disabled is set."
-}
+// refusedWhileDisabled is added to the message of a disabled key that has another reason.
+const refusedWhileDisabled = " Requests with this key are refused while spec.disabled is set."
 
 // isNotRotated reports whether the spec asks for an earlier rotation than the last one.
 func isNotRotated(s *scope) bool {
@@ -85,21 +80,28 @@ func organizationNotFound(namespace string) conditions.Verdict {
 }
 
 func secretNotWritten(s *scope, err error) conditions.Verdict {
-	consequence := "so the key has no token"
+	consequence, disabled := "so the key has no token", ""
+	if s.Object.Spec.Disabled {
+		disabled = refusedWhileDisabled
+	}
 	if s.Status.KeyID != "" {
 		consequence = "but its token stays valid until it expires or its signing key is withdrawn; delete the Secret to revoke it"
 	}
 	return conditions.NotReady(v1alpha1.ReasonSecretNotWritten,
 		fmt.Sprintf("Secret %q could not be written, %s. The controller keeps retrying. Last error: %q.", SecretName(s.Object.Name),
-			consequence, conditions.Shortened(err.Error()))+refusedWhileDisabled(s.Object))
+			consequence, conditions.Shortened(err.Error()))+disabled)
 }
 
 // tokenNotSigned is the verdict on a key that has no token because no signing key can be used. The error is logged: it
 // concerns whoever runs the operator, and the key's readers cannot act on it.
 func tokenNotSigned(key *v1alpha1.APIKey) conditions.Verdict {
+	disabled := ""
+	if key.Spec.Disabled {
+		disabled = refusedWhileDisabled
+	}
 	return conditions.NotReady(v1alpha1.ReasonSecretNotWritten,
 		"The key has no token, because the operator's signing key cannot be used. The controller keeps retrying: if this "+
-			"lasts, tell whoever runs the operator."+refusedWhileDisabled(key))
+			"lasts, tell whoever runs the operator."+disabled)
 }
 
 func secretConflict(name string) conditions.Verdict {
@@ -110,8 +112,12 @@ func secretConflict(name string) conditions.Verdict {
 
 // secretFrozen is the verdict on a key whose valid token cannot be signed again by a new signing key.
 func secretFrozen(key *v1alpha1.APIKey) conditions.Verdict {
+	disabled := ""
+	if key.Spec.Disabled {
+		disabled = refusedWhileDisabled
+	}
 	return conditions.Stalled(v1alpha1.ReasonSecretConflict,
 		fmt.Sprintf("Secret %q is immutable and has a finalizer that prevents its replacement, so the new "+
 			"signing key cannot sign its token, which stays valid until it expires or its signing key is withdrawn: "+
-			"remove the Secret's finalizers.", SecretName(key.Name))+refusedWhileDisabled(key))
+			"remove the Secret's finalizers.", SecretName(key.Name))+disabled)
 }
