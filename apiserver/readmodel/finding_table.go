@@ -48,8 +48,8 @@ type findingPlace struct {
 
 // findingTable holds the data for counting an organization's findings in contiguous memory: visiting the
 // findings themselves, which are scattered in memory, would make each count ten times slower
-// (BenchmarkCountFindings). A change of a finding changes its row. Users of the table hold its view's
-// counting.
+// (BenchmarkCountFindings). A change of a finding changes its row. Users of the table hold the
+// mutex counting of its view.
 type findingTable struct {
 	rows    []tableRow
 	numbers *numbering

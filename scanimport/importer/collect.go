@@ -229,7 +229,8 @@ func (b *Batch) add(run *sarif.Run, where string, now time.Time) {
 	}
 	for i := range run.Results {
 		r := &run.Results[i]
-		if r.Analysis = analysisOf(run.AutomationID); r.Suppression != nil {
+		r.Analysis = analysisOf(run.AutomationID)
+		if r.Suppression != nil {
 			b.Suppressed = append(b.Suppressed, *r)
 		} else {
 			b.Results = append(b.Results, *r)

@@ -108,8 +108,8 @@ func hasNoRoom(p client.TriagePolicy) bool {
 var notInForce = map[string]string{
 	"NotCompiled": "does not compile. See the error, and fix it.",
 	"TooMany":     "matches more findings than it may. Narrow the expression, or raise the limit if all of them are meant.",
-	"TooCostly": "takes too long to evaluate, and may match more findings than it may. Begin with a short comparison " +
-		"that rules most findings out.",
+	"TooCostly": "takes too long to evaluate, and perhaps matches more findings than it may. Begin with a short " +
+		"comparison that rules most findings out.",
 }
 
 // earlierDecision returns, in parentheses, what the earlier version of a policy decides, which the message of the
