@@ -28,8 +28,9 @@ func TestTheRestoreOfAStoreInTheDocsStartsNothingBeforeKeysAreDisabled(t *testin
 	}
 }
 
-// An API server that does not answer must neither cost the last backup nor pass for a finished restore.
-func TestCommandsOfABackupNoticeThatAnAPIServerDoesNotAnswer(t *testing.T) {
+// An API server that does not answer, or has lost the objects, must neither cost the last backup nor pass for a finished
+// restore.
+func TestCommandsOfABackupNoticeAnAPIServerThatDoesNotAnswerOrLostTheObjects(t *testing.T) {
 	for reason, tc := range map[string]struct {
 		block string
 		// kubectl is a script that runs in place of kubectl: its call number n.
@@ -38,8 +39,9 @@ func TestCommandsOfABackupNoticeThatAnAPIServerDoesNotAnswer(t *testing.T) {
 		// prints is what the commands print, and objects the content of objects.yaml afterwards.
 		prints, objects string
 	}{
-		"a save":                 {"save", "echo new", 4, "", "new\n"},
-		"a save that fails":      {"save", "echo new; test $n != 2", 2, "", "old\n"},
+		"a save":                 {"save", "echo '- apiVersion'", 4, "", "- apiVersion\n"},
+		"a save that fails":      {"save", "echo '- apiVersion'; test $n != 2", 2, "", "old\n"},
+		"a save after a loss":    {"save", "echo 'items: []'", 4, "", "old\n"},
 		"a list fails":           {"projects", "case $n in 1) ;; 2) exit 1 ;; 3) echo ProjectNotFound ;; *) echo Ready ;; esac", 4, "ready\n", "old\n"},
 		"projects do not settle": {"projects", "exit 1", 1, "", "old\n"},
 	} {
