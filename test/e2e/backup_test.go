@@ -63,11 +63,15 @@ func checkBackup(t *testing.T, r *run) {
 		}
 	}
 	// Less than there is: nothing could be restored.
-	r.kubectl(t, "patch", "organization", "sample", "--type=merge", `--patch={"spec": {"quotas": {"findings": 1}}}`)
+	r.kubectl(t, "patch", "organization", "sample", "--type=merge",
+		`--patch={"spec": {"quotas": {"findings": 1}, "imports": {"create": true}}}`)
 	follow("save")
 	r.kubectl(t, "annotate", "organization", "sample", "appsec.dev/remove-contents=true")
 	r.kubectl(t, "delete", "organization", "sample", "--timeout=3m")
-	follow("organization", "without imports and quotas")
+	follow("organization")
+	harness.Same(t, "whether imports create projects from the beginning", "false",
+		r.kubectl(t, "get", "organization", "sample", "--output=jsonpath={.spec.imports.create}"))
+	follow("without imports and quotas")
 	if kept, err := os.ReadFile(filepath.Join(folder, "organization.before.yaml")); err != nil ||
 		!strings.Contains(string(kept), "\n  quotas:\n    findings: 1\n") {
 		t.Errorf("the quotas are not kept for the end: %v\n%s", err, kept)
