@@ -60,8 +60,8 @@ const (
 	FindingStateClosed    FindingState = "closed"
 )
 
-// ConditionDecisionStale is True while what people decided about a finding rests on facts that are no
-// longer so; its reason and message say which. Negative polarity: absent while no decision is stale.
+// ConditionDecisionStale is True while people's decision about a finding is based on facts that no longer hold; its
+// reason and message name them. Negative polarity: absent while no decision is stale.
 const ConditionDecisionStale = "DecisionStale"
 
 // Reasons of DecisionStale.
@@ -236,7 +236,7 @@ type FindingPackage struct {
 	FixedVersion string `json:"fixedVersion,omitempty"`
 }
 
-// FindingAgent is the program that found an issue.
+// FindingAgent is the program that found the problem.
 type FindingAgent struct {
 	// name of the agent.
 	// +kubebuilder:validation:MaxLength=128
@@ -472,7 +472,7 @@ type FindingScan struct {
 	// verifiedAt is when the scanner confirmed the finding.
 	// +optional
 	VerifiedAt *Time `json:"verifiedAt,omitempty"`
-	// rejectedAt is when the scanner rejected the finding as false.
+	// rejectedAt is when the scanner rejected the finding as a false positive.
 	// +optional
 	RejectedAt *Time `json:"rejectedAt,omitempty"`
 }

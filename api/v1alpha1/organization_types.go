@@ -13,7 +13,7 @@ const (
 	// it.
 	ReasonRefused = "Refused"
 	// ReasonNotEmpty goes with Ready=False and Stalled=True: the organization is being deleted and still has
-	// repositories, projects, findings, scans, reviews or webhook endpoints.
+	// repositories, projects, findings, scans, reviews, review issues, triage policies or webhook endpoints.
 	ReasonNotEmpty = "NotEmpty"
 	// ReasonQuotaReached goes with QuotaExceeded=True: the maximum number of objects of a kind exists.
 	ReasonQuotaReached = "QuotaReached"

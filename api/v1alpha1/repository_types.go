@@ -15,8 +15,8 @@ type RepositorySpec struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 	// cloneURL is the URL that git clones, for example "https://github.com/acme/payments.git". It
-	// must hold no credentials: no password, and over HTTP no user either, since a token may stand
-	// there. At most 2048 characters.
+	// must hold no credentials: no password, and over HTTP no user either, because it may be a token.
+	// At most 2048 characters.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="!self.trim().matches('(?i)^([a-z][a-z0-9+.-]*://([^/?#@]*:[^/?#@]*|[^[/?#@]*:[^/?#@]*[^0-9/?#@][^@]*)@|https?://[^/?#]*@)')",message="cloneURL must hold no credentials: leave out the password, and over HTTP the user"
 	// +optional

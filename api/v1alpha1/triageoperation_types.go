@@ -17,8 +17,8 @@ const ReasonInProgress = "InProgress"
 
 // Reasons of Stalled of a TriageOperation.
 const (
-	// ReasonTooManyFindings: the selection matches more findings than an operation may cover, or than may store comments
-	// as long as those of the operation.
+	// ReasonTooManyFindings: the selection matches more findings than an operation may cover, or more than may each store
+	// a copy of its long comments.
 	ReasonTooManyFindings = "TooManyFindings"
 	// ReasonTooManyOperations: the organization already has the maximum number of operations.
 	ReasonTooManyOperations = "TooManyOperations"
@@ -33,7 +33,8 @@ const (
 	// ReasonPartsLost: a part of the operation's set, or of the operation that it undoes, has been removed or cannot be
 	// read; or a part of the undone operation does not record which of its findings were changed.
 	ReasonPartsLost = "PartsLost"
-	// ReasonPartsRefused: the API server refuses to store a part of the operation's set, or that work on it begins.
+	// ReasonPartsRefused: the API server refuses to store a part of the operation's set, or the mark that work on a part
+	// has begun.
 	ReasonPartsRefused = "PartsRefused"
 	// ReasonOperationExpired: the end of the decision had passed before the operation decided about anything.
 	ReasonOperationExpired = "Expired"
@@ -269,8 +270,8 @@ type TriageOperationStatus struct {
 	// wouldChange is the number of findings that the operation changes unless somebody decides about them first.
 	// +optional
 	WouldChange int32 `json:"wouldChange"`
-	// notUndoable is the number of findings whose previous decision was not stored, because the previous comments of the
-	// set are too long together: an undo leaves these as they are.
+	// notUndoable is the number of findings whose previous decision was not stored, because the previous comments in the
+	// set exceed what an operation may keep: an undo leaves these as they are.
 	// +optional
 	NotUndoable int32 `json:"notUndoable,omitempty"`
 	// decided lists who had decided about the findings when they were selected, the most frequent first, at most

@@ -109,13 +109,13 @@ type WebhookAttemptOutcome string
 
 // The attempt outcomes.
 const (
-	// WebhookAttemptStarted is recorded before the request leaves.
+	// WebhookAttemptStarted is recorded before the request is sent.
 	WebhookAttemptStarted WebhookAttemptOutcome = "Started"
 	// WebhookAttemptSucceeded is an answer of 200 to 299.
 	WebhookAttemptSucceeded WebhookAttemptOutcome = "Succeeded"
 	// WebhookAttemptFailed is any other answer, or none.
 	WebhookAttemptFailed WebhookAttemptOutcome = "Failed"
-	// WebhookAttemptUnknown is one whose answer could not be recorded: the receiver may have the event or not.
+	// WebhookAttemptUnknown is one whose answer could not be recorded: the receiver may or may not have the event.
 	WebhookAttemptUnknown WebhookAttemptOutcome = "Unknown"
 )
 

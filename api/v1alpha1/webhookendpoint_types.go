@@ -13,8 +13,8 @@ const (
 	ReasonTooManyPending = "TooManyPending"
 	// ReasonDecisionsHeldBack goes with Backlogged=True: twice as many are pending, and nothing becomes a delivery.
 	ReasonDecisionsHeldBack = "DecisionsHeldBack"
-	// ReasonTooManyEndpoints goes with Ready=False and Stalled=True: the namespace has more endpoints than get events,
-	// and this is not one of the oldest.
+	// ReasonTooManyEndpoints goes with Ready=False and Stalled=True: the namespace has more than the 50 endpoints that
+	// can get events, and this is not one of the oldest 50.
 	ReasonTooManyEndpoints = "TooManyEndpoints"
 	// ReasonSecretNotFound goes with Ready=False: the Secret in spec.secretRef does not exist.
 	ReasonSecretNotFound = "SecretNotFound"
