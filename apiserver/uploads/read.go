@@ -132,7 +132,7 @@ func (s *source) explain(err error) error {
 		p := problem.InvalidBody("it is not gzip, or is damaged").In("sarif")
 		return &refusal{p.Coded(problem.CodeMalformed), reasonMalformed}
 	case errors.As(err, &packed):
-		p := problem.InvalidBody("the body is not gzip, as content-encoding says, or is damaged")
+		p := problem.InvalidBody("the body is not gzip, although content-encoding is gzip, or it is damaged")
 		return &refusal{p.In("content-encoding").Coded(problem.CodeMalformed), reasonMalformed}
 	default:
 		return refusedFile(fmt.Errorf("%s is refused: %w", fileName, err))

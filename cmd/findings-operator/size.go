@@ -87,7 +87,7 @@ func (o *sizeOptions) report() string {
 		storedBytes/1e6, versions, minQuota/1e6, quotaFor(objects)/1e6)
 	printf("\nMachines%s:\n  1 with %d GiB for kube-apiserver and etcd (3 of them to survive the loss of one)\n"+
 		"  %d with %d GiB for a replica of the controllers and one of the REST API each\n"+
-		"Two cores in each take about 80 decisions a second; see docs/performance.md.\n",
+		"Two cores in each take about 80 decisions per second; see docs/performance.md.\n",
 		each, machineFor(sizedAPIServer.of(objects)+sizedEtcd.of(objects)), o.replicas,
 		machineFor(sizedControl.of(objects)+sizedREST.of(objects)))
 	return out.String()

@@ -57,7 +57,7 @@ func (s *session) next(err error, n need) string {
 	case kube.LacksField(err):
 		return fmt.Sprintf("The CRDs of the API server %s are older than this plugin: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version.", s.config.Host)
 	case apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("The API server %s does not accept these credentials: log in anew, or choose others with --context or --user.", s.config.Host)
+		return fmt.Sprintf("The API server %s does not accept these credentials: log in again, or choose others with --context or --user.", s.config.Host)
 	case kube.IsReasonRequired(err):
 		return "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
 	case kube.IsQuotaExceeded(err):

@@ -179,7 +179,7 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 			by = fmt.Sprintf("nobody has decided about the finding; the decision of %s about the review issue %s", v.By,
 				v.ReviewIssue)
 		}
-		notes = append(notes, fmt.Sprintf("%s says %s since %s", by, v.UserStatus, instant(&v.Since)))
+		notes = append(notes, fmt.Sprintf("%s set it to %s at %s", by, v.UserStatus, instant(&v.Since)))
 	}
 	if findingstate.Ended(f) {
 		notes = append(notes, fmt.Sprintf("the decision (%s) ended at %s: decide anew, or leave it open",

@@ -322,7 +322,7 @@ func (w *operating) finish(ctx context.Context) error {
 	case ctx.Err() != nil:
 		err = fmt.Errorf("operation %s: interrupted", w.name)
 	}
-	return fmt.Errorf("%w\nThe operation goes on in the cluster.\n%s", err, w.whatNext())
+	return fmt.Errorf("%w\nThe operation continues in the cluster.\n%s", err, w.whatNext())
 }
 
 // whatNext describes how to follow and to undo an operation that may be committed.

@@ -156,7 +156,7 @@ func TestAWaitOutlastsManyRestarts(t *testing.T) {
 
 func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {
 	halfWay := v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationFailed, Changed: 500, Matched: 1200}
-	const goesOn, changed = "The operation goes on in the cluster.", "Before that it changed 500 of 1200 findings."
+	const goesOn, changed = "The operation continues in the cluster.", "Before that it changed 500 of 1200 findings."
 	const undo = "kubectl findings triage --undo mute -n org-acme"
 	const stays, whose = "What it decided before that stays, and cannot be undone.", `@.spec.triage.by=="operation/mute"`
 	for reason, tc := range map[string]struct {
@@ -218,7 +218,7 @@ func TestAWaitEndsWithItsTimeout(t *testing.T) {
 		w, begun := waiting(v1alpha1.OperationRunning), time.Now()
 		w.timeout = 10 * time.Minute
 		err := w.finish(t.Context())
-		if err == nil || time.Since(begun) != w.timeout || !strings.HasPrefix(err.Error(), "operation mute: it takes longer than 10m0s\nThe operation goes on in the cluster.") {
+		if err == nil || time.Since(begun) != w.timeout || !strings.HasPrefix(err.Error(), "operation mute: it takes longer than 10m0s\nThe operation continues in the cluster.") {
 			t.Errorf("it ends after %s with %v", time.Since(begun), err)
 		}
 		_, err = w.propose(t.Context())

@@ -120,7 +120,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		}
 	}
 	if r.Mode != v1alpha1.PolicyApply {
-		r.note("the file says mode Preview, which decides nothing: this is what mode Apply would do")
+		r.note("the file has mode Preview, which decides nothing: this is what mode Apply would do")
 	}
 	if rules.WindowOf(spec, t.now) == rules.NotYetValid {
 		r.note("spec.validFrom is in the future: this is what the policy would do if it were valid now")

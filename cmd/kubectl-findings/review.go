@@ -177,7 +177,7 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Tim
 	reviewed := len(names) > 0 || o.clean
 	switch {
 	case len(names) > 0 && o.clean:
-		fail("--clean says that nothing was found, and there are files: leave one out")
+		fail("--clean means that nothing was found, but files are given: leave one out")
 	case reviewed && o.commit == "":
 		fail("--commit is needed: which commit do the results belong to?")
 	case !reviewed && (o.commit != "" || o.reviewedAt != ""):

@@ -164,7 +164,7 @@ func find(ctx context.Context, c client.Client, kind string, key client.ObjectKe
 	case err != nil:
 		return false, fmt.Errorf("read %s %s: %w", kind, key, err)
 	case into.GetDeletionTimestamp() != nil:
-		return true, &RefusedError{fmt.Sprintf("%s %q is being deleted: wait until it is gone, and create it anew", kind, key.Name)}
+		return true, &RefusedError{fmt.Sprintf("%s %q is being deleted: wait until it is gone, and create it again", kind, key.Name)}
 	}
 	return true, nil
 }

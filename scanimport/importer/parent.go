@@ -40,7 +40,7 @@ func RequireSame(ctx context.Context, c client.Client, kind string, key client.O
 	object := kube.MetadataOf(v1alpha1.GroupVersion.WithKind(kindName(kind)))
 	found, err := find(ctx, c, kind, key, object)
 	if err == nil && (!found || object.UID != uid) {
-		return &RefusedError{fmt.Sprintf("%s %q was deleted during the import: if it is still needed, create it anew, "+
+		return &RefusedError{fmt.Sprintf("%s %q was deleted during the import: if it is still needed, create it again, "+
 			"and import again", kind, key.Name)}
 	}
 	return err

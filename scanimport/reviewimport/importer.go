@@ -368,7 +368,7 @@ func (im *Importer) review(ctx context.Context) (*v1alpha1.Review, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read review %s: %w", key, err)
 	case review.DeletionTimestamp != nil:
-		return nil, &importer.RefusedError{Reason: fmt.Sprintf("review %q is being deleted: wait until it is gone, and import anew", key.Name)}
+		return nil, &importer.RefusedError{Reason: fmt.Sprintf("review %q is being deleted: wait until it is gone, and review the commit again", key.Name)}
 	}
 	if im.uid == "" {
 		im.uid = review.UID

@@ -130,7 +130,7 @@ func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
 		t.Error("an interrupted wait succeeded")
 	}
 	name := o.operations()[0].Name
-	for _, want := range []string{"operation " + name + ": interrupted", "The operation goes on in the cluster.", "kubectl get triageoperation " + name + " -n " + o.namespace,
+	for _, want := range []string{"operation " + name + ": interrupted", "The operation continues in the cluster.", "kubectl get triageoperation " + name + " -n " + o.namespace,
 		"kubectl findings triage --undo " + name} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("it does not say %q:\n%s", want, stderr.String())

@@ -105,7 +105,7 @@ func (q *quotaBackoff) refused(ctx context.Context, namespace string, refusal er
 	})
 	full := q.namespaces[namespace]
 	if full == nil {
-		ctrl.LoggerFrom(ctx).Error(refusal, "a quota has no room for deliveries: what is owed in the namespace waits for it",
+		ctrl.LoggerFrom(ctx).Error(refusal, "a quota leaves no room for deliveries: those of the namespace are created later",
 			"namespace", namespace)
 		full = &fullNamespace{}
 		q.namespaces[namespace] = full
