@@ -52,6 +52,17 @@ func TestHistoryTellsWhoDecidedWhat(t *testing.T) {
 	viewer.findings("history").Fails("give the name of one finding")
 }
 
+func TestHistoryNamesThePolicyThatDecides(t *testing.T) {
+	o := newOrganization(t, "history-policy")
+	o.has(builder.Finding("f-1"))
+	o.observed("f-1", func(s *v1alpha1.FindingStatus) {
+		s.Transitions, s.ObservedGeneration = decided()[:1], 1
+		s.Verdict = &v1alpha1.FindingVerdict{Policy: "secrets-count", UserStatus: "active", Since: v1alpha1.NewTime(historyStart)}
+	})
+	o.member(testenv.Viewer).findings("history", "f-1").
+		Wants("no person has decided; the policy secrets-count set it to active at 2026-03-01T08:30:00Z")
+}
+
 func TestHistorySaysWhatItNoLongerHas(t *testing.T) {
 	o := newOrganization(t, "history-old")
 	o.has(builder.Finding("f-1"))
