@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
@@ -45,12 +44,9 @@ func AwaitAPIServer(ctx context.Context, config *rest.Config) error {
 // untrusted certificate is permanent.
 func isTemporary(err error) bool {
 	var untrusted *tls.CertificateVerificationError
-	var answer apierrors.APIStatus
-	switch {
-	case err == nil, errors.As(err, &untrusted):
+	if err == nil || errors.As(err, &untrusted) {
 		return false
-	case errors.As(err, &answer):
-		return kube.IsTemporary(err) || answer.Status().Code >= http.StatusInternalServerError
 	}
-	return true
+	code := kube.StatusOf(err).Code
+	return code == 0 || code >= http.StatusInternalServerError || kube.IsTemporary(err)
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
@@ -46,9 +45,9 @@ func isTemporary(err error) bool { return kube.IsConflict(err) || kube.IsTempora
 // wroteNothing reports whether a write's error proves that the API server wrote nothing. After any other error it may
 // have written, even after the 408 of a proxy that did not wait for its response.
 func wroteNothing(err error) bool {
-	var status apierrors.APIStatus
-	return kube.IsDeniedByWebhook(err) || errors.As(err, &status) &&
-		status.Status().Code < http.StatusInternalServerError && status.Status().Code != http.StatusRequestTimeout
+	code := kube.StatusOf(err).Code
+	return kube.IsDeniedByWebhook(err) ||
+		code != 0 && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
 }
 
 // outcome of a command for one of many objects.

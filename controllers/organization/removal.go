@@ -2,13 +2,11 @@ package organization
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -74,11 +72,10 @@ func (r *Reconciler) wait(_ context.Context, s *scope) error {
 // judgeUndeleted records that the API server refused or failed to delete the namespace. It returns the error if that is
 // unknown, which ends the reconcile.
 func (s *scope) judgeUndeleted(ctx context.Context, err error) error {
-	answer := apierrors.APIStatus(nil)
 	switch {
 	case kube.IsConflict(err), kube.IsNotFound(err):
 		return err // the namespace has changed since it was read, which the next reconcile sees
-	case !errors.As(err, &answer):
+	case kube.StatusOf(err).Code == 0:
 		return err
 	case removal.IsRefusal(err):
 		s.RetryRefused(ctx, err, "the deletion of the namespace was refused, and is tried again later")

@@ -2,12 +2,10 @@ package retention
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -193,7 +191,7 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 // the API server.
 func (r *Reconciler) remove(ctx context.Context, object client.Object, kind string) (fate, error) {
 	err := r.Client.Delete(ctx, object, patch.AsSeen(object))
-	outcome, answer := fateGone, apierrors.APIStatus(nil)
+	outcome := fateGone
 	switch {
 	case err == nil:
 		retired.WithLabelValues(kind).Inc()
@@ -205,7 +203,7 @@ func (r *Reconciler) remove(ctx context.Context, object client.Object, kind stri
 		return fateGone, nil
 	case kube.IsConflict(err):
 		return fateChanged, nil
-	case errors.As(err, &answer):
+	case kube.StatusOf(err).Code != 0:
 		notRemoved.WithLabelValues(kind).Inc()
 		outcome = fateFailed
 	}

@@ -152,9 +152,8 @@ func Pages(page func(token string) (next string, err error)) error {
 // continueAfter returns the token that continues a list whose state the API server no longer keeps: with the current
 // objects, after the last name. It returns "" if the error has no such token.
 func continueAfter(err error) string {
-	var status apierrors.APIStatus
-	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+	if !apierrors.IsResourceExpired(err) {
 		return ""
 	}
-	return status.Status().Continue
+	return StatusOf(err).Continue
 }

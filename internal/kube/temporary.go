@@ -21,8 +21,7 @@ func IsTemporary(err error) bool {
 		return true
 	case apierrors.IsUnexpectedServerError(err):
 		// Among the others only a proxy's 408 is temporary. Its 404 looks like that of the API server about an unknown kind.
-		var status apierrors.APIStatus
-		return errors.As(err, &status) && status.Status().Code == http.StatusRequestTimeout
+		return StatusOf(err).Code == http.StatusRequestTimeout
 	case utilnet.IsConnectionRefused(err), utilnet.IsConnectionReset(err),
 		utilnet.IsProbableEOF(err), utilnet.IsHTTP2ConnectionLost(err):
 		return true

@@ -407,12 +407,8 @@ func mayBeStored(err error) bool {
 	if is && network.Op == "dial" || kube.IsRefusedForWebhook(err) {
 		return false
 	}
-	answer := apierrors.APIStatus(nil)
-	if !errors.As(err, &answer) {
-		return true
-	}
-	code := answer.Status().Code
-	return code >= http.StatusInternalServerError || code == http.StatusRequestTimeout
+	code := kube.StatusOf(err).Code
+	return code == 0 || code >= http.StatusInternalServerError || code == http.StatusRequestTimeout
 }
 
 // isOwn reports whether an import created the stored object for that repository (see repositoryOf). Such imports wait

@@ -110,7 +110,6 @@ func mayPass(err error, denied *denials) bool {
 
 // isOutage reports whether the error has a status code that asks to try again.
 func isOutage(err error) bool {
-	status := apierrors.APIStatus(nil)
-	return errors.As(err, &status) &&
-		(status.Status().Code == http.StatusTooManyRequests || status.Status().Code >= http.StatusInternalServerError)
+	code := kube.StatusOf(err).Code
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
 }

@@ -1,7 +1,6 @@
 package schema_test
 
 import (
-	"errors"
 	"maps"
 	"regexp"
 	"slices"
@@ -169,13 +168,12 @@ func decide(t *testing.T, finding *unstructured.Unstructured) {
 // wantInvalid checks that the API server refused the object and named the field.
 func wantInvalid(t *testing.T, err error, path string) {
 	t.Helper()
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) {
+	if !apierrors.IsInvalid(err) {
 		t.Fatalf("want an object that is refused as invalid, got error %v", err)
 	}
 	path = strings.TrimSuffix(path, ".*")
 	var fields []string
-	for _, cause := range status.Status().Details.Causes {
+	for _, cause := range kube.StatusOf(err).Details.Causes {
 		field := indexes.ReplaceAllString(cause.Field, "")
 		fields = append(fields, field)
 		if field == path || strings.HasPrefix(field, path+".") {

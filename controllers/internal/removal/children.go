@@ -2,11 +2,9 @@ package removal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -90,13 +88,12 @@ func isBeingDeleted(ctx context.Context, base reconcile.Base, object client.Obje
 func deleting(parent, children string, err error) conditions.Verdict {
 	verdict := conditions.NotReady(v1alpha1.ReasonDeleting,
 		fmt.Sprintf("The %s is being deleted; its %s are being removed.", parent, children))
-	answer := apierrors.APIStatus(nil)
 	switch {
 	case IsRefusal(err):
 		verdict.Message = fmt.Sprintf("The %s is being deleted, but the API server refuses to remove some of its %s, "+
 			"which is tried again: %q. Remove what blocks the deletion, for example an admission policy.", parent, children,
 			conditions.Shortened(err.Error()))
-	case errors.As(err, &answer):
+	case kube.StatusOf(err).Code != 0:
 		verdict.Message = fmt.Sprintf("The %s is being deleted, but the API server fails to remove some of its %s, "+
 			"which is tried again: %q. If that lasts, remove the cause, for example a webhook that is down.", parent, children,
 			conditions.Shortened(err.Error()))

@@ -6,12 +6,10 @@ package removal
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,11 +40,7 @@ func IsRefusal(err error) bool {
 	if kube.IsDeniedByWebhook(err) {
 		return true
 	}
-	answer := apierrors.APIStatus(nil)
-	if !errors.As(err, &answer) {
-		return false
-	}
-	switch code := answer.Status().Code; code {
+	switch code := kube.StatusOf(err).Code; code {
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusConflict, http.StatusGone, http.StatusTooManyRequests:
 		return false
 	default:
