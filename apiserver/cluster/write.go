@@ -2,11 +2,8 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -26,7 +23,7 @@ const strict = metav1.FieldValidationStrict
 func create[T kube.Object](ctx context.Context, c *Client, object T, noun string,
 	isSame func(stored, sent T) bool) (T, error) {
 	created, err := post(ctx, c, object)
-	if err == nil || !mayBeStored(err) || ctx.Err() != nil {
+	if !kube.IsOutcomeUnknown(err) || ctx.Err() != nil {
 		return created, err
 	}
 	created, err = post(ctx, c, object)
@@ -38,7 +35,7 @@ func create[T kube.Object](ctx context.Context, c *Client, object T, noun string
 	switch {
 	case unread == nil && isSame(stored, object):
 		return stored, nil
-	case unread == nil, kube.IsNotFound(unread) && !mayBeStored(err):
+	case unread == nil, kube.IsNotFound(unread) && !kube.IsOutcomeUnknown(err):
 		return created, err
 	}
 	cause := unread
@@ -48,13 +45,6 @@ func create[T kube.Object](ctx context.Context, c *Client, object T, noun string
 	// A client that follows the code try_again would create another one.
 	return created, problem.Internal(fmt.Sprintf("it is not known whether the %s %s was stored: look for it before you "+
 		"repeat the request", noun, object.GetName()), cause)
-}
-
-// mayBeStored reports whether the API server may have stored an object although its creation failed.
-func mayBeStored(err error) bool {
-	network, is := errors.AsType[*net.OpError](err)
-	isUnconnected := is && network.Op == "dial"
-	return kube.IsTemporary(err) && !isUnconnected && !apierrors.IsTooManyRequests(err) && !kube.IsRefusedForWebhook(err)
 }
 
 // post sends an object to be stored, once, and returns it as it was stored.

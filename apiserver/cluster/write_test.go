@@ -120,7 +120,8 @@ func TestAnOperationThatWasStoredIsReturnedThoughItHasChanged(t *testing.T) {
 	committed := operation.DeepCopy()
 	committed.APIVersion, committed.Kind = v1alpha1.GroupVersion.String(), "TriageOperation"
 	committed.Spec.Commit, committed.Spec.CommittedBy = true, "apikey/other"
-	client, _ := creating(t, context.DeadlineExceeded, context.DeadlineExceeded, committed)
+	reset := errors.New("stream error: stream ID 5; INTERNAL_ERROR; received from peer") // HTTP/2, not a connection's
+	client, _ := creating(t, reset, reset, committed)
 	created, err := client.CreateOperation(t.Context(), operation)
 	if err != nil || !created.Spec.Commit {
 		t.Errorf("got %v, %v", created, err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -41,14 +40,6 @@ func withRetries(ctx context.Context, try func() error) error {
 }
 
 func isTemporary(err error) bool { return kube.IsConflict(err) || kube.IsTemporary(err) }
-
-// wroteNothing reports whether a write's error proves that the API server wrote nothing. After any other error it may
-// have written, even after the 408 of a proxy that did not wait for its response.
-func wroteNothing(err error) bool {
-	code := kube.StatusOf(err).Code
-	return kube.IsDeniedByWebhook(err) ||
-		code != 0 && code < http.StatusInternalServerError && code != http.StatusRequestTimeout
-}
 
 // outcome of a command for one of many objects.
 type outcome struct {

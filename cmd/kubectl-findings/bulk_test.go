@@ -14,9 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
 
 	rules "github.com/appsec-dev/findings-operator/internal/triageoperation"
@@ -77,23 +75,10 @@ func TestWhatWasOnlyReadWhenTheCommandWasStoppedIsNotTried(t *testing.T) {
 	}
 }
 
-func TestAfterATimeoutSomethingMayHaveBeenWritten(t *testing.T) {
-	for reason, err := range map[string]error{
-		"no connection in time": &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded},
-		"no answer in time":     fmt.Errorf("get: %w", context.DeadlineExceeded),
-		"a proxy gave up waiting": apierrors.NewGenericServerResponse(
-			http.StatusRequestTimeout, "patch", schema.GroupResource{}, "", "", 0, true),
-		"it is interrupted": context.Canceled,
-	} {
-		harness.Same(t, reason, false, wroteNothing(err))
-	}
-}
-
 func TestAWebhooksDenialIsFinalWhateverItsCode(t *testing.T) {
 	for _, code := range []int32{http.StatusConflict, http.StatusRequestTimeout, http.StatusServiceUnavailable} {
 		err := webhookerrors.ToStatusErr("hold.example.com", &metav1.Status{Code: code})
 		harness.Same(t, fmt.Sprintf("%d may go away by itself", code), false, isTemporary(err))
-		harness.Same(t, fmt.Sprintf("%d means that nothing was written", code), true, wroteNothing(err))
 	}
 }
 

@@ -112,7 +112,7 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 		if err != nil {
 			return err
 		}
-		if err = s.patch(ctx, key, patch); err != nil && !wroteNothing(err) {
+		if err = s.patch(ctx, key, patch); kube.IsOutcomeUnknown(err) {
 			unanswered = next
 		}
 		return err

@@ -65,7 +65,7 @@ func (t *triager) decideAbout(ctx context.Context, name string, object client.Ob
 			return nil
 		}
 		err := t.write(ctx, object, is)
-		if err != nil && t.dryRun == dryRunNone && !wroteNothing(err) {
+		if t.dryRun == dryRunNone && kube.IsOutcomeUnknown(err) {
 			unanswered = &is
 		}
 		changed = err == nil

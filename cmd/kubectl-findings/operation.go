@@ -41,7 +41,7 @@ type operating struct {
 	// name is that of operation, which is empty after an unreadable response.
 	name      string
 	operation *v1alpha1.TriageOperation
-	// unanswered means that a request to create it got no response: it may exist.
+	// unanswered means that the last write of it failed once with an unknown outcome: it may be stored.
 	unanswered bool
 	summary    *bulkSummary
 	// progress is shown once the operation is committed.
@@ -65,7 +65,7 @@ func (w *operating) run(ctx context.Context) error {
 		return errors.Join(err, w.discard(ctx))
 	}
 	if err := w.commit(ctx); err != nil {
-		if wroteNothing(err) {
+		if !w.unanswered {
 			return errors.Join(err, w.discard(ctx))
 		}
 		return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
@@ -99,12 +99,11 @@ func (w *operating) make(ctx context.Context) error {
 }
 
 func (w *operating) create(ctx context.Context) error {
-	err := withRetries(ctx, func() error {
+	err := w.write(ctx, func() error {
 		err := w.session.create(ctx, w.operation)
 		if w.unanswered && kube.IsAlreadyExists(err) {
 			return nil // created by an earlier attempt
 		}
-		w.unanswered = w.unanswered || err != nil && !wroteNothing(err)
 		return err
 	})
 	if kube.IsNotFound(err) {
@@ -149,10 +148,20 @@ func (w *operating) discard(ctx context.Context) error {
 
 func (w *operating) commit(ctx context.Context, options ...client.PatchOption) error {
 	committed := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"commit":true}}`))
-	err := withRetries(ctx, func() error {
+	err := w.write(ctx, func() error {
 		return w.session.patch(ctx, w.operation.DeepCopy(), committed, options...)
 	})
 	return w.session.explain(err, w.need(""))
+}
+
+// write retries a write of the operation, and sets unanswered.
+func (w *operating) write(ctx context.Context, try func() error) error {
+	w.unanswered = false
+	return withRetries(ctx, func() error {
+		err := try()
+		w.unanswered = w.unanswered || kube.IsOutcomeUnknown(err)
+		return err
+	})
 }
 
 // await waits until the operation is in one of the phases, at most for --timeout. It returns an error if the operation

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -444,14 +446,18 @@ func TestAnOperationWhoseCreationWasNotAnsweredIsNotLeftBehind(t *testing.T) {
 }
 
 func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
+	refused, lost := apierrors.NewForbidden(schema.GroupResource{}, "", nil), apierrors.NewInternalError(errors.New("no answer"))
 	for reason, tc := range map[string]struct {
-		err   error
-		stays bool
+		first, later error
+		stays        bool
 	}{
-		"it is refused":    {apierrors.NewForbidden(schema.GroupResource{}, "", nil), false},
-		"nobody knows yet": {apierrors.NewInternalError(errors.New("no answer")), true},
+		"it is refused":             {refused, refused, false},
+		"nobody knows yet":          {lost, lost, true},
+		"only the first may be in":  {lost, refused, true},
+		"no server after the first": {lost, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			tries := 0
 			c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
 					err := c.Get(ctx, key, o, options...)
@@ -459,7 +465,10 @@ func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
 					return err
 				},
 				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-					return tc.err
+					if tries++; tries == 1 {
+						return tc.first
+					}
+					return tc.later
 				},
 			}).Build()
 			w := waiting()

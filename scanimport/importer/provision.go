@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -373,7 +371,7 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	unanswered := false
 	err = Retry(ctx, func(ctx context.Context) error {
 		err := p.client.Create(ctx, object, options...)
-		unanswered = unanswered || err != nil && mayBeStored(err)
+		unanswered = unanswered || kube.IsOutcomeUnknown(err)
 		return err
 	})
 	var readErr error
@@ -398,17 +396,6 @@ func (p *provisioner) create(ctx context.Context, kind string, object client.Obj
 	default:
 		return false, fmt.Errorf("create %s %s: %w", kind, client.ObjectKeyFromObject(object), err)
 	}
-}
-
-// mayBeStored reports whether the API server may have stored an object although its creation failed. The answer may be
-// lost in other ways than kube.IsTemporary knows, such as a stream that is reset.
-func mayBeStored(err error) bool {
-	network, is := errors.AsType[*net.OpError](err)
-	if is && network.Op == "dial" || kube.IsRefusedForWebhook(err) {
-		return false
-	}
-	code := kube.StatusOf(err).Code
-	return code == 0 || code >= http.StatusInternalServerError || code == http.StatusRequestTimeout
 }
 
 // isOwn reports whether an import created the stored object for that repository (see repositoryOf). Such imports wait

@@ -1,0 +1,60 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"syscall"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	webhookerrors "k8s.io/apiserver/pkg/admission/plugin/webhook/errors"
+
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestWhichFailedWritesMayBeStored(t *testing.T) {
+	findings := schema.GroupResource{Resource: "findings"}
+	lost := func(err error) error {
+		return fmt.Errorf("write it: %w", &url.Error{Op: "Post", URL: "https://here", Err: err})
+	}
+	denied := func(code int32) error { return webhookerrors.ToStatusErr("x", &metav1.Status{Code: code}) }
+	for reason, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"no error":                {nil, false},
+		"no connection in time":   {lost(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}), false},
+		"no server":               {lost(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), false},
+		"no answer in time":       {lost(context.DeadlineExceeded), true},
+		"it is interrupted":       {context.Canceled, true},
+		"the connection breaks":   {lost(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), true},
+		"the connection closes":   {lost(io.EOF), true},
+		"the answer breaks off":   {fmt.Errorf("read the answer: %w", io.ErrUnexpectedEOF), true},
+		"the stream is reset":     {lost(errors.New("stream error: stream ID 5; INTERNAL_ERROR; received from peer")), true},
+		"a proxy gave up waiting": {harness.ProxyRefusal(http.StatusRequestTimeout, http.MethodPost), true},
+		"a proxy lost its server": {harness.ProxyRefusal(http.StatusBadGateway, http.MethodPost), true},
+		"a proxy refuses it":      {harness.ProxyRefusal(http.StatusForbidden, http.MethodPost), false},
+		"etcd took too long":      {apierrors.NewInternalError(errors.New("etcdserver: request timed out")), true},
+		"the server's timeout":    {apierrors.NewTimeoutError("the answer was lost", 0), true},
+		"it stops":                {apierrors.NewServiceUnavailable("the server is shutting down"), true},
+		"overload":                {apierrors.NewTooManyRequests("full", 1), false},
+		"it is forbidden":         {apierrors.NewForbidden(findings, "f-1", errors.New("no role")), false},
+		"it is invalid":           {apierrors.NewBadRequest("unknown field"), false},
+		"it exists":               {apierrors.NewAlreadyExists(findings, "f-1"), false},
+		"a conflict":              {apierrors.NewConflict(findings, "f-1", errors.New("moved on")), false},
+		"denied":                  {fmt.Errorf("write it: %w", denied(http.StatusConflict)), false},
+		"denied with a timeout":   {denied(http.StatusRequestTimeout), false},
+		"denied with an outage":   {denied(http.StatusServiceUnavailable), false},
+		"a webhook is down":       {apierrors.NewInternalError(errors.New(`failed calling webhook "x": no route`)), false},
+	} {
+		harness.Same(t, reason, tc.want, IsOutcomeUnknown(tc.err))
+	}
+}
