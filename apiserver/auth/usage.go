@@ -104,9 +104,8 @@ func each[T any](ctx context.Context, queue <-chan T, handle func(T)) {
 func writeLastUsed(ctx context.Context, c client.Client, key *v1alpha1.APIKey, at time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, usageTimeout)
 	defer cancel()
-	data, err := kube.MergePatch(key.ResourceVersion, map[string]any{
-		"status": map[string]any{"lastUsedAt": v1alpha1.NewTime(at.UTC())},
-	})
+	used := map[string]any{"lastUsedAt": v1alpha1.NewTime(at.UTC())}
+	data, err := kube.MergePatch(key.ResourceVersion, "status", used)
 	if err != nil {
 		return err
 	}

@@ -28,12 +28,12 @@ type Known[T kube.Object] struct {
 // still holds exactly the given state. It contains only the differences: a decision that changes nothing keeps
 // the author of the last one, and the API server writes nothing.
 func mergePatch[T kube.Object](known Known[T], decision Decision, now time.Time) ([]byte, error) {
-	members := map[string]any{}
+	spec := map[string]any{}
 	standing := known.Standing
 	standing.Facts = cmp.Or(decision.Basis, standing.Facts)
 	if triage := decision.Changes(standing, now); len(triage) > 0 {
 		triage["by"] = decision.By
-		members["spec"] = map[string]any{"triage": triage}
+		spec["triage"] = triage
 	}
-	return kube.MergePatch(known.Object.GetResourceVersion(), members)
+	return kube.MergePatch(known.Object.GetResourceVersion(), "spec", spec)
 }

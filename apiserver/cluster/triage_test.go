@@ -37,7 +37,7 @@ func TestAClockThatIsAheadTakesNothingFromADecisionInForce(t *testing.T) {
 	_, err := client.Findings.Triage(t.Context(), Known[*v1alpha1.Finding]{Object: finding, Standing: findingstate.StandingOf(finding)},
 		func(Known[*v1alpha1.Finding]) error { return nil }, Decision{Decision: findingstate.Decision{UserStatus: &muted}})
 	harness.Must(t, err)
-	harness.Same(t, "the patch", `{"metadata":{"resourceVersion":"7"}}`, sent)
+	harness.Same(t, "the patch", `{"metadata":{"resourceVersion":"7"},"spec":{}}`, sent)
 }
 
 // No request takes any time here, so the time of the write runs out while it waits after a conflict.

@@ -102,7 +102,7 @@ func change[T kube.Object](ctx context.Context, c *Client, namespace, name, noun
 
 // patchSpec writes members of an object's spec, if the object is still as it was read, and returns the result.
 func patchSpec[T kube.Object](ctx context.Context, c *Client, object T, spec map[string]any) (none T, err error) {
-	content, err := kube.MergePatch(object.GetResourceVersion(), map[string]any{"spec": spec})
+	content, err := kube.MergePatch(object.GetResourceVersion(), "spec", spec)
 	if err != nil {
 		return none, err
 	}

@@ -63,9 +63,8 @@ func (d decision) changes(v verdict) bool {
 // patch returns the patch that applies the decision to the object at that resourceVersion. It contains only what
 // differs, and the facts that the decision is based on.
 func (d decision) patch(v verdict, resourceVersion string) (client.Patch, error) {
-	data, err := kube.MergePatch(resourceVersion, map[string]any{
-		"spec": map[string]any{"triage": d.Changes(v.Standing, apitime.Clock{}.Now())},
-	})
+	triage := d.Changes(v.Standing, apitime.Clock{}.Now())
+	data, err := kube.MergePatch(resourceVersion, "spec", map[string]any{"triage": triage})
 	return client.RawPatch(types.MergePatchType, data), err
 }
 

@@ -142,7 +142,7 @@ func rotation(key *v1alpha1.APIKey, next *v1alpha1.APIKeyRotation, expiresAt *v1
 	if expiresAt != nil {
 		spec["expiresAt"] = expiresAt
 	}
-	data, err := kube.MergePatch(key.ResourceVersion, map[string]any{"spec": spec})
+	data, err := kube.MergePatch(key.ResourceVersion, "spec", spec)
 	return client.RawPatch(types.MergePatchType, data), err
 }
 

@@ -249,8 +249,7 @@ func isRefusal(err error) bool {
 }
 
 func write(ctx context.Context, writer rest.Interface, finding *v1alpha1.Finding, step *rules.Step) error {
-	patch, err := kube.MergePatch(finding.ResourceVersion,
-		map[string]any{"spec": map[string]any{"triage": step.Triage}})
+	patch, err := kube.MergePatch(finding.ResourceVersion, "spec", map[string]any{"triage": step.Triage})
 	if err != nil {
 		return err
 	}

@@ -3,18 +3,14 @@ package kube
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 )
 
-// MergePatch returns a JSON merge patch that sets members of an object, such as "spec", if the object still has the
-// resource version; else the API server returns 409. The patch cannot change metadata.
-func MergePatch(resourceVersion string, members map[string]any) ([]byte, error) {
-	patch := map[string]any{}
-	maps.Copy(patch, members)
-	patch["metadata"] = map[string]any{"resourceVersion": resourceVersion}
-	return json.Marshal(patch)
+// MergePatch returns a JSON merge patch that changes a member of an object, such as "spec", if the object still has the
+// resource version; else the API server returns 409.
+func MergePatch(resourceVersion, member string, change any) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": resourceVersion}, member: change})
 }
 
 // Difference returns the JSON merge patch that turns before into after; nil if they are the same in JSON, which is the

@@ -42,7 +42,7 @@ func (im *Importer) patchSpec(ctx context.Context, object client.Object, before,
 	if err != nil || spec == nil {
 		return err
 	}
-	body, err := kube.MergePatch(object.GetResourceVersion(), map[string]any{"spec": spec})
+	body, err := kube.MergePatch(object.GetResourceVersion(), "spec", spec)
 	if err == nil {
 		err = im.sure(ctx)
 	}

@@ -66,7 +66,7 @@ func statusPatch(resourceVersion string, before, after any) ([]byte, error) {
 	if err != nil || status == nil {
 		return nil, err
 	}
-	return kube.MergePatch(resourceVersion, map[string]any{"status": status})
+	return kube.MergePatch(resourceVersion, "status", status)
 }
 
 // Locked returns the merge patch from an object as it was read; it fails if the object has changed since.
