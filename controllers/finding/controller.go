@@ -28,9 +28,7 @@ import (
 // Reconciler reconciles Findings.
 type Reconciler struct {
 	reconcile.Base
-	ledger *ledger.Ledger
-	// policies decide about findings without a decision in force, of their own (spec.triage) or in a pull request.
-	policies   *policies.Book
+	ledger     *ledger.Ledger
 	judgements judgements
 	// audit logs each decision stored in spec.triage, but not verdicts.
 	audit audit.Log
@@ -61,8 +59,8 @@ func setUp(ctx context.Context, mgr ctrl.Manager, options controller.Options, se
 	}
 	deliveries.Implied = settings.Implied
 	r := &Reconciler{
-		Base:   reconcile.NewBase(mgr),
-		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
+		Base:    reconcile.NewBase(mgr),
+		ledger:  deliveries,
 		audit:   audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "finding", Subject: "A finding"},
 		implied: settings.Implied,
 	}

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
@@ -28,7 +27,7 @@ func TestADecisionEndsAtItsSecondAndNothingIsWrittenBeside(t *testing.T) {
 	}).Build()
 	env.Create(t, finding)
 	clock, c := clocktesting.NewFakePassiveClock(begin), env.AsController(t)
-	r := &Reconciler{Base: reconcile.Base{Client: c, Live: c, Clock: clock}, policies: policies.NewBook(c)}
+	r := &Reconciler{Base: reconcile.Base{Client: c, Live: c, Clock: clock}}
 	at := func(now time.Time) (again time.Duration) {
 		t.Helper()
 		clock.SetTime(now)

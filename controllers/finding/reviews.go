@@ -77,7 +77,7 @@ type decision struct {
 }
 
 func (r *Reconciler) judge(ctx context.Context, namespace string, now time.Time) (*judge, error) {
-	of, err := r.policies.Judge(ctx, namespace, now)
+	of, err := policies.NewJudge(ctx, r.Client, namespace, now)
 	return &judge{cache: r.Client, policies: of, decisions: map[string][]decision{}}, err
 }
 

@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -261,7 +260,7 @@ func listing(list func(into client.ObjectList, selected string)) *Reconciler {
 			return nil
 		},
 	})
-	return &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, policies: policies.NewBook(c)}
+	return &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}}
 }
 
 // Thousands of results may differ only in their line. Judging them reads them, and the closed ones that may share an

@@ -8,6 +8,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
@@ -44,7 +45,7 @@ func (r *Reconciler) auditTriage(_ context.Context, s *scope) error {
 // observeReferences records whether the repository and the project exist and belong together. If they do not, the
 // watches on both kinds enqueue the finding later.
 func (r *Reconciler) observeReferences(ctx context.Context, s *scope) error {
-	facts, err := r.policies.Facts(ctx, s.Object)
+	facts, err := policies.Facts(ctx, r.Client, s.Object)
 	if err != nil {
 		return err
 	}

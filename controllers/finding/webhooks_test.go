@@ -26,7 +26,6 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/implied"
 	"github.com/appsec-dev/findings-operator/controllers/internal/ledger"
-	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -435,7 +434,7 @@ func reconcileBehind(t *testing.T, old *v1alpha1.Finding) (result ctrl.Result, e
 			return err
 		}
 		c := mgr.GetClient()
-		r := &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, ledger: books, policies: policies.NewBook(c)}
+		r := &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, ledger: books}
 		return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 			defer close(done)
 			result, err = r.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKeyFromObject(old)})

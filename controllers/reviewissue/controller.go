@@ -27,8 +27,6 @@ const reviewIndex = "review"
 type Reconciler struct {
 	reconcile.Base
 	ledger *ledger.Ledger
-	// policies decide about issues without a decision of their own (spec.triage) in force.
-	policies *policies.Book
 	// audit logs each decision stored in spec.triage, but not verdicts.
 	audit audit.Log
 }
@@ -41,8 +39,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	r := &Reconciler{
 		Base:   reconcile.NewBase(mgr),
-		ledger: deliveries, policies: policies.NewBook(mgr.GetClient()),
-		audit: audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "reviewIssue", Subject: "An issue of a review"},
+		ledger: deliveries,
+		audit:  audit.Log{To: mgr.GetLogger().WithName("audit"), Kind: "reviewIssue", Subject: "An issue of a review"},
 	}
 	if err := index.AddReference(ctx, mgr, &v1alpha1.ReviewIssue{}, reviewIndex, reviewOf); err != nil {
 		return err

@@ -31,7 +31,7 @@ func (r *Reconciler) rejudge(ctx context.Context) handler.EventHandler {
 }
 
 func (r *Reconciler) outdatedVerdicts(ctx context.Context, namespace string) ([]ctrl.Request, error) {
-	judge, err := r.policies.Judge(ctx, namespace, r.Clock.Now())
+	judge, err := policies.NewJudge(ctx, r.Client, namespace, r.Clock.Now())
 	if err != nil {
 		return nil, err
 	}

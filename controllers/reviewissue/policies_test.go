@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -41,7 +40,7 @@ func TestAPanicOverOneIssueLeavesTheOthersJudged(t *testing.T) {
 			return nil
 		},
 	})
-	r := &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}, policies: policies.NewBook(c)}
+	r := &Reconciler{Base: reconcile.Base{Client: c, Clock: clock.RealClock{}}}
 	got, err := r.outdatedVerdicts(t.Context(), "org-x")
 	harness.Must(t, err)
 	NewWithT(t).Expect(got).To(ConsistOf(HaveField("Name", "broken"), HaveField("Name", "other")))

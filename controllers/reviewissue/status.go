@@ -7,6 +7,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/reviewstate"
 	"github.com/appsec-dev/findings-operator/internal/transitions"
@@ -21,7 +22,7 @@ func (r *Reconciler) observe(ctx context.Context, s *scope) error {
 	if err != nil {
 		return err
 	}
-	judge, err := r.policies.Judge(ctx, s.Object.Namespace, s.Now)
+	judge, err := policies.NewJudge(ctx, r.Client, s.Object.Namespace, s.Now)
 	if err != nil {
 		return err
 	}

@@ -45,9 +45,8 @@ const (
 type Reconciler struct {
 	reconcile.Base
 	// local measures durations.
-	local    clock.PassiveClock
-	policies *policies.Book
-	metrics  *policyMetrics
+	local   clock.PassiveClock
+	metrics *policyMetrics
 	// maxCount is the constant of the same name; tests override it.
 	maxCount time.Duration
 	// lastCount holds the duration of the last count by namespace, so that a large organization does not delay others.
@@ -84,7 +83,7 @@ func (r *Reconciler) setUp(mgr ctrl.Manager, options controller.Options) error {
 
 func newReconciler(base reconcile.Base) *Reconciler {
 	return &Reconciler{
-		Base: base, local: clock.RealClock{}, policies: policies.NewBook(base.Client), metrics: theMetrics,
+		Base: base, local: clock.RealClock{}, metrics: theMetrics,
 		maxCount: maxCount, evaluations: theEvaluations,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
@@ -30,7 +31,7 @@ type tally struct {
 
 // compile compiles the declared spec.
 func (r *Reconciler) compile(_ context.Context, s *scope) error {
-	program, err := r.policies.Compile(s.Object.Spec.Match)
+	program, err := policies.Compile(s.Object.Spec.Match)
 	wrong, is := rules.IsCompileError(err)
 	if err != nil && !is {
 		return err
@@ -47,7 +48,7 @@ func (r *Reconciler) inForce(s *scope) *rules.Policy {
 	if in == nil {
 		return nil
 	}
-	program, err := r.policies.Compile(in.Spec.Match)
+	program, err := policies.Compile(in.Spec.Match)
 	if err != nil {
 		return nil
 	}
@@ -60,7 +61,7 @@ func (r *Reconciler) inForce(s *scope) *rules.Policy {
 func (r *Reconciler) count(ctx context.Context, s *scope) error {
 	began := r.local.Now()
 	defer func() { r.lastCount.Store(s.Object.Namespace, r.local.Since(began)) }()
-	others, err := r.policies.InForce(ctx, s.Object.Namespace)
+	others, err := policies.InForce(ctx, r.Client, s.Object.Namespace)
 	if err != nil {
 		return err
 	}
@@ -141,7 +142,7 @@ func (r *Reconciler) each(ctx context.Context, findings []v1alpha1.Finding, coun
 		if r.local.Since(began) > r.maxCount {
 			return false, nil
 		}
-		facts, err := r.policies.Facts(ctx, &findings[i])
+		facts, err := policies.Facts(ctx, r.Client, &findings[i])
 		if err != nil {
 			return false, err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/policies"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
@@ -30,7 +31,7 @@ func (r *Reconciler) putInForce(_ context.Context, s *scope) error {
 	}
 	for _, spec := range specs(s) {
 		s.RequeueAfter(min(rules.UntilNext(spec, s.Now), reconcile.MaxWait))
-		program, err := r.policies.Compile(spec.Match)
+		program, err := policies.Compile(spec.Match)
 		if rules.WindowOf(spec, s.Now) == rules.Expired || err == nil && program.UsesNow() {
 			s.RequeueAfter(reconcile.MaxWait)
 		}

@@ -15,36 +15,27 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
-// Book reads policies and facts from the manager's cache. It is safe for concurrent use.
-type Book struct{ cache client.Reader }
-
-// NewBook returns a Book that reads from the cache.
-func NewBook(cache client.Reader) *Book { return &Book{cache: cache} }
-
-// Compile compiles the expression, or returns the cached program.
-func (b *Book) Compile(match string) (*triagepolicy.Program, error) { return programs.compile(match) }
-
 // InForce returns the namespace's policies in force, in the order in which they decide.
-func (b *Book) InForce(ctx context.Context, namespace string) ([]triagepolicy.Policy, error) {
+func InForce(ctx context.Context, cache client.Reader, namespace string) ([]triagepolicy.Policy, error) {
 	list := &v1alpha1.TriagePolicyList{}
-	if err := b.cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := cache.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the triage policies: %w", err)
 	}
-	return triagepolicy.InForce(list.Items, b.Compile), nil
+	return triagepolicy.InForce(list.Items, Compile), nil
 }
 
 // Facts returns the facts of a finding, with its project and repository if they exist.
-func (b *Book) Facts(ctx context.Context, finding *v1alpha1.Finding) (*triagepolicy.Facts, error) {
+func Facts(ctx context.Context, cache client.Reader, finding *v1alpha1.Finding) (*triagepolicy.Facts, error) {
 	facts := &triagepolicy.Facts{Finding: finding}
 	project, repository := &v1alpha1.Project{}, &v1alpha1.Repository{}
-	found, err := reconcile.Exists(ctx, b.cache, project, finding.Namespace, finding.Spec.ProjectRef.Name)
+	found, err := reconcile.Exists(ctx, cache, project, finding.Namespace, finding.Spec.ProjectRef.Name)
 	if err != nil {
 		return nil, err
 	}
 	if found {
 		facts.Project = project
 	}
-	found, err = reconcile.Exists(ctx, b.cache, repository, finding.Namespace, finding.Spec.RepositoryRef.Name)
+	found, err = reconcile.Exists(ctx, cache, repository, finding.Namespace, finding.Spec.RepositoryRef.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -56,16 +47,16 @@ func (b *Book) Facts(ctx context.Context, finding *v1alpha1.Finding) (*triagepol
 
 // Judge evaluates the policies over findings, as of one time.
 type Judge struct {
-	book    *Book
+	cache   client.Reader
 	inForce []triagepolicy.Policy
 	now     time.Time
 	err     error
 }
 
-// Judge returns a Judge with the policies that are in force in the namespace now.
-func (b *Book) Judge(ctx context.Context, namespace string, now time.Time) (*Judge, error) {
-	inForce, err := b.InForce(ctx, namespace)
-	return &Judge{book: b, inForce: inForce, now: now}, err
+// NewJudge returns a Judge with the policies that are in force in the namespace now.
+func NewJudge(ctx context.Context, cache client.Reader, namespace string, now time.Time) (*Judge, error) {
+	inForce, err := InForce(ctx, cache, namespace)
+	return &Judge{cache: cache, inForce: inForce, now: now}, err
 }
 
 // Of returns a findingstate.Judge. If the facts of a finding cannot be read, it keeps its verdict, and Err returns the
@@ -75,7 +66,7 @@ func (j *Judge) Of(ctx context.Context) findingstate.Judge {
 		if len(j.inForce) == 0 {
 			return nil
 		}
-		facts, err := j.book.Facts(ctx, finding)
+		facts, err := Facts(ctx, j.cache, finding)
 		if err != nil {
 			j.err = err
 			return finding.Status.Verdict

@@ -12,6 +12,9 @@ const maxBytes = 128 << 20
 // programs is the process-wide cache, shared by all controllers that evaluate policies.
 var programs = &compiler{known: map[string]compiled{}, most: maxBytes}
 
+// Compile compiles the expression, or returns the cached program.
+func Compile(match string) (*triagepolicy.Program, error) { return programs.compile(match) }
+
 // compiler caches compiled programs.
 type compiler struct {
 	most int

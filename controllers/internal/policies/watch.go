@@ -78,7 +78,7 @@ func eachDependingOnTime(ctx context.Context, cache client.Reader, do func(*v1al
 		if seen[policy.Namespace] || policy.Status.InForce == nil {
 			continue
 		}
-		if program, err := programs.compile(policy.Status.InForce.Spec.Match); err != nil || !program.UsesNow() {
+		if program, err := Compile(policy.Status.InForce.Spec.Match); err != nil || !program.UsesNow() {
 			continue
 		}
 		seen[policy.Namespace] = true
