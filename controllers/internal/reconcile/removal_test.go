@@ -6,9 +6,11 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/controllers/internal/removal"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -19,8 +21,10 @@ import (
 // removes removes a batch of the findings of the project "proj" and returns when to go on.
 func removes(t *testing.T, namespace string, limit int64) time.Duration {
 	t.Helper()
-	remover := removal.Remover{Client: env.Client, Reader: env.Client, Limit: limit}
-	again, err := remover.Batch(t.Context(), &v1alpha1.Finding{}, namespace, "spec.projectRef.name", "proj")
+	base := reconcile.Base{Client: env.Client, Live: env.Client}
+	again, err := removal.Batch(t.Context(), base, &v1alpha1.Finding{}, client.ListOptions{
+		Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("spec.projectRef.name", "proj"), Limit: limit,
+	})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	return again
 }

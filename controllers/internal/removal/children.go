@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -47,9 +48,12 @@ func Children[O reconcile.Object[S], S reconcile.Status[S]](
 		s.RequeueAfter(later)
 		return err
 	}
-	r := Remover{Client: base.Client, Reader: base.Live, Limit: batch}
+	selected := client.ListOptions{
+		Namespace: s.Object.GetNamespace(), FieldSelector: fields.OneTermEqualSelector(plan.Field, s.Object.GetName()),
+		Limit: batch,
+	}
 	for _, child := range plan.Children {
-		again, err := r.Batch(ctx, child.Kind, s.Object.GetNamespace(), plan.Field, s.Object.GetName())
+		again, err := Batch(ctx, base, child.Kind, selected)
 		if again == 0 && err == nil {
 			continue
 		}

@@ -14,11 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
 const (
-	// batch is how many children one call removes: about one second of work for the API server,
+	// batch is how many children one call removes at most: about one second of work for the API server,
 	// after which the worker is free for other objects.
 	batch = 500
 	// timeout bounds one call, however slow the API server is.
@@ -48,45 +49,33 @@ func IsRefusal(err error) bool {
 	}
 }
 
-// Remover removes children in batches.
-type Remover struct {
-	// Client removes them.
-	Client client.Client
-	// Reader reads from the API server: a cache may not show a newly created child yet, and nothing would remove that
-	// child once the parent's finalizer is removed.
-	Reader client.Reader
-	// Limit is how many children one call removes at most.
-	Limit int64
-}
-
-// Batch removes at most one batch of the kind's objects that the field selector matches. It returns when to requeue; 0
-// means that the API server had no such object. It returns a refusal if only objects are left that the API server
-// refuses to remove, or if refusals take all the time of the call.
-func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field, value string) (time.Duration, error) {
+// Batch removes at most selected.Limit of the selected objects of a kind. It returns when to requeue; 0 means that the
+// API server had no such object: a cache may not show a new child yet, which nothing would remove once its parent's
+// finalizer is removed. It returns a refusal if only objects are left that the API server refuses to remove, or if
+// refusals take all the time of the call.
+func Batch(ctx context.Context, base reconcile.Base, kind client.Object, selected client.ListOptions) (time.Duration,
+	error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	gvk, err := r.Client.GroupVersionKindFor(kind)
+	gvk, err := base.Client.GroupVersionKindFor(kind)
 	if err != nil {
 		return 0, err
 	}
-	selected := &client.ListOptions{Limit: 1, Namespace: namespace}
-	client.MatchingFields{field: value}.ApplyToList(selected)
-
-	found := &metav1.PartialObjectMetadataList{}
+	found, first := &metav1.PartialObjectMetadataList{}, selected
 	found.SetGroupVersionKind(gvk)
-	if err := r.Reader.List(ctx, found, selected); err != nil {
-		return 0, fmt.Errorf("look for a %s with %s=%s: %w", gvk.Kind, field, value, err)
+	first.Limit = 1
+	if err := base.Live.List(ctx, found, &first); err != nil {
+		return 0, fmt.Errorf("look for a %s with %s: %w", gvk.Kind, selected.FieldSelector, err)
 	}
 	if len(found.Items) == 0 {
 		return 0, nil
 	}
-	selected.Limit = r.Limit
-	err = r.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: *selected})
+	err = base.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: selected})
 	switch {
 	case IsRefusal(err):
-		return r.oneByOne(ctx, kind, found, *selected)
+		return oneByOne(ctx, base, kind, found, selected)
 	case err != nil:
-		return 0, fmt.Errorf("remove a %s with %s=%s: %w", gvk.Kind, field, value, err)
+		return 0, fmt.Errorf("remove a %s with %s: %w", gvk.Kind, selected.FieldSelector, err)
 	}
 	if !found.Items[0].DeletionTimestamp.IsZero() {
 		return later, nil
@@ -97,11 +86,11 @@ func (r Remover) Batch(ctx context.Context, kind client.Object, namespace, field
 // oneByOne removes the objects of the first page that contains any removable object, because a deletecollection ends at
 // the first refusal. It lists into page. Each call repeats the requests that were refused before. If the time runs out
 // meanwhile, it returns the refusal, and objects later in the list wait until fewer are refused.
-func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.PartialObjectMetadataList,
+func oneByOne(ctx context.Context, base reconcile.Base, kind client.Object, page *metav1.PartialObjectMetadataList,
 	selected client.ListOptions) (again time.Duration, refusal error) {
 	removed := false
 	for more := true; more && !removed; more = page.Continue != "" {
-		err := r.Reader.List(ctx, page, &selected)
+		err := base.Live.List(ctx, page, &selected)
 		switch {
 		case err != nil && refusal != nil && ctx.Err() != nil:
 			return 0, refusal
@@ -114,7 +103,7 @@ func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.
 				again = later
 				continue
 			}
-			err := r.one(ctx, kind, child.Name, selected)
+			err := one(ctx, base, kind, child.Name, selected)
 			switch {
 			case err == nil:
 				removed = true
@@ -137,11 +126,11 @@ func (r Remover) oneByOne(ctx context.Context, kind client.Object, page *metav1.
 }
 
 // one removes an object. It needs the same right as a batch.
-func (r Remover) one(ctx context.Context, kind client.Object, name string, selected client.ListOptions) error {
+func one(ctx context.Context, base reconcile.Base, kind client.Object, name string, selected client.ListOptions) error {
 	selected.Continue, selected.Limit = "", 0
 	selected.FieldSelector = fields.AndSelectors(selected.FieldSelector,
 		fields.OneTermEqualSelector(metav1.ObjectNameField, name))
-	if err := r.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: selected}); err != nil {
+	if err := base.Client.DeleteAllOf(ctx, kind, &client.DeleteAllOfOptions{ListOptions: selected}); err != nil {
 		return fmt.Errorf("remove %s: %w", name, err)
 	}
 	return nil

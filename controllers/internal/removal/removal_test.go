@@ -1,6 +1,6 @@
 package removal
 
-// The tests of Remover that need an API server are in reconcile/removal_test.go.
+// The tests of Batch that need an API server are in reconcile/removal_test.go.
 
 import (
 	"context"
@@ -155,9 +155,8 @@ func TestARefusalIsReportedWhateverElseHappens(t *testing.T) {
 				return apierrors.NewForbidden(schema.GroupResource{}, "f-1", nil)
 			},
 		})
-		remover := Remover{Client: stub, Reader: stub, Limit: batch}
-		again, err := remover.oneByOne(ctx, &v1alpha1.Finding{}, &metav1.PartialObjectMetadataList{},
-			client.ListOptions{FieldSelector: fields.Everything()})
+		again, err := oneByOne(ctx, reconcile.Base{Client: stub, Live: stub}, &v1alpha1.Finding{},
+			&metav1.PartialObjectMetadataList{}, client.ListOptions{FieldSelector: fields.Everything()})
 		if again != 0 || !IsRefusal(err) {
 			t.Errorf("%s: again in %v after %v, want the refusal alone", reason, again, err)
 		}
