@@ -35,7 +35,7 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, options controller.Op
 	// Only this controller writes the status. An annotation lets a removal proceed.
 	worthReconciling := predicate.Or[client.Object](predicate.AnnotationChangedPredicate{},
 		watch.SpecOr(watch.FinalizersChanged))
-	countLater := watch.EnqueueAfter(watch.CountDelay, watch.Organization)
+	countLater := watch.EnqueueAfter(watch.GatherDelay, watch.Organization)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Organization{}, builder.WithPredicates(worthReconciling)).
 		Watches(&corev1.Namespace{}, watch.Enqueue(ofNamespace)).

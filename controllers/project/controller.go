@@ -39,8 +39,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Project{}, builder.WithPredicates(worthReconciling)).
-		Watches(&v1alpha1.Finding{}, r.findings.Handler(watch.CountDelay)).
-		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(watch.CountDelay, watch.Reference(projectOfScan)),
+		Watches(&v1alpha1.Finding{}, r.findings.Handler()).
+		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedLater(watch.Reference(projectOfScan)),
 			builder.WithPredicates(scans.CountsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ProjectList{}, index.Repository),
 			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).

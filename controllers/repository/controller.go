@@ -39,11 +39,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Repository{}, builder.WithPredicates(watch.SpecOr(watch.FinalizersChanged))).
-		Watches(&v1alpha1.Finding{}, r.findings.Handler(watch.CountDelay)).
-		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedAfter(watch.CountDelay, watch.Reference(repositoryOfScan)),
+		Watches(&v1alpha1.Finding{}, r.findings.Handler()).
+		Watches(&v1alpha1.Scan{}, watch.EnqueueDeletedLater(watch.Reference(repositoryOfScan)),
 			builder.WithPredicates(scans.CountsOtherwise)).
-		Watches(&v1alpha1.Project{}, r.projects.Handler(watch.CountDelay)).
-		Watches(&v1alpha1.Review{}, r.reviews.Handler(watch.CountDelay)).
+		Watches(&v1alpha1.Project{}, r.projects.Handler()).
+		Watches(&v1alpha1.Review{}, r.reviews.Handler()).
 		WithOptions(options).
 		Complete(r)
 }

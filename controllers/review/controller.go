@@ -47,10 +47,10 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		// The issues that the review's commits show come by another watch. An import writes them first, but the cache may not
 		// hold them yet, and they would count as closed. The delay usually prevents that. If an issue has changed within the
 		// delay, the review is already queued for an earlier time.
-		Watches(&v1alpha1.Review{}, handler.Funcs{UpdateFunc: watch.EnqueueAfter(watch.CountDelay, watch.Itself).Update},
+		Watches(&v1alpha1.Review{}, handler.Funcs{UpdateFunc: watch.EnqueueAfter(watch.GatherDelay, watch.Itself).Update},
 			builder.WithPredicates(watch.Updates(otherCommits))).
 		// Only the decision matters in an issue's status: the other counters are derived from the specs.
-		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(watch.CountDelay, watch.Reference(reviewOfIssue)),
+		Watches(&v1alpha1.ReviewIssue{}, watch.EnqueueAfter(watch.GatherDelay, watch.Reference(reviewOfIssue)),
 			builder.WithPredicates(watch.NewSinceStart, countsOtherwise)).
 		Watches(&v1alpha1.Repository{}, watch.EnqueueIndexed(r.Client, &v1alpha1.ReviewList{}, index.Repository),
 			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).

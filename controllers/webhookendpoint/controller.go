@@ -66,7 +66,7 @@ func (s Settings) SetupWithManager(ctx context.Context, mgr ctrl.Manager, option
 		For(&v1alpha1.WebhookEndpoint{}, builder.WithPredicates(worthReconciling)).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestForOwner(mgr.GetScheme(), mgr.GetRESTMapper(),
 			&v1alpha1.WebhookEndpoint{}, handler.OnlyControllerOwner())).
-		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueAfter(watch.CountDelay, watch.Reference(index.EndpointOf)),
+		Watches(&v1alpha1.WebhookDelivery{}, watch.EnqueueAfter(watch.GatherDelay, watch.Reference(index.EndpointOf)),
 			builder.WithPredicates(watch.NewSinceStart, changesBacklog)).
 		Watches(&v1alpha1.WebhookEndpoint{}, r.enqueueMisjudged(),
 			builder.WithPredicates(watch.NewSinceStart, watch.CreatedOrDeleted)).

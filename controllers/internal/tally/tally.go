@@ -8,7 +8,6 @@ package tally
 import (
 	"context"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,14 +64,14 @@ func (t *Tally) Total(owner types.NamespacedName) int32 {
 	return total
 }
 
-// Handler feeds the tally from a watch, and enqueues the owner with a delay after its sums have
+// Handler feeds the tally from a watch, and enqueues the owner watch.GatherDelay after its sums have
 // changed. The queue holds an owner only once, so an import of 10,000 findings costs one reconcile
 // per delay, not one per finding.
 //
 // A tally must have one handler on one watch, without predicates. The controller reconciles nothing
 // until the handler has seen all objects that existed at the start, so no reconcile sees a partial
 // sum.
-func (t *Tally) Handler(delay time.Duration) handler.EventHandler {
+func (t *Tally) Handler() handler.EventHandler {
 	return watch.Changes(func(_ context.Context, change watch.Change, q watch.Queue) {
 		var owners []types.NamespacedName
 		if change.After == nil {
@@ -84,7 +83,7 @@ func (t *Tally) Handler(delay time.Duration) handler.EventHandler {
 			return // at the start every owner is reconciled anyway
 		}
 		for _, owner := range owners {
-			q.AddAfter(reconcile.Request{NamespacedName: owner}, delay)
+			q.AddAfter(reconcile.Request{NamespacedName: owner}, watch.GatherDelay)
 		}
 	})
 }

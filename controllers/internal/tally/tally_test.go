@@ -2,7 +2,6 @@ package tally_test
 
 import (
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
@@ -15,8 +14,6 @@ import (
 	"github.com/appsec-dev/findings-operator/test/handlertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
-
-const delay = time.Minute
 
 // byCategory counts findings by project and category.
 func byCategory(object client.Object) tally.Share {
@@ -42,15 +39,15 @@ func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
 		before, after *v1alpha1.Finding
 		want          []string
 	}{
-		{reason: "a new finding", after: finding("a", "Code"), want: []string{"a in 1m0s"}},
+		{reason: "a new finding", after: finding("a", "Code"), want: []string{"a in 1s"}},
 		{reason: "a triage changes no sum", before: finding("a", "Code"), after: finding("a", "Code")},
-		{reason: "another category", before: finding("a", "Code"), after: finding("a", "Secret"), want: []string{"a in 1m0s"}},
+		{reason: "another category", before: finding("a", "Code"), after: finding("a", "Secret"), want: []string{"a in 1s"}},
 		{reason: "both the new owner and the old", before: finding("a", "Code"), after: finding("b", "Code"),
-			want: []string{"b in 1m0s", "a in 1m0s"}},
-		{reason: "a removal", before: finding("a", "Code"), want: []string{"a in 1m0s"}},
+			want: []string{"b in 1s", "a in 1s"}},
+		{reason: "a removal", before: finding("a", "Code"), want: []string{"a in 1s"}},
 	}
 	for _, c := range cases {
-		handler, q := tally.New(byCategory).Handler(delay), &handlertest.Queue{}
+		handler, q := tally.New(byCategory).Handler(), &handlertest.Queue{}
 		if c.before != nil { // at the start each owner is reconciled anyhow
 			handler.Create(t.Context(), event.CreateEvent{Object: c.before, IsInInitialList: true}, q)
 		}
@@ -63,7 +60,7 @@ func TestOnlyOwnersWhoseSumsChangeAreReconciledAndLater(t *testing.T) {
 func TestSumsAreThoseOfACountUnderAnyChanges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		sums := tally.New(byCategory)
-		handler, q := sums.Handler(delay), &handlertest.Queue{}
+		handler, q := sums.Handler(), &handlertest.Queue{}
 		there := map[string]*v1alpha1.Finding{}
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"1", "2", "3", "4"}).Draw(t, "name")

@@ -23,12 +23,8 @@ import (
 // Queue is a controller's queue.
 type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// CountDelay is how long changes of counted objects are gathered: the queue holds an object only once, so an import
-// costs at most one write of its counts per delay.
-const CountDelay = time.Second
-
-// GatherDelay is how long changes in a namespace are gathered before its objects are listed: there may be thousands of
-// both.
+// GatherDelay is how long changes are gathered, of which there may be thousands: those of counted objects, so that an
+// import costs at most one write of its counts per delay, and those in a namespace before its objects are listed.
 const GatherDelay = time.Second
 
 // Target returns requests for the objects to be reconciled because of another object.
@@ -73,10 +69,10 @@ func EnqueueAfter(delay time.Duration, target Target) handler.EventHandler {
 	return Changes(func(_ context.Context, change Change, q Queue) { AddAfter(q, delay, target(change.Object())) })
 }
 
-// EnqueueDeletedAfter enqueues the target of an object when the object changes, with a delay if it was deleted:
+// EnqueueDeletedLater enqueues the target of an object when the object changes, after GatherDelay if it was deleted:
 // retention deletes thousands one after the other.
-func EnqueueDeletedAfter(delay time.Duration, target Target) handler.EventHandler {
-	changed, deleted := Enqueue(target), EnqueueAfter(delay, target)
+func EnqueueDeletedLater(target Target) handler.EventHandler {
+	changed, deleted := Enqueue(target), EnqueueAfter(GatherDelay, target)
 	return handler.Funcs{CreateFunc: changed.Create, UpdateFunc: changed.Update, DeleteFunc: deleted.Delete}
 }
 

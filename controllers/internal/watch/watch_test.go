@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -64,7 +63,7 @@ func TestChangesHoldWhatWasAndWhatIs(t *testing.T) {
 
 func TestOnlyDeletionsAreGathered(t *testing.T) {
 	to := func(object client.Object) []ctrl.Request { return request("", object.GetName()) }
-	h, q, s := watch.EnqueueDeletedAfter(time.Second, to), &handlertest.Queue{}, scan("org-a", "p")
+	h, q, s := watch.EnqueueDeletedLater(to), &handlertest.Queue{}, scan("org-a", "p")
 	handlertest.Send(h, q, nil, s)
 	handlertest.Send(h, q, s, s)
 	handlertest.Send(h, q, s, nil)
