@@ -3,6 +3,8 @@ package render
 import (
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 )
 
@@ -44,13 +46,7 @@ func enum[To, From ~string](value From) *To {
 	return new(To(value))
 }
 
-func valueOf[T any](pointer *T) T {
-	if pointer == nil {
-		var none T
-		return none
-	}
-	return *pointer
-}
+func valueOf[T any](pointer *T) T { return ptr.Deref(pointer, *new(T)) }
 
 // convert never returns nil, which would be shown as null.
 func convert[From, To any](in []From, each func(From) To) []To {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/cmd/internal/flagerror"
 )
@@ -123,7 +122,7 @@ func offer(ctx context.Context, c cli, kind, begun string, given []string,
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	var names []string
-	_ = session.eachPage(ctx, kind, maxSearched, client.ListOptions{Namespace: session.namespace},
+	_ = session.eachPage(ctx, kind, maxSearched, session.inNamespace(),
 		func(items []unstructured.Unstructured) error {
 			names = append(names, matching(items, begun, given, describe)...)
 			if len(names) >= maxOffered {

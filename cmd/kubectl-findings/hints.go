@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
@@ -91,7 +90,7 @@ func (s *session) notFound(ctx context.Context, err error, n need) error {
 		return s.explain(err, n)
 	}
 	var names []string
-	listErr := s.eachPage(ctx, n.kind, maxCompared, client.ListOptions{Namespace: s.namespace},
+	listErr := s.eachPage(ctx, n.kind, maxCompared, s.inNamespace(),
 		func(items []unstructured.Unstructured) error {
 			for _, item := range items {
 				names = append(names, item.GetName())

@@ -63,6 +63,6 @@ func keyRow(key *v1alpha1.APIKey, now time.Time) row {
 	return row{
 		key.Name, shortened(key.Spec.Description, titleLength), ready, reason,
 		instant(key.Status.ExpiresAt), ago(key.Status.LastUsedAt, now),
-		ago(&v1alpha1.Time{Time: key.CreationTimestamp.Time}, now), strings.Join(words(allowed...), ","), previous, secret,
+		ago(madeAt(key), now), strings.Join(words(allowed...), ","), previous, secret,
 	}
 }

@@ -210,9 +210,9 @@ func worstFirst(score string) string {
 
 func sortNames() []string { return slices.Sorted(maps.Keys(sortings)) }
 
-// madeAt returns when the resource was created, which its age refers to, as in every kubectl table.
-func madeAt(f *v1alpha1.Finding) *v1alpha1.Time {
-	return &v1alpha1.Time{Time: f.CreationTimestamp.Time}
+// madeAt returns when the object was created, which its age refers to, as in every kubectl table.
+func madeAt(object metav1.Object) *v1alpha1.Time {
+	return &v1alpha1.Time{Time: object.GetCreationTimestamp().Time}
 }
 
 // detectedAt returns when the problem was first seen.

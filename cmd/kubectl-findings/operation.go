@@ -281,7 +281,7 @@ func (w *operating) undoneBy(ctx context.Context) string {
 	}
 	var undos []string
 	undone := map[string]bool{}
-	err := w.session.eachPage(ctx, kindOperation, 0, inNamespace(w.session.namespace),
+	err := w.session.eachPage(ctx, kindOperation, 0, w.session.inNamespace(),
 		func(items []unstructured.Unstructured) error {
 			for _, item := range items {
 				o, err := decode[v1alpha1.TriageOperation](item)

@@ -66,7 +66,7 @@ func operationRow(o *v1alpha1.TriageOperation, now time.Time) row {
 	}
 	return row{
 		o.Name, does(o), string(s.Phase), number(s.Matched), number(s.Changed), number(s.Unchanged), number(s.Conflicted),
-		number(s.Failed), o.Spec.By, ago(&v1alpha1.Time{Time: o.CreationTimestamp.Time}, now),
+		number(s.Failed), o.Spec.By, ago(madeAt(o), now),
 		number(s.WouldChange), reason, o.Spec.CommittedBy, comments,
 	}
 }

@@ -116,7 +116,7 @@ func (s *session) noteUnused(ctx context.Context, filter fields.Selector) {
 		if term.Field != fieldTool && term.Field != fieldClass || term.Operator == selection.NotEquals || term.Value == "" {
 			continue
 		}
-		options := inNamespace(s.namespace)
+		options := s.inNamespace()
 		options.FieldSelector = fields.OneTermEqualSelector(term.Field, term.Value)
 		found := false
 		err := s.eachPage(ctx, "Finding", 1, options, func(items []unstructured.Unstructured) error {

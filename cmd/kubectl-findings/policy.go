@@ -150,7 +150,7 @@ func (o *policyTestOptions) compare(ctx context.Context, session *session, polic
 	if err := errors.Join(trials.accepted(ctx, session)...); err != nil {
 		return nil, err
 	}
-	err = session.eachPage(ctx, "Finding", 0, inNamespace(session.namespace),
+	err = session.eachPage(ctx, "Finding", 0, session.inNamespace(),
 		func(items []unstructured.Unstructured) error {
 			for _, finding := range readable[v1alpha1.Finding](session, items) {
 				trials.add(finding)

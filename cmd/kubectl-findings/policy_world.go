@@ -40,17 +40,13 @@ func readWorld(ctx context.Context, s *session) (*world, error) {
 // readAll returns the objects of a kind in the session's namespace, by name.
 func readAll[T any](ctx context.Context, s *session, kind string) (map[string]*T, error) {
 	all := map[string]*T{}
-	err := s.eachPage(ctx, kind, 0, inNamespace(s.namespace), func(page []unstructured.Unstructured) error {
+	err := s.eachPage(ctx, kind, 0, s.inNamespace(), func(page []unstructured.Unstructured) error {
 		for item, object := range readable[T](s, page) {
 			all[item.GetName()] = object
 		}
 		return nil
 	})
 	return all, err
-}
-
-func inNamespace(namespace string) client.ListOptions {
-	return client.ListOptions{Namespace: namespace}
 }
 
 // accepted checks by a dry run that the API server accepts the policies. Users who may not write policies may still

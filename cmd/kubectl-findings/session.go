@@ -154,10 +154,13 @@ func (s *session) eachPage(ctx context.Context, kind string, limit int64, option
 	})
 }
 
+// inNamespace selects the objects of the session's namespace.
+func (s *session) inNamespace() client.ListOptions { return client.ListOptions{Namespace: s.namespace} }
+
 // all returns every object of a kind in the namespace, for kinds with few objects. If there are none, it checks that
 // the namespace exists.
 func (s *session) all(ctx context.Context, n need) (items []unstructured.Unstructured, err error) {
-	err = s.eachPage(ctx, n.kind, 0, client.ListOptions{Namespace: s.namespace},
+	err = s.eachPage(ctx, n.kind, 0, s.inNamespace(),
 		func(page []unstructured.Unstructured) error {
 			items = append(items, page...)
 			return nil

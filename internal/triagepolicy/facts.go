@@ -202,7 +202,4 @@ func isSet(value ref.Val) bool {
 	}
 }
 
-func valueOf[T any](pointer *T) T {
-	var zero T
-	return ptr.Deref(pointer, zero)
-}
+func valueOf[T any](pointer *T) T { return ptr.Deref(pointer, *new(T)) }
