@@ -27,11 +27,10 @@ func serve(ctx context.Context, stops *harness.Stops) error {
 	if err != nil {
 		return err
 	}
-	env, err := testenv.Start()
+	env, err := testenv.Start(stops)
 	if err != nil {
 		return err
 	}
-	stops.Add(env.Stop)
 	controller, facade, err := env.Operator(ctx, harness.Operator{Folder: folder})
 	if err != nil {
 		return err

@@ -13,14 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/appsec-dev/findings-operator/test/builder"
@@ -30,10 +28,7 @@ import (
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	testenv.Main(m, &env)
-}
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 const patience = 3 * time.Minute
 

@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/apiserver"
 	"github.com/appsec-dev/findings-operator/internal/tokens"
@@ -42,12 +41,10 @@ var (
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context, stops *harness.Stops) (err error) {
-	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
-	if env, err = testenv.Start(); err != nil {
+	if env, err = testenv.Start(stops); err != nil {
 		return err
 	}
-	stops.Add(env.Stop)
 	config, err := env.Controller(ctx)
 	if err != nil {
 		return err

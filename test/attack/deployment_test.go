@@ -59,10 +59,9 @@ func (d *deployment) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if d.env, err = testenv.Start(); err != nil {
+	if d.env, err = testenv.Start(d.stops); err != nil {
 		return err
 	}
-	d.stops.Add(d.env.Stop)
 	if err := d.startControllers(); err != nil {
 		return err
 	}

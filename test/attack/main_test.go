@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -25,7 +24,6 @@ func TestMain(m *testing.M) {
 }
 
 func start(ctx context.Context, stops *harness.Stops) error {
-	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	useOwnNames()
 	target = &deployment{stops: stops}

@@ -13,11 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -27,10 +25,7 @@ import (
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	testenv.Main(m, &env)
-}
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 // kinds returns this project's object kinds in the scheme, sorted.
 func kinds(t *testing.T) []string {

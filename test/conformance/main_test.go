@@ -11,7 +11,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -40,7 +39,6 @@ func TestMain(m *testing.M) {
 func start(ctx context.Context, stops *harness.Stops) (err error) {
 	kubeconfigPath = flag.Lookup("kubeconfig").Value.String()
 	toolsRequired = *requireAll || os.Getenv("REQUIRE_ALL") == "1"
-	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	if *baseURL == "" {
 		if err := startDeployment(ctx, stops); err != nil {

@@ -18,11 +18,10 @@ func startDeployment(ctx context.Context, stops *harness.Stops) error {
 	if err != nil {
 		return err
 	}
-	env, err := testenv.Start()
+	env, err := testenv.Start(stops)
 	if err != nil {
 		return err
 	}
-	stops.Add(env.Stop)
 	if secretSearch, err = leaks.Start(env.Config, folder); err != nil {
 		return err
 	}

@@ -15,9 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -41,16 +39,14 @@ func TestMain(m *testing.M) {
 
 // start starts the service with the console.
 func start(ctx context.Context, stops *harness.Stops) error {
-	ctrl.SetLogger(logr.Discard())
 	stops.Add(stopBrowser)
 	folder, err := stops.Folder("console-")
 	if err != nil {
 		return err
 	}
-	if env, err = testenv.Start(); err != nil {
+	if env, err = testenv.Start(stops); err != nil {
 		return err
 	}
-	stops.Add(env.Stop)
 	operator := harness.Operator{Folder: folder}
 	keys, err := operator.CursorKeys()
 	if err != nil {

@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -25,10 +22,7 @@ var (
 
 var env *testenv.Environment
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	testenv.Main(m, &env)
-}
+func TestMain(m *testing.M) { testenv.Main(m, &env) }
 
 const (
 	// interval is between two looks at what is stored.

@@ -8,13 +8,16 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
 // startTimeout bounds the start of everything that a package's tests need, including the first build of all programs.
 const startTimeout = 15 * time.Minute
 
 // Main starts what the package's tests need, runs them, and stops everything, whatever their result. Call it from
-// TestMain. Fuzz targets must not use what start provides.
+// TestMain. Fuzz targets must not use what start provides. controller-runtime logs nothing.
 func Main(m *testing.M, start func(context.Context, *Stops) error) { os.Exit(run(m, start)) }
 
 // AtATime sets how many parallel tests run at a time, where they mostly wait. The flag -parallel overrides it. Call it
@@ -26,6 +29,7 @@ func AtATime(tests int) {
 }
 
 func run(m interface{ Run() int }, start func(context.Context, *Stops) error) (code int) {
+	log.SetLogger(logr.Discard())
 	if err := forgetResult(); err != nil {
 		return failed("forget the result of the tests", err)
 	}

@@ -12,11 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -44,11 +42,9 @@ var (
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context, stops *harness.Stops) (err error) {
-	ctrl.SetLogger(logr.Discard())
-	if env, err = testenv.Start(); err != nil {
+	if env, err = testenv.Start(stops); err != nil {
 		return err
 	}
-	stops.Add(env.Stop)
 	if namespace, err = env.NewOrganization(ctx, "acme"); err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/appsec-dev/findings-operator/test/testenv"
 )
@@ -16,7 +15,6 @@ import (
 var env *testenv.Environment
 
 func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
 	testenv.Main(m, &env)
 }

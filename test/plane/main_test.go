@@ -11,9 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/appsec-dev/findings-operator/test/harness"
 	"github.com/appsec-dev/findings-operator/test/testenv"
@@ -28,10 +26,7 @@ const patience = 5 * time.Minute
 // workload is the cluster that the operator runs in, backed by etcd, without the kinds.
 var workload *testenv.Environment
 
-func TestMain(m *testing.M) {
-	ctrl.SetLogger(logr.Discard())
-	testenv.MainBare(m, &workload)
-}
+func TestMain(m *testing.M) { testenv.MainBare(m, &workload) }
 
 // shell runs the page's commands with the variables of a run.
 type shell struct {

@@ -11,10 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -37,7 +35,6 @@ var (
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context, stops *harness.Stops) (err error) {
-	ctrl.SetLogger(logr.Discard())
 	if plugins, err = stops.Folder("kubectl-findings"); err != nil {
 		return err
 	}
@@ -49,10 +46,9 @@ func start(ctx context.Context, stops *harness.Stops) (err error) {
 	if err := os.Symlink(filepath.Join(programs, "kubectl-findings"), filepath.Join(plugins, "kubectl-findings")); err != nil {
 		return err
 	}
-	if env, err = testenv.Start(); err != nil {
+	if env, err = testenv.Start(stops); err != nil {
 		return err
 	}
-	stops.Add(env.Stop)
 	stop, err := controllertest.Run(env, triageoperation.SetupWithManager)
 	if err != nil {
 		return err

@@ -48,7 +48,7 @@ func start(ctx context.Context, stops *harness.Stops) (err error) {
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		return err
 	}
-	env, err = testenv.StartBare(
+	env, err = testenv.StartBare(stops,
 		"--audit-policy-file="+policy,
 		"--audit-log-path="+auditLog(),
 		// Every answered request is already in the log.
@@ -57,11 +57,7 @@ func start(ctx context.Context, stops *harness.Stops) (err error) {
 		// finalizers.
 		"--enable-admission-plugins=OwnerReferencesPermissionEnforcement",
 	)
-	if err != nil {
-		return err
-	}
-	stops.Add(env.Stop)
-	return nil
+	return err
 }
 
 // install installs the chart, once for all tests.

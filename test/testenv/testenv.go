@@ -76,29 +76,34 @@ func Main(m *testing.M, env **Environment) { run(m, env, Start) }
 // MainBare is Main for tests that install all manifests themselves.
 func MainBare(m *testing.M, env **Environment) { run(m, env, StartBare) }
 
-func run(m *testing.M, env **Environment, start func(flags ...string) (*Environment, error)) {
+func run(m *testing.M, env **Environment, start func(*harness.Stops, ...string) (*Environment, error)) {
 	harness.Main(m, func(_ context.Context, stops *harness.Stops) (err error) {
-		if *env, err = start(); err == nil {
-			stops.Add((*env).Stop)
-		}
+		*env, err = start(stops)
 		return err
 	})
 }
 
 // Start starts etcd and kube-apiserver, the latter with the additional flags, and installs
-// everything under config/.
-func Start(flags ...string) (*Environment, error) {
-	return launch(harness.Root(), harness.CollectLess(), flags)
+// everything under config/. It lets stops end them.
+func Start(stops *harness.Stops, flags ...string) (*Environment, error) {
+	e, err := launch(harness.Root(), harness.CollectLess(), flags)
+	if err == nil {
+		stops.Add(e.Stop)
+	}
+	return e, err
 }
 
 // StartOf is Start with the config/ of another commit, whose tree is in the folder source, and with processes that run
-// as they do elsewhere, to be measured.
+// as they do elsewhere, to be measured, until the caller stops them.
 func StartOf(source string, flags ...string) (*Environment, error) { return launch(source, nil, flags) }
 
-// StartBare starts etcd and kube-apiserver, the latter with the additional flags, and installs
-// nothing.
-func StartBare(flags ...string) (*Environment, error) {
-	return launchBare(harness.Root(), harness.CollectLess(), flags)
+// StartBare is Start without installing anything.
+func StartBare(stops *harness.Stops, flags ...string) (*Environment, error) {
+	e, err := launchBare(harness.Root(), harness.CollectLess(), flags)
+	if err == nil {
+		stops.Add(e.Stop)
+	}
+	return e, err
 }
 
 func launch(source string, environment, flags []string) (*Environment, error) {
