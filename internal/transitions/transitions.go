@@ -41,6 +41,11 @@ func (h History) Owed() []v1alpha1.Transition {
 	return nil
 }
 
+// Since returns the transitions that an earlier history does not have.
+func (h History) Since(before History) []v1alpha1.Transition {
+	return Of(h.Transitions, before.LastSeq()).Owed()
+}
+
 // Full reports whether so many transitions are owed that another reconcile could add more than a status can hold. Then
 // they must be emitted before anything else is observed.
 func (h History) Full() bool {

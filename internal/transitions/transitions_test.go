@@ -100,6 +100,21 @@ func TestAHistoryIsFullIfTheNextTransitionsMayHaveNoRoom(t *testing.T) {
 	}
 }
 
+func TestOnlyWhatAnEarlierHistoryDoesNotHaveIsNew(t *testing.T) {
+	for _, c := range []struct {
+		reason        string
+		before, after transitions.History
+		want          []int64
+	}{
+		{"all of a new object's", transitions.History{}, history(1, 2, 0), span(1, 2)},
+		{"none where nothing has happened", history(1, 1, 0), history(1, 1, 0), nil},
+		{"those after the last", history(1, 2, 0), history(1, 4, 0), span(3, 4)},
+		{"though old ones have been dropped", history(1, 2, 0), history(2, 3, 0), span(3, 3)},
+	} {
+		harness.Same(t, c.reason, c.want, seqs(c.after.Since(c.before)))
+	}
+}
+
 // Whatever happens, and however late the events are made, there are no gaps and no duplicate
 // numbers, no owed transition is dropped, no more are kept than necessary, and never more than a
 // status can hold.

@@ -28,7 +28,7 @@ type Log struct {
 // status write fails, a later line with the same uid and seq follows: the last of these lines matches the recorded
 // decision.
 func (l Log) Decisions(object client.Object, comment string, before, after transitions.History) {
-	for _, t := range added(before, after) {
+	for _, t := range after.Since(before) {
 		message := map[v1alpha1.TransitionType]string{
 			v1alpha1.TransitionTriaged: l.Subject + " was triaged.", v1alpha1.TransitionExpired: "A decision has ended.",
 		}[t.Type]
@@ -51,11 +51,6 @@ func (l Log) Decisions(object client.Object, comment string, before, after trans
 			"resourceVersion", object.GetResourceVersion(),
 		)
 	}
-}
-
-// added returns the transitions of after that are not in before.
-func added(before, after transitions.History) []v1alpha1.Transition {
-	return transitions.Of(after.Transitions, before.LastSeq()).Owed()
 }
 
 // rfc3339 formats a time; "" for nil.
