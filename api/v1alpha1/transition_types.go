@@ -10,7 +10,7 @@ const (
 	// MaxTransitionComment is how long a transition's comment is, in characters; the audit log
 	// has it in full.
 	MaxTransitionComment = 128
-	// MaxTransitionAuthor is how long the name of a policy's author is, in characters.
+	// MaxTransitionAuthor is how long the author of a policy, or whoever committed an operation, is, in characters.
 	MaxTransitionAuthor = 60
 )
 
@@ -80,7 +80,8 @@ type Transition struct {
 	// +kubebuilder:validation:MaxLength=320
 	// +optional
 	By string `json:"by,omitempty"`
-	// author of the policy, or of the decision about the review issue, for judged; cut to 60 characters.
+	// author of the policy, or of the decision about the review issue, for judged; for triaged by an operation, who
+	// committed it, absent if the operation was deleted before the change was observed. Cut to 60 characters.
 	// +kubebuilder:validation:MaxLength=60
 	// +optional
 	Author string `json:"author,omitempty"`

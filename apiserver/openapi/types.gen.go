@@ -3523,7 +3523,8 @@ type Transition struct {
 	// At The best known time of the change.
 	At time.Time `json:"at"`
 
-	// Author For `judged`, who wrote the policy or decided about the review issue; else empty.
+	// Author For `judged`, who wrote the policy or decided about the review issue; for `triaged` by operation/ and a name,
+	// who committed the operation, unless it was deleted before the change was observed; else empty.
 	Author string `json:"author"`
 
 	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ or review-issue/

@@ -109,7 +109,9 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Finding{}) }
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope, Ledger: r.ledger,
-		Phases: []reconcile.Phase[*scope]{r.observeSpec, r.auditTriage, r.observeReferences, r.leaveImplied},
+		Phases: []reconcile.Phase[*scope]{
+			r.observeSpec, r.nameCommitter, r.auditTriage, r.observeReferences, r.leaveImplied,
+		},
 		Stored: r.forgetRecorded,
 		Gone: func(finding types.NamespacedName) {
 			r.judgements.forget(finding)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,6 +41,8 @@ type Reconciler struct {
 	refused reconcile.Since
 	// memories holds the *memory of each operation that works through a part, by types.NamespacedName.
 	memories sync.Map
+	// audit logs who committed each operation.
+	audit logr.Logger
 	// as returns a client that writes an operation's decisions in the namespace.
 	as func(namespace string) (rest.Interface, error)
 }
@@ -51,7 +54,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, options controller.
 		return err
 	}
 	r := &Reconciler{
-		Base: reconcile.NewBase(mgr), local: clock.RealClock{}, pager: pager, as: executors(mgr.GetConfig()),
+		Base: reconcile.NewBase(mgr), local: clock.RealClock{}, pager: pager,
+		audit: mgr.GetLogger().WithName("audit"), as: executors(mgr.GetConfig()),
 	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.TriageOperation{}, builder.WithPredicates(watch.SpecChanged)).

@@ -145,6 +145,16 @@ func TestAPreviewWritesNothingAndCommittingDecides(t *testing.T) {
 	g.Expect(r.finding("other").Spec.Triage.By).To(BeEmpty())
 }
 
+func TestTheHistoryNamesWhoCommittedTheOperation(t *testing.T) {
+	r, g := running(t), NewWithT(t)
+	r.finds("G1", "f-1")
+	r.makes(r.sets("mute", v1alpha1.UserStatusMuted), v1alpha1.OperationCompleted)
+	env.AwaitFindings(r.t, r.namespace)
+	history := r.finding("f-1").Status.Transitions
+	last := history[len(history)-1]
+	g.Expect([]string{last.By, last.Author}).To(Equal([]string{"operation/mute", admin}))
+}
+
 func TestWhatSomebodyDecidesMeanwhileIsLeftAlone(t *testing.T) {
 	r, g := running(t), NewWithT(t)
 	r.finds("G1", "f-1", "f-2", "f-3")

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/controllers/internal/audit"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
 	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/findingquery"
@@ -64,6 +65,7 @@ func (r *Reconciler) selectFindings(ctx context.Context, s *scope) error {
 		}
 		// Store the set and the phase before deciding: after a restart, other findings must not be selected, and an operation
 		// that has decided must not fail as if it had not.
+		audit.Operation(r.audit, s.Object)
 		s.Stop()
 		s.RequeueAfter(nextPartDelay)
 	}

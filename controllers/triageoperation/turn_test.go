@@ -414,6 +414,30 @@ func TestAnOperationDecidesOnlyOnceItIsStoredThatItRuns(t *testing.T) {
 	}
 }
 
+// Its decisions carry only its name, and whoever committed it may delete it before they are observed.
+func TestTheAuditLogNamesWhoCommittedAnOperationBeforeItDecides(t *testing.T) {
+	entries := []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())}
+	var lines []string
+	r, _, _ := inPhase(t, v1alpha1.OperationPreview, entries, interceptor.Funcs{SubResourcePatch: func(
+		context.Context, client.Client, string, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+		harness.Same(t, "lines before it is stored that it runs", 1, len(lines))
+		return errors.New("the controllers end before they store the status")
+	}})
+	r.audit = funcr.NewJSON(func(line string) { lines = append(lines, line) }, funcr.Options{})
+	before := stored(t, r, "m")
+	before.Spec.By, before.Spec.CommittedBy = "ann", "bob"
+	harness.Must(t, r.Client.Update(t.Context(), before))
+	_, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(before)})
+	harness.ErrorContains(t, "a reconcile that stores no status", err, "the controllers end before they store")
+	for _, want := range []string{
+		`"organization":"acme"`, `"triageOperation":"m"`, `"createdBy":"ann"`, `"committedBy":"bob"`,
+	} {
+		if !strings.Contains(strings.Join(lines, ""), want) {
+			t.Errorf("no %s in %s", want, lines)
+		}
+	}
+}
+
 func TestAPanicIsLoggedWithItsStack(t *testing.T) {
 	entries := []rules.Entry{rules.NewEntry(builder.Finding("f-1").Build())}
 	r, _, operation := inPhase(t, v1alpha1.OperationRunning, entries, interceptor.Funcs{})

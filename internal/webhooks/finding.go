@@ -35,7 +35,7 @@ type FindingData struct {
 	ScanID       string         `json:"scan_id,omitempty"`
 	Severity     v1alpha1.Level `json:"severity"`
 	By           string         `json:"by,omitempty"`
-	// Author of the policy that By names.
+	// Author of the policy that By names, or whoever committed the operation that By names.
 	Author string `json:"author,omitempty"`
 	// Reason and ExpiresAt of the decision that was made, or has ended.
 	Reason    v1alpha1.DecisionReason `json:"reason,omitempty"`

@@ -1,5 +1,5 @@
 // Package audit logs the decisions stored in spec.triage, whoever made them (operations too), with their full comments:
-// a status has room for only part of them. It does not log verdicts.
+// a status has room for only part of them. It also logs who committed which operation, and does not log verdicts.
 package audit
 
 import (
@@ -36,13 +36,14 @@ func (l Log) Decisions(object client.Object, comment string, before, after trans
 			continue
 		}
 		l.To.Info(message,
-			"organization", strings.TrimPrefix(object.GetNamespace(), v1alpha1.NamespacePrefix),
+			"organization", organizationOf(object),
 			"namespace", object.GetNamespace(),
 			l.Kind, object.GetName(),
 			"uid", string(object.GetUID()),
 			"seq", t.Seq,
 			"at", t.At.UTC().Format(time.RFC3339),
 			"by", t.By,
+			"author", t.Author,
 			"from", t.From,
 			"to", t.To,
 			"reason", string(t.Reason),
@@ -51,6 +52,26 @@ func (l Log) Decisions(object client.Object, comment string, before, after trans
 			"resourceVersion", object.GetResourceVersion(),
 		)
 	}
+}
+
+// Operation writes a line about an operation that is about to decide. Its decisions are signed with its name, and it
+// may be deleted before they are observed. Like Decisions, call it before the status is written.
+func Operation(to logr.Logger, operation *v1alpha1.TriageOperation) {
+	to.Info("A triage operation begins to decide.",
+		"organization", organizationOf(operation),
+		"namespace", operation.Namespace,
+		"triageOperation", operation.Name,
+		"uid", string(operation.UID),
+		"createdBy", operation.Spec.By,
+		"committedBy", operation.Spec.CommittedBy,
+		"undo", string(operation.Spec.Undo),
+		"matched", operation.Status.Matched,
+		"resourceVersion", operation.ResourceVersion,
+	)
+}
+
+func organizationOf(object client.Object) string {
+	return strings.TrimPrefix(object.GetNamespace(), v1alpha1.NamespacePrefix)
 }
 
 // rfc3339 formats a time; "" for nil.
