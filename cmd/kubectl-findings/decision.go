@@ -68,7 +68,7 @@ func (d decision) patch(v verdict, resourceVersion string) (client.Patch, error)
 	return client.RawPatch(types.MergePatchType, data), err
 }
 
-// becomes returns in one word the verdict after the decision.
+// becomes returns in a few words the verdict after the decision.
 func (d decision) becomes(v verdict) string {
 	changed := d.Changes(v.Standing, apitime.Clock{}.Now())
 	has := func(member string) bool { _, has := changed[member]; return has }
@@ -76,15 +76,18 @@ func (d decision) becomes(v verdict) string {
 	if d.UserStatus != nil {
 		status = *d.UserStatus
 	}
-	switch {
-	case status != v.UserStatus:
-		return string(status)
-	case has("basis"):
-		return string(status) + " again"
-	case has("reason") || has("expiresAt"):
-		return string(status) + ", with other terms"
-	case has("comments"):
-		return string(status) + ", commented"
+	word := string(status)
+	if status != v.UserStatus {
+		return word
 	}
-	return string(status)
+	if has("basis") {
+		word += " again"
+	}
+	switch {
+	case has("reason") || has("expiresAt"):
+		return word + ", with other terms"
+	case has("comments"):
+		return word + ", commented"
+	}
+	return word
 }

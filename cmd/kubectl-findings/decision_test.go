@@ -59,6 +59,17 @@ func TestADecisionNamesOnlyWhatDiffers(t *testing.T) {
 	}
 }
 
+func TestRepeatingAStaleDecisionShowsWhatElseItChanges(t *testing.T) {
+	for want, d := range map[string]findingstate.Decision{
+		"muted again":                   {},
+		"muted again, with other terms": {Reason: new(v1alpha1.DecisionFalsePositive)},
+		"muted again, commented":        {Comments: new("new")},
+	} {
+		d.UserStatus = new(v1alpha1.UserStatusMuted)
+		harness.Same(t, "it becomes", want, decision{d}.becomes(said("muted", true)))
+	}
+}
+
 func TestAClockThatIsAheadReplacesNoDecisionInForce(t *testing.T) {
 	testenv.SetServerTime(t, time.Now().Add(-48*time.Hour))
 	v := said("muted", false)

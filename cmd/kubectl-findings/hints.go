@@ -58,7 +58,7 @@ func (s *session) next(err error, n need) string {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in again, or choose others with --context or --user.", s.config.Host)
 	case kube.IsReasonRequired(err):
-		return "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
+		return nextWithoutReason(n)
 	case kube.IsQuotaExceeded(err):
 		return "Delete what is no longer needed, or have spec.quotas of the Organization raised."
 	case apierrors.IsForbidden(err) && !importer.RefusesObject(err): // no role helps against these
@@ -68,6 +68,16 @@ func (s *session) next(err error, n need) string {
 		return repair(n.kind, n.name, s.namespace)
 	}
 	return ""
+}
+
+// nextWithoutReason returns what to do if a reason is required. An operation gives all findings the same one.
+func nextWithoutReason(n need) string {
+	next := "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
+	if n.kind == kindOperation {
+		next += " It replaces the reason of findings that are muted already: to repeat their decisions with their own " +
+			"reasons, name them: kubectl findings list ... -o name | xargs kubectl findings triage --mute"
+	}
+	return next
 }
 
 func (s *session) nextWhenForbidden(n need) string {

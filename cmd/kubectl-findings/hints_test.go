@@ -121,8 +121,12 @@ func TestAFullQuotaIsExplainedOnce(t *testing.T) {
 func TestAMissingReasonIsAskedForAsAFlag(t *testing.T) {
 	refused := apierrors.NewInvalid(schema.GroupKind{}, "f-1", field.ErrorList{field.Forbidden(nil,
 		"ValidatingAdmissionPolicy 'findings-reasons.appsec.dev' with binding 'all' denied request: set spec.triage.reason")})
-	err := (&session{namespace: "org-acme"}).explain(refused, need{what: "triage findings", role: roleTriager})
-	harness.ErrorContains(t, "a mute without a reason", err, "\nGive one with --reason, for example --reason false-positive.")
+	const advice = "\nGive one with --reason, for example --reason false-positive."
+	s := &session{namespace: "org-acme"}
+	err := s.explain(refused, need{what: "triage findings", role: roleTriager})
+	harness.Same(t, "a mute without a reason", refused.Error()+advice, err.Error())
+	err = s.explain(refused, need{what: "triage findings", role: roleTriager, kind: kindOperation})
+	harness.ErrorContains(t, "an operation", err, advice+" It replaces the reason of findings that are muted already", "name them")
 }
 
 func TestAnObjectThatCannotBeReadSaysHowToRepairIt(t *testing.T) {

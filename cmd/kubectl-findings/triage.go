@@ -21,7 +21,8 @@ the comment. The API server records who decided.
 
 A decision is stale if the facts have changed since it was made: another severity, other code,
 another version, a doubt ("kubectl findings list --stale"). Repeat the same decision to
-confirm that it is still right.
+confirm that it is still right: each finding keeps its reason, unless you give --reason. If the organization
+requires one to mute, filters need --reason; findings that you name need none if they have one.
 
 If you name the findings, each gets a decision in your own name. If you select them with the filters of
 "kubectl findings list", the command creates a TriageOperation, which the controllers carry out in the cluster.
