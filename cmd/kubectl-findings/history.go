@@ -19,7 +19,8 @@ const historyLong = `Show who decided what about a finding, and when: people, an
 
 The finding keeps the last 16 changes of any kind; --all also shows those that scanners made.
 For a scan that was uploaded over REST it also shows the API key, while the scan is kept.
-Older changes and whole comments are in the controllers' audit log.`
+The controllers' audit log has the older decisions of people and operations, with whole comments; other older
+changes are not kept.`
 
 const historyExample = `  # Who muted this, and why
   kubectl findings history f-gvoagaawln76qanzzhb4sxqjlh
@@ -168,8 +169,8 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 	transitions := f.Status.Transitions
 	if len(transitions) > 0 && transitions[0].Seq > 1 {
 		notes = append(notes,
-			fmt.Sprintf("changes 1 to %d are older than what the finding keeps: they are in the controllers' audit log",
-				transitions[0].Seq-1))
+			fmt.Sprintf("changes 1 to %d are older than what the finding keeps: the controllers' audit log has the decisions "+
+				"of people and operations among them; the others are not kept", transitions[0].Seq-1))
 	} else if shown == 0 {
 		notes = append(notes, "nobody has decided anything about it")
 	}
