@@ -82,6 +82,10 @@ type unread struct {
 	reads chan struct{}
 }
 
+func newUnread() *unread {
+	return &unread{ResponseRecorder: httptest.NewRecorder(), asks: make(chan struct{}), reads: make(chan struct{})}
+}
+
 func (u *unread) Write(chunk []byte) (int, error) {
 	u.began.Do(func() { close(u.asks) })
 	<-u.reads
@@ -97,7 +101,7 @@ func TestAFewLongPagesOfStoredObjectsAreSentAtATime(t *testing.T) {
 	list := func(handler http.Handler, size int) *httptest.ResponseRecorder {
 		return answerOf(handler, httptest.NewRequest(http.MethodGet, fmt.Sprint("/v2/triage-operations?size=", size), http.NoBody))
 	}
-	client, done := &unread{httptest.NewRecorder(), sync.Once{}, make(chan struct{}), make(chan struct{})}, make(chan struct{})
+	client, done := newUnread(), make(chan struct{})
 	go func() {
 		defer close(done)
 		server.ServeHTTP(client, httptest.NewRequest(http.MethodGet, "/v2/triage-operations?size=100", http.NoBody))

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -47,7 +48,7 @@ func sendState(c *gin.Context, tag string, parts ...content.Part) {
 // the headers and drops the body. If a write fails, the client is gone; the log has the status and the size.
 func sendBody(c *gin.Context, status int, parts ...content.Part) {
 	kept := chunks.Get().(*[]byte)
-	chunk, rest := gather(*kept, parts)
+	chunk, rest := gather(*kept, divided(parts))
 	header, length := c.Writer.Header(), len(chunk)+lengthOf(rest)
 	if length >= minCompressedBytes {
 		header["Vary"] = onAcceptedEncoding
@@ -111,8 +112,8 @@ const chunkBytes = 256 << 10
 // long, and a key may send hundreds of requests in a minute.
 const chunkPatience = 20 * time.Second
 
-// chunks is a pool without the chunks that a long part has made larger.
-var chunks = sync.Pool{New: func() any { return new(make([]byte, 0, chunkBytes+chunkBytes/4)) }}
+// chunks is a pool without the chunks that a long finding has made larger.
+var chunks = sync.Pool{New: func() any { return new(make([]byte, 0, chunkBytes+pieceBytes)) }}
 
 // ownPages limits how many pages longer than a chunk are sent at a time, in total and per organization, if only their
 // responses hold them: one may have 8 MiB, and its client two minutes.
@@ -131,6 +132,32 @@ func takeOwnPage(c *gin.Context, own bool, length int) (free func(), err error) 
 		return nil, problem.Busy("too many long pages are being sent: ask for shorter ones, or later", ownPageRetryAfter)
 	}
 	return free, nil
+}
+
+// pieceBytes is the length of the pieces that long parts are sent in. A chunk has room for one beyond chunkBytes.
+const pieceBytes = chunkBytes / 4
+
+// divided replaces each long part that is already rendered by pieces of it, without a copy. Otherwise a client that
+// does not read would occupy a copy of the whole part, and one that reads slowly would have one chunk's time for it.
+func divided(parts []content.Part) (pieces []content.Part) {
+	if !slices.ContainsFunc(parts, isLong) {
+		return parts
+	}
+	for _, part := range parts {
+		if !isLong(part) {
+			pieces = append(pieces, part)
+			continue
+		}
+		for piece := range slices.Chunk(*part.(*content.Bytes), pieceBytes) {
+			pieces = append(pieces, content.Of(piece))
+		}
+	}
+	return pieces
+}
+
+func isLong(part content.Part) bool {
+	_, rendered := part.(*content.Bytes)
+	return rendered && part.Len() > pieceBytes
 }
 
 // gather appends parts until the chunk is full, and returns the remaining parts.

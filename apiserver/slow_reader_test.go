@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -11,7 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gin-gonic/gin"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -76,15 +82,59 @@ func TestEachChunkOfAnAnswerHasItsTime(t *testing.T) {
 	}
 }
 
+// A part has chunks of its own, each with its time.
+func TestALongPartIsSentInChunks(t *testing.T) {
+	long := bytes.Repeat([]byte("finding "), chunkBytes/2)
+	answer := &timed{ResponseRecorder: httptest.NewRecorder()}
+	context, _ := gin.CreateTestContext(answer)
+	context.Request = httptest.NewRequest(http.MethodGet, "/", http.NoBody)
+	sendBody(context, http.StatusOK, content.Of([]byte("[")), content.Of(long), content.Of([]byte("]")))
+	harness.Same(t, "it came whole", true, answer.Body.String() == "["+string(long)+"]")
+	if answer.writes < len(long)/(chunkBytes+pieceBytes) || answer.longest > chunkBytes+pieceBytes {
+		t.Errorf("%d bytes came in %d writes of at most %d", len(long), answer.writes, answer.longest)
+	}
+	harness.Same(t, "deadlines", answer.writes, len(answer.deadlines))
+}
+
+// The read model holds a repository with its projects as one part, which has no bound.
+func TestAClientThatDoesNotReadALongRepositoryHoldsOneChunk(t *testing.T) {
+	repository := builder.Repository("mono").Build()
+	objects := []client.Object{repository}
+	for i := range 1000 {
+		project := builder.Project(fmt.Sprint("project-", i)).Repository(repository.Name).Build()
+		project.Spec.Purpose = strings.Repeat("x", 4096)
+		objects = append(objects, project)
+	}
+	server := serverOf(t, nothingStored{}, objects...)
+	for _, target := range []string{"/v2/repos/mono", "/v2/repos?size=1"} {
+		client, done := newUnread(), make(chan struct{})
+		before := harness.Heap()
+		go func() {
+			defer close(done)
+			server.ServeHTTP(client, httptest.NewRequest(http.MethodGet, target, http.NoBody))
+		}()
+		<-client.asks
+		if held := harness.Heap() - before; held > 4*chunkBytes {
+			t.Errorf("%s: %d bytes more on the heap while nobody reads, want about %d", target, held, chunkBytes)
+		}
+		close(client.reads)
+		<-done
+		if client.Code != http.StatusOK || client.Body.Len() < 16*chunkBytes {
+			t.Errorf("%s: %d, %d bytes: the answer must be long", target, client.Code, client.Body.Len())
+		}
+	}
+}
+
 // timed records the writes of an answer and their deadlines.
 type timed struct {
 	*httptest.ResponseRecorder
-	writes    int
-	deadlines []time.Time
+	writes, longest int
+	deadlines       []time.Time
 }
 
 func (w *timed) Write(p []byte) (int, error) {
 	w.writes++
+	w.longest = max(w.longest, len(p))
 	return w.ResponseRecorder.Write(p)
 }
 
