@@ -473,7 +473,7 @@ func (r *router) perform(handle handlers.Handle) gin.HandlerFunc {
 			r.sendEvents(c, response.Events)
 			return
 		}
-		free, err := takeOwnPage(c, response.Own, lengthOf(response.Body))
+		free, err := takeOwnBody(c, response.Own, lengthOf(response.Body))
 		if err != nil {
 			fail(c, err)
 			return

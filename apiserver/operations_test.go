@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -92,11 +93,17 @@ func (u *unread) Write(chunk []byte) (int, error) {
 	return u.ResponseRecorder.Write(chunk)
 }
 
+// limitOwnBodies leaves an organization one place until the test ends.
+func limitOwnBodies(t *testing.T) {
+	t.Helper()
+	before := ownBodies
+	ownBodies = slots.New(2, 1)
+	t.Cleanup(func() { ownBodies = before })
+}
+
 // A page of stored objects is held by its response alone, unlike what the read model holds in any case.
 func TestAFewLongPagesOfStoredObjectsAreSentAtATime(t *testing.T) {
-	before := ownPages
-	ownPages = slots.New(2, 1)
-	t.Cleanup(func() { ownPages = before })
+	limitOwnBodies(t)
 	server := serverOf(t, newListed(t, 100, func() {}))
 	list := func(handler http.Handler, size int) *httptest.ResponseRecorder {
 		return answerOf(handler, httptest.NewRequest(http.MethodGet, fmt.Sprint("/v2/triage-operations?size=", size), http.NoBody))
@@ -117,7 +124,44 @@ func TestAFewLongPagesOfStoredObjectsAreSentAtATime(t *testing.T) {
 	<-done
 	harness.Same(t, "the status of the one that was not read", http.StatusOK, client.Code)
 	harness.Same(t, "the status of a long page after it", http.StatusOK, list(server, 100).Code)
-	harness.Same(t, "pages that are being sent", 0, ownPages.InUse())
+	harness.Same(t, "pages that are being sent", 0, ownBodies.InUse())
+}
+
+// Each of these is rendered for its request.
+func TestAFewLongCountsTrendsAndUploadsAreSentAtATime(t *testing.T) {
+	limitOwnBodies(t)
+	const day = "2026-03-01"
+	var objects []client.Object
+	for i := range 1000 {
+		name := fmt.Sprintf("%0200d", i)
+		trend := builder.FindingTrend("trend-"+name, "2026q1").Project(name).Rows(v1alpha1.FindingTrendDay{Day: day}).Build()
+		finding := builder.Finding("f-" + name).Build()
+		finding.Spec.RuleID = name + strings.Repeat("r", 100)
+		objects = append(objects, builder.Project(name).Build(), trend, finding)
+	}
+	for i := range 32 {
+		scan := builder.Scan(fmt.Sprint("scan-", i), time.Now()).Build()
+		scan.Spec.Upload = &v1alpha1.ScanUpload{ID: "u-1", Scans: 32}
+		scan.Spec.Warnings = slices.Repeat([]string{strings.Repeat("w", v1alpha1.MaxScanWarning)}, v1alpha1.MaxScanWarnings)
+		objects = append(objects, scan)
+	}
+	server := serverOf(t, nothingStored{}, objects...)
+	for _, target := range []string{
+		"/v2/finding-counts?field=rule&values=1000", "/v2/trends?group=project_id&values=1000&from=" + day + "&to=" + day, "/v2/uploads/u-1",
+	} {
+		get := func() *httptest.ResponseRecorder {
+			return answerOf(server, httptest.NewRequest(http.MethodGet, target, http.NoBody))
+		}
+		free, err := ownBodies.Take(acme)
+		harness.Must(t, err)
+		if refused := get(); refused.Code != http.StatusTooManyRequests || !strings.Contains(refused.Body.String(), `"code":"busy"`) {
+			t.Errorf("%s is answered with %d %.200s while another long answer is sent", target, refused.Code, refused.Body)
+		}
+		free()
+		if sent := get(); sent.Code != http.StatusOK || sent.Body.Len() <= chunkBytes {
+			t.Errorf("%s: %d, %d bytes after it: the answer must be long", target, sent.Code, sent.Body.Len())
+		}
+	}
 }
 
 func TestAListOfStoredObjectsHoldsOnlyItsPage(t *testing.T) {

@@ -103,9 +103,9 @@ func lengthOf(parts []content.Part) (length int) {
 }
 
 // chunkBytes is how much of a body is assembled for one write. A client that does not read occupies one chunk per
-// request, and the rest of a body that nothing else holds: see ownPages. Each further write wakes the client, which has
-// a cost: a page of 100 findings, 225 kB, takes a tenth more processor time in chunks of 128 KiB, and a fifth more in
-// chunks of 64.
+// request, and the rest of a body that nothing else holds: see ownBodies. Each further write wakes the client, which
+// has a cost: a page of 100 findings, 225 kB, takes a tenth more processor time in chunks of 128 KiB, and a fifth more
+// in chunks of 64.
 const chunkBytes = 256 << 10
 
 // chunkPatience is how long a client may take to read a chunk. Each client that reads nothing occupies one for that
@@ -115,21 +115,21 @@ const chunkPatience = 20 * time.Second
 // chunks is a pool without the chunks that a long finding has made larger.
 var chunks = sync.Pool{New: func() any { return new(make([]byte, 0, chunkBytes+pieceBytes)) }}
 
-// ownPages limits how many pages longer than a chunk are sent at a time, in total and per organization, if only their
-// responses hold them: one may have 8 MiB, and its client two minutes.
-var ownPages = slots.New(16, 4)
+// ownBodies limits how many bodies longer than a chunk are sent at a time, in total and per organization, if only their
+// responses hold them: a page may have 8 MiB, and its client two minutes.
+var ownBodies = slots.New(16, 4)
 
-// ownPageRetryAfter is when to try again for a place: a usual client has read its page by then.
-const ownPageRetryAfter = 5 * time.Second
+// ownBodyRetryAfter is when to try again for a place: a usual client has read its answer by then.
+const ownBodyRetryAfter = 5 * time.Second
 
-// takeOwnPage takes a place for a body of that length if one is needed. The caller frees it once the body is sent. The
+// takeOwnBody takes a place for a body of that length if one is needed. The caller frees it once the body is sent. The
 // console needs none, because it reads at once.
-func takeOwnPage(c *gin.Context, own bool, length int) (free func(), err error) {
+func takeOwnBody(c *gin.Context, own bool, length int) (free func(), err error) {
 	if !own || length <= chunkBytes || fromInside(c.Request.Context()) {
 		return func() {}, nil
 	}
-	if free, err = ownPages.Take(stateOf(c).identity.Organization); err != nil {
-		return nil, problem.Busy("too many long pages are being sent: ask for shorter ones, or later", ownPageRetryAfter)
+	if free, err = ownBodies.Take(stateOf(c).identity.Organization); err != nil {
+		return nil, problem.Busy("too many long answers are being sent: ask for shorter ones, or later", ownBodyRetryAfter)
 	}
 	return free, nil
 }

@@ -5506,8 +5506,8 @@ type ListTriageOperationsParams struct {
 	// endpoint, organization, sort, order and filter values; `size` may change.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
-	// Undo Only the operations that undo one of the operations with these ids, separated by commas without blanks; at
-	// least one.
+	// Undo Only the operations that undo one of the operations with these ids, separated by commas without blanks. An
+	// empty value counts as not given.
 	Undo *string `form:"undo,omitempty" json:"undo,omitempty"`
 
 	// Sort What to sort by. Rows with the same time are sorted by id.

@@ -24,7 +24,7 @@ func (b *Backend) CountFindings(ctx context.Context, request Request) (Response,
 		return Response{}, Unavailable(err)
 	}
 	shown, err := render.JSON(findingCounts(&counts))
-	return single(shown), err
+	return rendered(shown), err
 }
 
 func findingCounts(counts *readmodel.FindingCounts) *openapi.FindingCounts {

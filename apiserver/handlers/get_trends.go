@@ -37,7 +37,7 @@ func (b *Backend) GetTrends(ctx context.Context, request Request) (Response, err
 		return Response{}, Unavailable(err)
 	}
 	shown, err := render.JSON(shownTrends(&trends))
-	return single(shown), err
+	return rendered(shown), err
 }
 
 // trendSpan returns the first and the last day that are requested.

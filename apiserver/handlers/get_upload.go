@@ -16,7 +16,7 @@ func (b *Backend) GetUpload(ctx context.Context, request Request) (Response, err
 		return Response{}, err
 	}
 	shown, err := render.UploadJSON(*upload)
-	return single(shown), err
+	return rendered(shown), err
 }
 
 // upload returns an upload of the organization. If the model does not hold all of it, it is read from the API

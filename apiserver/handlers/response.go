@@ -17,7 +17,7 @@ type Response struct {
 	Location string
 	// Body of the response, in parts.
 	Body []content.Part
-	// Own means that nothing but this response holds the items of Body.
+	// Own means that nothing but this response holds Body.
 	Own bool
 	// Tag is the entity tag of a resource, for conditional requests; empty if the response is not a single
 	// resource.
@@ -55,6 +55,13 @@ type Streamed struct {
 // single returns a resource that has only one shape.
 func single(shown []byte) Response {
 	return Response{Body: []content.Part{content.Of(shown)}, Tag: readmodel.TagOf(shown)}
+}
+
+// rendered is single for a resource that is rendered for this response alone.
+func rendered(shown []byte) Response {
+	response := single(shown)
+	response.Own = true
+	return response
 }
 
 // untagged returns a response that is not the state of a resource.

@@ -54,13 +54,17 @@ func (b *Backend) checkProject(ctx context.Context, request Request, repository,
 	return err
 }
 
+// uploadResponse marks only the body of a dry run as its own, which can be repeated. For want of a place, the answer
+// to an import would be 429, which hides that it was made; and if it waited for a place, it would be held meanwhile.
 func uploadResponse(upload *openapi.Upload) (Response, error) {
 	status := http.StatusOK
 	if upload.Status != nil && *upload.Status == openapi.ScanStatusRunning {
 		status = http.StatusAccepted
 	}
 	shown, err := render.UploadJSON(*upload)
-	return located(status, "/v2/uploads/"+upload.Id, shown), err
+	response := located(status, "/v2/uploads/"+upload.Id, shown)
+	response.Own = upload.DryRun
+	return response, err
 }
 
 // pullRequest returns the parameters of the query that describe the scanned pull request.
