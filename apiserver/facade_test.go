@@ -252,10 +252,16 @@ func (s *stubCluster) changeKey(tb testing.TB, change func(*v1alpha1.APIKeySpec)
 	key := s.key.DeepCopy()
 	key.ResourceVersion = "2"
 	change(&key.Spec)
-	list := harness.JSON(tb, keyList(key))
+	s.store(tb, "apikeys", keyList(key))
+}
+
+// store makes the object the answer to reads of the resource, or of the object, with that name.
+func (s *stubCluster) store(tb testing.TB, name string, object any) {
+	tb.Helper()
+	content := harness.JSON(tb, object)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.lists["apikeys"] = list
+	s.lists[name] = content
 }
 
 // RoundTrip answers lists. A watch never delivers events. A patch returns a newer version of the finding, and

@@ -298,17 +298,18 @@ func (r *router) lacking(identity auth.Identity, needed []v1alpha1.Scope) error 
 }
 
 // readmit authenticates again for a request whose body or response takes a while: its key may have been revoked or have
-// lost a scope, and its organization may have been deleted. It does not check the age of the data again.
-func (r *router) readmit(c *gin.Context) error {
+// lost a scope, and its organization may have been deleted. It returns the key's identity as of now, and does not check
+// the age of the data again.
+func (r *router) readmit(c *gin.Context) (auth.Identity, error) {
 	s := stateOf(c)
 	identity, err := s.authenticate()
 	if err = r.refusal(err); err != nil {
-		return err
+		return auth.Identity{}, err
 	}
 	if err = r.lacking(identity, s.needed); err != nil {
-		return err
+		return auth.Identity{}, err
 	}
-	return r.shows(identity, s.needed)
+	return identity, r.shows(identity, s.needed)
 }
 
 // validate checks the request against the contract.
@@ -355,14 +356,14 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 				fail(c, named(problem.InvalidBody, err))
 				return
 			}
-			s.request.Stream.Readmit = func() error { return r.readmit(c) }
+			s.request.Stream.Readmit = func() (auth.Identity, error) { return r.readmit(c) }
 			return
 		}
 		if s.request.Body, err = receiveBody(c, described); err != nil {
 			fail(c, err)
 			return
 		}
-		if err = r.readmit(c); err != nil {
+		if s.request.Identity, err = r.readmit(c); err != nil {
 			fail(c, err)
 		}
 	}
@@ -466,7 +467,10 @@ func (r *router) perform(handle handlers.Handle) gin.HandlerFunc {
 			return
 		}
 		if response.Streamed != nil {
-			sendStreamed(c, response.Streamed, func() error { return r.readmit(c) })
+			sendStreamed(c, response.Streamed, func() error {
+				_, err := r.readmit(c)
+				return err
+			})
 			return
 		}
 		if response.Events != nil {

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
@@ -82,6 +84,41 @@ func TestWhatIsUnderWayEndsWithItsKey(t *testing.T) {
 			ended.Wait()
 		})
 	}
+}
+
+// A dry run lists findings that its file lacks only for a key that may read them once the file has come.
+func TestADryRunListsWhatItsKeyMayReadAfterTheBody(t *testing.T) {
+	t.Parallel() // it mostly waits
+	f := newBigFacade(t, 1)
+	project := builder.Project("project-0").Repository("repo-0").In(acmeNamespace).Build()
+	finding := builder.Finding("f-1").Project("repo-0", project.Name).Tool("scanner", v1alpha1.CategoryCode).In(acmeNamespace).Build()
+	f.cluster.store(t, "repo-0", builder.Repository("repo-0").In(acmeNamespace).Build())
+	f.cluster.store(t, project.Name, project)
+	f.cluster.store(t, "scans", v1alpha1.ScanList{TypeMeta: listOf("ScanList")})
+	f.cluster.store(t, "findings", v1alpha1.FindingList{TypeMeta: listOf("FindingList"), Items: []v1alpha1.Finding{*finding}})
+	upload := func(first func()) openapi.Upload {
+		request := f.request(http.MethodPost, "/v2/repos/repo-0/projects/project-0/scans?dry_run=true", emptySARIF)
+		request.Header.Set("Content-Type", openapi.SARIFMediaType)
+		request.Body = io.NopCloser(io.MultiReader(pausing(first), request.Body))
+		answer, upload := answerOf(f, request), openapi.Upload{}
+		if err := json.Unmarshal(answer.Body.Bytes(), &upload); answer.Code != http.StatusOK || err != nil {
+			t.Fatalf("the dry run is answered with %d %s: %v", answer.Code, answer.Body, err)
+		}
+		return upload
+	}
+	harness.Same(t, "changes for a key that may read findings", 1, len(upload(func() {}).Changes))
+	lost := upload(func() {
+		f.cluster.changeKey(t, func(key *v1alpha1.APIKeySpec) { key.Scopes = []v1alpha1.Scope{v1alpha1.ScopeFindingsImport} })
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(answerOf(f, f.request(http.MethodGet, "/v1/findings", "")).Code).To(Equal(http.StatusForbidden))
+		})
+	})
+	harness.Same(t, "changes for a key that may not any more", 0, len(lost.Changes))
+	harness.Same(t, "changes that are only counted", int32(1), lost.UnlistedChanges)
+}
+
+func listOf(kind string) metav1.TypeMeta {
+	return metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind}
 }
 
 // pausing is an empty body that calls the function first.

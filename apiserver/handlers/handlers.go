@@ -48,9 +48,9 @@ type Stream struct {
 	// Members returns the other members of the JSON body that contains Body, once Body has been read to its
 	// end.
 	Members func() (openapi.Body, error)
-	// Readmit returns an error if the request must be refused by now, for example because its key was revoked. It is
-	// called once Body has been read, which may take minutes.
-	Readmit func() error
+	// Readmit returns the sender's identity as of now, or an error if the request must be refused by now, for example
+	// because its key was revoked. It is called once Body has been read, which may take minutes.
+	Readmit func() (auth.Identity, error)
 }
 
 // Handle answers a request. An error that is not a problem.Problem is internal.

@@ -118,9 +118,9 @@ type Request struct {
 	Body io.Reader
 	// Gzip reports whether the body is compressed.
 	Gzip bool
-	// Readmit returns an error if the request must be refused by now. It must be set, and is called only once: after Body
-	// has been read, and before Import or Submit returns.
-	Readmit func() error
+	// Readmit returns the sender's identity as of now, or an error if the request must be refused by now. It must be set,
+	// and is called only once: after Body has been read, and before Import or Submit returns.
+	Readmit func() (auth.Identity, error)
 }
 
 // Settings are the client's settings for a file.
@@ -170,7 +170,7 @@ func (s *Service) begin(request *Request) (*job, error) {
 			return nil, &refusal{problem.Of(err), reasonMalformed}
 		}
 	}
-	if err := request.Readmit(); err != nil {
+	if j.Identity, err = request.Readmit(); err != nil {
 		return nil, &refusal{problem.Of(err), reasonNotAdmitted}
 	}
 	j.Request.Readmit = nil // it must not be called after the response
