@@ -43,7 +43,8 @@ const (
 	// ReasonTooManyPolicies goes with InForce=False: the maximum number of other policies is in force in the
 	// organization.
 	ReasonTooManyPolicies = "TooManyPolicies"
-	// ReasonTooCostly goes with InForce=False: evaluating the policy over all findings takes too long.
+	// ReasonTooCostly goes with Ready=False, and with InForce=False if nothing else keeps the policy out of force:
+	// evaluating it over all findings takes too long.
 	ReasonTooCostly = "TooCostly"
 )
 

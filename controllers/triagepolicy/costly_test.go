@@ -159,17 +159,22 @@ func TestACostlyGenerationInForceDoesNotKeepACheapOneOut(t *testing.T) {
 
 // The declared generation is never counted to the end, but the one in force, which decides, is.
 func TestACostlyEditLeavesTheGenerationInForceCounted(t *testing.T) {
-	for why, limit := range map[string]int32{"it matches too many": 3, "it takes too long": 0} {
+	for _, tc := range []struct {
+		why   string
+		limit int32
+		kept  string
+	}{{"it matches too many", 3, v1alpha1.ReasonTooMany}, {"it takes too long", 0, v1alpha1.ReasonTooCostly}} {
 		r, policy := replaced(v1alpha1.PolicyApply)
-		policy.Spec.Match, policy.Spec.MaxFindings = "now == now", limit // never remembered
+		policy.Spec.Match, policy.Spec.MaxFindings = "now == now", tc.limit // never remembered
 		var s *scope
 		for range 2 {
 			s = after(t, r, policy, r.compile, r.count, r.putInForce, r.report)
 		}
 		t.Cleanup(func() { r.metrics.forget(client.ObjectKeyFromObject(policy)) })
-		harness.Same(t, why+": Ready", v1alpha1.ReasonTooCostly, reason(s.Object, v1alpha1.ConditionReady))
-		harness.Same(t, why+": the generation in force", int64(1), s.Status.InForce.Generation)
-		harness.Same(t, why+": matched, applied", []int32{10, 10}, []int32{s.Status.Matched, s.Status.Applied})
+		harness.Same(t, tc.why+": the declared stays out", tc.kept, whyNotInForce(&s.Object.Spec, &s.counted, s.Now))
+		harness.Same(t, tc.why+": Ready", v1alpha1.ReasonTooCostly, reason(s.Object, v1alpha1.ConditionReady))
+		harness.Same(t, tc.why+": the generation in force", int64(1), s.Status.InForce.Generation)
+		harness.Same(t, tc.why+": matched, applied", []int32{10, 10}, []int32{s.Status.Matched, s.Status.Applied})
 	}
 }
 
