@@ -364,6 +364,29 @@ var mutations = []mutation{
 	{name: "suppressed and back", apply: suppress, back: true},
 	{name: "another in its file", apply: func(doc object) bool { return newcomers(doc, func(uri string) string { return uri }) }},
 	{name: "another elsewhere", apply: func(doc object) bool { return newcomers(doc, func(uri string) string { return uri + ".other" }) }},
+	{name: "moved, and one gone", apply: moveAndDropLast},
+}
+
+// moveAndDropLast moves all lines, and drops the last result of each file.
+func moveAndDropLast(doc object) bool {
+	left := map[string]int{}
+	eachResult(doc, func(r object) { left[fileOf(r)]++ })
+	for _, run := range runsOf(doc) {
+		setResults(run, slices.DeleteFunc(resultsOf(run), func(r object) bool {
+			left[fileOf(r)]--
+			return left[fileOf(r)] == 0
+		}))
+	}
+	return moveLines(doc, func(float64) float64 { return 7 })
+}
+
+// fileOf returns the URI of a result's first location.
+func fileOf(r object) string {
+	for _, l := range objects(r["locations"]) {
+		uri, _ := child(l, "physicalLocation", "artifactLocation")["uri"].(string)
+		return uri
+	}
+	return ""
 }
 
 // suppress suppresses every second result, as its source would.

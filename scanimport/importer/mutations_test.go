@@ -346,7 +346,7 @@ func writeTable(t *testing.T, tools map[string]string, table map[string]map[stri
 // to read.
 func tableOf(tools map[string]string, table map[string]map[string]outcome) string {
 	var b strings.Builder
-	for part := range slices.Chunk(mutations, 7) {
+	for part := range slices.Chunk(mutations, 8) {
 		b.WriteString("\n| Tool | File |")
 		for _, m := range part {
 			fmt.Fprintf(&b, " %s |", m.name)

@@ -148,7 +148,7 @@ func (m *matcher) mixed(results, known []int) bool {
 }
 
 // aligned is a pair made by lines, with how many lines it is apart, and how many pairs of the group have the same
-// distance.
+// distance: 0 if another distance fits as well.
 type aligned struct {
 	result, known, shift, votes int
 }
@@ -167,13 +167,16 @@ func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 		return
 	}
 	tally := m.shifts(results, known)
-	left := func(shift int) int { return tally[shift] }
-	bestFirst(tally, left, func(shift, votes int) (more bool) {
-		if votes == 1 && shift != 0 && len(results) == len(known) {
+	left := func(shift int) votes { return tally[shift] }
+	pairs := func(shift int) []aligned { return m.shifted(results, known, shift) }
+	bestFirst(tally, left, pairs, func(best []aligned) (more bool) {
+		if best[0].votes < 2 && best[0].shift != 0 && len(results) == len(known) {
 			m.inOrder(results, known, pair)
 			return false
 		}
-		m.shifted(results, known, shift, pair)
+		for _, p := range best {
+			pair(p)
+		}
 		results, known = m.withdraw(tally, results, known)
 		return true
 	})
@@ -218,12 +221,25 @@ func (m *matcher) moves() map[Evidence]int {
 	return moves
 }
 
+// votes counts the pairs with one distance in lines, and those of them that also have the same column.
+type votes struct{ pairs, columns int }
+
+// vote adds a pair n times.
+func (m *matcher) vote(v votes, result, known, n int) votes {
+	v.pairs += n
+	if m.Results[result].Column == m.Known[known].Column {
+		v.columns += n
+	}
+	return v
+}
+
 // shifts counts the pairs by their distance in lines.
-func (m *matcher) shifts(results, known []int) map[int]int {
-	tally := map[int]int{}
+func (m *matcher) shifts(results, known []int) map[int]votes {
+	tally := map[int]votes{}
 	for _, r := range results {
 		for _, k := range known {
-			tally[m.shift(r, k)]++
+			shift := m.shift(r, k)
+			tally[shift] = m.vote(tally[shift], r, k, 1)
 		}
 	}
 	return tally
@@ -231,49 +247,89 @@ func (m *matcher) shifts(results, known []int) map[int]int {
 
 // withdraw subtracts the pairs that were made from the tally, and returns what is left to pair. Counting again after
 // each shift would take too long.
-func (m *matcher) withdraw(tally map[int]int, results, known []int) (freeResults, freeKnown []int) {
+func (m *matcher) withdraw(tally map[int]votes, results, known []int) (freeResults, freeKnown []int) {
 	freeResults, freeKnown = m.freeOf(results), m.untaken(known)
+	subtract := func(r, k int) {
+		shift := m.shift(r, k)
+		tally[shift] = m.vote(tally[shift], r, k, -1)
+	}
 	for _, r := range results {
 		if !m.free(r) {
 			for _, k := range known {
-				tally[m.shift(r, k)]--
+				subtract(r, k)
 			}
 		}
 	}
 	for _, k := range known {
 		if m.taken[k] != none {
 			for _, r := range freeResults {
-				tally[m.shift(r, k)]--
+				subtract(r, k)
 			}
 		}
 	}
 	return freeResults, freeKnown
 }
 
-// bestFirst calls do with each shift and its votes, until do returns false. The shift with the most votes comes first,
-// among equals the smallest. left returns the current votes of a shift, since do may take some away. atMost holds their
-// upper bounds.
-func bestFirst(atMost map[int]int, left func(shift int) int, do func(shift, votes int) (more bool)) {
+// bestFirst calls do with the pairs of each shift, until do returns false. The shift with the most votes comes first,
+// among equals the one with more equal columns, then the smallest. left returns the current votes of a shift, since do
+// may take some away; atMost holds their upper bounds. pairs returns the pairs that can still be made. If another shift
+// has as many votes and equal columns for one of these results or findings, nothing confirms them: they get no votes,
+// unless all are where they were.
+func bestFirst(atMost map[int]votes, left func(shift int) votes, pairs func(shift int) []aligned,
+	do func(best []aligned) (more bool)) {
 	levels, most := map[int][]int{}, 0
-	for shift, n := range atMost {
-		levels[n] = append(levels[n], shift)
-		most = max(most, n)
+	for shift, v := range atMost {
+		levels[v.pairs] = append(levels[v.pairs], shift)
+		most = max(most, v.pairs)
 	}
 	for n := most; n > 0; n-- {
-		slices.SortFunc(levels[n], func(a, b int) int { return cmp.Or(cmp.Compare(abs(a), abs(b)), cmp.Compare(a, b)) })
+		now, made := map[int]votes{}, map[int][]aligned{}
 		for _, shift := range levels[n] {
-			if now := left(shift); now < n {
-				levels[now] = append(levels[now], shift)
-			} else if !do(shift, n) {
+			now[shift] = left(shift)
+		}
+		pairsOf := func(shift int) []aligned { // they stay the same as long as the shift has n votes
+			if made[shift] == nil {
+				made[shift] = pairs(shift)
+			}
+			return made[shift]
+		}
+		slices.SortFunc(levels[n], func(a, b int) int {
+			return cmp.Or(cmp.Compare(now[b].columns, now[a].columns), cmp.Compare(abs(a), abs(b)), cmp.Compare(a, b))
+		})
+		for i, shift := range levels[n] {
+			v := left(shift)
+			if v.pairs < n {
+				levels[v.pairs] = append(levels[v.pairs], shift)
+				continue
+			}
+			best := pairsOf(shift)
+			rivals := func(other int) bool { return left(other) == v && overlap(best, pairsOf(other)) }
+			tied := n > 1 && (shift != 0 || v.columns < n) && slices.ContainsFunc(levels[n][i+1:], rivals)
+			for j := range best {
+				best[j].votes = len(best)
+				if tied {
+					best[j].votes = 0
+				}
+			}
+			if !do(best) {
 				return
 			}
 		}
 	}
 }
 
-// shifted pairs results and findings with that distance in lines, by equal columns, else in order. The votes of a shift
-// are the number of its pairs: one result and two findings on a line make one.
-func (m *matcher) shifted(results, known []int, shift int, pair func(aligned)) {
+// overlap reports whether two lists of pairs have a result or a finding in common.
+func overlap(a, b []aligned) bool {
+	results, known := map[int]bool{}, map[int]bool{}
+	for _, p := range a {
+		results[p.result], known[p.known] = true, true
+	}
+	return slices.ContainsFunc(b, func(p aligned) bool { return results[p.result] || known[p.known] })
+}
+
+// shifted returns the pairs of results and findings with that distance in lines, by equal columns, else in order. One
+// result and two findings on a line make one.
+func (m *matcher) shifted(results, known []int, shift int) []aligned {
 	byLine := map[int][]int{}
 	for _, k := range known {
 		line := int(m.Known[k].Line) + shift
@@ -289,10 +345,7 @@ func (m *matcher) shifted(results, known []int, shift int, pair func(aligned)) {
 			byLine[line] = slices.Delete(slices.Clone(ks), at, at+1)
 		}
 	}
-	for _, p := range pairs {
-		p.votes = len(pairs)
-		pair(p)
-	}
+	return pairs
 }
 
 func (m *matcher) inOrder(results, known []int, pair func(aligned)) {

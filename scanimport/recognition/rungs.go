@@ -142,17 +142,23 @@ func linesShifted(m *matcher) {
 		if len(g.results)*len(g.open) > maxPairs {
 			continue
 		}
-		apart, atMost := m.alikeApart(g.results, g.open), map[int]int{}
+		apart, atMost := m.alikeApart(g.results, g.open), map[int]votes{}
 		for shift, pairs := range apart {
-			atMost[shift] = len(pairs)
+			atMost[shift] = votes{pairs: len(pairs)}
 		}
-		left := func(shift int) int { return len(m.oneToOne(apart[shift])) }
-		bestFirst(atMost, left, func(shift, votes int) (more bool) {
-			if votes < 2 {
+		pairs := func(shift int) []aligned { return m.oneToOne(apart[shift]) }
+		left := func(shift int) (v votes) {
+			for _, p := range pairs(shift) {
+				v = m.vote(v, p.result, p.known, 1)
+			}
+			return v
+		}
+		bestFirst(atMost, left, pairs, func(best []aligned) (more bool) {
+			if len(best) < 2 {
 				return false
 			}
-			for _, p := range m.oneToOne(apart[shift]) {
-				m.pair(p[0], p[1], "")
+			for _, p := range best {
+				m.pair(p.result, p.known, lineDoubt(p))
 			}
 			return true
 		})
@@ -161,31 +167,32 @@ func linesShifted(m *matcher) {
 
 // alikeApart returns the results and findings that agree in everything but the line, by distance, if at least two have
 // it.
-func (m *matcher) alikeApart(results, known []int) map[int][][2]int {
+func (m *matcher) alikeApart(results, known []int) map[int][]aligned {
 	m.sort(results, known)
 	alikes := map[Evidence][]int{}
 	for _, k := range known {
 		part, _ := alike(&m.Known[k].Evidence)
 		alikes[part] = append(alikes[part], k)
 	}
-	apart := map[int][][2]int{}
+	apart := map[int][]aligned{}
 	for _, r := range results {
 		part, _ := alike(&m.Results[r])
 		for _, k := range alikes[part] {
-			apart[m.shift(r, k)] = append(apart[m.shift(r, k)], [2]int{r, k})
+			shift := m.shift(r, k)
+			apart[shift] = append(apart[shift], aligned{result: r, known: k, shift: shift})
 		}
 	}
-	maps.DeleteFunc(apart, func(_ int, pairs [][2]int) bool { return len(pairs) < 2 })
+	maps.DeleteFunc(apart, func(_ int, pairs []aligned) bool { return len(pairs) < 2 })
 	return apart
 }
 
 // oneToOne returns, in order, the pairs that can still be made together.
-func (m *matcher) oneToOne(pairs [][2]int) [][2]int {
-	var out [][2]int
+func (m *matcher) oneToOne(pairs []aligned) []aligned {
+	var out []aligned
 	results, known := map[int]bool{}, map[int]bool{}
 	for _, p := range pairs {
-		if m.free(p[0]) && m.taken[p[1]] == none && !results[p[0]] && !known[p[1]] {
-			results[p[0]], known[p[1]] = true, true
+		if m.free(p.result) && m.taken[p.known] == none && !results[p.result] && !known[p.known] {
+			results[p.result], known[p.known] = true, true
 			out = append(out, p)
 		}
 	}
@@ -202,10 +209,10 @@ func sameMessage(m *matcher) {
 	}
 }
 
-// lineDoubt returns the doubt about a pair without code: a single line that moved may be another problem of the same
-// kind.
+// lineDoubt returns the doubt about a pair without code: a single line that moved, or one that may have moved by another
+// distance, may be another problem of the same kind.
 func lineDoubt(p aligned) Doubt {
-	if p.shift == 0 || p.votes > 1 {
+	if p.shift == 0 && p.votes > 0 || p.votes > 1 {
 		return ""
 	}
 	return DoubtLine
