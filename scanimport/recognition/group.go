@@ -97,14 +97,14 @@ var ties = []key{
 }
 
 // pairTied pairs the two sides of a group with the same strong evidence: by further evidence in which they agree, and
-// finally by their lines.
-func (m *matcher) pairTied(results, known []int) {
+// finally by their lines. all means that no other finding has this evidence, so that their number counts.
+func (m *matcher) pairTied(results, known []int, all bool) {
 	align := func(results, known []int) {
 		changed := sync.OnceValue(func() bool { // once, because a group may be large
 			inOrder := len(results)+len(known) == 2 || apart(results, m.result) && apart(known, m.finding)
 			return !inOrder && m.mixed(results, known)
 		})
-		asMany := len(results) == len(known)
+		asMany := all && len(results) == len(known)
 		m.align(results, known, func(p aligned) Doubt { return m.tiedDoubt(p, asMany, changed) })
 	}
 	results, known = m.freeOf(results), m.untaken(known)
@@ -119,8 +119,8 @@ func (m *matcher) pairTied(results, known []int) {
 	}
 }
 
-// tiedDoubt returns the doubt about a pair that pairTied made. asMany means that the group has as many results as
-// findings; changed, that several are at one place and have changed, so that their order proves nothing. A place that
+// tiedDoubt returns the doubt about a pair that pairTied made. asMany means that there are as many results as findings;
+// changed, that several are at one place and have changed, so that their order proves nothing. A place that
 // is not in a file is not enough by itself.
 func (m *matcher) tiedDoubt(p aligned, asMany bool, changed func() bool) Doubt {
 	r, k := &m.Results[p.result], &m.Known[p.known]

@@ -65,13 +65,15 @@ func (m *matcher) samePlaces(results, known []int) []Match {
 // earlier takes over the pairs by name, for findings without stored evidence.
 func earlier(m *matcher) { m.pairAll(m.Named) }
 
-// here pairs results and findings of the same file that agree in strong evidence.
+// here pairs results and findings of the same file that agree in strong evidence: the open findings first. Among open
+// and closed ones their number proves nothing: a result in the place of a closed one may be that one, and one that the
+// open ones leave over is new or back.
 func here(keys ...key) func(*matcher) {
 	return func(m *matcher) {
 		for _, k := range keys {
 			for _, g := range m.groups(at(k)) {
-				m.pairTied(g.results, g.open)
-				m.pairTied(g.results, g.closed)
+				m.pairTied(g.results, g.open, len(m.samePlaces(g.results, g.closed)) == 0)
+				m.pairTied(g.results, g.closed, len(g.open) == 0)
 			}
 		}
 	}
