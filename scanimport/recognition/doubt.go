@@ -174,16 +174,19 @@ func (c *pairContext) certain(by Rung, r *Evidence, k *Known) bool {
 		(r.Line == k.Line || c.shifts[shifted{r.Path, r.Line - k.Line}] > 1)
 }
 
-// moved reports whether a move to another path is certain: by a unique fingerprint that is known as a whole, by
-// fingerprint and code, by another file with the same rename, or because all other findings of the file moved with it.
+// moved reports whether a move to another path is certain: by another file with the same rename, because all other
+// findings of the file moved with it, or for an open finding by a unique fingerprint that is known as a whole, or by
+// fingerprint and code. A closed one was in no file for a while, and its fingerprint may cover a single common line.
 func (c *pairContext) moved(r *Evidence, k *Known) bool {
 	if otherCode(r, &k.Evidence) || otherSubject(r, &k.Evidence) {
 		return false
 	}
 	paths := [2]string{k.Path, r.Path}
-	return !k.Cut && c.ownFingerprint(r, &k.Evidence) || r.Rule == k.Rule && equal(r.Fingerprint, k.Fingerprint) &&
-		equal(r.Snippet, k.Snippet) ||
-		c.renames[renamed(k.Path, r.Path)] > 1 || c.moves[paths] > 1 && c.moves[paths] == c.open[k.Path]
+	if c.renames[renamed(k.Path, r.Path)] > 1 || c.moves[paths] > 1 && c.moves[paths] == c.open[k.Path] {
+		return true
+	}
+	return !k.Closed && (!k.Cut && c.ownFingerprint(r, &k.Evidence) ||
+		r.Rule == k.Rule && equal(r.Fingerprint, k.Fingerprint) && equal(r.Snippet, k.Snippet))
 }
 
 // ownFingerprint reports whether both have the same fingerprint, and no other result or finding has it.

@@ -358,6 +358,8 @@ var cases = map[string]one{
 	"moved, and one like it is foreign": {"the foreign one is in no file of the scan, so it is no candidate", "",
 		append(open(ev("R", "a", 5, hash("h"))), Known{Evidence: ev("R", "c", 5, hash("h")), Foreign: true}),
 		[]Evidence{ev("R", "b", 5, hash("h"))}, nil, []int{0}, 0},
+	"closed, and its fingerprint comes in another file": {"a complete scan has found it nowhere, and the line is a common one", Moved,
+		closed(ev("R", "a", 10, hash("h"), code("x"), message("m"))), []Evidence{ev("R", "b", 99, hash("h"), code("x"), message("m"))}, nil, []int{0}, 1},
 	"closed far away": {"a finding that was repaired is not the neighbour that came", "",
 		closed(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "a", 6, code("y"))}, nil, []int{-1}, 0},
 	"name is taken": {"its finding has moved to another file; the same comes again in the first", "",
