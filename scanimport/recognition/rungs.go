@@ -211,8 +211,8 @@ func sameMessage(m *matcher) {
 	}
 }
 
-// lineDoubt returns the doubt about a pair without code: a single line that moved, or one that may have moved by another
-// distance, may be another problem of the same kind.
+// lineDoubt returns the doubt about a pair without code: a single line that moved, or one that another distance fits as
+// well, may be another problem of the same kind.
 func lineDoubt(p aligned) Doubt {
 	if p.shift == 0 && p.votes > 0 || p.votes > 1 {
 		return ""
