@@ -22,12 +22,13 @@ func renewEvidence(results []reported, is []recognition.Evidence, existing []rec
 }
 
 // renewRules replaces the id of a rule that the tool renamed in the evidence of findings: exactly one reported rule
-// has it as a former id, and no result has it. Results about a package or a vulnerability are recognised without it.
+// has it as a former id, and no result has it. Results about a vulnerability of a package are recognised without
+// it.
 func renewRules(results []reported, existing []recognition.Known) {
 	renamed := map[string]string{} // "" if there are several
 	for i := range results {
 		r, id := results[i].result, results[i].spec.RuleID
-		if r == nil || r.RuleID != r.Rule.ID || r.Package != nil || r.Vulnerability != nil {
+		if r == nil || r.RuleID != r.Rule.ID || r.Package != nil && r.Vulnerability != nil {
 			continue
 		}
 		for _, former := range r.Rule.Formerly {

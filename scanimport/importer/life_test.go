@@ -574,6 +574,17 @@ func TestARuleMayBeRenamed(t *testing.T) {
 			harness.Same(t, reason+": rule", "NEW", l.findings[first].Spec.RuleID)
 		}
 	}
+	for reason, about := range map[string]func(r *sarif.Result){
+		"a licence of a package":            func(r *sarif.Result) { r.Package = &sarif.Package{Name: "denque", Version: "1"} },
+		"a vulnerability without a package": func(r *sarif.Result) { r.Vulnerability = &sarif.Vulnerability{ID: "CVE-2026-1"} },
+	} {
+		l := newLife(t)
+		before, after := under("OLD", 5), under("NEW", 5, "OLD")
+		about(&before)
+		about(&after)
+		names := l.scans(before)
+		l.want(reason, l.scans(after), names...)
+	}
 }
 
 // Results of one message and place may differ only in the object, the package or the request that they are about.
