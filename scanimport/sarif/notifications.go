@@ -2,6 +2,7 @@ package sarif
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -45,12 +46,17 @@ func (n *wireNotifications) add(one *wireNotification) {
 // maxCause bounds how much of a notification's message is repeated, in bytes.
 const maxCause = 512
 
-// because returns the end of a sentence about the errors: the message of the first one.
+// uriInText matches a URI in a message, with what follows it up to a blank.
+var uriInText = regexp.MustCompile(`[A-Za-z][\w+.-]*://\S+`)
+
+// because returns the end of a sentence about the errors: the message of the first one, without the user names and
+// passwords of its URIs.
 func (n *wireNotifications) because() string {
 	if n.cause == "" {
 		return ""
 	}
-	return ": " + shorten(strings.Join(strings.Fields(string(n.cause)), " "), maxCause)
+	cause := uriInText.ReplaceAllStringFunc(string(n.cause), WithoutUser)
+	return ": " + shorten(strings.Join(strings.Fields(cause), " "), maxCause)
 }
 
 // warnings explain the errors that do not make the run incomplete: those about one file, and those about the tool's
