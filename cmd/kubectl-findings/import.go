@@ -151,7 +151,7 @@ func (o *importOptions) run(ctx context.Context, names []string, chosenAnalysis 
 		provisioned(o.streams.ErrOut, found.Provisioned, o.dryRun)
 	}
 	if summarised {
-		err = errors.Join(err, o.print(summaries, failed))
+		err = errors.Join(err, o.print(summaries))
 	}
 	if !failed {
 		err = errors.Join(err, o.incomplete(summaries))

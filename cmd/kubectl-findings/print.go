@@ -21,9 +21,9 @@ const (
 	outputYAML = "yaml"
 )
 
-// print writes the summaries; failed means that the import did not complete.
-func (o *importOptions) print(summaries []*importer.Summary, failed bool) error {
-	return write(o.streams.Out, o.output, summaries, func() []byte { return o.text(summaries, failed) })
+// print writes the summaries.
+func (o *importOptions) print(summaries []*importer.Summary) error {
+	return write(o.streams.Out, o.output, summaries, func() []byte { return o.text(summaries) })
 }
 
 // write encodes a summary in the requested format, or writes its text.
@@ -46,7 +46,7 @@ func write(to io.Writer, format string, summary any, text func() []byte) error {
 	return err
 }
 
-func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte {
+func (o *importOptions) text(summaries []*importer.Summary) []byte {
 	var b bytes.Buffer
 	for _, s := range summaries {
 		provisioned(&b, s.Provisioned, o.dryRun)
@@ -63,7 +63,7 @@ func (o *importOptions) text(summaries []*importer.Summary, failed bool) []byte 
 		switch {
 		case o.dryRun:
 			head += ", dry run"
-		case failed:
+		case !s.Finished:
 			head += ", not finished"
 		}
 		fmt.Fprintf(&b, "%s: %s = %d created + %d updated + %d reopened + %d unchanged + %d skipped; %d closed\n",

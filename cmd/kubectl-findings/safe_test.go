@@ -34,7 +34,7 @@ func TestWhatOthersWroteReachesNoTerminalAsItIs(t *testing.T) {
 	reviewed := &reviewimport.Summary{Commit: "c", Base: &reviewimport.BaseSummary{Unscanned: []string{"g\u202eo: \x1b[2J"}}}
 	for place, text := range map[string]string{
 		"a wait":              waits.String(),
-		"an import":           string((&importOptions{}).text([]*importer.Summary{imported}, false)),
+		"an import":           string((&importOptions{}).text([]*importer.Summary{imported})),
 		"a review":            string((&reviewOptions{}).text(reviewed)),
 		"the lines of errors": printableLines("g\u202eo\n\x1b[2J"),
 	} {

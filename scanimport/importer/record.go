@@ -88,7 +88,7 @@ func (im *Importer) end(ctx context.Context, j *job, failure error) error {
 	if err := j.record.Apply(ctx, spec); err != nil {
 		return fmt.Errorf("record the end of scan %s: %w", j.scan.scanID, err)
 	}
-	j.ended = true
+	j.ended, j.summary.Finished = true, failure == nil
 	return nil
 }
 
@@ -111,6 +111,7 @@ func (im *Importer) fail(ctx context.Context, jobs []*job, cause error) error {
 			err = im.end(ctx, j, cause)
 		}
 		if apierrors.IsInvalid(err) && im.hasEnded(ctx, j) {
+			j.summary.Finished = true
 			continue
 		}
 		if _, gone := errors.AsType[*RefusedError](err); gone { // the Scan was deleted with its project

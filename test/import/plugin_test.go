@@ -96,6 +96,18 @@ func TestThePluginFailsIfTheScannerCrashed(t *testing.T) {
 	}
 }
 
+// If the results of one tool are refused, those of another are imported nevertheless, and the summary says so.
+func TestOnlyTheScanThatFailedIsNotFinished(t *testing.T) {
+	p := newProject(t)
+	results := numbered(3)
+	p.imports(builder.SARIF("second", results[1:]...), commitA)
+	refuse(t, "false", p.titled(results[1].Message).Name, p.titled(results[2].Message).Name)
+	results[1].Level, results[2].Level = "note", "note"
+	first, second := sarifFile(p, builder.SARIF("first", results[0])), sarifFile(p, builder.SARIF("second", results[1:]...))
+	harness.Run(t, p.kubectl(first, second)).Fails("refuses every change",
+		"first (Code): 1 result ", "second (Code), not finished: 2 results ")
+}
+
 // Nobody records states here: the import is complete nevertheless, and says so.
 func TestTheWaitEndsWithItsTimeout(t *testing.T) {
 	t.Parallel() // it mostly waits
