@@ -22,8 +22,7 @@ func renewEvidence(results []reported, is []recognition.Evidence, existing []rec
 }
 
 // renewRules replaces the id of a rule that the tool renamed in the evidence of findings: exactly one reported rule
-// has it as a former id, and no result has it. Results about a vulnerability of a package are recognised without
-// it.
+// has it as a former id, and no result has it. Vulnerabilities of packages are recognised without it.
 func renewRules(results []reported, existing []recognition.Known) {
 	renamed := map[string]string{} // "" if there are several
 	for i := range results {
