@@ -224,6 +224,12 @@ func (m *matcher) moves() map[Evidence]int {
 // votes counts the pairs with one distance in lines, and those of them that also have the same column.
 type votes struct{ pairs, columns int }
 
+// candidate is a distance with its votes.
+type candidate struct {
+	shift int
+	votes
+}
+
 // vote adds a pair n times.
 func (m *matcher) vote(v votes, result, known, n int) votes {
 	v.pairs += n
@@ -283,9 +289,9 @@ func bestFirst(atMost map[int]votes, left func(shift int) votes, pairs func(shif
 		most = max(most, v.pairs)
 	}
 	for n := most; n > 0; n-- {
-		now, made := map[int]votes{}, map[int][]aligned{}
-		for _, shift := range levels[n] {
-			now[shift] = left(shift)
+		level, made := make([]candidate, len(levels[n])), map[int][]aligned{}
+		for i, shift := range levels[n] {
+			level[i] = candidate{shift, left(shift)}
 		}
 		pairsOf := func(shift int) []aligned { // they stay the same as long as the shift has n votes
 			if made[shift] == nil {
@@ -293,18 +299,20 @@ func bestFirst(atMost map[int]votes, left func(shift int) votes, pairs func(shif
 			}
 			return made[shift]
 		}
-		slices.SortFunc(levels[n], func(a, b int) int {
-			return cmp.Or(cmp.Compare(now[b].columns, now[a].columns), cmp.Compare(abs(a), abs(b)), cmp.Compare(a, b))
+		slices.SortFunc(level, func(a, b candidate) int {
+			return cmp.Or(cmp.Compare(b.columns, a.columns), cmp.Compare(abs(a.shift), abs(b.shift)),
+				cmp.Compare(a.shift, b.shift))
 		})
-		for i, shift := range levels[n] {
-			v := left(shift)
-			if v.pairs < n {
-				levels[v.pairs] = append(levels[v.pairs], shift)
+		for i, c := range level {
+			if now := left(c.shift).pairs; now < n {
+				levels[now] = append(levels[now], c.shift)
 				continue
 			}
-			best := pairsOf(shift)
-			rivals := func(other int) bool { return left(other) == v && overlap(best, pairsOf(other)) }
-			tied := n > 1 && (shift != 0 || v.columns < n) && slices.ContainsFunc(levels[n][i+1:], rivals)
+			best := pairsOf(c.shift)
+			rivals := func(other candidate) bool {
+				return other.columns == c.columns && left(other.shift).pairs == n && overlap(best, pairsOf(other.shift))
+			}
+			tied := n > 1 && (c.shift != 0 || c.columns < n) && slices.ContainsFunc(level[i+1:], rivals)
 			for j := range best {
 				best[j].votes = len(best)
 				if tied {
