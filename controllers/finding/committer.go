@@ -27,6 +27,7 @@ func (r *Reconciler) nameCommitter(ctx context.Context, s *scope) error {
 		case kube.IsNotFound(err):
 			continue
 		case err != nil:
+			s.LeaveStatus() // a stored transition would get no author and no line of the audit log
 			return fmt.Errorf("look up the operation %q: %w", name, err)
 		}
 		added[i].Author = findingstate.Committer(operation, s.Object)

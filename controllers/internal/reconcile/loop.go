@@ -174,7 +174,8 @@ func (o *outcome) RetryRefused(ctx context.Context, err error, message string) {
 // Stop ends the reconcile after this phase; the status is stored.
 func (o *outcome) Stop() { o.stopped = true }
 
-// LeaveStatus keeps the status from being stored: another controller owns it, or it is stored already.
+// LeaveStatus keeps the status from being stored: another controller owns it, it is stored already, or a retry must
+// observe the changes again.
 func (o *outcome) LeaveStatus() { o.untouched = true }
 
 // Derivable tells the loop that the next reconcile observes the same transitions if the status is not stored: see
