@@ -101,12 +101,14 @@ func writtenByFacade(object metav1.Object, at time.Time) bool {
 
 // OfControllers returns when the controllers last wrote something other than status; the zero time if they never did.
 func OfControllers(object metav1.Object) time.Time {
+	newest := time.Time{}
 	for _, entry := range object.GetManagedFields() {
-		if entry.Manager == v1alpha1.ControllerFieldManager && entry.Subresource == "" && entry.Time != nil {
-			return entry.Time.Time
+		if entry.Manager == v1alpha1.ControllerFieldManager && entry.Subresource == "" && entry.Time != nil &&
+			entry.Time.After(newest) {
+			newest = entry.Time.Time
 		}
 	}
-	return time.Time{}
+	return newest
 }
 
 func newestWrite(object metav1.Object, limit time.Time) time.Time {

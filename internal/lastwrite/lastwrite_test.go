@@ -9,6 +9,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/lastwrite"
+	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
 var start = time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC)
@@ -146,4 +147,15 @@ func TestNothingIsShownThatIsNotRecorded(t *testing.T) {
 			t.Fatalf("shown %s, recorded %s", shown, recorded)
 		}
 	})
+}
+
+// managedFields has one entry per API version and operation of a manager, with the oldest first.
+func TestTheLastWriteOfTheControllersIsTheNewest(t *testing.T) {
+	const controllers = v1alpha1.ControllerFieldManager
+	object := &metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+		write(controllers, "", at(1)), write(controllers, "", at(3)), write(controllers, "", at(2)),
+		write(controllers, "status", at(8)), write("scanner/gosec", "", at(9)), {Manager: controllers},
+	}}
+	harness.Same(t, "last write", at(3).Time, lastwrite.OfControllers(object))
+	harness.Same(t, "last write of none", time.Time{}, lastwrite.OfControllers(&metav1.ObjectMeta{}))
 }

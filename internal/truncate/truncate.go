@@ -26,6 +26,16 @@ func Marked(s string, limit int, mark string) string {
 	return To(s, limit-utf8.RuneCountInString(mark)) + mark
 }
 
+// MarkedStart returns s, or if it has more than limit characters, the mark, and as many of the last as leave room for
+// it.
+func MarkedStart(s string, limit int, mark string) string {
+	characters := []rune(s)
+	if len(characters) <= limit {
+		return s
+	}
+	return mark + string(characters[len(characters)-limit+utf8.RuneCountInString(mark):])
+}
+
 // Quotable returns s, or if %q prints more than limit characters between the quotes, as many of the first as leave room
 // for the mark, and the mark: %q prints a character that is not printable as up to ten.
 func Quotable(s string, limit int, mark string) string {
