@@ -58,7 +58,7 @@ func (s *session) next(err error, n need) string {
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("The API server %s does not accept these credentials: log in again, or choose others with --context or --user.", s.config.Host)
 	case kube.IsReasonRequired(err):
-		return nextWithoutReason(n)
+		return s.nextWithoutReason(n)
 	case kube.IsQuotaExceeded(err):
 		return "Delete what is no longer needed, or have spec.quotas of the Organization raised."
 	case apierrors.IsForbidden(err) && !importer.RefusesObject(err): // no role helps against these
@@ -71,11 +71,12 @@ func (s *session) next(err error, n need) string {
 }
 
 // nextWithoutReason returns what to do if a reason is required. An operation gives all findings the same one.
-func nextWithoutReason(n need) string {
+func (s *session) nextWithoutReason(n need) string {
 	next := "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
 	if n.kind == kindOperation {
-		next += " It replaces the reason of findings that are muted already: to repeat their decisions with their own " +
-			"reasons, name them: kubectl findings list ... -o name | xargs kubectl findings triage --mute"
+		next += fmt.Sprintf(" It replaces the reason of findings that are muted already: to repeat their decisions with "+
+			"their own reasons, name them: kubectl findings list -n %s ... -o name | xargs kubectl findings triage -n %s --mute",
+			s.namespace, s.namespace)
 	}
 	return next
 }

@@ -126,7 +126,8 @@ func TestAMissingReasonIsAskedForAsAFlag(t *testing.T) {
 	err := s.explain(refused, need{what: "triage findings", role: roleTriager})
 	harness.Same(t, "a mute without a reason", refused.Error()+advice, err.Error())
 	err = s.explain(refused, need{what: "triage findings", role: roleTriager, kind: kindOperation})
-	harness.ErrorContains(t, "an operation", err, advice+" It replaces the reason of findings that are muted already", "name them")
+	harness.ErrorContains(t, "an operation", err, advice+" It replaces the reason of findings that are muted already", "name them",
+		"kubectl findings list -n org-acme ... -o name | xargs kubectl findings triage -n org-acme --mute")
 }
 
 func TestAnObjectThatCannotBeReadSaysHowToRepairIt(t *testing.T) {

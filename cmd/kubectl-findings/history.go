@@ -19,8 +19,8 @@ const historyLong = `Show who decided what about a finding, and when: people, an
 
 The finding keeps the last 16 changes of any kind; --all also shows those that scanners made.
 For a scan that was uploaded over REST it also shows the API key, while the scan is kept.
-The controllers' audit log has the older decisions of people and operations, with whole comments; other older
-changes are not kept.`
+The controllers' audit log has the older decisions, and their ends, with whole comments; other older changes, such
+as verdicts of policies, are not kept.`
 
 const historyExample = `  # Who muted this, and why
   kubectl findings history f-gvoagaawln76qanzzhb4sxqjlh
@@ -146,7 +146,8 @@ func historyTable(shown []change, all bool) ([]column, []row) {
 	return columns, rows
 }
 
-// who returns the author of the change: for a policy also the policy's author, for a review issue who decided about it.
+// who returns the author of the change: for a policy also the policy's author, for a review issue who decided about it,
+// for an operation who committed it.
 func who(t *v1alpha1.Transition) string {
 	if t.Author == "" {
 		return t.By
@@ -170,7 +171,7 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 	if len(transitions) > 0 && transitions[0].Seq > 1 {
 		notes = append(notes,
 			fmt.Sprintf("changes 1 to %d are older than what the finding keeps: the controllers' audit log has the decisions "+
-				"of people and operations among them; the others are not kept", transitions[0].Seq-1))
+				"among them, and their ends; the others are not kept", transitions[0].Seq-1))
 	} else if shown == 0 {
 		notes = append(notes, "nobody has decided anything about it")
 	}

@@ -67,6 +67,6 @@ func TestHistorySaysWhatItNoLongerHas(t *testing.T) {
 	o := newOrganization(t, "history-old")
 	o.has(builder.Finding("f-1"))
 	o.observed("f-1", func(s *v1alpha1.FindingStatus) { s.Transitions, s.ObservedGeneration = decided()[1:], 1 })
-	a := o.member(testenv.Viewer).findings("history", "f-1").Wants("changes 1 to 1 are older", "audit log has the decisions", "the others are not kept")
+	a := o.member(testenv.Viewer).findings("history", "f-1").Wants("changes 1 to 1 are older", "audit log has the decisions among them, and their ends", "the others are not kept")
 	gomega.NewWithT(t).Expect(strings.Count(a.Stdout, "\n")).To(gomega.Equal(3), a.Stdout)
 }
