@@ -265,6 +265,15 @@ func TestAnAuthorThatHasAPageIsLinked(t *testing.T) {
 	}
 }
 
+// Somebody else may have made the operation.
+func TestTheAuthorOfAnOperationsDecisionHasCommittedIt(t *testing.T) {
+	for kind, want := range map[string]string{"triaged": ">committed by bob<", "judged": ">of bob<"} {
+		shown, err := page.Text(t.Context(), changed(client.Transition{Type: kind, By: "operation/mute", Author: "bob"}))
+		harness.Must(t, err)
+		harness.Same(t, kind+": "+shown, true, strings.Contains(shown, want))
+	}
+}
+
 // One count per organization is answered at a time, and few more may wait.
 func TestGroupsAskForOneCountAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
