@@ -3533,8 +3533,10 @@ type Transition struct {
 	// At The best known time of the change.
 	At time.Time `json:"at"`
 
-	// Author For `judged`, who wrote the policy or decided about the review issue; for `triaged` by operation/ and a name,
-	// who committed the operation, unless it was deleted before the change was observed; else empty.
+	// Author For `judged`, who wrote the policy or decided about the review issue; for `triaged` by an operation, who
+	// committed it. Cut to 60 characters, for `judged` at the end, for `triaged` at the front. Empty if unknown, for
+	// example because the operation was deleted before the change was observed, or an earlier version recorded the
+	// change, and for other types.
 	Author string `json:"author"`
 
 	// By Who made the change; for `expired`, who decided or commented last, for `judged`, policy/ or review-issue/

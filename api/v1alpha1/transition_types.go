@@ -10,7 +10,7 @@ const (
 	// MaxTransitionComment is how long a transition's comment is, in characters; the audit log
 	// has it in full.
 	MaxTransitionComment = 128
-	// MaxTransitionAuthor is how long the author of a policy, or whoever committed an operation, is, in characters.
+	// MaxTransitionAuthor is the maximum length of a transition's author, in characters.
 	MaxTransitionAuthor = 60
 )
 
@@ -81,7 +81,8 @@ type Transition struct {
 	// +optional
 	By string `json:"by,omitempty"`
 	// author of the policy, or of the decision about the review issue, for judged; for triaged by an operation, who
-	// committed it, absent if the operation was deleted before the change was observed. Cut to 60 characters.
+	// committed it. Cut to 60 characters, for judged at the end, for triaged at the front. Absent if unknown, for example
+	// because the operation was deleted before the change was observed, or an earlier version recorded the change.
 	// +kubebuilder:validation:MaxLength=60
 	// +optional
 	Author string `json:"author,omitempty"`
