@@ -477,7 +477,7 @@ func (r *router) perform(handle handlers.Handle) gin.HandlerFunc {
 			r.sendEvents(c, response.Events)
 			return
 		}
-		free, err := takeOwnBody(c, response.Own, lengthOf(response.Body))
+		free, err := takeOwnBody(c, response)
 		if err != nil {
 			fail(c, err)
 			return

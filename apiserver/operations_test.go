@@ -106,7 +106,9 @@ func TestAFewLongPagesOfStoredObjectsAreSentAtATime(t *testing.T) {
 	limitOwnBodies(t)
 	server := serverOf(t, newListed(t, 100, func() {}))
 	list := func(handler http.Handler, size int) *httptest.ResponseRecorder {
-		return answerOf(handler, httptest.NewRequest(http.MethodGet, fmt.Sprint("/v2/triage-operations?size=", size), http.NoBody))
+		request := httptest.NewRequest(http.MethodGet, fmt.Sprint("/v2/triage-operations?size=", size), http.NoBody)
+		request.Header.Set("If-None-Match", "*") // a page has no state that a client could have
+		return answerOf(handler, request)
 	}
 	client, done := newUnread(), make(chan struct{})
 	go func() {
@@ -149,18 +151,24 @@ func TestAFewLongCountsTrendsAndUploadsAreSentAtATime(t *testing.T) {
 	for _, target := range []string{
 		"/v2/finding-counts?field=rule&values=1000", "/v2/trends?group=project_id&values=1000&from=" + day + "&to=" + day, "/v2/uploads/u-1",
 	} {
-		get := func() *httptest.ResponseRecorder {
-			return answerOf(server, httptest.NewRequest(http.MethodGet, target, http.NoBody))
+		answer := func(method, ifNoneMatch string) *httptest.ResponseRecorder {
+			request := httptest.NewRequest(method, target, http.NoBody)
+			request.Header.Set("If-None-Match", ifNoneMatch)
+			return answerOf(server, request)
+		}
+		sent := answer(http.MethodGet, "")
+		if sent.Code != http.StatusOK || sent.Body.Len() <= chunkBytes {
+			t.Errorf("%s: %d, %d bytes: the answer must be long", target, sent.Code, sent.Body.Len())
 		}
 		free, err := ownBodies.Take(acme)
 		harness.Must(t, err)
-		if refused := get(); refused.Code != http.StatusTooManyRequests || !strings.Contains(refused.Body.String(), `"code":"busy"`) {
+		if refused := answer(http.MethodGet, ""); refused.Code != http.StatusTooManyRequests || !strings.Contains(refused.Body.String(), `"code":"busy"`) {
 			t.Errorf("%s is answered with %d %.200s while another long answer is sent", target, refused.Code, refused.Body)
 		}
+		harness.Same(t, "the status meanwhile of HEAD "+target, http.StatusOK, answer(http.MethodHead, "").Code)
+		unmodified := answer(http.MethodGet, sent.Header().Get("ETag"))
+		harness.Same(t, "the status meanwhile of what the client has: "+target, http.StatusNotModified, unmodified.Code)
 		free()
-		if sent := get(); sent.Code != http.StatusOK || sent.Body.Len() <= chunkBytes {
-			t.Errorf("%s: %d, %d bytes after it: the answer must be long", target, sent.Code, sent.Body.Len())
-		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/content"
 	"github.com/appsec-dev/findings-operator/apiserver/etag"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
 )
@@ -35,13 +36,18 @@ func send(c *gin.Context, status int, parts ...content.Part) {
 func sendState(c *gin.Context, tag string, parts ...content.Part) {
 	header := c.Writer.Header()
 	header.Set("ETag", etag.Format(tag, compresses(c, lengthOf(parts))))
-	if c.Request.Method != http.MethodPatch && etag.IfNoneMatch(c.Request.Header.Values("If-None-Match")).Names(tag) {
+	if unmodified(c, tag) {
 		header["Vary"] = onAcceptedEncoding
 		c.Status(http.StatusNotModified)
 		c.Writer.WriteHeaderNow()
 		return
 	}
 	send(c, http.StatusOK, parts...)
+}
+
+// unmodified reports whether the client has the state with that entity tag, and wants only a later one.
+func unmodified(c *gin.Context, tag string) bool {
+	return c.Request.Method != http.MethodPatch && etag.IfNoneMatch(c.Request.Header.Values("If-None-Match")).Names(tag)
 }
 
 // sendBody writes a body, compressed if that is worthwhile and the client accepts it. For HEAD, net/http sends
@@ -122,10 +128,11 @@ var ownBodies = slots.New(16, 4)
 // ownBodyRetryAfter is when to try again for a place: a usual client has read its answer by then.
 const ownBodyRetryAfter = 5 * time.Second
 
-// takeOwnBody takes a place for a body of that length if one is needed. The caller frees it once the body is sent. The
+// takeOwnBody takes a place for the response's body if it needs one. The caller frees it once the body is sent. The
 // console needs none, because it reads at once.
-func takeOwnBody(c *gin.Context, own bool, length int) (free func(), err error) {
-	if !own || length <= chunkBytes || fromInside(c.Request.Context()) {
+func takeOwnBody(c *gin.Context, response handlers.Response) (free func(), err error) {
+	long := response.Own && lengthOf(response.Body) > chunkBytes
+	if !long || isHeader(c, response.Tag) || fromInside(c.Request.Context()) {
 		return func() {}, nil
 	}
 	if free, err = ownBodies.Take(stateOf(c).identity.Organization); err != nil {
@@ -134,15 +141,21 @@ func takeOwnBody(c *gin.Context, own bool, length int) (free func(), err error) 
 	return free, nil
 }
 
+// isHeader reports whether the response is sent without its body. Its tag is empty if it is no resource.
+func isHeader(c *gin.Context, tag string) bool {
+	return c.Request.Method == http.MethodHead || tag != "" && unmodified(c, tag)
+}
+
 // pieceBytes is the length of the pieces that long parts are sent in. A chunk has room for one beyond chunkBytes.
 const pieceBytes = chunkBytes / 4
 
 // divided replaces each long part that is already rendered by pieces of it, without a copy. Otherwise a client that
 // does not read would occupy a copy of the whole part, and one that reads slowly would have one chunk's time for it.
-func divided(parts []content.Part) (pieces []content.Part) {
+func divided(parts []content.Part) []content.Part {
 	if !slices.ContainsFunc(parts, isLong) {
 		return parts
 	}
+	pieces := make([]content.Part, 0, len(parts)+lengthOf(parts)/pieceBytes)
 	for _, part := range parts {
 		if !isLong(part) {
 			pieces = append(pieces, part)
