@@ -47,8 +47,9 @@ import (
 // the signing keys, and accepts every patch of a finding.
 type bigFacade struct {
 	http.Handler
-	model *readmodel.Model
-	token string
+	router *router
+	model  *readmodel.Model
+	token  string
 	// news delivers later changes of findings, organizations those of organizations.
 	news, organizations *watch.FakeWatcher
 	cluster             *stubCluster
@@ -121,7 +122,7 @@ func newBigFacade(tb testing.TB, findings int) *bigFacade {
 	handler, err := r.handler(handlers.Operations(backend))
 	harness.Must(tb, err)
 	return &bigFacade{
-		Handler: handler, model: model, token: stub.token, news: news, organizations: organizations, cluster: stub,
+		Handler: handler, router: r, model: model, token: stub.token, news: news, organizations: organizations, cluster: stub,
 		exports: backend.Exports, sessions: *r.sessions,
 	}
 }

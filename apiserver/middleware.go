@@ -318,7 +318,7 @@ func (r *router) validate(described *openapi.Operation, segments map[string]stri
 		s := stateOf(c)
 		s.request.Identity = s.identity
 		s.request.Require = func(scope v1alpha1.Scope) error {
-			return r.lacking(s.identity, []v1alpha1.Scope{scope})
+			return r.lacking(s.request.Identity, []v1alpha1.Scope{scope})
 		}
 		if likeGitHub(described.Path) {
 			s.request.Origin = origin(c.Request)

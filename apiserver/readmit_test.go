@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/apiserver/handlers"
 	"github.com/appsec-dev/findings-operator/apiserver/openapi"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -115,6 +117,34 @@ func TestADryRunListsWhatItsKeyMayReadAfterTheBody(t *testing.T) {
 	})
 	harness.Same(t, "changes for a key that may not any more", 0, len(lost.Changes))
 	harness.Same(t, "changes that are only counted", int32(1), lost.UnlistedChanges)
+}
+
+// A handler decides by the scopes that its key has once the body has come, whichever way it asks for them.
+func TestAHandlerSeesTheScopesThatItsKeyHasAfterTheBody(t *testing.T) {
+	t.Parallel() // it mostly waits
+	f := newBigFacade(t, 1)
+	operations := handlers.Operations(&handlers.Backend{})
+	var allowed bool
+	var lacking error
+	for id := range operations {
+		operations[id] = func(_ context.Context, request handlers.Request) (handlers.Response, error) {
+			allowed, lacking = request.Allows(v1alpha1.ScopeFindingsRead), request.Require(v1alpha1.ScopeFindingsRead)
+			return handlers.Response{}, nil
+		}
+	}
+	routes, err := f.router.handler(operations)
+	harness.Must(t, err)
+	request := f.request(http.MethodPatch, "/v1/findings/f-1", `{"user_status":"active"}`)
+	request.Body = io.NopCloser(io.MultiReader(pausing(func() {
+		f.cluster.changeKey(t, func(key *v1alpha1.APIKeySpec) { key.Scopes = []v1alpha1.Scope{v1alpha1.ScopeFindingsTriage} })
+		harness.Eventually(t, func(g Gomega) {
+			g.Expect(answerOf(f, f.request(http.MethodGet, "/v1/findings", "")).Code).To(Equal(http.StatusForbidden))
+		})
+	}), request.Body))
+	harness.Same(t, "the status", http.StatusOK, answerOf(routes, request).Code)
+	if allowed || lacking == nil {
+		t.Errorf("for a key that may not read findings any more, Allows returns %t and Require %v", allowed, lacking)
+	}
 }
 
 func listOf(kind string) metav1.TypeMeta {
