@@ -125,8 +125,8 @@ var chunks = sync.Pool{New: func() any { return new(make([]byte, 0, chunkBytes+p
 // responses hold them: a page may have 8 MiB, and its client two minutes.
 var ownBodies = slots.New(16, 4)
 
-// ownBodyRetryAfter is when to try again for a place: a usual client has read its answer by then.
-const ownBodyRetryAfter = 5 * time.Second
+// ownBodyRetryAfter is when to try again for a place: a client that reads nothing is disconnected by then.
+const ownBodyRetryAfter = chunkPatience
 
 // takeOwnBody takes a place for the response's body if it needs one. The caller frees it once the body is sent. The
 // console needs none, because it reads at once.
@@ -136,7 +136,8 @@ func takeOwnBody(c *gin.Context, response handlers.Response) (free func(), err e
 		return func() {}, nil
 	}
 	if free, err = ownBodies.Take(stateOf(c).identity.Organization); err != nil {
-		return nil, problem.Busy("too many long answers are being sent: ask for shorter ones, or later", ownBodyRetryAfter)
+		return nil, problem.Busy("too many long answers are being sent; those of at most 256 KiB are not limited: "+
+			"lower size or values, if the request has one", ownBodyRetryAfter)
 	}
 	return free, nil
 }
