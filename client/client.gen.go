@@ -4752,9 +4752,9 @@ type ListAPIKeysParamsOrder string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
-	// Kinds The kinds to follow, at least one, separated by commas without blanks: `finding`, `operation` and `scan`
-	// need the scope `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without
-	// it, all that the key may read.
+	// Kinds The kinds to follow, separated by commas without blanks: `finding`, `operation` and `scan` need the scope
+	// `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without it, all that
+	// the key may read. An empty value counts as not given.
 	Kinds *string `form:"kinds,omitempty" json:"kinds,omitempty"`
 
 	// Follow `false`: end after the changes that are available now. If that takes two minutes, the connection is cut off:
@@ -5870,11 +5870,11 @@ type ClientInterface interface {
 	// for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
 	// field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
 	// the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
-	// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, the
-	// answer is 429 with the code `busy`. Unknown parameters are refused, and so is a value that selects everything: a
-	// `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
-	// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
-	// Needs the scope `findings:read`.
+	// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, or too
+	// many long answers are being sent, the answer is 429 with the code `busy`. Unknown parameters are refused, and so
+	// is a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not
+	// after 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An
+	// empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 	CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6139,8 +6139,8 @@ type ClientInterface interface {
 	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
 	// first and on the last day per repository, project or owner, the largest increase first: that of all open
 	// findings, or of those of severity high if these have increased more. One such request per organization runs at a
-	// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
-	// scope `findings:read`.
+	// time: if too many others wait, or too many long answers are being sent, the answer is 429 with the code `busy`.
+	// Unknown parameters are refused. Needs the scope `findings:read`.
 	//
 	// Corresponds with GET /v2/trends (the `GetTrends` operationId).
 	GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6624,11 +6624,11 @@ func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, r
 // for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
 // field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
 // the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
-// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, the
-// answer is 429 with the code `busy`. Unknown parameters are refused, and so is a value that selects everything: a
-// `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
-// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
-// Needs the scope `findings:read`.
+// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, or too
+// many long answers are being sent, the answer is 429 with the code `busy`. Unknown parameters are refused, and so
+// is a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not
+// after 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An
+// empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/finding-counts (the `CountFindings` operationId).
 func (c *Client) CountFindings(ctx context.Context, params *CountFindingsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -7143,8 +7143,8 @@ func (c *Client) GetScan(ctx context.Context, id ID, params *GetScanParams, reqE
 // a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
 // first and on the last day per repository, project or owner, the largest increase first: that of all open
 // findings, or of those of severity high if these have increased more. One such request per organization runs at a
-// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
-// scope `findings:read`.
+// time: if too many others wait, or too many long answers are being sent, the answer is 429 with the code `busy`.
+// Unknown parameters are refused. Needs the scope `findings:read`.
 //
 // Corresponds with GET /v2/trends (the `GetTrends` operationId).
 func (c *Client) GetTrends(ctx context.Context, params *GetTrendsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12657,11 +12657,11 @@ type ClientWithResponsesInterface interface {
 	// for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
 	// field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
 	// the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
-	// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, the
-	// answer is 429 with the code `busy`. Unknown parameters are refused, and so is a value that selects everything: a
-	// `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
-	// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
-	// Needs the scope `findings:read`.
+	// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, or too
+	// many long answers are being sent, the answer is 429 with the code `busy`. Unknown parameters are refused, and so
+	// is a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not
+	// after 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An
+	// empty filter counts as not given. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -12964,8 +12964,8 @@ type ClientWithResponsesInterface interface {
 	// a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
 	// first and on the last day per repository, project or owner, the largest increase first: that of all open
 	// findings, or of those of severity high if these have increased more. One such request per organization runs at a
-	// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
-	// scope `findings:read`.
+	// time: if too many others wait, or too many long answers are being sent, the answer is 429 with the code `busy`.
+	// Unknown parameters are refused. Needs the scope `findings:read`.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17471,11 +17471,11 @@ func (c *ClientWithResponses) StreamEventsWithResponse(ctx context.Context, para
 // for it: a list with that value, and with this request's filters on other fields, has `count` rows. A filter on a
 // field does not narrow that field's own counts, so that they show the other choices. `created_since` counts from
 // the hour that was 1, 7, 30, 90 and 365 days ago, and `min_score` from the bounds of CVSS's ratings: a finding is
-// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, the
-// answer is 429 with the code `busy`. Unknown parameters are refused, and so is a value that selects everything: a
-// `text` without a word, a `created_since` or `updated_since` that is not after 1970-01-02T00:00:00Z, or a
-// `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An empty filter counts as not given.
-// Needs the scope `findings:read`.
+// counted for each bound that it meets. One count per organization runs at a time: if too many others wait, or too
+// many long answers are being sent, the answer is 429 with the code `busy`. Unknown parameters are refused, and so
+// is a value that selects everything: a `text` without a word, a `created_since` or `updated_since` that is not
+// after 1970-01-02T00:00:00Z, or a `created_until` or `updated_until` that is not before 9999-12-30T00:00:00Z. An
+// empty filter counts as not given. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -17928,8 +17928,8 @@ func (c *ClientWithResponses) GetScanWithResponse(ctx context.Context, id ID, pa
 // a sample of ten findings per project. With `group` the answer also holds the number of open findings on the
 // first and on the last day per repository, project or owner, the largest increase first: that of all open
 // findings, or of those of severity high if these have increased more. One such request per organization runs at a
-// time: if too many others wait, the answer is 429 with the code `busy`. Unknown parameters are refused. Needs the
-// scope `findings:read`.
+// time: if too many others wait, or too many long answers are being sent, the answer is 429 with the code `busy`.
+// Unknown parameters are refused. Needs the scope `findings:read`.
 //
 // Returns a wrapper object for the known response body format(s).
 //

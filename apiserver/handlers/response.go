@@ -17,7 +17,7 @@ type Response struct {
 	Location string
 	// Body of the response, in parts.
 	Body []content.Part
-	// Own means that nothing but this response holds Body.
+	// Own means that Body may be long and is held by this response alone. Then it may be refused with 429.
 	Own bool
 	// Tag is the entity tag of a resource, for conditional requests; empty if the response is not a single
 	// resource.
@@ -57,7 +57,7 @@ func single(shown []byte) Response {
 	return Response{Body: []content.Part{content.Of(shown)}, Tag: readmodel.TagOf(shown)}
 }
 
-// rendered is single for a resource that is rendered for this response alone.
+// rendered is single for a resource that may be long and is rendered for this response alone.
 func rendered(shown []byte) Response {
 	response := single(shown)
 	response.Own = true

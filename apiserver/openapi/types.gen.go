@@ -4742,9 +4742,9 @@ type ListAPIKeysParamsOrder string
 
 // StreamEventsParams defines parameters for StreamEvents.
 type StreamEventsParams struct {
-	// Kinds The kinds to follow, at least one, separated by commas without blanks: `finding`, `operation` and `scan`
-	// need the scope `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without
-	// it, all that the key may read.
+	// Kinds The kinds to follow, separated by commas without blanks: `finding`, `operation` and `scan` need the scope
+	// `findings:read`, `review` needs `reviews:read` and `delivery` needs `webhooks:read`. Without it, all that
+	// the key may read. An empty value counts as not given.
 	Kinds *string `form:"kinds,omitempty" json:"kinds,omitempty"`
 
 	// Follow `false`: end after the changes that are available now. If that takes two minutes, the connection is cut off:
