@@ -23,7 +23,7 @@ import (
 const defaultConcurrency = 16
 
 // backoff between attempts of one write, some seconds in total if each fails at once. Before that, the client library
-// has already waited for the API server's Retry-After.
+// has already waited for the Retry-After of a code 429.
 var backoff = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
 // retryLimit is how long after the first attempt another may begin if attempts are slow to fail: with dropped packets,

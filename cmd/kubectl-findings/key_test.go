@@ -1,8 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -54,6 +61,35 @@ func TestATokenThatWasIssuedIsHandedOver(t *testing.T) {
 		}
 		t.Run(reason, func(t *testing.T) { synctest.Test(t, check) })
 	}
+}
+
+// The first write is stored, and then the server is away for a moment. A second rotation would end the current token.
+func TestAKeyIsRotatedOnceAlthoughTheAnswerAsksToTryAgain(t *testing.T) {
+	key, patches := builder.APIKey("ci").In("org-acme").Build(), 0
+	config := &rest.Config{Host: "http://nowhere.invalid"}
+	harness.Between(config, func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPatch {
+			if patches++; patches == 2 {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			}
+			harness.Must(t, json.NewDecoder(r.Body).Decode(key))
+			if patches == 1 {
+				header := http.Header{"Retry-After": {"0"}}
+				return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: header, Body: http.NoBody}, nil
+			}
+		}
+		stored := bytes.NewReader(harness.JSON(t, key))
+		header := http.Header{"Content-Type": {"application/json"}}
+		return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(stored)}, nil
+	})
+	c, err := newClient(config)
+	harness.Must(t, err)
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{client: c, namespace: "org-acme"}
+		harness.Must(t, (&rotateOptions{}).request(t.Context(), s, "ci", &v1alpha1.APIKey{}))
+	})
+	harness.Same(t, "patches", 1, patches)
+	harness.Same(t, "the serial", int64(1), key.Spec.Rotation.WantedSerial())
 }
 
 // The clock of this machine is behind: by it the new end would be over already, and end the token that clients use.

@@ -62,8 +62,7 @@ func (c cli) open() (*session, error) {
 	return &session{client: connected, namespace: namespace, config: config, errOut: c.streams.ErrOut}, err
 }
 
-// newClient returns a client without a rate limit of its own, because the API server's priority and fairness applies
-// anyway, and without discovery.
+// newClient returns a client without discovery.
 func newClient(config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme,
@@ -76,9 +75,7 @@ func newClient(config *rest.Config) (client.Client, error) {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Secret"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("SelfSubjectAccessReview"), meta.RESTScopeRoot)
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	return client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	return client.New(kube.ClientConfig(config), client.Options{Scheme: scheme, Mapper: mapper})
 }
 
 // get reads one object of the session's namespace.

@@ -54,12 +54,10 @@ func decoding() (*runtime.Scheme, runtime.NegotiatedSerializer, error) {
 }
 
 func newClient(config *rest.Config, serializer runtime.NegotiatedSerializer) (rest.Interface, error) {
-	config = rest.CopyConfig(config)
+	config = ClientConfig(config)
 	config.GroupVersion = &v1alpha1.GroupVersion
 	config.APIPath = "/apis"
 	config.NegotiatedSerializer = serializer
-	// No client-side rate limit: the API server limits requests itself.
-	config.QPS = -1
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the Kubernetes API: %w", err)

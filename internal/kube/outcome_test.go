@@ -2,6 +2,8 @@ package kube
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -33,6 +35,7 @@ func TestWhichFailedWritesMayBeStored(t *testing.T) {
 		"no error":                {nil, false},
 		"no connection in time":   {lost(&net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}), false},
 		"no server":               {lost(&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}), false},
+		"no trust":                {lost(&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}), false},
 		"no answer in time":       {lost(context.DeadlineExceeded), true},
 		"it is interrupted":       {context.Canceled, true},
 		"the connection breaks":   {lost(&net.OpError{Op: "read", Err: syscall.ECONNRESET}), true},

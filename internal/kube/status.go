@@ -8,7 +8,7 @@ import (
 )
 
 // StatusOf returns the status that answered a request, if err is or wraps it. Its code is 0 if the request had no
-// answer.
+// answer, or one without a code.
 func StatusOf(err error) metav1.Status {
 	var answer apierrors.APIStatus
 	if !errors.As(err, &answer) {

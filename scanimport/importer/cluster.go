@@ -55,8 +55,7 @@ type endless struct{}
 func (endless) Over() bool { return false }
 func (endless) End()       {}
 
-// NewClient returns a client for imports of scans and reviews. It has no rate limit of its own, because the API
-// server's priority and fairness applies anyway, and it does no discovery.
+// NewClient returns a client for imports of scans and reviews. It does no discovery.
 func NewClient(config *rest.Config) (*Client, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme} {
@@ -66,9 +65,7 @@ func NewClient(config *rest.Config) (*Client, error) {
 	}
 	mapper := kube.NewMapper()
 	mapper.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	c, err := client.New(kube.ClientConfig(config), client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package importer
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -144,6 +146,35 @@ func TestWhatATryWithoutAnAnswerCreatedIsReported(t *testing.T) {
 			harness.Same(t, "the projects found", 1, len(p.found.Projects))
 		}
 	}
+}
+
+// The client library would repeat the creation by itself, and report only that the object exists.
+func TestACreationWhoseAnswerAsksToTryAgainIsReported(t *testing.T) {
+	var stored *v1alpha1.Repository
+	config := &rest.Config{Host: harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var answer any = stored
+		code := http.StatusOK
+		switch {
+		case r.Method != http.MethodPost:
+		case stored == nil:
+			stored = &v1alpha1.Repository{}
+			harness.Must(t, json.NewDecoder(r.Body).Decode(stored))
+			stored.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: provisionManager}}
+			code, answer = harness.Refusal(apierrors.NewServiceUnavailable("the answer was lost"))
+			w.Header().Set("Retry-After", "0")
+		default:
+			code, answer = harness.Refusal(apierrors.NewAlreadyExists(schema.GroupResource{}, stored.Name))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		harness.Must(t, json.NewEncoder(w).Encode(answer))
+	}))}
+	c, err := NewClient(config)
+	harness.Must(t, err)
+	p := &provisioner{client: c, place: Place{Namespace: "org-acme"}, found: &Found{}}
+	created, err := p.create(t.Context(), "repository", builder.Repository("shop").In("org-acme").Build())
+	harness.Must(t, err)
+	harness.Same(t, "it is reported as created", true, created)
 }
 
 func TestAReviewNamesAKnownRepositoryAsItWasGiven(t *testing.T) {

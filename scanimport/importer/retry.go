@@ -86,7 +86,7 @@ func Retry(ctx context.Context, request func(ctx context.Context) error) error {
 			return err
 		}
 		pause := next.Step()
-		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok && next == &backoff {
 			pause = max(pause, time.Duration(seconds)*time.Second)
 		}
 		select {
@@ -102,7 +102,7 @@ func mayPass(err error, denied *denials) bool {
 	if !kube.IsDeniedByWebhook(err) {
 		return kube.IsTemporary(err)
 	}
-	if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
+	if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 && apierrors.IsTooManyRequests(err) {
 		return false // the client library has already waited and sent it again
 	}
 	return isOutage(err) && denied.made < denied.most

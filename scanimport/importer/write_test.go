@@ -189,6 +189,7 @@ func TestADenialWithTheCodeOfAnOutageIsTriedAgain(t *testing.T) {
 	for _, tc := range []struct{ code, retryAfter, unreachable, denials int32 }{
 		{http.StatusInternalServerError, 0, 0, 3}, {http.StatusTooManyRequests, 0, 0, 3},
 		{http.StatusInternalServerError, 0, 5, 3},
+		{http.StatusServiceUnavailable, 9, 0, 3},
 		{http.StatusTooManyRequests, 9, 0, 1}, // the client library has already tried again
 		{http.StatusForbidden, 0, 0, 1},
 	} {
