@@ -41,7 +41,8 @@ type operating struct {
 	// name is that of operation, which is empty after an unreadable response.
 	name      string
 	operation *v1alpha1.TriageOperation
-	// unanswered means that the last write of it failed once with an unknown outcome: it may be stored.
+	// unanswered means that an attempt of the last write of it had an unknown outcome: unless it was a dry run, it may be
+	// stored.
 	unanswered bool
 	summary    *bulkSummary
 	// progress is shown once the operation is committed.
@@ -65,7 +66,8 @@ func (w *operating) run(ctx context.Context) error {
 		return errors.Join(err, w.discard(ctx))
 	}
 	if err := w.commit(ctx); err != nil {
-		if !w.unanswered {
+		// The last attempt may be certain: discard then deletes the operation, unless an earlier one was stored.
+		if !w.unanswered || kube.StatusOf(err).Code != 0 && !kube.IsOutcomeUnknown(err) {
 			return errors.Join(err, w.discard(ctx))
 		}
 		return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
@@ -116,9 +118,9 @@ func (w *operating) need(name string) need {
 	return need{what: "triage findings", role: roleTriager, kind: kindOperation, name: name}
 }
 
-// errCommittedElsewhere is for an operation that another client has committed. An operation that is deleted can no
-// longer be undone.
-var errCommittedElsewhere = errors.New("somebody has committed it")
+// errCommitted is for an operation that another client has committed, or this one without an answer. An operation that
+// is deleted can no longer be undone.
+var errCommitted = errors.New("it is committed")
 
 // discard deletes an operation that was not committed.
 func (w *operating) discard(ctx context.Context) error {
@@ -130,12 +132,12 @@ func (w *operating) discard(ctx context.Context) error {
 			return kube.IgnoreNotFound(err)
 		}
 		if stored.Spec.Commit {
-			return errCommittedElsewhere
+			return errCommitted
 		}
 		unchanged := client.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion}
 		return kube.IgnoreNotFound(w.session.client.Delete(ctx, stored, unchanged))
 	})
-	if errors.Is(err, errCommittedElsewhere) {
+	if errors.Is(err, errCommitted) {
 		return fmt.Errorf("the operation %s was not deleted: %w; undo it with: kubectl findings triage --undo %s -n %s",
 			w.name, err, w.name, w.session.namespace)
 	}

@@ -60,7 +60,7 @@ func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 		seen := builder.TriageOperation("mute", "G1").In("org-acme").Build()
 		write(c, tc.spec)
 		err := (&operating{session: &session{client: c, namespace: "org-acme"}, name: seen.Name}).discard(t.Context())
-		if (err != nil) != tc.stays || err != nil && !strings.Contains(err.Error(), "somebody has committed it") {
+		if (err != nil) != tc.stays || err != nil && !strings.Contains(err.Error(), "it is committed") {
 			t.Errorf("%s: %v", reason, err)
 		}
 		gone := apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(seen), &v1alpha1.TriageOperation{}))
@@ -447,14 +447,18 @@ func TestAnOperationWhoseCreationWasNotAnsweredIsNotLeftBehind(t *testing.T) {
 
 func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
 	refused, lost := apierrors.NewForbidden(schema.GroupResource{}, "", nil), apierrors.NewInternalError(errors.New("no answer"))
+	away := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	for reason, tc := range map[string]struct {
 		first, later error
+		stored       bool // by the first
 		stays        bool
 	}{
-		"it is refused":             {refused, refused, false},
-		"nobody knows yet":          {lost, lost, true},
-		"only the first may be in":  {lost, refused, true},
-		"no server after the first": {lost, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true},
+		"it is refused":             {refused, refused, false, false},
+		"nobody knows yet":          {lost, lost, false, true},
+		"the first is not stored":   {lost, refused, false, false},
+		"the first is stored":       {lost, refused, true, true},
+		"no server after the first": {lost, away, false, true},
+		"no server at all":          {away, away, false, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tries := 0
@@ -464,17 +468,20 @@ func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
 					o.(*v1alpha1.TriageOperation).Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, WouldChange: 1}
 					return err
 				},
-				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
-					if tries++; tries == 1 {
-						return tc.first
+				Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, _ ...client.PatchOption) error {
+					if tries++; tries > 1 {
+						return tc.later
 					}
-					return tc.later
+					if tc.stored {
+						harness.Must(t, c.Patch(ctx, o, patch))
+					}
+					return tc.first
 				},
 			}).Build()
 			w := waiting()
 			w.session.client, w.yes, w.dryRun, w.summary = c, true, dryRunNone, &bulkSummary{}
 			err := w.run(t.Context())
-			if err == nil || strings.Contains(err.Error(), "Undo it with") != tc.stays {
+			if err == nil || strings.Contains(err.Error(), "ndo it with") != tc.stays {
 				t.Errorf("%s: it says %v, want how to undo it: %t", reason, err, tc.stays)
 			}
 			var left v1alpha1.TriageOperationList
