@@ -36,21 +36,21 @@ func TestCommandsOfABackupNoticeAnAPIServerThatDoesNotAnswerOrLostTheObjects(t *
 		// kubectl is a script that runs in place of kubectl: its call number n.
 		kubectl string
 		calls   int
-		// prints is what the commands print, and objects the content of objects.yaml afterwards.
+		// prints is what the commands print, errors included, and objects the content of objects.yaml afterwards.
 		prints, objects string
 	}{
 		"a save":                 {"save", "echo '- apiVersion'", 4, "", "- apiVersion\n"},
 		"a save that fails":      {"save", "echo '- apiVersion'; test $n != 2", 2, "", "old\n"},
-		"a save after a loss":    {"save", "echo 'items: []'", 4, "", "old\n"},
+		"a save after a loss":    {"save", "echo 'items: []'", 4, "no objects: the last backup is kept\n", "old\n"},
 		"a list fails":           {"projects", "case $n in 1) ;; 2) exit 1 ;; 3) echo ProjectNotFound ;; *) echo Ready ;; esac", 4, "ready\n", "old\n"},
 		"projects do not settle": {"projects", "exit 1", 1, "", "old\n"},
 	} {
 		t.Run(reason, func(t *testing.T) {
 			folder := kubectlThat(t, tc.kubectl)
 			harness.Must(t, os.WriteFile(filepath.Join(folder, "objects.yaml"), []byte("old\n"), 0o600))
-			printed := shellIn(t, folder, "/bin/sh", harness.Commands(t, "backup.md", tc.block)).Stdout
+			ran := shellIn(t, folder, "/bin/sh", harness.Commands(t, "backup.md", tc.block))
 			harness.Same(t, "the calls of kubectl", tc.calls, strings.Count(harness.File(t, filepath.Join(folder, "calls")), "\n"))
-			harness.Same(t, "what the commands print", tc.prints, printed)
+			harness.Same(t, "what the commands print", tc.prints, ran.Stdout+ran.Stderr)
 			harness.Same(t, "objects.yaml", tc.objects, harness.File(t, filepath.Join(folder, "objects.yaml")))
 		})
 	}
