@@ -176,12 +176,12 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 		notes = append(notes, "nobody has decided anything about it")
 	}
 	if v := findingstate.Verdict(f); v != nil {
-		by := "no person has decided; the policy " + string(v.Policy)
+		by := "no person's decision is in force; the policy " + string(v.Policy)
 		if v.ReviewIssue != "" {
-			by = fmt.Sprintf("nobody has decided about the finding; the decision of %s about the review issue %s", v.By,
-				v.ReviewIssue)
+			by = fmt.Sprintf("no decision about the finding itself is in force; the decision of %s about the review issue %s",
+				v.By, v.ReviewIssue)
 		}
-		notes = append(notes, fmt.Sprintf("%s set it to %s at %s", by, v.UserStatus, instant(&v.Since)))
+		notes = append(notes, fmt.Sprintf("%s set the finding to %s at %s", by, v.UserStatus, instant(&v.Since)))
 	}
 	if findingstate.Ended(f) {
 		notes = append(notes, fmt.Sprintf("the decision (%s) ended at %s: decide anew, or leave it open",

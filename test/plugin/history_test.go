@@ -60,7 +60,7 @@ func TestHistoryNamesThePolicyThatDecides(t *testing.T) {
 		s.Verdict = &v1alpha1.FindingVerdict{Policy: "secrets-count", UserStatus: "active", Since: v1alpha1.NewTime(historyStart)}
 	})
 	o.member(testenv.Viewer).findings("history", "f-1").
-		Wants("no person has decided; the policy secrets-count set it to active at 2026-03-01T08:30:00Z")
+		Wants("no person's decision is in force; the policy secrets-count set the finding to active at 2026-03-01T08:30:00Z")
 }
 
 func TestHistorySaysWhatItNoLongerHas(t *testing.T) {
