@@ -17,8 +17,8 @@ const ReasonInProgress = "InProgress"
 
 // Reasons of Stalled of a TriageOperation.
 const (
-	// ReasonTooManyFindings: the selection matches more findings than an operation may cover, or more than may each store
-	// a copy of its long comments.
+	// ReasonTooManyFindings: the selection matches more findings than an operation may cover, or, because the operation's
+	// comments are long, more than may each store them.
 	ReasonTooManyFindings = "TooManyFindings"
 	// ReasonTooManyOperations: the organization already has the maximum number of operations.
 	ReasonTooManyOperations = "TooManyOperations"

@@ -84,7 +84,7 @@ func run(m *testing.M, env **Environment, start func(*harness.Stops, ...string) 
 }
 
 // Start starts etcd and kube-apiserver, the latter with the additional flags, and installs
-// everything under config/. It lets stops end them.
+// everything under config/; stops ends them.
 func Start(stops *harness.Stops, flags ...string) (*Environment, error) {
 	e, err := launch(harness.Root(), harness.CollectLess(), flags)
 	if err == nil {

@@ -49,10 +49,10 @@ func IsRefusal(err error) bool {
 	}
 }
 
-// Batch removes at most selected.Limit of the selected objects of a kind. It returns when to requeue; 0 means that the
-// API server had no such object: a cache may not show a new child yet, which nothing would remove once its parent's
-// finalizer is removed. It returns a refusal if only objects are left that the API server refuses to remove, or if
-// refusals take all the time of the call.
+// Batch removes at most selected.Limit of the selected objects of a kind. It returns when to requeue; 0 means that none
+// exists. It reads from the API server, because a cache may not show a new child yet, which nothing would remove once
+// its parent's finalizer is removed. It returns a refusal if only objects are left that the API server refuses to
+// remove, or if refusals take all the time of the call.
 func Batch(ctx context.Context, base reconcile.Base, kind client.Object, selected client.ListOptions) (time.Duration,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)

@@ -23,8 +23,9 @@ import (
 // Queue is a controller's queue.
 type Queue = workqueue.TypedRateLimitingInterface[ctrl.Request]
 
-// GatherDelay is how long changes are gathered, of which there may be thousands: those of counted objects, so that an
-// import costs at most one write of its counts per delay, and those in a namespace before its objects are listed.
+// GatherDelay is how long changes are gathered, of which there may be thousands. Those of counted objects are gathered
+// so that an import costs at most one write of its counts per delay, and those in a namespace before its objects are
+// listed.
 const GatherDelay = time.Second
 
 // Target returns requests for the objects to be reconciled because of another object.
