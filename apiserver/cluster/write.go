@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,9 @@ import (
 // stored without their expiry, and triage operations without a filter.
 const strict = metav1.FieldValidationStrict
 
+// pauseInOutage is the Retry-After that API servers and proxies usually ask for.
+const pauseInOutage = time.Second
+
 // create stores an object and returns it as stored. If the outcome is unknown, it sends the object once more, under the
 // same name: a client that did so itself would create another one. An existing object of that name counts as stored if
 // isSame accepts it.
@@ -25,6 +29,12 @@ func create[T kube.Object](ctx context.Context, c *Client, object T, noun string
 	created, err := post(ctx, c, object)
 	if !kube.IsOutcomeUnknown(err) || ctx.Err() != nil {
 		return created, err
+	}
+	if kube.StatusOf(err).Code != 0 { // an outage, which would not be over yet
+		select {
+		case <-ctx.Done():
+		case <-time.After(pauseInOutage):
+		}
 	}
 	created, err = post(ctx, c, object)
 	if err == nil {

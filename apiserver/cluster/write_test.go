@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -70,6 +71,24 @@ func TestAChangeThatAWebhookDeniesWithTheCodeOfAConflictIsNotRepeated(t *testing
 		func(*v1alpha1.Finding) (map[string]any, error) { return map[string]any{"tool": "t"}, nil })
 	harness.ErrorContains(t, "the change", err, "a legal hold")
 	harness.Same(t, "tries", 1, tries)
+}
+
+func TestACreationIsSentOnceMoreOnlyAfterAnOutageHadTimeToEnd(t *testing.T) {
+	mine := builder.TriagePolicy("mute", "true").In("org-acme").Build()
+	mine.APIVersion, mine.Kind = v1alpha1.GroupVersion.String(), "TriagePolicy"
+	for _, c := range []struct {
+		first error
+		want  time.Duration
+	}{{apierrors.NewServiceUnavailable("overloaded"), pauseInOutage}, {context.DeadlineExceeded, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			client, posts := creating(t, c.first, mine, nil)
+			begun := time.Now()
+			_, err := client.CreatePolicy(t.Context(), mine.DeepCopy())
+			harness.Must(t, err)
+			harness.Same(t, "times that it was sent", 2, *posts)
+			harness.Same(t, c.first.Error()+": pause", c.want, time.Since(begun))
+		})
+	}
 }
 
 func TestACreationWhoseOutcomeIsUnknownIsSentOnceMore(t *testing.T) {

@@ -22,9 +22,9 @@ import (
 // the API server to others.
 const defaultConcurrency = 16
 
-// backoff between attempts of one write, some seconds in total if each fails at once. Before that, the client library
-// has already waited for the Retry-After of a code 429.
-var backoff = wait.Backoff{Steps: 5, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
+// backoff between attempts of one write, a dozen seconds in total if each fails at once, because the client library does
+// not wait for the Retry-After of an outage. It has already waited for that of a code 429.
+var backoff = wait.Backoff{Steps: 7, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
 // retryLimit is how long after the first attempt another may begin if attempts are slow to fail: with dropped packets,
 // one takes half a minute. A request that times out is tried again.

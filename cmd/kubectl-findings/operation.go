@@ -54,7 +54,7 @@ type operating struct {
 func (w *operating) run(ctx context.Context) error {
 	if err := w.make(ctx); err != nil {
 		if w.unanswered {
-			err = errors.Join(err, w.discard(ctx))
+			err = errors.Join(err, w.discard(ctx, false))
 		}
 		return err
 	}
@@ -63,12 +63,12 @@ func (w *operating) run(ctx context.Context) error {
 		if err != nil && ctx.Err() != nil {
 			err = errInterrupted
 		}
-		return errors.Join(err, w.discard(ctx))
+		return errors.Join(err, w.discard(ctx, false))
 	}
 	if err := w.commit(ctx); err != nil {
 		// The last attempt may be certain: discard then deletes the operation, unless an earlier one was stored.
 		if !w.unanswered || kube.StatusOf(err).Code != 0 && !kube.IsOutcomeUnknown(err) {
-			return errors.Join(err, w.discard(ctx))
+			return errors.Join(err, w.discard(ctx, w.unanswered))
 		}
 		return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
 	}
@@ -122,8 +122,8 @@ func (w *operating) need(name string) need {
 // is deleted can no longer be undone.
 var errCommitted = errors.New("it is committed")
 
-// discard deletes an operation that was not committed.
-func (w *operating) discard(ctx context.Context) error {
+// discard deletes an operation that was not committed, or whose commit may be stored although it failed.
+func (w *operating) discard(ctx context.Context, mayBeCommitted bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
 	err := withRetries(ctx, func() error {
@@ -134,6 +134,7 @@ func (w *operating) discard(ctx context.Context) error {
 		if stored.Spec.Commit {
 			return errCommitted
 		}
+		mayBeCommitted = false
 		unchanged := client.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion}
 		return kube.IgnoreNotFound(w.session.client.Delete(ctx, stored, unchanged))
 	})
@@ -141,11 +142,14 @@ func (w *operating) discard(ctx context.Context) error {
 		return fmt.Errorf("the operation %s was not deleted: %w; undo it with: kubectl findings triage --undo %s -n %s",
 			w.name, err, w.name, w.session.namespace)
 	}
-	if err != nil {
-		return fmt.Errorf("the operation %s, which is not committed, may be left behind: it could not be deleted: %w",
-			w.name, err)
+	switch {
+	case err == nil:
+		return nil
+	case mayBeCommitted:
+		return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
 	}
-	return nil
+	return fmt.Errorf("the operation %s, which is not committed, may be left behind: it could not be deleted: %w",
+		w.name, err)
 }
 
 func (w *operating) commit(ctx context.Context, options ...client.PatchOption) error {

@@ -59,7 +59,7 @@ func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 		}).WithObjects(builder.TriageOperation("mute", "G1").In("org-acme").Build()).Build()
 		seen := builder.TriageOperation("mute", "G1").In("org-acme").Build()
 		write(c, tc.spec)
-		err := (&operating{session: &session{client: c, namespace: "org-acme"}, name: seen.Name}).discard(t.Context())
+		err := (&operating{session: &session{client: c, namespace: "org-acme"}, name: seen.Name}).discard(t.Context(), false)
 		if (err != nil) != tc.stays || err != nil && !strings.Contains(err.Error(), "it is committed") {
 			t.Errorf("%s: %v", reason, err)
 		}
@@ -450,20 +450,25 @@ func TestACommitThatIsRefusedLeavesNothing(t *testing.T) {
 	away := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	for reason, tc := range map[string]struct {
 		first, later error
-		stored       bool // by the first
+		stored       bool  // by the first
+		unread       error // by then
 		stays        bool
 	}{
-		"it is refused":             {refused, refused, false, false},
-		"nobody knows yet":          {lost, lost, false, true},
-		"the first is not stored":   {lost, refused, false, false},
-		"the first is stored":       {lost, refused, true, true},
-		"no server after the first": {lost, away, false, true},
-		"no server at all":          {away, away, false, false},
+		"it is refused":             {refused, refused, false, nil, false},
+		"nobody knows yet":          {lost, lost, false, nil, true},
+		"the first is not stored":   {lost, refused, false, nil, false},
+		"the first is stored":       {lost, refused, true, nil, true},
+		"it can no longer be read":  {lost, refused, true, refused, true},
+		"no server after the first": {lost, away, false, nil, true},
+		"no server at all":          {away, away, false, nil, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tries := 0
 			c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					if tries > 1 && tc.unread != nil {
+						return tc.unread
+					}
 					err := c.Get(ctx, key, o, options...)
 					o.(*v1alpha1.TriageOperation).Status = v1alpha1.TriageOperationStatus{Phase: v1alpha1.OperationPreview, WouldChange: 1}
 					return err
