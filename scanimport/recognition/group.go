@@ -119,9 +119,9 @@ func (m *matcher) pairTied(results, known []int, all bool) {
 	}
 }
 
-// tiedDoubt returns the doubt about a pair that pairTied made. asMany means that there are as many results as findings;
-// changed, that several are at one place and have changed, so that their order proves nothing. A place that
-// is not in a file is not enough by itself.
+// tiedDoubt returns the doubt about a pair that pairTied made. asMany means that there are as many results as findings,
+// which proves nothing if two distances fit as well; changed, that several are at one place and have changed, so that
+// their order proves nothing. A place that is not in a file is not enough by itself.
 func (m *matcher) tiedDoubt(p aligned, asMany bool, changed func() bool) Doubt {
 	r, k := &m.Results[p.result], &m.Known[p.known]
 	switch {
@@ -129,7 +129,7 @@ func (m *matcher) tiedDoubt(p aligned, asMany bool, changed func() bool) Doubt {
 		return DoubtPlace
 	case m.rung == Resource && r.Path == "" && r.Message != k.Message && !r.hasCode():
 		return DoubtMessage
-	case asMany || placeOf(r) == placeOf(&k.Evidence) || p.shift != 0 && p.votes > 1:
+	case asMany && p.votes > 0 || placeOf(r) == placeOf(&k.Evidence) || p.shift != 0 && p.votes > 1:
 		return ""
 	default:
 		return DoubtCount
@@ -163,15 +163,16 @@ func (m *matcher) align(results, known []int, doubt func(aligned) Doubt) {
 	pair := func(p aligned) { m.pair(p.result, p.known, doubt(p)) }
 	m.sort(results, known)
 	if len(results) == 1 && len(known) == 1 || len(results)*len(known) > maxPairs {
-		m.inOrder(results, known, pair)
+		m.inOrder(results, known, 1, pair)
 		return
 	}
 	tally := m.shifts(results, known)
 	left := func(shift int) votes { return tally[shift] }
 	pairs := func(shift int) []aligned { return m.shifted(results, known, shift) }
 	bestFirst(tally, left, pairs, func(best []aligned) (more bool) {
-		if best[0].votes < 2 && best[0].shift != 0 && len(results) == len(known) {
-			m.inOrder(results, known, pair)
+		first := best[0]
+		if (first.votes == 0 || first.votes == 1 && first.shift != 0) && len(results) == len(known) {
+			m.inOrder(results, known, first.votes, pair)
 			return false
 		}
 		for _, p := range best {
@@ -356,9 +357,9 @@ func (m *matcher) shifted(results, known []int, shift int) []aligned {
 	return pairs
 }
 
-func (m *matcher) inOrder(results, known []int, pair func(aligned)) {
+func (m *matcher) inOrder(results, known []int, votes int, pair func(aligned)) {
 	for i := range min(len(results), len(known)) {
-		pair(aligned{results[i], known[i], m.shift(results[i], known[i]), 1})
+		pair(aligned{results[i], known[i], m.shift(results[i], known[i]), votes})
 	}
 }
 

@@ -248,7 +248,7 @@ func (m *matcher) nearest(results, known, rivals []int) {
 			return
 		}
 		if len(rivals) == 0 && m.uniform(results, known) {
-			m.inOrder(results, known, m.pairByLine)
+			m.inOrder(results, known, 1, m.pairByLine)
 			return
 		}
 		before := m.left
