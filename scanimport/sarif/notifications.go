@@ -46,8 +46,11 @@ func (n *wireNotifications) add(one *wireNotification) {
 // maxCause bounds how much of a notification's message is repeated, in bytes.
 const maxCause = 512
 
-// uriInText matches a URI in a message, with what follows it up to a blank.
-var uriInText = regexp.MustCompile(`[A-Za-z][\w+.-]*://\S+`)
+var (
+	// urisInText matches a URI in a message, with what follows it up to a blank: possibly a list, such as GOPROXY.
+	urisInText  = regexp.MustCompile(`[A-Za-z][\w+.-]*://\S+`)
+	schemeOfURI = regexp.MustCompile(`[A-Za-z][\w+.-]*://`)
+)
 
 // because returns the end of a sentence about the errors: the message of the first one, without the user names and
 // passwords of its URIs.
@@ -55,8 +58,20 @@ func (n *wireNotifications) because() string {
 	if n.cause == "" {
 		return ""
 	}
-	cause := uriInText.ReplaceAllStringFunc(string(n.cause), WithoutUser)
+	cause := urisInText.ReplaceAllStringFunc(string(n.cause), withoutUserOfEach)
 	return ": " + shorten(strings.Join(strings.Fields(cause), " "), maxCause)
+}
+
+// withoutUserOfEach removes user name and password from each URI of a list, whatever separates them.
+func withoutUserOfEach(uris string) string {
+	var out strings.Builder
+	from := 0
+	for _, at := range schemeOfURI.FindAllStringIndex(uris, -1) {
+		out.WriteString(WithoutUser(uris[from:at[0]]))
+		from = at[0]
+	}
+	out.WriteString(WithoutUser(uris[from:]))
+	return out.String()
 }
 
 // warnings explain the errors that do not make the run incomplete: those about one file, and those about the tool's
