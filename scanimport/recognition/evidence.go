@@ -152,3 +152,12 @@ func at(k key) key {
 		return part, ok
 	}
 }
+
+// inPlace adds the line and the column to a key.
+func inPlace(k key) key {
+	return func(e *Evidence) (Evidence, bool) {
+		part, ok := k(e)
+		part.Line, part.Column = e.Line, e.Column
+		return part, ok
+	}
+}

@@ -97,15 +97,18 @@ var ties = []key{
 }
 
 // pairTied pairs the two sides of a group with the same strong evidence: by further evidence in which they agree, and
-// finally by their lines. all means that no other finding has this evidence, so that their number counts.
-func (m *matcher) pairTied(results, known []int, all bool) {
+// finally by their lines. other reports whether the result of a pair may be another finding, so that their number does
+// not count.
+func (m *matcher) pairTied(results, known []int, other func(result, known int) bool) {
 	align := func(results, known []int) {
 		changed := sync.OnceValue(func() bool { // once, because a group may be large
 			inOrder := len(results)+len(known) == 2 || apart(results, m.result) && apart(known, m.finding)
 			return !inOrder && m.mixed(results, known)
 		})
-		asMany := all && len(results) == len(known)
-		m.align(results, known, func(p aligned) Doubt { return m.tiedDoubt(p, asMany, changed) })
+		m.align(results, known, func(p aligned) Doubt {
+			asMany := len(results) == len(known) && !other(p.result, p.known)
+			return m.tiedDoubt(p, asMany, changed)
+		})
 	}
 	results, known = m.freeOf(results), m.untaken(known)
 	if len(results) == 1 && len(known) == 1 {
@@ -116,6 +119,36 @@ func (m *matcher) pairTied(results, known []int, all bool) {
 		for _, g := range m.divide(tie, results, known) {
 			align(g.results, slices.Concat(g.open, g.closed))
 		}
+	}
+}
+
+// others returns a function that reports for a pair whether one of some findings, paired or not, agrees with the result
+// in a key: if the pair agrees in the best tie, one that agrees in that too.
+func (m *matcher) others(k key, some func(*Known) bool) func(result, known int) bool {
+	tied := func(e *Evidence) (Evidence, bool) {
+		part, ok := k(e)
+		part.Version, part.Fingerprint, part.Snippet, part.Message = e.Version, e.Fingerprint, e.Snippet, e.Message
+		return part, ok
+	}
+	having := func(k key) func() map[Evidence]bool {
+		return sync.OnceValue(func() map[Evidence]bool { // most scans do not ask
+			parts := map[Evidence]bool{}
+			for i := range m.Known {
+				if part, ok := k(m.finding(i)); ok && some(&m.Known[i]) {
+					parts[part] = true
+				}
+			}
+			return parts
+		})
+	}
+	all, allTied := having(k), having(tied)
+	return func(result, known int) bool {
+		if !m.mixed([]int{result}, []int{known}) {
+			part, _ := tied(m.result(result))
+			return allTied()[part]
+		}
+		part, _ := k(m.result(result))
+		return all()[part]
 	}
 }
 

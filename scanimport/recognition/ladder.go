@@ -34,8 +34,8 @@ type Doubt string
 
 // The doubts.
 const (
-	// DoubtCount: there are more or fewer similar results than before, and this one moved; or another finding has no
-	// result, and differs only in its decision.
+	// DoubtCount: this one moved, and there are more or fewer similar results than before, two distances fit as many, or a
+	// closed finding is among them; or another finding has no result, and differs only in its decision.
 	DoubtCount Doubt = "several results alike, and not as many as before"
 	// DoubtLine: the line differs, and neither code nor another pair confirms it.
 	DoubtLine Doubt = "line moved, and no code to compare"

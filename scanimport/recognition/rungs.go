@@ -71,9 +71,11 @@ func earlier(m *matcher) { m.pairAll(m.Named) }
 func here(keys ...key) func(*matcher) {
 	return func(m *matcher) {
 		for _, k := range keys {
+			inPlaceOfClosed := m.others(inPlace(at(k)), func(f *Known) bool { return f.Closed })
+			likeOpen := m.others(at(k), func(f *Known) bool { return !f.Closed })
 			for _, g := range m.groups(at(k)) {
-				m.pairTied(g.results, g.open, len(m.samePlaces(g.results, g.closed)) == 0)
-				m.pairTied(g.results, g.closed, len(g.open) == 0)
+				m.pairTied(g.results, g.open, inPlaceOfClosed)
+				m.pairTied(g.results, g.closed, likeOpen)
 			}
 		}
 	}
