@@ -17,7 +17,7 @@ type Summary struct {
 	// Scan that was recorded; empty in a dry run.
 	Scan string `json:"scan,omitempty"`
 	// Finished means that all changes are written and the Scan has its outcome. In a dry run it is false.
-	Finished bool `json:"finished,omitempty"`
+	Finished bool `json:"finished"`
 	// SettledAt is when the states of all changed findings were recorded; nil if nobody has waited for that.
 	SettledAt *v1alpha1.Time           `json:"settledAt,omitempty"`
 	Tool      string                   `json:"tool"`

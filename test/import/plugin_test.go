@@ -68,6 +68,7 @@ func TestThePluginImports(t *testing.T) {
 	planned := harness.Run(t, p.kubectl(file, "--dry-run")).Wants()
 	harness.Same(t, "findings that a dry run would create", 3, strings.Count(planned.Stdout+planned.Stderr, "create "))
 	harness.Same(t, "objects that a dry run writes", 0, len(p.findings())+len(p.scans()))
+	harness.Run(t, p.kubectl(file, "--dry-run", "-o", "json")).Wants(`"finished": false`)
 	harness.Run(t, p.kubectl(file, "--commit", commitA)).Wants("3 results = 3 created + 0 updated + 0 reopened + 0 unchanged + 0 skipped; 0 closed")
 	stdin := p.kubectl("-", "-o", "json")
 	stdin.Stdin = strings.NewReader(document(numbered(3)...))
