@@ -106,6 +106,21 @@ func TestRetryingEnds(t *testing.T) {
 	}
 }
 
+func TestAnInterruptedPauseEndsWithoutAnotherAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, interrupt := context.WithTimeout(t.Context(), backoff.Duration/2)
+		defer interrupt()
+		attempts, begun := 0, time.Now()
+		err := withRetries(ctx, func() error {
+			attempts++
+			return &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
+		})
+		if err == nil || attempts != 1 || time.Since(begun) != backoff.Duration/2 {
+			t.Errorf("%d attempts within %s; the error is %v", attempts, time.Since(begun), err)
+		}
+	})
+}
+
 func TestASummaryAddsUpAndSaysWhetherItFailed(t *testing.T) {
 	names := []string{"a", "b", "c", "d"}
 	failed := outcome{tried: true, err: errors.New("no\x1b[2J")}
