@@ -21,8 +21,9 @@ import (
 // the API server to others.
 const defaultConcurrency = 16
 
-// backoff between attempts of one write, 12 to 19 seconds in total if each fails at once, because the client library does
-// not wait for the Retry-After of an outage before it repeats a write. It has already waited for that of a code 429.
+// backoff between attempts of one write, 12 to 19 seconds in total if each fails at once, because the client library
+// does not wait for the Retry-After of an outage before it repeats a write. It has already waited for that of a code
+// 429.
 var backoff = wait.Backoff{Steps: 7, Duration: 200 * time.Millisecond, Factor: 2, Jitter: 0.5}
 
 // retryLimit is how long after the first attempt another may begin if attempts are slow to fail: with dropped packets,
