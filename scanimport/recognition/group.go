@@ -123,7 +123,7 @@ func (m *matcher) pairTied(results, known []int, other func(result, known int) b
 }
 
 // others returns a function that reports for a pair whether one of some findings, paired or not, agrees with the result
-// in a key: if the pair agrees in the best tie, one that agrees in that too.
+// in the key. If the pair also agrees in ties[0], the finding must agree in ties[0], too.
 func (m *matcher) others(k key, some func(*Known) bool) func(result, known int) bool {
 	tied := func(e *Evidence) (Evidence, bool) {
 		part, ok := k(e)
@@ -152,9 +152,9 @@ func (m *matcher) others(k key, some func(*Known) bool) func(result, known int) 
 	}
 }
 
-// tiedDoubt returns the doubt about a pair that pairTied made. asMany means that there are as many results as findings,
-// which proves nothing if two distances fit as well; changed, that several are at one place and have changed, so that
-// their order proves nothing. A place that is not in a file is not enough by itself.
+// tiedDoubt returns the doubt about a pair that pairTied made. With asMany, results and findings are equal in number,
+// which proves nothing if two distances fit equally well. changed reports whether several are at one place and have
+// changed, so that their order proves nothing. A place that is not in a file is not enough by itself.
 func (m *matcher) tiedDoubt(p aligned, asMany bool, changed func() bool) Doubt {
 	r, k := &m.Results[p.result], &m.Known[p.known]
 	switch {
