@@ -68,13 +68,13 @@ func TestEveryMemberHasARow(t *testing.T) {
 				continue
 			}
 			if !members[member] {
-				t.Errorf("%s has no member %q, or it has two rows", s.schema, member)
+				t.Errorf("docs/decisions/fields.md, section %q: %s has no member %q, or it has two rows", s.section, s.schema, member)
 			}
 			delete(members, member)
 		}
 		for _, member := range slices.Sorted(maps.Keys(members)) {
 			if !slices.Contains(s.containers, member) {
-				t.Errorf("%s: no row for %q", s.schema, member)
+				t.Errorf("docs/decisions/fields.md: add a row for %q of %s to the section %q", member, s.schema, s.section)
 			}
 		}
 	}
