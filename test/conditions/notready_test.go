@@ -81,7 +81,7 @@ func TestWhatIsNotReadySaysWhyAndWhatToDo(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			hindrance, tried := cases[kind]
 			if !tried {
-				t.Fatal("nothing is tried that keeps this kind from being ready")
+				t.Fatal("hindrances has no object of this kind: add one that cannot become ready")
 			}
 			env.Create(t, hindrance.object)
 			if hindrance.reason == v1alpha1.ReasonDeleting {

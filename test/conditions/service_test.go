@@ -41,7 +41,11 @@ func (s *service) put(t *testing.T, kind, namespace, name string) {
 	if crd.Spec.Scope == apiextensionsv1.ClusterScoped {
 		namespace = ""
 	}
-	content, err := corpus.Stored(crd, namespace, name, corpus.Unreadables()[kind])
+	odd, known := corpus.Unreadables()[kind]
+	if !known {
+		t.Fatalf("Unreadables in test/corpus/corpus.go has no %s", kind)
+	}
+	content, err := corpus.Stored(crd, namespace, name, odd)
 	harness.Must(t, err)
 	harness.Must(t, env.PutIntoEtcd(t.Context(), crd.Spec.Names.Plural, namespace, name, content))
 }

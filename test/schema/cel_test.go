@@ -357,7 +357,7 @@ func TestEveryRuleRefusesSomethingInATable(t *testing.T) {
 				continue // every time has this rule, and TestEachBoundIsKeptAndTheErrorNamesTheField covers each
 			}
 			if !slices.ContainsFunc(refusals(t)[kind], func(refused string) bool { return strings.Contains(rule.Message, refused) }) {
-				t.Errorf("%s: no case is refused with %q", kind, rule.Message)
+				t.Errorf("%s: no case in rulesAtCreate or rulesAtUpdate is refused with %q", kind, rule.Message)
 			}
 		}
 	}
