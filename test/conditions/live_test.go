@@ -113,6 +113,11 @@ func checkReady(t *testing.T, object *unstructured.Unstructured) {
 	if object.GetNamespace() != "" {
 		arguments = append(arguments, "--namespace="+object.GetNamespace())
 	}
+	defer func() {
+		if t.Failed() {
+			t.Logf("its status: %+v", statusOf(t, testenv.Get(t, NewWithT(t), env, object)))
+		}
+	}()
 	if out := env.Kubectl(t, "default", arguments...); !strings.HasSuffix(out, " condition met\n") {
 		t.Errorf("kubectl wait printed %q", out)
 	}
