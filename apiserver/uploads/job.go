@@ -163,8 +163,7 @@ func assignProjects(ctx context.Context, c *importer.Client, j *job) (refusal, e
 	case err != nil:
 		return &importer.RefusedError{Reason: err.Error()}, nil
 	case len(parts) > maxScans:
-		return &importer.RefusedError{Reason: fmt.Sprintf("the file holds %d scans, by tool, category, analysis and project, and an upload at most %d: split it",
-			len(parts), maxScans)}, nil
+		return &importer.RefusedError{Reason: tooManyScans(len(parts), "tool, category, analysis and project")}, nil
 	}
 	j.batches = parts
 	return nil, nil

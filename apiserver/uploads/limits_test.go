@@ -2,8 +2,12 @@ package uploads
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/apiserver/slots"
@@ -39,6 +43,18 @@ func TestABodyThatComesTooSlowlyIsToldWhatHelps(t *testing.T) {
 		refused, _ := errors.AsType[*refusal](s.explain(os.ErrDeadlineExceeded))
 		harness.Same(t, "the refusal", problem.InvalidBody(want).Coded(problem.CodeMalformed).Error(), refused.Error())
 	}
+}
+
+// Two uploads with parts of one scan would close each other's findings.
+func TestAFileWithTooManyScansIsToBeSplitBetweenScans(t *testing.T) {
+	s := &Service{limits: DefaultLimits, metrics: newMetrics(prometheus.NewRegistry())}
+	var runs []string
+	for i := range maxScans + 1 {
+		runs = append(runs, fmt.Sprintf(`{"tool":{"driver":{"name":"tool%d"}},"results":[]}`, i))
+	}
+	file := strings.NewReader(`{"version":"2.1.0","runs":[` + strings.Join(runs, ",") + `]}`)
+	_, err := s.read(&Request{Body: file}, &hold{memory: &memory{limits: DefaultLimits, taken: map[string]int64{}}})
+	harness.ErrorContains(t, "33 tools", err, "keep the results of each scan in one file")
 }
 
 func TestAnUploadWithoutASlotIsRefusedForItsReason(t *testing.T) {

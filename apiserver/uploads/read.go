@@ -65,10 +65,15 @@ func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) 
 		return nil, refusedFile(err)
 	}
 	if len(batches) > maxScans {
-		return nil, refusedFile(fmt.Errorf("%s holds %d scans, by tool, category and analysis, and an upload at most %d: split it",
-			fileName, len(batches), maxScans))
+		return nil, refusedFile(errors.New(tooManyScans(len(batches), "tool, category and analysis")))
 	}
 	return batches, nil
+}
+
+// tooManyScans returns the message for a file that contains n scans, one per combination of the given parts.
+func tooManyScans(n int, per string) string {
+	return fmt.Sprintf("%s holds %d scans, one per %s, and an upload at most %d: split it, and keep the results of each "+
+		"scan in one file, because a scan closes what it does not report", fileName, n, per, maxScans)
 }
 
 // settle copies the client's settings for the file into the request, and returns the file's SourceRoot.

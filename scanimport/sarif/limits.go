@@ -114,11 +114,15 @@ func shorten(s string, most int) string {
 	return strings.Clone(strings.ToValidUTF8(s[:most], ""))
 }
 
+// reportLess is the advice in errors about files that are too large.
+const reportLess = "have the scanner report less, or split the file and pass all parts to one command of kubectl " +
+	"findings: what an import does not contain counts as fixed"
+
 // TooLargeError reports a file that is larger than Limits.Bytes.
 type TooLargeError struct{ Bytes int64 }
 
 func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("larger than %d MiB: split the file, or have the scanner report less", e.Bytes>>20)
+	return fmt.Sprintf("larger than %d MiB: %s", e.Bytes>>20, reportLess)
 }
 
 // maxBlanks bounds the blanks between two tokens that are passed on. The decoder scans all of them again for each piece

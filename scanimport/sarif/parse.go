@@ -193,7 +193,7 @@ func (p *parser) run() error {
 
 func (p *parser) result(run *wireRun) error {
 	if p.results++; p.results > p.limits.Results {
-		return fmt.Errorf("more than %d results: split the file, or have the scanner report less", p.limits.Results)
+		return fmt.Errorf("more than %d results: %s", p.limits.Results, reportLess)
 	}
 	var raw json.RawMessage
 	if err := p.decoder.Decode(&raw); err != nil {
@@ -258,7 +258,7 @@ func (p *parser) array(what string, most int, element func() error) (bool, error
 	}
 	for n := 0; p.decoder.More(); n++ {
 		if n >= most {
-			return false, fmt.Errorf("%s holds more than %d entries: split the file", what, most)
+			return false, fmt.Errorf("%s holds more than %d entries: %s", what, most, reportLess)
 		}
 		if err := element(); err != nil {
 			return false, err
@@ -296,7 +296,7 @@ func (p *parser) hold(bytes int64) error {
 	p.held += bytes
 	if most := spareLists + listsPerByte*p.source.read; p.held > most {
 		return fmt.Errorf("its lists expand to more than %d MiB, because their entries are nearly empty: no scanner writes "+
-			"that. Split the file, or have the scanner report less", most>>20)
+			"that. Have the scanner report less", most>>20)
 	}
 	return nil
 }

@@ -83,10 +83,11 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"run a string":   {"it is not SARIF", `{"version":"2.1.0","runs":["x"]}`, "runs[0] is not an object"},
 		"results object": {"to take it for empty would close everything", file(`"results":{}`), "runs[0].results is not an array"},
 		"results twice":  {"which of them counts is anybody's guess", file(`"results":[],"results":[{}]`), `"results" occurs twice`},
-		"too large":      {"memory is finite", file(`"results":[],"x":"` + strings.Repeat("x", 5000) + `"`), "larger than"},
+		"too large":      {"memory is finite", file(`"results":[],"x":"` + strings.Repeat("x", 5000) + `"`), "larger than 0 MiB: " + reportLess},
 		"too deep":       {"a stack is finite", file(`"results":[],"x":` + strings.Repeat("[", 50) + strings.Repeat("]", 50)), "nested deeper than 32"},
-		"too many":       {"a cluster is finite", file(`"results":[{},{},{},{}]`), "3 "},
-		"too many runs":  {"the same", `{"version":"2.1.0","runs":[{},{},{}]}`, "more than 2"},
+		"too many":       {"a cluster is finite", file(`"results":[{},{},{},{}]`), "more than 3 entries: " + reportLess},
+		"too many total": {"the same", `{"version":"2.1.0","runs":[{"results":[{},{}]},{"results":[{},{}]}]}`, "more than 3 results: " + reportLess},
+		"too many runs":  {"the same", `{"version":"2.1.0","runs":[{},{},{}]}`, "more than 2 entries: " + reportLess},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(strings.NewReader(tc.document), Options{Limits: small})
