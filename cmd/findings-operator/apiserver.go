@@ -69,13 +69,14 @@ func (o *apiserverOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HealthBindAddress, "health-bind-address", ":8081", "address that health and metrics listen on")
 	flags.StringVar(&o.CursorKeysDir, "cursor-keys-dir", "",
 		"folder with the keys that authenticate cursors, each a file of 32 or more random bytes; the file\n"+
-			"whose name sorts last signs. Without it a new key is made at each start, and earlier cursors become invalid")
+			"whose name sorts last signs, and only it and the one before it verify. Without it a new key is made\n"+
+			"at each start, and earlier cursors become invalid")
 	flags.DurationVar(&o.KeyStaleness, "key-staleness", tokens.DefaultKeyStaleness,
 		"how old the API key data may become before requests are refused; at least 5s. With more than 1m, a replica\n"+
 			"that has lost the API server may refuse re-signed tokens while the signing key is rotated")
 	flags.DurationVar(&o.DataStaleness, "data-staleness", apiserver.DefaultDataStaleness,
-		"how long nothing may be received about a kind before requests that depend on it are refused; from 2m30s on\n"+
-			"answers carry x-data-age")
+		"how long nothing may be received about a kind before requests that depend on it are refused; at least 3m.\n"+
+			"From 2m30s on answers carry x-data-age")
 	flags.StringVar(&o.TLSCertFile, "tls-cert-file", "",
 		"certificate file for TLS; without it, plain HTTP. A renewed certificate is used without a restart")
 	flags.StringVar(&o.TLSKeyFile, "tls-private-key-file", "", "private key file of --tls-cert-file")
