@@ -134,7 +134,7 @@ e2e: ## Run the chart's life in a real cluster of one node: install to uninstall
 BENCH ?=
 
 .PHONY: bench
-bench: ## Compare with what else does the same, into docs/performance.md and docs/performance (20 minutes; BENCH=--help).
+bench: ## Measure the service against alternatives, into docs/performance.md and docs/performance (hours; BENCH=--help).
 	$(CHECK)
 	$(FIRST) controlplane
 	@mkdir -p bin && cd bench && go build -o ../bin/findings-compare ./compare
