@@ -5342,7 +5342,9 @@ type UploadScanParams struct {
 	// the reason.
 	DryRun *bool `form:"dry_run,omitempty" json:"dry_run,omitempty"`
 
-	// Force Import a scan even if it is older than the last completed one, and close any number of findings.
+	// Force Import a scan although it would be refused, because it is older than the last completed one, would close
+	// more than half of the open findings, seems to belong to a known analysis under another name, or because the
+	// API server refuses all its changes. Do not set it in every import.
 	Force *bool `form:"force,omitempty" json:"force,omitempty"`
 }
 

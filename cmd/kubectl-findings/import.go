@@ -96,7 +96,9 @@ func newImportCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.startedAt, "started-at", "",
 		"when the scan started, in RFC 3339; default: taken from the files, else now")
 	flags.BoolVar(&o.force, "force", false,
-		"import a scan that is older than the last completed one, and close any number of findings")
+		"import a scan although it would be refused, because it is older than the last completed one, would close more "+
+			"than half of the open findings, seems to belong to a known analysis under another name, or because the API "+
+			"server refuses all its changes. Do not set it in every import")
 	flags.BoolVar(&o.wait, "wait", false,
 		"wait until the controllers have recorded the state of every finding that the import changed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long --wait waits in total")
