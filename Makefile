@@ -70,7 +70,7 @@ helm: ## Build helm and kubeconform into bin/, once.
 	@hack/helm/build.sh
 
 .PHONY: generate
-generate: ## Write all generated code and manifests anew.
+generate: ## Regenerate all generated code and manifests.
 	$(CHECK)
 	go tool controller-gen object paths=./api/...
 	go tool controller-gen crd:allowDangerousTypes=false paths=./api/... output:crd:artifacts:config=config/crd/bases
@@ -160,7 +160,7 @@ attack: ## Try every attack on a running service and on the console's pages, and
 	@$(TOOL) gotestsum --format=standard-verbose $(PASSED) -- -tags=attack -p=1 -count=1 -timeout=20m ./test/attack ./test/console
 
 .PHONY: plane
-plane: ## Hold a findings plane over PostgreSQL against the conformance suite, as docs/findings-plane.md sets it up.
+plane: ## Set up a findings plane on PostgreSQL as in docs/findings-plane.md, and run the conformance suite against it.
 	$(CHECK)
 	$(FIRST) controlplane build kine
 	@$(TOOL) gotestsum --format=testname $(PASSED) -- -tags=plane -count=1 -timeout=60m -run ThePage ./test/plane
@@ -235,7 +235,7 @@ VACUUM = go tool -modfile=hack/vacuum/go.mod vacuum lint --ruleset apiserver/ope
 .PHONY: verify-openapi
 verify-openapi: ## Lint the REST contract (cold: building vacuum takes minutes).
 	$(CHECK)
-	@$(VACUUM) || { echo "verify: once more, for vacuum now and then takes good enumerations for bad ones"; $(VACUUM); }
+	@$(VACUUM) || { echo "verify: trying again, because vacuum sometimes reports valid enumerations as errors"; $(VACUUM); }
 
 .PHONY: verify-scripts
 verify-scripts:

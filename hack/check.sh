@@ -42,7 +42,7 @@ without() {
       *) if installed "$program"; then continue; fi ;;
     esac
     if [ "${REQUIRE_ALL:-}" = 1 ]; then
-      problems+=("$program is not installed, and REQUIRE_ALL=1 wants every test run")
+      problems+=("$program is not installed, and REQUIRE_ALL=1 requires every test to run")
     else
       echo "$target: $program is not installed: $what that need it are reported as skipped (.ci/run installs it)"
     fi
@@ -80,7 +80,7 @@ case "$target" in
   test)
     without "the tests" curl gcc jq openssl redis-server node npm chromium postgresql
     if [ "${REQUIRE_ALL:-}" = 1 ] && installed go && [ -z "$("$here/race.sh" 2>/dev/null)" ]; then
-      problems+=("the race detector cannot be used, and REQUIRE_ALL=1 wants it (see hack/race.sh)")
+      problems+=("the race detector cannot be used, and REQUIRE_ALL=1 requires it (see hack/race.sh)")
     fi
     ;;
   bench) without "the measurements" postgresql ;;

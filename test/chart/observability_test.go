@@ -121,7 +121,7 @@ func TestTheAlertsOfStaleDataNameTheReleasesStaleness(t *testing.T) {
 	alerts := alerts(t)
 	for alert, want := range map[string]string{
 		"FindingsAPIKeysStale": "refuses all requests once they are older than 90s",
-		"FindingsAPIDeaf":      "of {{ $labels.kind }}, and shows what may be old. It refuses requests that depend on it after 5m.",
+		"FindingsAPIDeaf":      "about {{ $labels.kind }}, and may show outdated data. It refuses requests that depend on it after 5m.",
 	} {
 		if summary := fmt.Sprint(alerts[alert]["annotations"]); !strings.Contains(summary, want) {
 			t.Errorf("the annotations of %s are %s; want %q", alert, summary, want)

@@ -52,7 +52,7 @@ func Missing(t testing.TB, format string, arguments ...any) {
 	t.Helper()
 	reason := fmt.Sprintf(format, arguments...)
 	if os.Getenv("REQUIRE_ALL") == "1" {
-		t.Fatal(reason + ", and REQUIRE_ALL=1 wants every test run")
+		t.Fatal(reason + ", and REQUIRE_ALL=1 requires every test to run")
 	}
 	t.Skip("not run: " + reason)
 }
