@@ -44,7 +44,8 @@ const (
 const uploadsText = "A SARIF file is imported by `kubectl findings import`, and uploaded to the REST API, in turn, with the controllers stopped. The " +
 	"time of the plugin is that of its process; the time of an upload runs until its answer, or, where that is 202, until " +
 	"`GET /v2/uploads/{id}` says that it is completed. After each turn all findings are removed. Then a larger file is uploaded twice. " +
-	"At last pages of 100 findings are read over four connections, without anything else and during an upload with the controllers at work."
+	"Finally, pages of 100 findings are read over four connections, first while nothing else happens and then during an upload " +
+	"while the controllers run."
 
 // uploads compares uploads with the plugin's imports, and measures how they slow down readers.
 func uploads(ctx context.Context, b *bench.Bench) (*report.Section, error) {
