@@ -40,7 +40,7 @@ func TestTheContractDescribesTheTagOfEachReadThatHasOne(t *testing.T) {
 		routes.ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, ids.Replace(path), http.NoBody))
 		_, tagged := described.Get.Responses.Value("200").Value.Headers["etag"]
 		if tagged && answer.Code != http.StatusOK {
-			t.Errorf("%s: %d %s", path, answer.Code, answer.Body)
+			t.Errorf("%s: %d %s: add the object and its id above", path, answer.Code, answer.Body)
 		}
 		if answer.Code == http.StatusOK {
 			harness.Same(t, path+" has a tag: describe if-none-match, the header etag and 304, or return untagged",

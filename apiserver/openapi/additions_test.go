@@ -38,7 +38,8 @@ func TestAdditionsAreMarked(t *testing.T) {
 			parameters, isDocumented := documented[name]
 			delete(missing, name)
 			if marked(operation.Extensions) == isDocumented {
-				t.Errorf("%s: x-addition is %t, documented %t", name, marked(operation.Extensions), isDocumented)
+				t.Errorf("%s: x-addition is %t, want %t: only operations of the original contract have no mark", name,
+					isDocumented, !isDocumented)
 			}
 			if !isDocumented {
 				if !strings.Contains(operation.Description, "An addition to the contract.") {
@@ -52,7 +53,8 @@ func TestAdditionsAreMarked(t *testing.T) {
 					continue
 				}
 				if in := slices.Contains(parameters, p.Name); marked(p.Extensions) == in {
-					t.Errorf("%s: %s: x-addition is %t, documented %t", name, p.Name, marked(p.Extensions), in)
+					t.Errorf("%s: %s: x-addition is %t, want %t: only parameters of the original contract have no mark", name,
+						p.Name, in, !in)
 				}
 			}
 		}
@@ -88,10 +90,11 @@ func TestAdditionsAmongTheComponentsAreMarked(t *testing.T) {
 	header := func(ref *openapi3.HeaderRef) map[string]any { return ref.Value.Extensions }
 	response := func(ref *openapi3.ResponseRef) map[string]any { return ref.Value.Extensions }
 	parts := spec.Components
-	harness.Same(t, "the unmarked schemas", documentedSchemas, unmarked(parts.Schemas, schema))
-	harness.Same(t, "the unmarked headers", documentedHeaders, unmarked(parts.Headers, header))
-	harness.Same(t, "the unmarked responses", documentedResponses, unmarked(parts.Responses, response))
-	harness.Same(t, "the unmarked members of an error", documentedErrorMembers,
+	const lack = " without x-addition: mark those that are not in the original contract"
+	harness.Same(t, "schemas"+lack, documentedSchemas, unmarked(parts.Schemas, schema))
+	harness.Same(t, "headers"+lack, documentedHeaders, unmarked(parts.Headers, header))
+	harness.Same(t, "responses"+lack, documentedResponses, unmarked(parts.Responses, response))
+	harness.Same(t, "members of an error"+lack, documentedErrorMembers,
 		unmarked(parts.Schemas["Error"].Value.Properties, schema))
 }
 

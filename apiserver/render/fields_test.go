@@ -97,7 +97,7 @@ func TestEveryShapeIsDocumented(t *testing.T) {
 				schema = items.Value.Items
 			}
 			if name := nameOf(schema); !slices.Contains(names, name) {
-				t.Errorf("%s %s answers with %q, of which fields.md has no section", method, path, name)
+				t.Errorf("%s %s answers with %q: add its section to docs/decisions/fields.md and to documented", method, path, name)
 			}
 		}
 	}
