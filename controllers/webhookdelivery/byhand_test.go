@@ -140,6 +140,30 @@ func TestADeliveryIsRetriedByTheSchedule(t *testing.T) {
 	}
 }
 
+// With a receiver that hangs, a delivery may wait for its next turn for hours.
+func TestASignatureExpiresWhileItsDeliveryWaitsForItsTurn(t *testing.T) {
+	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+	r := newReceiver(t, answers(http.StatusInternalServerError))
+	endpoint := h.ready(ns, "team", r.URL)
+	d := h.delivery(ns, "d-1", "team")
+	h.reconcile(d)
+	sent, key := r.got()[0], client.ObjectKeyFromObject(d)
+	verify := func() webhooks.VerificationStatus {
+		return webhooks.Verify(d, sent.body, sent.header.Get("webhook-signature"), h.clock.Now())
+	}
+	g.Expect(verify()).To(Equal(webhooks.Verified))
+
+	h.dispatcher.submit(key, client.ObjectKeyFromObject(endpoint), healthFailing, false)
+	testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
+		e.Status.Secrets[0].ExpiresAt = new(v1alpha1.NewTime(h.clock.Now()))
+	})
+	_, err := h.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+	g.Expect(err).NotTo(HaveOccurred())
+	testenv.Get(t, g, env, d)
+	g.Expect(verify()).To(Equal(webhooks.SecretExpired))
+	g.Expect(d.Status.Attempts).To(HaveLen(1))
+}
+
 // Whatever a receiver does, the attempt ends with a message, is followed by another, and is cheap.
 func TestEveryFailureIsRetried(t *testing.T) {
 	elsewhere := newReceiver(t, answers(http.StatusOK))

@@ -131,11 +131,11 @@ func newScope() *scope {
 }
 
 // Reconcile closes an attempt whose outcome could not be recorded, and submits the delivery to the dispatcher when an
-// attempt is due. It sends nothing itself. If the dispatcher already has the delivery, it only confirms a redelivery.
+// attempt is due. It sends nothing itself. If the dispatcher already has the delivery, it only records what cannot wait.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	handle := r.schedule
 	if r.dispatcher.isBusy(req.NamespacedName) {
-		handle = r.confirmRedelivery // the end of the attempt enqueues the delivery again
+		handle = r.catchUp // the end of the attempt enqueues the delivery again
 	}
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
@@ -143,15 +143,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}.Run(ctx, req)
 }
 
-// confirmRedelivery records that a redelivery was requested while the delivery is in the dispatcher, where its turn may
-// be much later. It leaves the attempts alone. If an attempt writes at the same time, one of the two conflicts: this
-// reconcile is then repeated, an unsent attempt waits for its next turn, and the outcome of a sent one is recorded
-// again.
-func (r *Reconciler) confirmRedelivery(ctx context.Context, s *scope) error {
-	s.LeaveStatus()
+// catchUp records what cannot wait while the delivery is in the dispatcher, where its turn may be much later: that the
+// secrets of earlier signatures have expired, and that a redelivery was requested. It makes no attempt and ends none. If
+// an attempt writes at the same time, one of the two conflicts: this reconcile is then repeated, an unsent attempt waits
+// for its next turn, and the outcome of a sent one is recorded again.
+func (r *Reconciler) catchUp(ctx context.Context, s *scope) error {
+	followSecrets(s)
 	if webhooks.RedeliveryAsked(s.Object) == "" {
 		return nil
 	}
+	s.LeaveStatus()
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	if step := decide(s); step.outlook == outlookDue {
 		return r.conclude(ctx, s, step)
