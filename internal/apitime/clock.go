@@ -1,4 +1,5 @@
-// Package apitime returns the API server's time, and provides a clock that is never more than MaxAhead ahead of it.
+// Package apitime returns the API server's time, provides a clock that is never more than MaxAhead ahead of it, and
+// measures time across a sleep of the machine.
 package apitime
 
 import (

@@ -235,7 +235,7 @@ func (l *lock) renew(ctx context.Context, stop <-chan struct{}, lost context.Can
 // fresh reports whether the last renewal is so recent that no other process can hold the Lease.
 func (l *lock) fresh() bool {
 	at := l.renewedAt.Load()
-	return at != nil && since(*at) <= leaseDuration*2/3
+	return at != nil && apitime.Elapsed(*at, time.Now()) <= leaseDuration*2/3
 }
 
 // endedAt returns when an import under the Lease ended, by the API server's time: now, or, if the Lease may be lost,
@@ -248,16 +248,6 @@ func (l *lock) endedAt(failure error) time.Time {
 	}
 	return apitime.Now()
 }
-
-// since returns the time since at; see elapsed.
-func since(at time.Time) time.Duration {
-	now := time.Now()
-	return elapsed(now.Sub(at), now.Round(0).Sub(at.Round(0)))
-}
-
-// elapsed returns the passed time by the clock that has advanced more: the monotonic clock stops while the machine
-// sleeps, and the wall clock can be set back.
-func elapsed(monotonic, wall time.Duration) time.Duration { return max(monotonic, wall) }
 
 // sure returns errLeaseLost if this process may not hold the Lease. A process that was suspended must check this before
 // it writes a finding, an issue or a review, because its context does not end by itself.

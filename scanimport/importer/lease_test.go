@@ -162,18 +162,6 @@ func TestBeforeItsNextWriteAProcessThatWasStoppedKnowsWhetherItHoldsItsLease(t *
 	})
 }
 
-func TestTheClockThatHasAdvancedMoreCounts(t *testing.T) {
-	for _, c := range []struct {
-		reason                string
-		monotonic, wall, want time.Duration
-	}{
-		{"the machine was asleep", time.Second, time.Hour, time.Hour},
-		{"the wall clock was set back", time.Minute, -time.Hour, time.Minute},
-	} {
-		harness.Same(t, c.reason, c.want, elapsed(c.monotonic, c.wall))
-	}
-}
-
 func TestALeaseIsKeptWhileItsWorkLasts(t *testing.T) {
 	withLeases(t, func(l *leases) {
 		mine, other := l.lock("kept", "me"), l.lock("kept", "other")

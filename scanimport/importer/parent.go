@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -48,8 +49,8 @@ func RequireSame(ctx context.Context, c client.Client, kind string, key client.O
 
 // sure calls check unless the last check is recent. Of several callers, one checks.
 func (p *parent) sure(ctx context.Context) error {
-	at := p.checkedAt.Load()
-	if at != nil && since(*at) < parentInterval || !p.checkedAt.CompareAndSwap(at, new(time.Now())) {
+	at, now := p.checkedAt.Load(), time.Now()
+	if at != nil && apitime.Elapsed(*at, now) < parentInterval || !p.checkedAt.CompareAndSwap(at, &now) {
 		return nil
 	}
 	return p.check(ctx)
