@@ -152,6 +152,17 @@ func TestStaleCacheAuthenticatesNobody(t *testing.T) {
 	waitUntilAccepted(t, a, header)
 }
 
+// A key may have been revoked while the machine of the replica slept.
+func TestWhatWasKnownBeforeASleepIsStaleAfterIt(t *testing.T) {
+	a := start(t)
+	_, header := acceptedKey(t, a, "asleep")
+	_, err := a.Authenticate(header, harness.MoveWallClock(time.Now(), a.staleness/2))
+	harness.NoError(t, "after a short sleep", err)
+	if _, err := a.Authenticate(header, harness.MoveWallClock(time.Now(), a.staleness+time.Second)); !errors.Is(err, ErrStale) {
+		t.Errorf("after a long sleep: %v, want ErrStale", err)
+	}
+}
+
 func TestStalledWatchHidesNoRevocation(t *testing.T) {
 	t.Parallel() // it mostly waits
 	var watches atomic.Int32

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/util/connrotation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 	"github.com/appsec-dev/findings-operator/internal/kube"
 )
 
@@ -59,7 +60,7 @@ func (f *feed) age(now time.Time) time.Duration {
 	if at == nil {
 		return math.MaxInt64
 	}
-	return max(0, now.Sub(*at))
+	return max(0, apitime.Elapsed(*at, now))
 }
 
 // newFeed returns a feed for a view of one of this project's kinds.
