@@ -244,17 +244,12 @@ func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	}
 }
 
-// expiredRetry is when an expired key is reconciled again, because the clock may be corrected.
-const expiredRetry = time.Hour
-
-// untilNextChange returns how long until the status may change just because time passes; 0 if it never does.
+// untilNextChange returns how long until the status may change just because time passes, at most MaxWait; 0 if it never
+// does. A token that has expired becomes valid again if a clock that was ahead is corrected.
 func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration {
 	var wait time.Duration
 	if status.ExpiresAt != nil {
-		wait = status.ExpiresAt.Sub(now)
-		if wait <= 0 {
-			wait = expiredRetry
-		}
+		wait = reconcile.Sooner(reconcile.MaxWait, status.ExpiresAt.Sub(now))
 	}
 	if status.Previous != nil {
 		wait = reconcile.Sooner(wait, status.Previous.ExpiresAt.Sub(now))

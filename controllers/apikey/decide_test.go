@@ -206,11 +206,12 @@ func TestTheNextReconcileIsAtTheNextChange(t *testing.T) {
 		status v1alpha1.APIKeyStatus
 		want   time.Duration
 	}{
-		"no token":      {v1alpha1.APIKeyStatus{}, 0},
-		"one token":     {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour)}, time.Hour},
+		"no token":  {v1alpha1.APIKeyStatus{}, 0},
+		"one token": {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Minute)}, time.Minute},
+		"far away, unless the machine sleeps or its clock is put forward": {v1alpha1.APIKeyStatus{ExpiresAt: at(24 * time.Hour)}, reconcile.MaxWait},
 		"overlap first": {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour), Previous: &v1alpha1.PreviousToken{ExpiresAt: *at(time.Minute)}}, time.Minute},
-		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, expiredRetry},
-		"long over":     {v1alpha1.APIKeyStatus{ExpiresAt: at(-time.Hour)}, expiredRetry},
+		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, reconcile.MaxWait},
+		"long over":     {v1alpha1.APIKeyStatus{ExpiresAt: at(-time.Hour)}, reconcile.MaxWait},
 	}
 	for name, tc := range cases {
 		harness.Same(t, name, tc.want, untilNextChange(tc.status, now))

@@ -105,7 +105,7 @@ const (
 	withdraw
 )
 
-// nextStep returns a rotation's next step, or how long to wait for it. published means that this
+// nextStep returns a rotation's next step, or how long to wait for it, at most MaxWait. published means that this
 // reconcile has just published the keys.
 func nextStep(held holding, asked string, overlap, notice time.Duration, published bool,
 	now time.Time) (step, time.Duration) {
@@ -131,7 +131,7 @@ func nextStep(held holding, asked string, overlap, notice time.Duration, publish
 
 func after(next step, at, now time.Time) (step, time.Duration) {
 	if left := at.Sub(now); left > 0 {
-		return stay, left
+		return stay, min(left, reconcile.MaxWait)
 	}
 	return next, 0
 }

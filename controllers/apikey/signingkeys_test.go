@@ -154,7 +154,7 @@ func TestNextStep(t *testing.T) {
 	prepared := tokens.Ring{Signer: first, Next: second}
 	overlapping := tokens.Ring{Signer: second, Previous: first.Public()}
 	ago := func(d time.Duration) string { return now.Add(-d).UTC().Format(time.RFC3339) }
-	const overlap, notice = time.Hour, 10 * time.Second
+	const overlap, notice = 24 * time.Hour, 10 * time.Second
 	cases := []struct {
 		reason      string
 		ring        tokens.Ring
@@ -175,9 +175,10 @@ func TestNextStep(t *testing.T) {
 		{"every replica has seen it", prepared, map[string]string{publishedAnnotation: ago(notice)}, "1", false, promote, 0},
 		{"a time that is none is as good as none", prepared, map[string]string{publishedAnnotation: "soon"}, "1", false, countNotice, 0},
 		{"tokens may still be signed anew", overlapping, nil, "1", false, countOverlap, 0},
-		{"clients may have copies", overlapping, map[string]string{overlapAnnotation: ago(20 * time.Minute)}, "1", false, stay, 40 * time.Minute},
+		{"clients may have copies", overlapping, map[string]string{overlapAnnotation: ago(overlap - 40*time.Minute)}, "1", false, stay, 40 * time.Minute},
+		{"for a day, unless the machine sleeps or its clock is put forward", overlapping, map[string]string{overlapAnnotation: ago(0)}, "1", false, stay, reconcile.MaxWait},
 		{"the overlap is over", overlapping, map[string]string{overlapAnnotation: ago(overlap)}, "1", false, withdraw, 0},
-		{"one rotation at a time", overlapping, map[string]string{overlapAnnotation: ago(0)}, "2", false, stay, overlap},
+		{"one rotation at a time", overlapping, map[string]string{overlapAnnotation: ago(overlap - time.Minute)}, "2", false, stay, time.Minute},
 	}
 	for _, tc := range cases {
 		held := holding{ring: tc.ring, secret: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}}
