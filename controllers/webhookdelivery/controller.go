@@ -131,7 +131,8 @@ func newScope() *scope {
 }
 
 // Reconcile closes an attempt whose outcome could not be recorded, and submits the delivery to the dispatcher when an
-// attempt is due. It sends nothing itself. If the dispatcher already has the delivery, it only records what cannot wait.
+// attempt is due. It sends nothing itself. If the dispatcher already has the delivery, it only records what cannot
+// wait.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	handle := r.schedule
 	if r.dispatcher.isBusy(req.NamespacedName) {
@@ -144,9 +145,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 }
 
 // catchUp records what cannot wait while the delivery is in the dispatcher, where its turn may be much later: that the
-// secrets of earlier signatures have expired, and that a redelivery was requested. It makes no attempt and ends none. If
-// an attempt writes at the same time, one of the two conflicts: this reconcile is then repeated, an unsent attempt waits
-// for its next turn, and the outcome of a sent one is recorded again.
+// secrets of earlier signatures have expired, and that a redelivery was requested. It makes no attempt and ends none.
+// If an attempt writes at the same time, one of the two conflicts: this reconcile is then repeated, an unsent attempt
+// waits for its next turn, and the outcome of a sent one is recorded again.
 func (r *Reconciler) catchUp(ctx context.Context, s *scope) error {
 	followSecrets(s)
 	if webhooks.RedeliveryAsked(s.Object) == "" {
