@@ -30,6 +30,16 @@ type filedPolicy struct {
 	program  *rules.Program
 }
 
+// keepMode gives a policy without a mode that of the policy in the cluster, because applying the file keeps it. It
+// reports whether it did.
+func (p *filedPolicy) keepMode(stored *v1alpha1.TriagePolicy) bool {
+	if p.Spec.Mode != "" || stored == nil || stored.Spec.Mode == "" {
+		return false
+	}
+	p.Spec.Mode = stored.Spec.Mode
+	return true
+}
+
 // readWithin reads the files until ctx ends. URLs must respond within callTimeout. The library that reads them supports
 // neither limit.
 func (o *policyTestOptions) readWithin(ctx context.Context) ([]*filedPolicy, error) {

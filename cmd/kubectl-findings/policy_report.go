@@ -119,8 +119,12 @@ func (t *trials) newReport(trial *trial) *policyReport {
 			r.note("the controllers have not observed the newest version in the cluster: the previous one is compared")
 		}
 	}
+	if trial.keepsMode {
+		r.note("the file names no mode: it keeps mode " + string(r.Mode) + " of the policy in the cluster, unless the file " +
+			"that was applied last named one")
+	}
 	if r.Mode != v1alpha1.PolicyApply {
-		r.note("the file has mode Preview, which decides nothing: this is what mode Apply would do")
+		r.note("the policy has mode Preview, which decides nothing: this is what mode Apply would do")
 	}
 	if rules.WindowOf(spec, t.now) == rules.NotYetValid {
 		r.note("spec.validFrom is in the future: this is what the policy would do if it were valid now")

@@ -244,6 +244,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 	high := func(s *v1alpha1.TriagePolicySpec) { s.Priority = 10 }
 	active := func(s *v1alpha1.TriagePolicySpec) { s.Set = v1alpha1.PolicyDecision{UserStatus: "active"} }
 	preview := func(s *v1alpha1.TriagePolicySpec) { s.Mode = v1alpha1.PolicyPreview }
+	noMode := func(s *v1alpha1.TriagePolicySpec) { s.Mode = "" }
 	two := func(s *v1alpha1.TriagePolicySpec) {
 		s.MaxFindings, s.ValidUntil = 2, new(v1alpha1.NewTime(testedAt.Add(time.Hour)))
 	}
@@ -302,6 +303,21 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			policies{inCluster("p", first, nil)}, policies{inCluster("p", first, later)}, [6]int{2, 2}, "",
 			"f-0: muted by p -> open, f-1: muted by p -> open", "", "",
 			"if it were valid now\n  note: applying the file as it is would end the policy's decisions in the cluster, so they are listed as lost",
+		},
+		"without a mode it stays in force": {
+			policies{inCluster("p", first, nil)}, policies{inCluster("p", "finding.ruleID in ['f-1', 'f-2']", noMode)}, [6]int{2, 2},
+			"f-2: open -> muted by p", "f-0: muted by p -> open", "", "",
+			"applied\n  matched 2 of 7 findings = 2 applied + 0 shadowed + 0 overridden by people + 0 decided alike by people; 0 failed\n" +
+				"  note: the file names no mode: it keeps mode Apply of the policy in the cluster, unless the file that was applied last " +
+				"named one\n  gained 1, lost 1",
+		},
+		"without a mode it stays stopped": {
+			policies{stoppedInCluster("p", first, two)}, policies{inCluster("p", first, func(s *v1alpha1.TriagePolicySpec) { two(s); noMode(s) })},
+			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooMany, "it stays stopped until no more than 1 do",
+		},
+		"without a mode a new policy is a preview": {
+			nil, policies{inCluster("p", first, noMode)}, [6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", "",
+			"0 failed\n  note: the policy has mode Preview, which decides nothing",
 		},
 		"it follows one that a preview ends": {
 			policies{inCluster("a", first, nil)}, policies{inCluster("a", first, preview), inCluster("p", first, nil)}, [6]int{2, 2},

@@ -193,7 +193,11 @@ func TestATestOfPoliciesIsAGate(t *testing.T) {
 	}{
 		"nothing is lost":   {policyFile("mute", "finding.ruleID in ['R0', 'R1', 'R2']", ""), "losses,gains=1,stopped,inert", 0, "gate losses,gains=1,stopped,inert passed"},
 		"something is lost": {policyFile("mute", "finding.ruleID == 'R0'", ""), "losses", 3, "the gate --fail-on losses failed: mute: findings lost: 1"},
-		"it is stopped":     {policyFile("new", "true", "  maxFindings: 1\n"), "stopped", 3, "STOPPED (TooMany): 4 findings match and maxFindings is 1"},
+		"a mode that the file does not name stays": {
+			strings.Replace(policyFile("mute", "finding.ruleID in ['R0', 'R1', 'R2']", ""), "  mode: Apply\n", "", 1), "gains", 3,
+			"the gate --fail-on gains failed: mute: findings gained: 1",
+		},
+		"it is stopped": {policyFile("new", "true", "  maxFindings: 1\n"), "stopped", 3, "STOPPED (TooMany): 4 findings match and maxFindings is 1"},
 	} {
 		cmd := viewer.direct("policy", "test", "-f", "-", "--fail-on", tc.failOn)
 		cmd.Stdin = strings.NewReader(tc.manifest)
