@@ -125,6 +125,40 @@ func TestADecisionWithoutAnAnswerOverrulesNobody(t *testing.T) {
 	}
 }
 
+// The answer to the write is lost, and the user interrupts the next read, or no further answer arrives.
+func TestADecisionThatMayBeStoredIsNotCalledUntried(t *testing.T) {
+	for reason, interrupted := range map[string]bool{"an interrupt": true, "an outage": false} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			written := false
+			c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+					switch {
+					case written && interrupted:
+						interrupt()
+						return ctx.Err()
+					case written:
+						return down
+					}
+					return c.Get(ctx, key, o, options...)
+				},
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					written = true
+					return io.ErrUnexpectedEOF
+				},
+			}).WithObjects(builder.Finding("x").In("org-acme").Build()).Build()
+			triager := &triager{session: &session{client: c, namespace: "org-acme"}, dryRun: dryRunNone,
+				decision: decision{findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}}}
+			outcomes := forEach(ctx, 1, 1, func(int, int) {}, func(int) (bool, error) { return triager.decideAboutFinding(ctx, "x") })
+			if !outcomes[0].tried {
+				t.Errorf("%s: it counts as not tried", reason)
+			}
+			harness.ErrorContains(t, reason, outcomes[0].err, "it is not known whether the decision was stored")
+		})
+	}
+}
+
 func TestOnlyAYesIsAYes(t *testing.T) {
 	for line, want := range map[string]bool{"y\n": true, "YES\r\n": true, "  Yes\n": true, "": false, "\n": false, "n\n": false, "yy\n": false, "yesno\n": false} {
 		harness.Same(t, line, want, isYes(line))

@@ -47,6 +47,7 @@ func (t *triager) decideAboutFinding(ctx context.Context, name string) (changed 
 func (t *triager) decideAbout(ctx context.Context, name string, object client.Object,
 	current func() verdict) (changed bool, err error) {
 	var unanswered *verdict // the verdict before a write without a response
+	unknown := false        // no read has succeeded since that write
 	err = withRetries(ctx, func() error {
 		// Decoding would keep what is not in the response.
 		if err := runtime.SetZeroValue(object); err != nil {
@@ -55,6 +56,7 @@ func (t *triager) decideAbout(ctx context.Context, name string, object client.Ob
 		if err := t.session.get(ctx, name, object); err != nil {
 			return err
 		}
+		unknown = false
 		is := current()
 		if unanswered != nil && !reflect.DeepEqual(is.Triage, unanswered.Triage) {
 			err := t.errUnlessStored(is)
@@ -66,11 +68,16 @@ func (t *triager) decideAbout(ctx context.Context, name string, object client.Ob
 		}
 		err := t.write(ctx, object, is)
 		if t.dryRun == dryRunNone && kube.IsOutcomeUnknown(err) {
-			unanswered = &is
+			unanswered, unknown = &is, true
 		}
 		changed = err == nil
 		return err
 	})
+	if unknown {
+		// Not wrapped: forEach does not count what a cancellation ends.
+		err = fmt.Errorf("it is not known whether the decision was stored, look at it before you decide again: %s",
+			err.Error())
+	}
 	return changed, err
 }
 
