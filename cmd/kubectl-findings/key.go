@@ -128,17 +128,20 @@ func (i *issuance) reportToken(ctx context.Context, s *session, key *v1alpha1.AP
 		fmt.Fprintf(i.streams.ErrOut, "The token is in Secret %s; if you may read it, get it with:\n  %s\n", name, get)
 		return nil
 	}
+	next := "Do not rotate the key for it. Get the token with: " + get
 	secret := &corev1.Secret{}
 	switch err := withRetries(ctx, func() error { return s.get(ctx, name, secret) }); {
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("the token is in Secret %s, which you may not read: %w", name, err)
 	case err != nil:
-		return fmt.Errorf("the token was issued, but Secret %s, which holds it, cannot be read: %w\n"+
-			"Do not rotate the key for it. Get the token with: %s", name, err, get)
+		return fmt.Errorf("the token was issued, but Secret %s, which holds it, cannot be read: %w\n%s", name,
+			err, next)
 	case len(secret.Data[v1alpha1.APIKeyTokenKey]) == 0:
 		return fmt.Errorf("there is no %s in Secret %s, although one was issued: see kubectl describe apikey %s -n %s",
 			v1alpha1.APIKeyTokenKey, name, key.Name, s.namespace)
 	}
-	_, err := fmt.Fprintf(i.streams.Out, "%s\n", secret.Data[v1alpha1.APIKeyTokenKey])
-	return err
+	if _, err := fmt.Fprintf(i.streams.Out, "%s\n", secret.Data[v1alpha1.APIKeyTokenKey]); err != nil {
+		return fmt.Errorf("the token was issued, but cannot be printed: %w\n%s", err, next)
+	}
+	return nil
 }

@@ -31,12 +31,14 @@ import (
 func TestATokenThatWasIssuedIsHandedOver(t *testing.T) {
 	for reason, tc := range map[string]struct {
 		failures   int
+		closed     bool // standard output
 		token      string
 		out, error string
 	}{
-		"a reset":             {1, "secret", "secret\n", ""},
-		"an outage":           {100, "secret", "", "Do not rotate the key for it. Get the token with: kubectl get secret ci-token -n org-acme"},
-		"the Secret is empty": {0, "", "", "there is no token in Secret ci-token, although one was issued"},
+		"a reset":                  {1, false, "secret", "secret\n", ""},
+		"an outage":                {100, false, "secret", "", "Do not rotate the key for it. Get the token with: kubectl get secret ci-token -n org-acme"},
+		"the token is not printed": {0, true, "secret", "", "Do not rotate the key for it. Get the token with: kubectl get secret ci-token -n org-acme"},
+		"the Secret is empty":      {0, false, "", "", "there is no token in Secret ci-token, although one was issued"},
 	} {
 		check := func(t *testing.T) {
 			streams, _, out, _ := genericiooptions.NewTestIOStreams()
@@ -54,6 +56,11 @@ func TestATokenThatWasIssuedIsHandedOver(t *testing.T) {
 			key := builder.APIKey("ci").In("org-acme").Build()
 			key.Status.SecretRef = &v1alpha1.SecretReference{Name: "ci-token"}
 			i := &issuance{cli: cli{streams: streams}, showToken: true}
+			if tc.closed {
+				reader, writer := io.Pipe()
+				harness.Must(t, reader.Close())
+				i.streams.Out = writer
+			}
 			err := i.reportToken(t.Context(), &session{client: c, namespace: "org-acme"}, key, "issued")
 			if out.String() != tc.out || (err == nil) != (tc.error == "") || err != nil && !strings.Contains(err.Error(), tc.error) {
 				t.Errorf("it prints %q and ends with %v", out, err)
