@@ -23,7 +23,10 @@ func confirm(ctx context.Context, streams genericiooptions.IOStreams, yes bool, 
 	if !isTerminal(streams.In) {
 		return false, fmt.Errorf("refusing to %s: there is no terminal to ask for confirmation; see what it would do with --dry-run, then give --yes", what)
 	}
-	fmt.Fprintf(streams.ErrOut, "%s%s? [y/N] ", strings.ToUpper(what[:1]), what[1:])
+	_, err := fmt.Fprintf(streams.ErrOut, "%s%s? [y/N] ", strings.ToUpper(what[:1]), what[1:])
+	if err != nil {
+		return false, err // nobody sees the question
+	}
 	answered := make(chan string, 1)
 	go func() { // a read of a terminal cannot be canceled; it ends with the process
 		line, _ := bufio.NewReader(streams.In).ReadString('\n')

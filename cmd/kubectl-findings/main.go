@@ -23,6 +23,7 @@ func main() {
 	// reports itself or that do not matter, such as those of a look-up.
 	log.SetLogger(logr.Discard())
 	klog.SetLogger(logr.Discard())
+	surviveClosedPipe()
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // it is ignored under nohup
 		signals = append(signals, syscall.SIGHUP)
@@ -36,6 +37,9 @@ func main() {
 	})
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	err := flagerror.Execute(ctx, newRootCommand(streams))
+	if isClosedPipe(err) {
+		os.Exit(exitClosedPipe)
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "error:", printableLines(err.Error()))
 		if stack := safely.Stack(err); stack != "" {

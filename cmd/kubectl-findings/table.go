@@ -130,11 +130,12 @@ func (o *output) objects(to io.Writer, items []unstructured.Unstructured) error 
 	}, to)
 }
 
-// printAll prints with a printer of kubectl's library. It also returns the error of the writer, which the library's
+// printAll prints with a printer of kubectl's library. It returns the error of the writer itself, which the library's
 // printers of tables and names drop.
 func printAll(printer printers.ResourcePrinter, object runtime.Object, to io.Writer) error {
 	out := &failing{Writer: to}
-	return cmp.Or(printer.PrintObj(object, out), out.err)
+	err := printer.PrintObj(object, out)
+	return cmp.Or(out.err, err) // that of a template quotes the objects
 }
 
 // failing remembers the first error of a writer.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -194,6 +196,33 @@ func TestTheFormsOfAList(t *testing.T) {
 }
 
 // Control characters in a scanner's output must not affect a reader's terminal.
+// exitClosedPipe is what a shell reports for a program that SIGPIPE has ended.
+const exitClosedPipe = 128 + int(syscall.SIGPIPE)
+
+// closedPipe returns a pipe that nobody reads.
+func closedPipe(t *testing.T) *os.File {
+	t.Helper()
+	reader, writer, err := os.Pipe()
+	harness.Must(t, err)
+	harness.Must(t, reader.Close())
+	t.Cleanup(func() { _ = writer.Close() })
+	return writer
+}
+
+func TestAListThatNobodyReadsEndsQuietly(t *testing.T) {
+	o := newOrganization(t, "list-unread")
+	o.has(many(1)...)
+	viewer := o.member(testenv.Viewer)
+	for _, format := range []string{"table", "json", "yaml", "name", "jsonpath={.items}", "go-template={{.items}}"} {
+		cmd := viewer.direct("list", "-o", format)
+		var stderr strings.Builder
+		cmd.Stdout, cmd.Stderr = closedPipe(t), &stderr
+		_ = cmd.Run()
+		harness.Same(t, format+": exit code", exitClosedPipe, cmd.ProcessState.ExitCode())
+		harness.Same(t, format+": standard error", "", stderr.String())
+	}
+}
+
 func TestATableObeysNoScanner(t *testing.T) {
 	o := newOrganization(t, "escapes")
 	const evil = "clear\x1b[2J title\x1b]0;owned\a c1\u009b31m bidi\u202edesrever\r\noverwritten"

@@ -184,6 +184,21 @@ func TestAnInterruptedPreviewLeavesNothing(t *testing.T) {
 	harness.Same(t, "the muted findings", 0, o.withVerdict(v1alpha1.UserStatusMuted))
 }
 
+// As with `2>&1 | head`.
+func TestAPreviewThatNobodyReadsLeavesNothing(t *testing.T) {
+	o := newOrganization(t, "preview-unread")
+	o.has(many(3)...)
+	triager := o.member(testenv.Triager)
+	for reason, more := range map[string][]string{"a dry run": {"--dry-run"}, "a decision": {"--yes"}} {
+		cmd := triager.direct(append([]string{"triage", "--severity", "low", "--mute"}, more...)...)
+		cmd.Stdout, cmd.Stderr = closedPipe(t), closedPipe(t)
+		_ = cmd.Run()
+		harness.Same(t, reason+": exit code", exitClosedPipe, cmd.ProcessState.ExitCode())
+		o.hasNoOperations()
+	}
+	harness.Same(t, "the muted findings", 0, o.withVerdict(v1alpha1.UserStatusMuted))
+}
+
 func TestAClusterWithoutOperationsNeedsAnUpgrade(t *testing.T) {
 	o := newOrganization(t, "operation-unknown")
 	o.has(many(1)...)
