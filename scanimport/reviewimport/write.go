@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +22,9 @@ const (
 	fieldManager = v1alpha1.ScannerFieldManagerPrefix + "review"
 	// maxConflicts is how often a write is decided again after a conflict.
 	maxConflicts = 5
+	// strict makes the API server refuse fields that its CRDs do not have. Otherwise it drops them, such as what later
+	// reviews recognise an issue by.
+	strict = client.FieldValidation(metav1.FieldValidationStrict)
 )
 
 // issues returns the issues of the review, and the names of unreadable ones. It lists them even if the review does not
@@ -49,9 +53,14 @@ func (im *Importer) patchSpec(ctx context.Context, object client.Object, before,
 	if err != nil {
 		return err
 	}
-	return importer.Retry(ctx, func(ctx context.Context) error {
-		return im.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, body), client.FieldOwner(fieldManager))
+	patch := client.RawPatch(types.MergePatchType, body)
+	err = importer.Retry(ctx, func(ctx context.Context) error {
+		return im.client.Patch(ctx, object, patch, client.FieldOwner(fieldManager), strict)
 	})
+	if unknown := kube.UnknownFields(err); unknown != "" { // the API server's own error quotes the whole object
+		return apierrors.NewBadRequest("strict decoding error: " + unknown)
+	}
+	return err
 }
 
 func (im *Importer) create(ctx context.Context, object client.Object) error {
@@ -59,7 +68,7 @@ func (im *Importer) create(ctx context.Context, object client.Object) error {
 		return err
 	}
 	err := importer.Retry(ctx, func(ctx context.Context) error {
-		return im.client.Create(ctx, object, client.FieldOwner(fieldManager))
+		return im.client.Create(ctx, object, client.FieldOwner(fieldManager), strict)
 	})
 	kind, _ := kube.KindOf(object)
 	return importer.ExplainQuota(err, kind.Name)

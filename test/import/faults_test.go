@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -117,11 +118,11 @@ func bodyOf(r *http.Request) ([]byte, error) {
 	return sent, err
 }
 
-// An importer that is newer than the CRDs must not lose data silently.
-func TestAFactThatTheCRDsDoNotHaveIsRefused(t *testing.T) {
-	p := newProject(t)
-	c := through(p, scanner, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodPatch {
+// newer returns a client whose writes of that resource have a field that the CRDs do not have.
+func newer(t testing.TB, resource string) *importer.Client {
+	t.Helper()
+	return through(t, scanner, func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "/"+resource) {
 			return next.RoundTrip(r)
 		}
 		sent, err := bodyOf(r)
@@ -132,11 +133,39 @@ func TestAFactThatTheCRDsDoNotHaveIsRefused(t *testing.T) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
 		return next.RoundTrip(r)
 	})
+}
+
+// An importer that is newer than the CRDs must not lose data silently.
+func TestAFactThatTheCRDsDoNotHaveIsRefused(t *testing.T) {
+	p := newProject(t)
 	batches := collect(t, importer.Choices{}, document(numbered(1)...))
-	_, err := importer.New(c, p.target(), importer.Options{}).Import(t.Context(), batches)
+	_, err := importer.New(newer(t, "findings"), p.target(), importer.Options{}).Import(t.Context(), batches)
 	harness.ErrorContains(t, "the import", err, "fieldOfTomorrow")
 	if kube.IsTemporary(err) {
 		t.Errorf("%v is tried again, though it does not go away by itself", err)
+	}
+}
+
+func TestAFactOfAReviewThatTheCRDsDoNotHaveIsRefused(t *testing.T) {
+	for reason, tc := range map[string]struct {
+		resource string
+		known    bool
+	}{
+		"a new review": {"reviews", false}, "a new issue": {"reviewissues", false}, "a known issue": {"reviewissues", true},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			p := newPull(t)
+			if tc.known {
+				p.reviews(commitA, document(numbered(1)...))
+			}
+			batches := collect(t, importer.Choices{Commit: commitB, Analysis: new(string)}, document(numbered(1)...))
+			_, err := reviewimport.New(newer(t, tc.resource), p.PullRequest, reviewimport.Options{}).
+				Import(t.Context(), &reviewimport.Commit{SHA: commitB}, batches)
+			harness.Same(t, "what is refused", `unknown field "spec.fieldOfTomorrow"`, kube.UnknownFields(err))
+			if err != nil && strings.Contains(err.Error(), "seenInCommits") {
+				t.Errorf("it quotes the object: %v", err)
+			}
+		})
 	}
 }
 
