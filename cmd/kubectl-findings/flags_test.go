@@ -97,6 +97,8 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"redeliver one-1 --wait --timeout 0s":                                 "must be greater than 0s",
 		"redeliver --field-selector , --yes":                                  `--field-selector is "," and selects everything`,
 		"redeliver --selector , --yes":                                        `--selector is "," and cannot be read`,
+		"redeliver --selector env!= --yes":                                    `--selector is "env!=": env!= excludes only the empty value`,
+		"triage -l env!= --mute --yes":                                        "write env for objects that have the label",
 		"list --field-selector , --limit 1":                                   `--field-selector is "," and selects everything`,
 		"redeliver one-1 --failed":                                            "not both",
 		"policy test":                                                         "Give files with -f",

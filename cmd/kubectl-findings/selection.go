@@ -288,7 +288,23 @@ func selectors(namespace, byLabel, byField string, terms ...fields.Selector) (cl
 	if options.LabelSelector, err = labels.Parse(byLabel); err != nil {
 		return options, fmt.Errorf("--selector is %q and cannot be read: %w", byLabel, err)
 	}
+	if err := checkExcluded(options.LabelSelector); err != nil {
+		return options, fmt.Errorf("--selector is %q: %w", byLabel, err)
+	}
 	terms = slices.DeleteFunc(append(terms, own), func(s fields.Selector) bool { return s.Empty() })
 	options.FieldSelector = fields.AndSelectors(terms...)
 	return options, nil
+}
+
+// checkExcluded returns an error for a label of which only the empty value is excluded, as from an unset variable,
+// because that selects almost everything.
+func checkExcluded(selector labels.Selector) error {
+	requirements, _ := selector.Requirements()
+	for _, r := range requirements {
+		if slices.Equal(r.ValuesUnsorted(), []string{""}) && r.Matches(labels.Set{}) {
+			return fmt.Errorf("%s excludes only the empty value, and objects without the label match: give a value, or write "+
+				"%s for objects that have the label", &r, r.Key())
+		}
+	}
+	return nil
 }

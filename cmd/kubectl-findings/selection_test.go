@@ -129,6 +129,18 @@ func TestTheFlagsAreASelection(t *testing.T) {
 	}
 }
 
+// As from `-l "env!=$ENV"` without ENV, which would select almost everything.
+func TestALabelSelectorThatExcludesOnlyTheEmptyValueIsRefused(t *testing.T) {
+	for selector, refused := range map[string]bool{
+		"env!=": true, "team=web,env!=,app": true, "env notin ()": true,
+		"env!=test": false, "env notin (,test)": false, "env=": false, "env in ()": false, "env": false, "!env": false, "": false,
+	} {
+		if _, err := selectors("", selector, ""); (err != nil) != refused {
+			t.Errorf("%s: error %v, want one: %t", selector, err, refused)
+		}
+	}
+}
+
 // A plugin that is older than the service may be unable to read any finding that was written since.
 func TestALimitedListIsNotReadOneByOne(t *testing.T) {
 	const limit, all = 20, 1000
