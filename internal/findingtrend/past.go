@@ -116,6 +116,13 @@ func mutes(f *v1alpha1.Finding, t *v1alpha1.Transition) bool {
 		stateAt(f, t.At.Add(-1)) != v1alpha1.FindingStateOpenMuted
 }
 
+// restored reports whether the transition only repeats what the finding was before: after a restore its history begins
+// with the creation of the object. A scan may begin hours before its import creates findings, which a policy mutes.
+func restored(f *v1alpha1.Finding, t *v1alpha1.Transition) bool {
+	created := f.CreationTimestamp.Time
+	return t.At.Time.Equal(created) && findingstate.CreatedAt(f).Time.Before(created.Add(-day))
+}
+
 // between returns what happened to a finding between two times, from inclusive, to exclusive.
 func between(f *v1alpha1.Finding, from, to time.Time) (h happened) {
 	within := func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
@@ -131,7 +138,7 @@ func between(f *v1alpha1.Finding, from, to time.Time) (h happened) {
 		case v1alpha1.TransitionClosed:
 			h.closed, h.closedAt = true, t.At.Time
 		case v1alpha1.TransitionTriaged, v1alpha1.TransitionJudged, v1alpha1.TransitionSuppressed:
-			h.muted = h.muted || mutes(f, t)
+			h.muted = h.muted || mutes(f, t) && !restored(f, t)
 		}
 	}
 	return h

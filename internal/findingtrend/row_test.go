@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
@@ -80,6 +81,23 @@ func TestARowCountsWhatIsOpenAndWhatHappenedOnItsDay(t *testing.T) {
 		TimeToClose: &v1alpha1.FindingTrendSpread{Median: 20, P90: 20, Sample: []int32{20}},
 	}
 	harness.Same(t, "row", want, Row(today, findings, noon))
+}
+
+// After a restore all muted findings are muted from their creation on.
+func TestARestoredFindingIsNotMutedOnTheDayOfTheRestore(t *testing.T) {
+	var findings []v1alpha1.Finding
+	for _, mute := range []func(*v1alpha1.Finding){muted, suppressed, mutedByPolicy} {
+		for _, detected := range []int{60, 1, 0} {
+			f := finding(detected, mute)
+			f.CreationTimestamp, f.Generation = metav1.NewTime(noon), 1
+			verdict := f.Status.Verdict
+			f.Status = v1alpha1.FindingStatus{}
+			f.Status = findingstate.Observe(&f, func(*v1alpha1.Finding) *v1alpha1.FindingVerdict { return verdict }, noon.Add(time.Minute))
+			findings = append(findings, f)
+		}
+	}
+	row := Row(today, findings, noon.Add(time.Hour))
+	harness.Same(t, "muted in all, opened and muted today", [3]int32{9, 3, 6}, [3]int32{row.OpenMuted, row.Opened, row.Muted})
 }
 
 func TestThePastIsReadFromWhatStatusesKeep(t *testing.T) {
