@@ -26,7 +26,7 @@ func TestValuesOfFlagsAreCompleted(t *testing.T) {
 	for command, want := range map[string]string{
 		"review --fail-on": "high\nmedium\nnew\n", "review --format": "markdown\n", "review --status": "open\nclosed\nmerged\n",
 		"review -o": "json\nyaml\n", "list --severity": "high\nmedium\nlow\n", "key": "create\t", "policy": "test\t",
-		"policy test --fail-on": "gains\nlosses\nchanges\nfailures\nstopped\ninert\n",
+		"policy test --fail-on": "gains\nlosses\nchanges\nfailures\nstopped\ninert\n", "review --category": "Code\nPackage\nSecret\n",
 		// A flag before it is no obstacle: cobra parses it twice.
 		"review -n=org-acme --pr=1 --fail-on": "high\nmedium\nnew\n",
 	} {

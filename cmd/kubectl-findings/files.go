@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/safely"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
@@ -19,6 +20,7 @@ type sarifOptions struct {
 	cli
 
 	repository, project, tool string
+	formerly, category        string
 	// sourceRoot is the folder, on the scanning machine, that paths are relative to.
 	sourceRoot    string
 	dryRun, quiet bool
@@ -34,6 +36,10 @@ func (o *sarifOptions) addFlags(cmd *cobra.Command, repository, project, things 
 		repository+": its name, or OWNER/NAME, its full name (required)")
 	flags.StringVar(&o.project, "project", "", project)
 	flags.StringVar(&o.tool, "tool", "", "the scanner's name, instead of the one in the files")
+	flags.StringVar(&o.formerly, "formerly", "",
+		"an earlier name of the scanner; the "+things+" of that name are taken over with their decisions")
+	flags.StringVar(&o.category, "category", "",
+		"Code, Package or Secret, of all results; default: derived from the scanner's name")
 	flags.StringVar(&o.sourceRoot, "source-root", "",
 		"absolute path of the source on the machine that scanned; paths of "+things+" become relative to it")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "show what would change and write nothing")
@@ -42,12 +48,23 @@ func (o *sarifOptions) addFlags(cmd *cobra.Command, repository, project, things 
 	flags.BoolVarP(&o.quiet, "quiet", "q", false, "print errors only")
 	completeFlagNames(cmd, "repository", o.cli, "Repository")
 	completeFlagNames(cmd, "project", o.cli, "Project")
+	completeWords(cmd, "category", categoryChoice.values)
 	addSummaryOutput(cmd, &o.output, summaryFormats)
 }
 
-func (o *sarifOptions) check() error {
-	return errors.Join(checkProject(o.project),
-		checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats), checkSourceRoot(o.sourceRoot))
+// choices returns the choices that the flags make, or every mistake in the flags.
+func (o *sarifOptions) choices() (importer.Choices, error) {
+	c := importer.Choices{Tool: o.tool, Formerly: o.formerly}
+	errs := []error{
+		checkProject(o.project), checkConcurrency(o.concurrency), checkOutput(o.output, summaryFormats),
+		checkSourceRoot(o.sourceRoot),
+	}
+	if o.category != "" {
+		for _, known := range chosen[v1alpha1.FindingCategory](categoryChoice, []string{o.category}, &errs) {
+			c.Category = known
+		}
+	}
+	return c, errors.Join(errs...)
 }
 
 // files reads every file before anything is written, and explains why each refused file was refused. It returns once

@@ -121,6 +121,7 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"review x.sarif --repository r --pr 1 --commit main":                             "hexadecimal",
 		"review --repository r --pr 1 --status done":                                     "open, closed or merged",
 		"review x.sarif --repository r --pr 1 --commit 0123abc --reviewed-at today":      "is not a time like",
+		"review x.sarif --repository r --pr 1 --commit 0123abc --category Coed":          "Code, Package or Secret",
 		"review x.sarif --repository r --pr 0 --commit 0123abc":                          "from 1",
 	} {
 		plugin := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())

@@ -58,9 +58,7 @@ type importOptions struct {
 	sarifOptions
 
 	projectPath, branch string
-	formerly            string
 	analysis            string
-	category            string
 	commit              string
 	startedAt           string
 	force, wait         bool
@@ -86,12 +84,9 @@ func newImportCommand(c cli) *cobra.Command {
 	flags.StringVar(&o.branch, "branch", "",
 		"branch that was scanned; refused if the Repository has another, or if it is not a branch, such as "+
 			"refs/pull/4/merge or refs/tags/v1. A Repository that is created gets it; default: taken from the files")
-	flags.StringVar(&o.formerly, "formerly", "",
-		"an earlier name of the scanner; the findings of that name are taken over with their decisions")
 	flags.StringVar(&o.analysis, "analysis", "",
 		"distinguishes scans of one tool and category, instead of automationDetails.id in the files; '' for none. All runs "+
 			"of all files are then of this one")
-	flags.StringVar(&o.category, "category", "", "Code, Package or Secret; default: derived from the scanner's name")
 	flags.StringVar(&o.commit, "commit", "", "the scanned commit or another revision; default: taken from the files")
 	flags.StringVar(&o.startedAt, "started-at", "",
 		"when the scan started, in RFC 3339; default: taken from the files, else now")
@@ -103,7 +98,6 @@ func newImportCommand(c cli) *cobra.Command {
 		"wait until the controllers have recorded the state of every finding that the import changed")
 	flags.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long --wait waits in total")
 	require(cmd, "repository", "project")
-	completeWords(cmd, "category", categoryChoice.values)
 	return cmd
 }
 
@@ -206,16 +200,12 @@ func (o *importOptions) incomplete(summaries []*importer.Summary) error {
 }
 
 func (o *importOptions) choices(chosenAnalysis bool) (importer.Choices, error) {
-	c := importer.Choices{Tool: o.tool, Formerly: o.formerly, Commit: o.commit}
+	c, err := o.sarifOptions.choices()
+	c.Commit = o.commit
 	if chosenAnalysis {
 		c.Analysis = &o.analysis
 	}
-	errs := []error{o.check(), o.checkWait(), checkFolder(o.projectPath)}
-	if o.category != "" {
-		for _, known := range chosen[v1alpha1.FindingCategory](categoryChoice, []string{o.category}, &errs) {
-			c.Category = known
-		}
-	}
+	errs := []error{err, o.checkWait(), checkFolder(o.projectPath)}
 	if n := utf8.RuneCountInString(o.commit); n > importer.MaxCommit {
 		errs = append(errs, fmt.Errorf("--commit has %d characters and may have at most %d", n, importer.MaxCommit))
 	}

@@ -109,11 +109,12 @@ func newReviewCommand(c cli) *cobra.Command {
 }
 
 func (o *reviewOptions) run(ctx context.Context, names []string) error {
-	commit, openedAt, err := o.validate(names)
-	if err != nil {
+	choices, err := o.choices()
+	commit, openedAt, mistakes := o.validate(names)
+	if err := errors.Join(mistakes, err); err != nil {
 		return err
 	}
-	batches, err := o.read(ctx, names)
+	batches, err := o.read(ctx, names, choices)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	return errors.Join(o.print(summary), failedGate(summary.Gate))
 }
 
-func (o *reviewOptions) read(ctx context.Context, names []string) ([]*importer.Batch, error) {
+func (o *reviewOptions) read(ctx context.Context, names []string, choices importer.Choices) ([]*importer.Batch, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -161,15 +162,16 @@ func (o *reviewOptions) read(ctx context.Context, names []string) ([]*importer.B
 	if err != nil {
 		return nil, err
 	}
-	return importer.Collect(files, importer.Choices{Tool: o.tool, Commit: o.commit, Analysis: &o.analysis}, time.Now())
+	choices.Commit, choices.Analysis = o.commit, &o.analysis
+	return importer.Collect(files, choices, time.Now())
 }
 
 var pullRequestStatuses = []v1alpha1.PullRequestStatus{
 	v1alpha1.PullRequestOpen, v1alpha1.PullRequestClosed, v1alpha1.PullRequestMerged,
 }
 
-// validate reports every mistake in the flags and how to fix it. It returns the reviewed commit, nil if there is none,
-// and when the pull request was opened.
+// validate reports every mistake in the flags of this command alone and how to fix it. It returns the reviewed commit,
+// nil if there is none, and when the pull request was opened.
 func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Time, error) {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -209,7 +211,7 @@ func (o *reviewOptions) validate(names []string) (*reviewimport.Commit, time.Tim
 		}
 	}
 	reviewedAt, openedAt := timeFlag("reviewed-at", o.reviewedAt, &errs), timeFlag("opened-at", o.openedAt, &errs)
-	if err := errors.Join(append(errs, o.check())...); err != nil || !reviewed {
+	if err := errors.Join(errs...); err != nil || !reviewed {
 		return nil, openedAt, err
 	}
 	return &reviewimport.Commit{SHA: o.commit, ReviewedAt: reviewedAt}, openedAt, nil

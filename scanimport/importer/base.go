@@ -170,16 +170,10 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	places map[*Batch]int, past history, findings []v1alpha1.Finding) error {
 	batches := covered.batches
 	out.warnOfUnscanned(batches, past, findings)
-	var results []reported
-	for _, batch := range batches {
-		facts, err := b.report(ctx, repository, batch)
-		if err != nil {
-			return err
-		}
-		for k := range facts {
-			facts[k].batch = places[batch]
-		}
-		results = append(results, facts...)
+	out.warnOfCategory(batches[0], past)
+	results, err := b.report(ctx, repository, batches, places)
+	if err != nil {
+		return err
 	}
 	unreported := ofJobs(batches, past, findings)
 	analyses := map[problemAtLine][]string{} // of the reported findings
@@ -237,6 +231,16 @@ func (out *Compared) warnOfUnscanned(batches []*Batch, past history, findings []
 		case len(past) > 0:
 			out.Warnings = append(out.Warnings, fmt.Sprintf("No scan of the base with %s has succeeded yet: results without a finding in the base count as new. Import a scan of the base branch", name))
 		}
+	}
+}
+
+// warnOfCategory warns if the base was only scanned with another category: then its findings are those of another job.
+func (out *Compared) warnOfCategory(b *Batch, past history) {
+	last := past[past.newest(func(s pastScan) bool { return s.succeeded })].category
+	if last != "" && !past.has(func(s pastScan) bool { return s.succeeded && s.category == b.Category }) {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("The results of %s are reviewed as category %s, but the base was scanned "+
+			"with category %s: no finding counts as fixed, and issues may show what findings of that category leave out. "+
+			"Review with --category %s (over REST category)", b.Tool, b.Category, last, last))
 	}
 }
 
@@ -317,11 +321,21 @@ func atLine(spec *v1alpha1.FindingSpec) problemAtLine {
 	return problemAtLine{sameProblem: problemOf(spec), line: spec.Details.Place().LineNumber}
 }
 
-// report returns the facts that an import would write for the results of a batch.
-func (b Base) report(ctx context.Context, repository *v1alpha1.Repository, batch *Batch) ([]reported, error) {
-	c := batch.contextOf(repository, b.Project)
-	results, _, err := report(ctx, &c, batch)
-	return results, err
+// report returns the facts that an import would write for the results of the batches, whose indexes are their places.
+func (b Base) report(ctx context.Context, repository *v1alpha1.Repository, batches []*Batch,
+	places map[*Batch]int) (out []reported, err error) {
+	for _, batch := range batches {
+		c := batch.contextOf(repository, b.Project)
+		results, _, err := report(ctx, &c, batch)
+		if err != nil {
+			return nil, err
+		}
+		for i := range results {
+			results[i].batch = places[batch]
+		}
+		out = append(out, results...)
+	}
+	return out, nil
 }
 
 // analyses returns the analyses of the results in a reviewed batch. As in an import, a chosen analysis replaces those

@@ -71,10 +71,10 @@ func TestAFindingOfAnotherAnalysisIsNotKnownToHaveMoved(t *testing.T) {
 		{"another analysis, another file", "b", "", "b/lock", v1alpha1.CategoryPackage, 0, 1},
 		{"another analysis, the same file", "b", "", "a/lock", v1alpha1.CategoryPackage, 2, 1},
 		{"the same analysis, another file", "a", "", "b/lock", v1alpha1.CategoryPackage, 2, 0},
-		{"the same analysis, another category", "a", "", "b/lock", v1alpha1.CategoryCode, 2, 0},
+		{"the same analysis, another category", "a", "", "b/lock", v1alpha1.CategoryCode, 2, 1},
 		{"another analysis, imported as the same", "b", "a", "b/lock", v1alpha1.CategoryPackage, 2, 0},
 		{"the same analysis, imported as another", "a", "b", "b/lock", v1alpha1.CategoryPackage, 0, 1},
-		{"no analysis, another category", "", "", "b/lock", v1alpha1.CategoryCode, 2, 0},
+		{"no analysis, another category", "", "", "b/lock", v1alpha1.CategoryCode, 2, 1},
 	} {
 		batch := &Batch{Category: tc.category, Analysis: tc.chosen, OfFiles: []string{tc.analysis}, Results: in(tc.path)}
 		out := compared(batch, l.there()...)

@@ -494,6 +494,38 @@ func TestThePluginRecordsReviews(t *testing.T) {
 	harness.Run(t, p.kubectl(one, "--commit", commitC, "--namespace", "org-other")).Fails("forbidden")
 }
 
+// A scanner of secrets that is not known by its name may quote the secret in its message.
+func TestThePluginReviewsWithTheCategoryOfTheBase(t *testing.T) {
+	const secret, warning = "AKIAABCDEFGHIJKLMNOP", "was scanned with category Secret: no finding counts as fixed"
+	leaks := func(paths ...string) string {
+		var results []builder.Result
+		for _, path := range paths {
+			results = append(results, builder.Result{Rule: path, Path: path, Message: secret + " found", Line: 1})
+		}
+		return builder.SARIF("AcmeLeaks", results...)
+	}
+	p := newPull(t)
+	p.base().importsAll(importer.Options{}, collect(t, importer.Choices{Category: v1alpha1.CategorySecret}, leaks("stays.yaml", "goes.yaml")))
+	review := []string{sarifFile(p, leaks("stays.yaml", "comes.yaml")), "--commit", commitA}
+	harness.Run(t, p.kubectl(append(review, "--dry-run")...)).Wants("findings fixed: 0", warning)
+	said := harness.Run(t, p.kubectl(append(review, "--category", "secret")...)).Wants("= 1 new", "known: 1", "findings fixed: 1")
+	if strings.Contains(said.Stdout, warning) {
+		t.Errorf("the review prints %s", said.Stdout)
+	}
+	for _, issue := range p.issues() {
+		if strings.Contains(issue.Spec.Title+issue.Spec.Description, secret) {
+			t.Errorf("the issue shows the secret: %q, %q", issue.Spec.Title, issue.Spec.Description)
+		}
+	}
+}
+
+func TestThePluginRecognisesTheIssuesOfAToolsFormerName(t *testing.T) {
+	p := newPull(t)
+	p.reviews(commitA, builder.SARIF("Lint", stays))
+	renamed := sarifFile(p, builder.SARIF("Lint Pro", stays))
+	harness.Run(t, p.kubectl(renamed, "--commit", commitB, "--formerly", "Lint")).Wants("= 0 new + 0 back + 1 seen before", "0 resolved, 1 open")
+}
+
 // A review that is killed in the middle resolves nothing, and the next review converges.
 func TestAReviewThatIsKilledResolvesNothing(t *testing.T) {
 	const reported = 150
