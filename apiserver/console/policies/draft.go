@@ -27,6 +27,8 @@ type draft struct {
 	left                              []leftOut
 	wrong, yaml                       string
 	token, organization, withoutRight string
+	// mayRead reports that the key may read policies.
+	mayRead bool
 }
 
 // setPrefix precedes the form's fields in the address of a page, since the filters of the list of findings share some
@@ -51,7 +53,7 @@ func draftOf(v *page.Visit, form url.Values, prefix string) draft {
 	d := draft{
 		Name: given("name"), Match: given("match"), UserStatus: given("user_status"), Reason: given("reason"),
 		Comment: given("comment"), Until: given("until"), MaxFindings: cmp.Or(given("max_findings"), defaultMaxFindings),
-		token: v.Token, organization: v.Who.OrganizationId,
+		token: v.Token, organization: v.Who.OrganizationId, mayRead: v.May("findings:read"),
 	}
 	for _, left := range form["left"] {
 		if parts := strings.SplitN(left, "\t", 3); len(parts) == 3 { //nolint:mnd // as the form writes it
@@ -84,7 +86,7 @@ func isOfDraft(name string) bool {
 }
 
 // draftPage serves the form, filled from the filters of a list of findings.
-func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
+func draftPage(ctx context.Context, v *page.Visit) (page.Response, error) {
 	if err := page.Check(v.Query, isOfDraft); err != nil {
 		return page.Response{}, err
 	}
@@ -100,23 +102,42 @@ func draftPage(_ context.Context, v *page.Visit) (page.Response, error) {
 		d.Comment = comment
 		d.wrong = "The comment was cut, because a policy's comment has at most 1,024 characters."
 	}
-	return d.page(http.StatusOK)
+	return d.page(ctx, v, http.StatusOK)
 }
 
 // whole reports whether the service could accept the policy as a manifest: until then it is not shown as one. An
 // invented name could be that of another policy, which the manifest would replace.
 func (d draft) whole() bool {
 	decides := d.UserStatus != "" && (d.UserStatus != "muted" || d.Reason != "")
-	return d.yaml != "" && d.Name != "" && d.Match != "" && decides
+	return d.wrong == "" && d.yaml != "" && d.Name != "" && d.Match != "" && decides
+}
+
+// checkName refuses the name of another policy, which the manifest would replace.
+func (d draft) checkName(ctx context.Context, v *page.Visit) error {
+	_, err := v.API.Get(ctx, page.Of(apiPath, d.Name), nil, &client.TriagePolicy{})
+	switch {
+	case err == nil:
+		const detail = "Another policy is called %s: give another name, or change that one. Its page shows it as YAML."
+		return api.Failed(http.StatusConflict, fmt.Sprintf(detail, d.Name))
+	case api.Is(err, http.StatusNotFound):
+		return nil
+	}
+	return err
 }
 
 // page returns the form with the policy as a manifest, or with what is wrong with it.
-func (d draft) page(status int) (page.Response, error) {
+func (d draft) page(ctx context.Context, v *page.Visit, status int) (page.Response, error) {
 	p, err := d.policy()
+	if err == nil {
+		d.yaml, err = yamlOf(p, d.organization)
+	}
+	if err == nil && d.whole() && d.mayRead {
+		err = d.checkName(ctx, v)
+	}
 	if failure, refused := api.Refused(err); refused {
 		d.wrong = strings.TrimSpace(d.wrong + " " + ui.Sentence(ui.Describe(failure.Body)))
 		status = failure.Status
-	} else if d.yaml, err = yamlOf(p, d.organization); err != nil {
+	} else if err != nil {
 		return page.Response{}, err
 	}
 	body := draftForm(d)
@@ -167,7 +188,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 		d.wrong = "Give the policy a name: a manifest needs one."
 	}
 	if err != nil || asYAML {
-		return d.page(http.StatusOK)
+		return d.page(ctx, v, http.StatusOK)
 	}
 	var made client.TriagePolicy
 	err = v.API.Send(ctx, http.MethodPost, apiPath, "", d.request(int(p.MaxFindings)), &made)
@@ -177,7 +198,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.SeeOther(page.Of(listPath, d.Name)), nil
 	case refused:
 		d.wrong = ui.Describe(failure.Body)
-		return d.page(failure.Status)
+		return d.page(ctx, v, failure.Status)
 	case err != nil:
 		return page.Response{}, err
 	}

@@ -113,6 +113,49 @@ func TestAPolicyIsShownAsYAMLOnlyWithAName(t *testing.T) {
 	}
 }
 
+// The manifest would replace that policy: its expression, and the mode of one that is in force.
+func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
+	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusConflict)
+		case r.URL.Path != "/v2/triage-policies/taken":
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write([]byte(`{"detail":"another triage policy is called taken"}`))
+	})
+	const isTaken, check = "Another policy is called taken: give another name", "check that no policy is called"
+	for _, c := range []struct {
+		reason, name, do string
+		scopes           []string
+		status           int
+		shown            bool
+		says             string
+	}{
+		{"a free name", "free", "yaml", []string{"findings:read"}, http.StatusOK, true, ""},
+		{"a taken name", "taken", "yaml", []string{"findings:read"}, http.StatusConflict, false, isTaken},
+		{"a preview by a taken name", "taken", "preview", []string{"findings:read"}, http.StatusConflict, false, ""},
+		{"a name in the address", "taken", "", []string{"findings:read"}, http.StatusConflict, false, isTaken},
+		{"a key that may not read policies", "taken", "yaml", nil, http.StatusOK, true, check},
+	} {
+		v := &page.Visit{API: api.New(service, "", "")}
+		v.Who.Scopes = c.scopes
+		serve := create
+		if v.Form = (url.Values{"name": {c.name}, "match": {"true"}, "user_status": {"active"}, "do": {c.do}}); c.do == "" {
+			serve, v.Query = draftPage, url.Values{"tool": {"gosec"}, "set.name": {c.name}, "set.user_status": {"active"}}
+		}
+		response, err := serve(t.Context(), v)
+		harness.Must(t, err)
+		shown, err := page.Text(t.Context(), response.Body)
+		harness.Must(t, err)
+		harness.Same(t, c.reason, c.status, response.Status)
+		harness.Same(t, c.reason+": the manifest is shown", c.shown, strings.Contains(shown, `id="manifest"`))
+		for _, text := range []string{isTaken, check} {
+			harness.Same(t, c.reason+": "+text, c.says == text, strings.Contains(shown, text))
+		}
+	}
+}
+
 // Otherwise the form would hide the page of the policy with that name.
 func TestTheFormIsAtNoPolicysPage(t *testing.T) {
 	if name := strings.TrimPrefix(newPath, page.Of(listPath, "")); len(validation.IsDNS1123Subdomain(name)) == 0 {
