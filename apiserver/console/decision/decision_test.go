@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -9,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/net/html"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
@@ -201,6 +203,35 @@ func TestAFormThatWasRefusedRestoresOnlyWhatWasTyped(t *testing.T) {
 			form.Set(field[1], field[2])
 		}
 		harness.Same(t, c.reason, c.want, Typed(form, c.now))
+	}
+}
+
+// inBrowser returns the value of the form's comment as a browser sends it.
+func inBrowser(t *testing.T, filled Decision) string {
+	t.Helper()
+	var fields strings.Builder
+	harness.Must(t, Fields("x-", filled, false).Render(t.Context(), &fields))
+	document, err := html.Parse(strings.NewReader(fields.String()))
+	harness.Must(t, err)
+	for node := range document.Descendants() {
+		if node.Data == "textarea" && node.FirstChild != nil {
+			return strings.ReplaceAll(node.FirstChild.Data, "\n", "\r\n")
+		}
+	}
+	return ""
+}
+
+// Otherwise each save rewrites it, and a form that was refused restores it over somebody else's.
+func TestACommentThatOnlyTheBrowserRewritesIsUntouched(t *testing.T) {
+	for _, comments := range []string{"old", "\nold", "\r\nold", "\n\nold", "old\rand\r\nnew\n", "\rold", "\n", ""} {
+		before := Decision{UserStatus: "muted", Comments: comments}
+		form := url.Values{"user_status": {"active"}, "comments": {inBrowser(t, before)}}
+		for _, f := range before.formFields() {
+			form.Set(filledPrefix+f.name, identify(f.value))
+		}
+		harness.Same(t, fmt.Sprintf("%q is stored", comments), comments, *ChangeOf(form, before).Comments)
+		after := Typed(form, Decision{UserStatus: "muted", Comments: "Bob's."})
+		harness.Same(t, fmt.Sprintf("%q is not restored", comments), "Bob's.", after.Comments)
 	}
 }
 

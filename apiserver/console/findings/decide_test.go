@@ -69,7 +69,7 @@ func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
 		harness.Same(t, "status", c.status, response.Status)
 		shown, err := page.Text(t.Context(), response.Body)
 		harness.Must(t, err)
-		for _, part := range []string{c.words, `<details class="decide" open>`, ">Typed.</textarea>", `value="muted" selected`, `name="filled.comments"`} {
+		for _, part := range []string{c.words, `<details class="decide" open>`, ">\nTyped.</textarea>", `value="muted" selected`, `name="filled.comments"`} {
 			if !strings.Contains(shown, part) {
 				t.Errorf("there is no %s in\n%s", part, shown)
 			}

@@ -40,7 +40,7 @@ func TestARefusedOperationKeepsWhatWasSelectedAndTyped(t *testing.T) {
 		}
 		shown, err := page.Text(t.Context(), got.Body)
 		harness.Must(t, err)
-		wanted := []string{`name="token" value="now"`, "The reason is required to mute.", `value="muted" selected`, ">Typed.</textarea>", ">Until (end of the day, UTC)</label>", "What you leave empty stays", `value="2099-05-04"`}
+		wanted := []string{`name="token" value="now"`, "The reason is required to mute.", `value="muted" selected`, ">\nTyped.</textarea>", ">Until (end of the day, UTC)</label>", "What you leave empty stays", `value="2099-05-04"`}
 		for name, values := range selects {
 			for _, value := range values {
 				wanted = append(wanted, `type="hidden" name="`+name+`" value="`+value+`"`)

@@ -177,8 +177,11 @@ func Text(ctx context.Context, part templ.Component) (string, error) {
 // Today returns the first day, in UTC, that can be chosen as the last day of something.
 func Today() string { return time.Now().UTC().Format(time.DateOnly) }
 
+// lines replaces all line ends that browsers normalise.
+var lines = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // Lines returns the text of a form with the line ends of the service, because browsers normalise them.
-func Lines(text string) string { return strings.ReplaceAll(text, "\r\n", "\n") }
+func Lines(text string) string { return lines.Replace(text) }
 
 // EndOf returns the expiry for the value of a form. A day ends with its last second, in UTC.
 func EndOf(given string) string {

@@ -165,7 +165,7 @@ func TestARefusedDecisionIsToldWhereverTheIssueIs(t *testing.T) {
 		var out strings.Builder
 		harness.Must(t, reviewPage(s).Render(t.Context(), &out))
 		harness.Same(t, tc.reason+": times that it is told", 1, strings.Count(out.String(), "Ada was faster."))
-		harness.Same(t, tc.reason+": times that what was typed is there", 1, strings.Count(out.String(), ">Typed.</"))
+		harness.Same(t, tc.reason+": times that what was typed is there", 1, strings.Count(out.String(), "Typed.</"))
 	}
 }
 
@@ -187,7 +187,7 @@ func TestARefusedFormKeepsWhatWasTyped(t *testing.T) {
 	harness.Same(t, "status", http.StatusBadRequest, response.Status)
 	shown, err := page.Text(t.Context(), response.Body)
 	harness.Must(t, err)
-	for _, part := range []string{"The reason is required to mute. Nothing was changed", ">Typed.</textarea>", `name="filled.comments"`} {
+	for _, part := range []string{"The reason is required to mute. Nothing was changed", ">\nTyped.</textarea>", `name="filled.comments"`} {
 		if !strings.Contains(shown, part) {
 			t.Errorf("there is no %s in\n%s", part, shown)
 		}
