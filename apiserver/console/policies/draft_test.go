@@ -183,6 +183,41 @@ func TestThePageAppliesOnlyThePolicyThatItShows(t *testing.T) {
 	harness.Same(t, "what is sent", client.TriagePolicyChange{Mode: "apply", Generation: new(3), Uid: new("u-1")}, sent)
 }
 
+// Whoever clicks twice, or got no answer, has applied it already.
+func TestAPolicyThatIsAppliedTwiceIsShown(t *testing.T) {
+	applied := client.TriagePolicy{Id: "mute-x", Uid: "u-1", Generation: 4, Mode: client.TriagePolicyModeApply, Author: "apikey/ada"}
+	for why, c := range map[string]struct {
+		change func(*client.TriagePolicy)
+		shown  bool
+	}{
+		"by her":                   {func(*client.TriagePolicy) {}, true},
+		"by somebody else":         {func(p *client.TriagePolicy) { p.Author = "apikey/bob" }, false},
+		"stopped since":            {func(p *client.TriagePolicy) { p.Generation, p.Mode = 5, client.TriagePolicyModePreview }, false},
+		"changed since":            {func(p *client.TriagePolicy) { p.Generation = 5 }, false},
+		"changed, and not applied": {func(p *client.TriagePolicy) { p.Mode = client.TriagePolicyModePreview }, false},
+		"created again":            {func(p *client.TriagePolicy) { p.Uid = "u-2" }, false},
+	} {
+		now := applied
+		c.change(&now)
+		service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPatch {
+				w.WriteHeader(http.StatusPreconditionFailed)
+			}
+			_ = json.NewEncoder(w).Encode(now)
+		})
+		v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "mute-x" },
+			Form: url.Values{"mode": {"apply"}, "generation": {"3"}, "uid": {"u-1"}}}
+		v.Who.Key = "ada"
+		response, err := change(t.Context(), v)
+		if c.shown {
+			harness.Must(t, err)
+			harness.Same(t, why, "/console/policies/mute-x", response.Location)
+		} else if !api.Is(err, http.StatusPreconditionFailed) {
+			t.Errorf("%s: %d, %v", why, response.Status, err)
+		}
+	}
+}
+
 // Whoever clicks twice, or got no answer, has created it already, and needs no other name.
 func TestAPolicyThatIsSentTwiceIsShown(t *testing.T) {
 	reason := client.DecisionReason("duplicate")

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
+	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/apiserver/console/page"
 	"github.com/appsec-dev/findings-operator/client"
 )
@@ -101,9 +102,17 @@ func change(ctx context.Context, v *page.Visit) (page.Response, error) {
 	}
 	mode, uid := client.TriagePolicyMode(v.Form.Get("mode")), v.Form.Get("uid")
 	body := client.TriagePolicyChange{Mode: mode, Generation: &generation, Uid: &uid}
-	var changed client.TriagePolicy
-	if err := v.API.Send(ctx, http.MethodPatch, v.Resource(apiPath), "", body, &changed); err != nil {
-		return page.Response{}, err
+	err = v.API.Send(ctx, http.MethodPatch, v.Resource(apiPath), "", body, &client.TriagePolicy{})
+	if err == nil || api.Is(err, http.StatusPreconditionFailed) && isChanged(ctx, v, body) {
+		return page.SeeOther(v.Resource(listPath)), nil
 	}
-	return page.SeeOther(page.Of(listPath, changed.Id)), nil
+	return page.Response{}, err
+}
+
+// isChanged reports whether the user has made just this change before: the form was sent twice.
+func isChanged(ctx context.Context, v *page.Visit, to client.TriagePolicyChange) bool {
+	var now client.TriagePolicy
+	_, err := v.API.Get(ctx, v.Resource(apiPath), nil, &now)
+	return err == nil && now.Uid == *to.Uid && now.Generation == int64(*to.Generation)+1 &&
+		now.Mode == to.Mode && now.Author == decision.Author(v)
 }
