@@ -249,17 +249,18 @@ func (c *Console) login(r *http.Request) string {
 	return Path + "login?next=" + url.QueryEscape(next)
 }
 
-// next returns where to go after the login: the requested page, or that of the form if the request was a change. If the
-// address of the form's page is long, a browser sends only the origin as Referer. Most forms are sent to the address of
-// a page, which shows them or continues with them.
+// next returns where to go after the login: the requested page. After a change it is the page of the form, and after a
+// download, which leaves a browser at the login, the page with the link. Of a long address, a browser sends only the
+// origin as Referer. Most forms are sent to the address of a page, which shows them or continues with them.
 func (c *Console) next(r *http.Request) string {
-	if r.Method == http.MethodGet {
+	isPage := c.isPage(r.URL.EscapedPath())
+	if isPage && r.Method == http.MethodGet {
 		return r.URL.RequestURI()
 	}
-	if form, err := url.Parse(r.Referer()); err == nil && strings.HasPrefix(form.Path, Path) {
-		return form.RequestURI()
+	if from, err := url.Parse(r.Referer()); err == nil && strings.HasPrefix(from.Path, Path) {
+		return from.RequestURI()
 	}
-	if c.isPage(r.URL.EscapedPath()) {
+	if isPage {
 		return r.URL.RequestURI()
 	}
 	return Path

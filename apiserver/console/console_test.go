@@ -130,6 +130,9 @@ func TestALoginWithAnotherKeyLeadsBackToThePage(t *testing.T) {
 		{http.MethodPost, "policies/_new?x=" + strings.Repeat("y", maxNext), origin, ""},
 		{http.MethodGet, "policies/_new?x=" + strings.Repeat("y", maxNext), "", ""},
 		{http.MethodPost, "operations/op-1/undo", origin, ""}, // there is no such page
+		// It is saved, and the login stays.
+		{http.MethodGet, "export?format=csv", origin + "console/findings?x=y", "findings%3Fx%3Dy"},
+		{http.MethodGet, "export?format=csv", origin, ""},
 	} {
 		request := httptest.NewRequest(tc.method, Path+tc.path, http.NoBody)
 		request.Header.Set("Referer", tc.referer)

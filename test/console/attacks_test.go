@@ -210,7 +210,7 @@ func TestAnExportHoldsWhatTheListShowsAndOnlyForASession(t *testing.T) {
 	}
 	answer = v.asks("/console/export?format=xml", nil)
 	if answer.StatusCode != http.StatusBadRequest || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/html") ||
-		!strings.Contains(answer.text, "<h1>") || !strings.Contains(answer.text, "format") {
+		!strings.Contains(answer.text, "<h1>") || !strings.Contains(answer.text, "Format must be one of") {
 		t.Errorf("an export that fails is answered with %s and %v\n%s", answer.Status, answer.Header, answer.text)
 	}
 	answer = v.asks("/console/export?format=csv&text=50%&organization="+o.name, nil)
