@@ -210,8 +210,11 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	}
 	login := c.login(r)
 	if failure.Status == http.StatusUnauthorized && !v.Scripted {
-		if r.Method == http.MethodPost {
+		switch {
+		case r.Method == http.MethodPost:
 			login += "&unchanged="
+		case isCookieLost(r):
+			login += "&lost="
 		}
 		return redirect(login)
 	}
@@ -234,6 +237,13 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 	answer.setDataAge(max(failure.DataAge, v.DataAge()))
 	answer.Err = cause
 	return answer
+}
+
+// isCookieLost reports whether the login has led to the page, but the browser sends no cookie: it has not kept it, or
+// the page was loaded again after the end of the session.
+func isCookieLost(r *http.Request) bool {
+	from, err := url.Parse(r.Referer())
+	return err == nil && from.Path == Path+"login" && len(r.CookiesNamed(session.CookieName)) == 0
 }
 
 // maxNext is how long the address of a page may be to become part of the login's, which escapes it once more: proxies

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,6 +141,29 @@ func TestALoginWithAnotherKeyLeadsBackToThePage(t *testing.T) {
 		if !strings.Contains(shown, `href="/console/login?next=%2Fconsole%2F`+tc.want+`"`) {
 			t.Errorf("%s %s from %q:\n%s", tc.method, tc.path, tc.referer, shown)
 		}
+	}
+}
+
+// It looks as if the key was wrong, which has a message of its own.
+func TestALoginSaysThatTheBrowserDidNotKeepTheCookie(t *testing.T) {
+	c := newConsole(t, http.NotFoundHandler())
+	for _, tc := range []struct {
+		reason, path, cookie string
+		said                 bool
+	}{
+		{"after a login", "login?next=%2Fconsole%2Fscans", "", true},
+		{"a session that has ended", "findings", "", false},
+		{"a cookie that the service cannot open", "login", "foreign", false},
+	} {
+		request := httptest.NewRequest(http.MethodGet, Path+"scans", http.NoBody)
+		request.Header.Set("Referer", "http://example.com"+Path+tc.path)
+		if tc.cookie != "" {
+			request.AddCookie(&http.Cookie{Name: session.CookieName, Value: tc.cookie})
+		}
+		there := c.Failed(request, "", api.Failed(http.StatusUnauthorized, "")).Header.Get("Location")
+		route := c.Routes()[slices.IndexFunc(c.Routes(), func(r page.Route) bool { return r.Path == "login" && r.Method == http.MethodGet })]
+		shown := string(c.Serve(route, Request{HTTP: httptest.NewRequest(http.MethodGet, there, http.NoBody)}).Body)
+		harness.Same(t, tc.reason, tc.said, strings.Contains(shown, "If you have just logged in, allow cookies"))
 	}
 }
 

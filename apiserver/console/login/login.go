@@ -26,8 +26,12 @@ const title = "Log in"
 
 func show(_ context.Context, v *page.Visit) (page.Response, error) {
 	wrong := ""
-	if v.Query.Has("unchanged") {
+	switch {
+	case v.Query.Has("unchanged"):
 		wrong = "Your session had ended; nothing was changed. Log in and do it again."
+	case v.Query.Has("lost"):
+		wrong = "The browser sent no session. If you have just logged in, allow cookies for this site, " +
+			"and open it by https if you have done so before."
 	}
 	return page.Response{Title: title, Body: form(v.Query.Get("next"), wrong)}, nil
 }
