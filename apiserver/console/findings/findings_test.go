@@ -224,6 +224,30 @@ func TestAModuleGetsTheWholeListUnlessItAsksForRows(t *testing.T) {
 	}
 }
 
+func TestAFindingSaysWhoDecided(t *testing.T) {
+	end := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	const comment = "Not on the web."
+	for reason, c := range map[string]struct {
+		want string
+		client.FindingFull
+	}{
+		"nobody":    {"Undecided: no person has decided.", client.FindingFull{UserStatus: "open"}},
+		"withdrawn": {"Undecided: no person has decided.", client.FindingFull{UserStatus: "open", DecidedBy: "ada"}},
+		"withdrawn, with a comment": {"Undecided. Earlier comment by ada " + comment,
+			client.FindingFull{UserStatus: "open", DecidedBy: "ada", Comments: comment}},
+		"ended": {"Undecided. Decided earlier by ada, ended 2026-03-01 12:00:00 UTC " + comment,
+			client.FindingFull{UserStatus: "open", DecidedBy: "ada", Comments: comment, ExpiresAt: &end}},
+		"in force": {"Muted by ada Until 2026-03-01 12:00:00 UTC " + comment,
+			client.FindingFull{UserStatus: "muted", DecidedBy: "ada", Comments: comment, ExpiresAt: &end}},
+	} {
+		decided, err := page.Text(t.Context(), decisionOfFinding(shown{FindingFull: c.FindingFull}))
+		harness.Must(t, err)
+		text, _ := textOf(strings.ReplaceAll(decided, "</p>", " "))
+		got, _, _ := strings.Cut(strings.TrimPrefix(strings.Join(strings.Fields(text), " "), "Decision"), " Your API key")
+		harness.Same(t, reason, c.want, got)
+	}
+}
+
 func TestAFindingIsShownWithoutItsDeliveries(t *testing.T) {
 	service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/v2/webhook-deliveries" {

@@ -190,17 +190,3 @@ func decisionWords(i client.ReviewIssueFull) string {
 	}
 	return ""
 }
-
-// isEarlier reports whether no decision of the issue's own is in force, but the comment or the end of an earlier one is
-// shown.
-func isEarlier(d decision.Standing) bool {
-	return d.UserStatus == decision.Open && d.DecidedBy != "" && (d.ExpiresAt != nil || d.Comments != "")
-}
-
-// earlierWords describes an earlier decision; the time of its end follows, if it has one.
-func earlierWords(d decision.Standing) string {
-	if d.ExpiresAt == nil {
-		return "Earlier comment by " + d.DecidedBy
-	}
-	return "Decided earlier by " + d.DecidedBy + ", ended "
-}
