@@ -68,8 +68,8 @@ esac
 
 query=commit=$(encode "$COMMIT")
 add() { [ -z "$2" ] || query="$query&$1=$(encode "$2")"; }
-add category "${CATEGORY:-}"
-add formerly "${FORMERLY:-}"
+add category "${FINDINGS_CATEGORY:-}"
+add formerly "${FINDINGS_FORMERLY:-}"
 if [ -n "$PULL_REQUEST" ]; then
   add pull_request "$PULL_REQUEST"
   add fail_on "${FAIL_ON:-}"

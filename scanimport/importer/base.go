@@ -186,6 +186,7 @@ func (out *Compared) compare(ctx context.Context, b Base, repository *v1alpha1.R
 	k := &known{findings: findings, foreign: foreignTo(otherAnalysis, covered.excludes), sameSubject: true}
 	out.warnOfForeign(batches[0], past, findings, otherAnalysis)
 	results, matches := pairBase(results, k, own)
+	out.warnOfUnsuppressed(batches[0].Tool, results, matches)
 	out.warnOfRenamedProjects(b, batches[0].Tool, results, matches, slices.DeleteFunc(slices.Clone(findings),
 		func(f v1alpha1.Finding) bool { return otherAnalysis(&f) || !covered.excludes(f.Spec.ProjectRef) }))
 	for i, m := range matches {
@@ -238,9 +239,40 @@ func (out *Compared) warnOfUnscanned(batches []*Batch, past history, findings []
 func (out *Compared) warnOfCategory(b *Batch, past history) {
 	last := past[past.newest(func(s pastScan) bool { return s.succeeded })].category
 	if last != "" && !past.has(func(s pastScan) bool { return s.succeeded && s.category == b.Category }) {
+		advice := fmt.Sprintf("Review with --category %s (over REST category)", last)
+		if b.Category == v1alpha1.CategorySecret { // the other category would show the secrets
+			advice = "Import the base with --category Secret (over REST category)"
+		} else if last == v1alpha1.CategorySecret {
+			advice = "Issues may show secrets. " + advice
+		}
 		out.Warnings = append(out.Warnings, fmt.Sprintf("The results of %s are reviewed as category %s, but the base was scanned "+
-			"with category %s: no finding counts as fixed, and issues may show what findings of that category leave out. "+
-			"Review with --category %s (over REST category)", b.Tool, b.Category, last, last))
+			"with category %s: no finding counts as fixed. %s", b.Tool, b.Category, last, advice))
+	}
+}
+
+// warnOfUnsuppressed warns if the commit reports open findings of the base without their suppression in the source.
+// Recognition ignores suppressions and may swap results alike, so per rule the opposite cases are subtracted.
+func (out *Compared) warnOfUnsuppressed(tool string, results []reported, matches []match) {
+	ofRule := map[string]int{}
+	for i, m := range matches {
+		if m.before == nil || m.before.Spec.Closed != nil {
+			continue
+		}
+		was, is := m.before.Spec.Suppression, results[i].spec.Suppression
+		if was != nil && was.Kind == v1alpha1.SuppressionInSource && is == nil {
+			ofRule[m.before.Spec.RuleID]++
+		} else if was == nil && is != nil {
+			ofRule[m.before.Spec.RuleID]--
+		}
+	}
+	count := 0
+	for _, n := range ofRule {
+		count += max(0, n)
+	}
+	if count > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("Results of %s that are suppressed in the source of the base, but not in this "+
+			"commit: %d. They are known from the base, so no gate fails. If the pull request removes the comments, they will be open "+
+			"after the merge. If not, update its branch, or let the scanner honour the comments as in the base", tool, count))
 	}
 }
 

@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -38,6 +39,45 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 			if !strings.Contains(warning, "No scan of the base with lint (Code) has succeeded yet") {
 				t.Errorf("%s: %s", tc.reason, warning)
 			}
+		}
+	}
+}
+
+// A comment that hides a problem of the base can be removed without an issue, so people must hear of it.
+func TestARemovedSuppressionIsWarnedOf(t *testing.T) {
+	external := func(line int32) sarif.Result {
+		r := found(line, "x", true)
+		r.Suppression.InSource = false
+		return r
+	}
+	for _, tc := range []struct {
+		reason       string
+		base, commit []sarif.Result
+		warned       string
+	}{
+		{"still suppressed", []sarif.Result{found(5, "x", true)}, []sarif.Result{found(5, "x", true)}, ""},
+		{"removed", []sarif.Result{found(5, "x", true)}, []sarif.Result{found(5, "x", false)}, "commit: 1."},
+		{"one of two removed, the lines are swapped", []sarif.Result{found(5, "x", true), found(9, "x", false)},
+			[]sarif.Result{found(5, "x", false), found(9, "x", true)}, ""},
+		{"both open, one was suppressed", []sarif.Result{found(5, "x", true), found(9, "x", false)},
+			[]sarif.Result{found(5, "x", false), found(9, "x", false)}, "commit: 1."},
+		{"fixed", []sarif.Result{found(5, "x", true)}, nil, ""},
+		{"excepted outside the source, as a baseline is", []sarif.Result{external(5)}, []sarif.Result{found(5, "x", false)}, ""},
+	} {
+		l := newLife(t)
+		opened := slices.Clone(tc.base)
+		for i := range opened {
+			opened[i].Suppression = nil // only a finding that was open before is kept suppressed
+		}
+		for _, results := range [][]sarif.Result{opened, tc.base} {
+			l.scan(suppressing(results...), func(int, string) {})
+		}
+		out, batch := &Compared{Known: ResultSet{}}, suppressing(tc.commit...)
+		harness.Must(t, out.compare(t.Context(), Base{}, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}}, nil,
+			l.memory.scans[batch.Tool], l.there()))
+		warned := strings.Join(out.Warnings, "\n")
+		if (tc.warned == "") != (warned == "") || !strings.Contains(warned, tc.warned) {
+			t.Errorf("%s: the warning is %q, want %q in it", tc.reason, warned, tc.warned)
 		}
 	}
 }

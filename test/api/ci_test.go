@@ -377,8 +377,8 @@ func TestTheScriptForCISaysWhatHappened(t *testing.T) {
 		{"no number", sarif("one"), map[string]string{"RETRIES": "often"}, 1, "findings: RETRIES is often: give a number"},
 		{"no number of seconds", sarif("one"), map[string]string{"WAIT": "40m"}, 1, "findings: WAIT is 40m: give a number"},
 		{"no mktemp", sarif("one"), instead("mktemp", "exit 127"), 1, "findings: mktemp cannot make a temporary folder"},
-		{"no category", sarif("one"), map[string]string{"CATEGORY": "Secrets"}, 1, "category must be one of"},
-		{"no former name, in a pull request", sarif("one"), map[string]string{"FORMERLY": "lint", "PULL_REQUEST": "7"}, 1, "give the one under which its findings are known"},
+		{"no category", sarif("one"), map[string]string{"FINDINGS_CATEGORY": "Secrets"}, 1, "category must be one of"},
+		{"no former name, in a pull request", sarif("one"), map[string]string{"FINDINGS_FORMERLY": "lint", "PULL_REQUEST": "7"}, 1, "give the one under which its findings are known"},
 		{"another branch", sarif("one"), map[string]string{"REF": "refs/heads/feature"}, 1, "is not the branch main"},
 	} {
 		out, status := script(step.results, retries, step.variables)
