@@ -142,26 +142,53 @@ func TestADeliveryIsRetriedByTheSchedule(t *testing.T) {
 
 // With a receiver that hangs, a delivery may wait for its next turn for hours.
 func TestASignatureExpiresWhileItsDeliveryWaitsForItsTurn(t *testing.T) {
-	h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
-	r := newReceiver(t, answers(http.StatusInternalServerError))
-	endpoint := h.ready(ns, "team", r.URL)
-	d := h.delivery(ns, "d-1", "team")
-	h.reconcile(d)
-	sent, key := r.got()[0], client.ObjectKeyFromObject(d)
-	verify := func() webhooks.VerificationStatus {
-		return webhooks.Verify(d, sent.body, sent.header.Get("webhook-signature"), h.clock.Now())
+	rotate := func(t *testing.T, endpoint *v1alpha1.WebhookEndpoint, at time.Time) {
+		testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
+			e.Status.Secrets[0].ExpiresAt = new(v1alpha1.NewTime(at))
+		})
 	}
-	g.Expect(verify()).To(Equal(webhooks.Verified))
+	for _, c := range []struct {
+		reason string
+		end    func(*testing.T, *v1alpha1.WebhookEndpoint, *v1alpha1.WebhookDelivery, time.Time)
+	}{
+		{"the secret was rotated", func(t *testing.T, e *v1alpha1.WebhookEndpoint, _ *v1alpha1.WebhookDelivery, now time.Time) {
+			rotate(t, e, now)
+		}},
+		{"the endpoint was deleted", func(t *testing.T, e *v1alpha1.WebhookEndpoint, _ *v1alpha1.WebhookDelivery, _ time.Time) {
+			harness.Must(t, env.Client.Delete(t.Context(), e))
+		}},
+		{"a redelivery was requested, which waits for the endpoint", func(t *testing.T, e *v1alpha1.WebhookEndpoint, d *v1alpha1.WebhookDelivery, now time.Time) {
+			testenv.Change(t, env, e, func(e *v1alpha1.WebhookEndpoint) { e.Spec.Disabled = true })
+			rotate(t, e, now)
+			testenv.Change(t, env, d, func(d *v1alpha1.WebhookDelivery) {
+				metav1.SetMetaDataAnnotation(&d.ObjectMeta, v1alpha1.RedeliverAnnotation, "1")
+			})
+		}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			h, ns, g := newByHand(t, loopback), namespace(t), NewWithT(t)
+			r := newReceiver(t, answers(http.StatusInternalServerError))
+			endpoint := h.ready(ns, "team", r.URL)
+			d := delivery(ns, "d-1", "team")
+			d.Spec.EndpointRef.UID = string(endpoint.UID)
+			env.Create(t, d)
+			h.reconcile(d)
+			sent, key := r.got()[0], client.ObjectKeyFromObject(d)
+			verify := func() webhooks.VerificationStatus {
+				return webhooks.Verify(d, sent.body, sent.header.Get("webhook-signature"), h.clock.Now())
+			}
+			g.Expect(verify()).To(Equal(webhooks.Verified))
 
-	h.dispatcher.submit(key, client.ObjectKeyFromObject(endpoint), healthFailing, false)
-	testenv.ChangeStatus(t, env, endpoint, func(e *v1alpha1.WebhookEndpoint) {
-		e.Status.Secrets[0].ExpiresAt = new(v1alpha1.NewTime(h.clock.Now()))
-	})
-	_, err := h.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
-	g.Expect(err).NotTo(HaveOccurred())
-	testenv.Get(t, g, env, d)
-	g.Expect(verify()).To(Equal(webhooks.SecretExpired))
-	g.Expect(d.Status.Attempts).To(HaveLen(1))
+			h.dispatcher.submit(key, client.ObjectKeyFromObject(endpoint), healthFailing, false)
+			c.end(t, endpoint, d, h.clock.Now())
+			_, err := h.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+			g.Expect(err).NotTo(HaveOccurred())
+			testenv.Get(t, g, env, d)
+			g.Expect(verify()).To(Equal(webhooks.SecretExpired))
+			g.Expect(d.Status.Attempts).To(HaveLen(1))
+			g.Expect(d.Status.Redelivery).To(BeNil(), "its turn takes it up")
+		})
+	}
 }
 
 // Whatever a receiver does, the attempt ends with a message, is followed by another, and is cheap.

@@ -150,14 +150,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 // waits for its next turn, and the outcome of a sent one is recorded again.
 func (r *Reconciler) catchUp(ctx context.Context, s *scope) error {
 	followSecrets(s)
+	if outlivesEndpoint(s) {
+		if _, err := r.confirmGone(ctx, s, step{}); err != nil {
+			return err
+		}
+	}
 	if webhooks.RedeliveryAsked(s.Object) == "" {
 		return nil
 	}
-	s.LeaveStatus()
+	earlier := s.Status.Redelivery
 	webhooks.TakeUpRedelivery(s.Object, s.Now)
 	if step := decide(s); step.outlook == outlookDue {
+		s.LeaveStatus()
 		return r.conclude(ctx, s, step)
 	}
+	s.Status.Redelivery = earlier // its turn takes the new one up
 	return nil
 }
 
