@@ -244,12 +244,17 @@ func withoutToken(before *v1alpha1.APIKeyStatus) v1alpha1.APIKeyStatus {
 	}
 }
 
-// untilNextChange returns how long until the status may change just because time passes, at most MaxWait; 0 if it never
+// recheck bounds the wait for the end of a token. It is longer than MaxWait, because each reconcile reads three objects
+// past the cache, and all keys that were created together come back together. After the clock was set forward, only the
+// status is late: the REST API refuses expired tokens by its own clock.
+const recheck = 24 * time.Hour
+
+// untilNextChange returns how long until the status may change just because time passes, at most recheck; 0 if it never
 // does. A token that has expired becomes valid again if a clock that was ahead is corrected.
 func untilNextChange(status v1alpha1.APIKeyStatus, now time.Time) time.Duration {
 	var wait time.Duration
 	if status.ExpiresAt != nil {
-		wait = reconcile.Sooner(reconcile.MaxWait, status.ExpiresAt.Sub(now))
+		wait = reconcile.Sooner(recheck, status.ExpiresAt.Sub(now))
 	}
 	if status.Previous != nil {
 		wait = reconcile.Sooner(wait, status.Previous.ExpiresAt.Sub(now))

@@ -199,7 +199,9 @@ func TestALoweredMaximumEndsATokenInItsOverlap(t *testing.T) {
 	}
 }
 
+// All keys that were created together are read together, so not every hour.
 func TestTheNextReconcileIsAtTheNextChange(t *testing.T) {
+	const day = 24 * time.Hour
 	now := time.Unix(1e9, 0)
 	at := func(d time.Duration) *v1alpha1.Time { return new(v1alpha1.NewTime(now.Add(d))) }
 	cases := map[string]struct {
@@ -208,10 +210,10 @@ func TestTheNextReconcileIsAtTheNextChange(t *testing.T) {
 	}{
 		"no token":  {v1alpha1.APIKeyStatus{}, 0},
 		"one token": {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Minute)}, time.Minute},
-		"far away, unless the machine sleeps or its clock is put forward": {v1alpha1.APIKeyStatus{ExpiresAt: at(24 * time.Hour)}, reconcile.MaxWait},
+		"far away, unless the machine sleeps or its clock is put forward": {v1alpha1.APIKeyStatus{ExpiresAt: at(90 * day)}, day},
 		"overlap first": {v1alpha1.APIKeyStatus{ExpiresAt: at(time.Hour), Previous: &v1alpha1.PreviousToken{ExpiresAt: *at(time.Minute)}}, time.Minute},
-		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, reconcile.MaxWait},
-		"long over":     {v1alpha1.APIKeyStatus{ExpiresAt: at(-time.Hour)}, reconcile.MaxWait},
+		"over":          {v1alpha1.APIKeyStatus{ExpiresAt: at(0)}, day},
+		"long over":     {v1alpha1.APIKeyStatus{ExpiresAt: at(-time.Hour)}, day},
 	}
 	for name, tc := range cases {
 		harness.Same(t, name, tc.want, untilNextChange(tc.status, now))
