@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/auth"
 	"github.com/appsec-dev/findings-operator/apiserver/handlers"
+	"github.com/appsec-dev/findings-operator/internal/apitime"
 )
 
 // metrics count requests by the contract's route, never by path, because clients can invent any number of paths.
@@ -90,14 +91,13 @@ func newOpenStreams(streams *handlers.Streams) prometheus.Collector {
 }
 
 // newDataAge exposes the age of the authorization data: clients see it in the header x-data-age, and
-// requests are refused when it becomes too high.
-func newDataAge(authenticator *auth.Authenticator) prometheus.Collector {
-	begin := time.Now()
+// requests are refused when it becomes too high. The process began at begin.
+func newDataAge(authenticator *auth.Authenticator, begin time.Time) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "findings_api_authorization_data_age_seconds",
 		Help: "Age of the API key data; before the first load, the time since the process started.",
 	}, func() float64 {
 		now := time.Now()
-		return min(authenticator.Age(now), now.Sub(begin)).Seconds()
+		return min(authenticator.Age(now), apitime.Elapsed(begin, now)).Seconds()
 	})
 }

@@ -153,7 +153,7 @@ func New(options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	registry.MustRegister(newDataAge(s.auth))
+	registry.MustRegister(newDataAge(s.auth, time.Now()))
 	if s.limiter, err = ratelimit.New(ratelimit.Options{
 		RedisURLFile: options.RedisURLFile, Logger: log.WithName("ratelimit"), Registerer: registry,
 	}); err != nil {
