@@ -43,7 +43,8 @@ func (r dateRecorder) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// OfServer returns the API server's time, and whether any response has contained it.
+// OfServer returns the API server's time, and whether any response has contained it. After the machine slept, it is
+// behind by that time until the next response.
 func OfServer() (now time.Time, known bool) {
 	last := lastAnswer.Load()
 	if last == nil {
@@ -80,7 +81,8 @@ func (Clock) Now() time.Time {
 			"early: an operation that waits for its turn may replace what a person decides meanwhile")
 		return now
 	}
-	report("ahead of", ahead, "the API server's time decides what is due and what ends")
+	report("ahead of", ahead, "the API server's time decides what is due and what ends. If this machine has just slept, "+
+		"nothing is wrong: the API server's next response corrects this")
 	return server.Add(MaxAhead)
 }
 
