@@ -65,17 +65,19 @@ func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
 	}
 }
 
-// Whatever a list can be filtered by, an operation can be too.
-func TestTheFiltersOfAnOperationAreAsLongAsThoseOfAList(t *testing.T) {
+// Whatever an operation can be filtered by, lists, counts and exports can be too.
+func TestTheFiltersOfAnOperationAreThoseOfListsCountsAndExports(t *testing.T) {
 	spec, _ := operations(t)
-	list := spec.Paths.Find("/v2/findings").Get.Parameters
-	for name, filter := range spec.Components.Schemas["TriageOperationFilters"].Value.Properties {
-		parameter := list.GetByInAndName("query", name)
-		if parameter == nil {
-			t.Errorf("lists have no filter %s", name)
-			continue
+	for _, path := range []string{"/v2/findings", "/v2/finding-counts", "/v2/finding-export"} {
+		parameters := spec.Paths.Find(path).Get.Parameters
+		for name, filter := range spec.Components.Schemas["TriageOperationFilters"].Value.Properties {
+			parameter := parameters.GetByInAndName("query", name)
+			if parameter == nil {
+				t.Errorf("GET %s has no filter %s: add it to its parameters", path, name)
+				continue
+			}
+			harness.Same(t, path+": maxLength of "+name, parameter.Schema.Value.MaxLength, filter.Value.MaxLength)
 		}
-		harness.Same(t, "maxLength of "+name, parameter.Schema.Value.MaxLength, filter.Value.MaxLength)
 	}
 }
 
