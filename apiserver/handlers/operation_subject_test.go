@@ -3,6 +3,7 @@ package handlers
 import (
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -31,8 +32,9 @@ var valuesThatMatchAll = map[string][]string{
 	"updated_until": {"9999-12-31T00:00:00+14:00", "9999-12-31T23:59:59+14:00"},
 }
 
-// An operation that ignored one of its filters would decide about findings that nobody asked for.
-func TestEachFilterNarrowsTheSelectionOfAnOperation(t *testing.T) {
+// An operation that ignored one of its filters would decide about findings that nobody asked for, and a list would show
+// them.
+func TestEachFilterNarrowsAListAndTheSelectionOfAnOperation(t *testing.T) {
 	contract, err := openapi.Load()
 	harness.Must(t, err)
 	operations, err := openapi.Operations(contract)
@@ -55,10 +57,16 @@ func TestEachFilterNarrowsTheSelectionOfAnOperation(t *testing.T) {
 		selection, err := findingquery.NewSelection(spec)
 		harness.Must(t, err)
 		if selection.Matches(&v1alpha1.Finding{}, nobody) {
-			t.Errorf("%s=%s selects a finding without any facts: %+v", name, value, spec)
+			t.Errorf("%s=%s selects a finding without any facts: add %[1]s to selectionOf, or to matchesFacts or "+
+				"matchesDecision in internal/findingquery: %+[3]v", name, value, spec)
 		}
 		if shown := render.OperationFilters(spec); len(shown) != 1 {
-			t.Errorf("an operation with %s=%s shows the filters %v", name, value, shown)
+			t.Errorf("an operation with %s=%s shows the filters %v: add %[1]s to render.OperationFilters", name, value, shown)
+		}
+		filter, err := findingFilter(given)
+		harness.Must(t, err)
+		if reflect.ValueOf(filter).IsZero() {
+			t.Errorf("lists ignore %s=%s: read %[1]s in findingFilter", name, value)
 		}
 	}
 	for name, values := range valuesThatMatchAll {
