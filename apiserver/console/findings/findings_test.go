@@ -3,6 +3,7 @@ package findings
 import (
 	"net/http"
 	"net/url"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -111,6 +112,15 @@ func TestCodeThatTakesTooLongHasNoColours(t *testing.T) {
 	defer func() { <-colouring }()
 	if tokens := coloured(lexers.Get("go"), "return nil"); tokens != nil {
 		t.Errorf("a second text was coloured at the same time: %v", tokens)
+	}
+}
+
+// A filter of the REST API that the console does not know has no facet, and is refused in an address.
+func TestTheConsoleHasEveryFilter(t *testing.T) {
+	for _, filter := range reflect.VisibleFields(reflect.TypeFor[client.TriageOperationFilters]()) {
+		if name, _, _ := strings.Cut(filter.Tag.Get("json"), ","); !IsFilter(name) {
+			t.Errorf("the list of findings has no filter %s: add it to filters, or to more, in query.go", name)
+		}
 	}
 }
 
