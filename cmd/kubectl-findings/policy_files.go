@@ -11,10 +11,13 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/resource"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
@@ -30,14 +33,34 @@ type filedPolicy struct {
 	program  *rules.Program
 }
 
-// keepMode gives a policy without a mode that of the policy in the cluster, because applying the file keeps it. It
-// reports whether it did.
-func (p *filedPolicy) keepMode(stored *v1alpha1.TriagePolicy) bool {
-	if p.Spec.Mode != "" || stored == nil || stored.Spec.Mode == "" {
-		return false
+// keepMode gives a policy without a mode that of the policy in the cluster, unless applying the file removes it. It
+// returns a note about what becomes of the mode, which is empty if the cluster has none or the file names one.
+func (p *filedPolicy) keepMode(stored *v1alpha1.TriagePolicy) (note string) {
+	switch {
+	case p.Spec.Mode != "" || stored == nil || stored.Spec.Mode == "":
+		return ""
+	case appliedMode(stored):
+		return "the file no longer names the mode: applying it makes the policy a preview"
 	}
 	p.Spec.Mode = stored.Spec.Mode
-	return true
+	return "the file names no mode: it keeps mode " + string(p.Spec.Mode) + " of the policy in the cluster, unless Helm " +
+		"applies it and its last version named one"
+}
+
+// appliedMode reports whether the file that was applied last named the mode: then applying one without it removes the
+// mode. A client-side apply stores that file in an annotation, a server-side apply the fields that it named.
+func appliedMode(stored *v1alpha1.TriagePolicy) bool {
+	var file struct{ Spec struct{ Mode string } }
+	last := stored.Annotations[corev1.LastAppliedConfigAnnotation]
+	if json.Unmarshal([]byte(last), &file) == nil && file.Spec.Mode != "" {
+		return true
+	}
+	mode := fieldpath.MakePathOrDie("spec", "mode")
+	return slices.ContainsFunc(stored.ManagedFields, func(e metav1.ManagedFieldsEntry) bool {
+		var named fieldpath.Set
+		return e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil &&
+			named.FromJSON(e.FieldsV1.GetRawReader()) == nil && named.Has(mode)
+	})
 }
 
 // readWithin reads the files until ctx ends. URLs must respond within callTimeout. The library that reads them supports

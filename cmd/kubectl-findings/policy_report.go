@@ -119,9 +119,8 @@ func (t *trials) newReport(trial *trial) *policyReport {
 			r.note("the controllers have not observed the newest version in the cluster: the previous one is compared")
 		}
 	}
-	if trial.keepsMode {
-		r.note("the file names no mode: it keeps mode " + string(r.Mode) + " of the policy in the cluster, unless the file " +
-			"that was applied last named one")
+	if trial.modeNote != "" {
+		r.note(trial.modeNote)
 	}
 	if r.Mode != v1alpha1.PolicyApply {
 		r.note("the policy has mode Preview, which decides nothing: this is what mode Apply would do")

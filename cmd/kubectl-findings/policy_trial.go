@@ -25,8 +25,8 @@ type trial struct {
 	policy rules.Policy
 	// others holds the policies that would be in force beside it.
 	others []rules.Policy
-	// keepsMode means that the file names no mode, so that applying it keeps that of the policy in the cluster.
-	keepsMode bool
+	// modeNote says what becomes of the mode in the cluster if the file names none.
+	modeNote string
 	// ends means that applying the file would end the decisions of the version in force.
 	ends   bool
 	report *policyReport
@@ -40,10 +40,10 @@ func newTrials(w *world, filed []*filedPolicy, now time.Time) *trials {
 	t := &trials{world: w, now: now, before: rules.InForce(declared, rules.Compile)}
 	t.after = slices.Clone(t.before)
 	for _, policy := range filed {
-		keeps := policy.keepMode(w.policies[policy.Name])
+		note := policy.keepMode(w.policies[policy.Name])
 		left := without(t.after, policy.Name)
 		ends := len(left) < len(t.after) && decidesNothingYet(&policy.Spec, now)
-		t.all = append(t.all, &trial{filed: policy, policy: asInForce(policy, now), keepsMode: keeps, ends: ends})
+		t.all = append(t.all, &trial{filed: policy, policy: asInForce(policy, now), modeNote: note, ends: ends})
 		t.after = left
 	}
 	for _, trial := range t.all {

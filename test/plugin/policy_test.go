@@ -44,11 +44,17 @@ func (o *organization) inForce(name, match string) *v1alpha1.TriagePolicy {
 	o.Helper()
 	policy := builder.TriagePolicy(name, match).In(o.namespace).Build()
 	env.Create(o, policy)
+	o.comesIntoForce(policy)
+	return policy
+}
+
+// comesIntoForce writes the status that the controllers give a policy that applies.
+func (o *organization) comesIntoForce(policy *v1alpha1.TriagePolicy) {
+	o.Helper()
 	testenv.ChangeStatus(o, env, policy, func(p *v1alpha1.TriagePolicy) {
 		p.Status.ObservedGeneration = p.Generation
 		p.Status.InForce = &v1alpha1.PolicyInForce{Generation: p.Generation, Spec: p.Spec}
 	})
-	return policy
 }
 
 // policyFile returns a manifest of a policy that mutes matching findings.
@@ -202,6 +208,47 @@ func TestATestOfPoliciesIsAGate(t *testing.T) {
 		cmd := viewer.direct("policy", "test", "-f", "-", "--fail-on", tc.failOn)
 		cmd.Stdin = strings.NewReader(tc.manifest)
 		harness.Same(t, reason+": exit code", tc.code, harness.Run(t, cmd).Says(tc.says).Code)
+	}
+}
+
+// The gate must foresee what kubectl apply does.
+func TestAModeThatLeavesItsFileIsLostIfTheFileNamedIt(t *testing.T) {
+	o := ruled(t, "policy-mode")
+	viewer := o.member(testenv.Viewer)
+	with := policyFile("mute", "finding.ruleID in ['R0', 'R1']", "")
+	without := strings.Replace(with, "  mode: Apply\n", "", 1)
+	folder := folderOf(t, map[string]string{"with.yaml": with, "without.yaml": without})
+	file := func(name string) string { return filepath.Join(folder, name+".yaml") }
+	for reason, tc := range map[string]struct {
+		apply []string
+		first string
+		code  int
+		says  string
+		left  v1alpha1.PolicyMode
+	}{
+		"a server-side apply named it": {
+			[]string{"apply", "--server-side"}, "with", 3,
+			"the file no longer names the mode: applying it makes the policy a preview", "",
+		},
+		"a client-side apply named it": {
+			[]string{"apply"}, "with", 3, "the file no longer names the mode: applying it makes the policy a preview", "",
+		},
+		"a server-side apply did not name it": {
+			[]string{"apply", "--server-side"}, "without", 0, "it keeps mode Apply", v1alpha1.PolicyApply,
+		},
+		"a client-side apply did not name it": {[]string{"apply"}, "without", 0, "it keeps mode Apply", v1alpha1.PolicyApply},
+	} {
+		env.Kubectl(t, o.namespace, append(tc.apply, "-f", file(tc.first))...)
+		env.Kubectl(t, o.namespace, "patch", "triagepolicy", "mute", "--type=merge", "--patch", `{"spec":{"mode":"Apply"}}`)
+		policy := builder.TriagePolicy("mute", "").In(o.namespace).Build()
+		o.comesIntoForce(policy)
+		cmd := viewer.direct("policy", "test", "-f", file("without"), "--fail-on", "losses")
+		harness.Same(t, reason+": exit code", tc.code, harness.Run(t, cmd).Says(tc.says).Code)
+
+		env.Kubectl(t, o.namespace, append(tc.apply, "-f", file("without"))...)
+		left := testenv.Get(t, NewWithT(t), env, policy).Spec.Mode
+		harness.Same(t, reason+": the mode after the file was applied", tc.left, left)
+		env.Kubectl(t, o.namespace, "delete", "triagepolicy", "mute")
 	}
 }
 
