@@ -187,8 +187,7 @@ func explain(noun string, err error) error {
 		return reasonRequired(noun, "reason", "")
 	case kube.UnknownFields(err) != "":
 		// Only the fields are logged: the API server's error quotes the whole object.
-		return problem.Internal("the CRDs of this installation are older than its REST API; ask its operators to upgrade "+
-			"them", errors.New(kube.UnknownFields(err)))
+		return problem.OutdatedCRDs(errors.New(kube.UnknownFields(err)))
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return problem.Internal("a rule of this installation refused the change; ask its operators", err)
 	default:

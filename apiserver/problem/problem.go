@@ -183,6 +183,12 @@ func Internal(detail string, cause error) *Problem {
 	}
 }
 
+// OutdatedCRDs is Internal for a write that the API server refuses because its CRDs lack a field. To try again does not
+// help.
+func OutdatedCRDs(cause error) *Problem {
+	return Internal("the CRDs of this installation are older than its REST API; ask its operators to upgrade them", cause)
+}
+
 // retryAfter is when to try again. Such errors end within moments, or after a time that the service does not
 // know.
 const retryAfter = time.Second

@@ -279,6 +279,8 @@ func explain(err error) error {
 		return problem.TryAgain("the service is stopping; what is already written is kept", err)
 	case errors.As(err, &refused), kube.IsQuotaExceeded(err):
 		return problem.Refused(err)
+	case kube.LacksField(err):
+		return problem.OutdatedCRDs(err)
 	default:
 		return problem.TryAgain("the import ended early; what is already written is kept", err)
 	}

@@ -5,11 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
+
+// As long as the CRDs lack the field, every upload fails.
+func TestAnImportThatTheCRDsDoNotUnderstandIsNotToBeTriedAgain(t *testing.T) {
+	for reason, err := range map[string]error{
+		"a review is written strictly": apierrors.NewBadRequest(`strict decoding error: unknown field "spec.facts"`),
+		"an import applies": apierrors.NewInternalError(
+			errors.New("failed to create typed patch object: .spec.facts: field not declared in schema")),
+	} {
+		p := problem.Of(explain(fmt.Errorf("write issue i-1: %w", err)))
+		harness.Same(t, reason, problem.OutdatedCRDs(nil).Detail, p.Detail)
+		harness.Same(t, reason+": retry-after", time.Duration(0), p.RetryAfter)
+	}
+}
 
 // Only an import that waits for another one is busy. An API server that does not answer also keeps Scans from being
 // recorded.
