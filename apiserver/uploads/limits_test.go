@@ -57,6 +57,15 @@ func TestAFileWithTooManyScansIsToBeSplitBetweenScans(t *testing.T) {
 	harness.ErrorContains(t, "33 tools", err, "keep the results of each scan in one file")
 }
 
+// The plugin accepts larger files, and a client of REST may not have it.
+func TestAFileThatIsTooLargeForAnUploadIsToldWhatHelps(t *testing.T) {
+	limits := Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20}
+	s := &Service{limits: limits, metrics: newMetrics(prometheus.NewRegistry())}
+	file := strings.NewReader(`{"version":"2.1.0","runs":[],"x":"` + strings.Repeat("x", 2<<20) + `"}`)
+	_, err := s.read(&Request{Body: file}, &hold{memory: &memory{limits: limits, taken: map[string]int64{}}})
+	harness.ErrorContains(t, "more than half of the memory", err, "the file is refused: larger than 1 MiB: "+textUploadLess)
+}
+
 func TestAnUploadWithoutASlotIsRefusedForItsReason(t *testing.T) {
 	s := &Service{slots: slots.New(2, 1)}
 	for _, step := range []struct {

@@ -33,6 +33,10 @@ const (
 	textCompress = "; unless it is compressed, send it with Content-Encoding: gzip"
 )
 
+// textUploadLess is what helps if a file is too large. The plugin accepts larger ones.
+const textUploadLess = "have the scanner report less, have the limit of uploads raised, or import the file with kubectl " +
+	"findings; never upload it in parts: what an upload does not contain counts as fixed"
+
 // read parses the body as it arrives, so that only the data to be imported is held.
 func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) {
 	body := &source{reader: request.Body, inMember: request.Settings != nil}
@@ -132,7 +136,8 @@ func (s *source) explain(err error) error {
 	case errors.Is(err, errNoMemory):
 		return &refusal{problem.Busy(textNoRoom, busyRetryAfter), reasonReplicaMemory}
 	case errors.As(err, &tooLarge):
-		return refusedAs(fmt.Errorf("%s is refused: %w", fileName, err), problem.CodeTooLong)
+		return refusedAs(fmt.Errorf("%s is refused: larger than %d MiB: %s", fileName, tooLarge.Bytes>>20, textUploadLess),
+			problem.CodeTooLong)
 	case errors.As(err, &packed) && s.inMember:
 		p := problem.InvalidBody("it is not gzip, or is damaged").In("sarif")
 		return &refusal{p.Coded(problem.CodeMalformed), reasonMalformed}
