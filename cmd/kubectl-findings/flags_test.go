@@ -99,6 +99,7 @@ func TestAMistakeSaysWhatToDo(t *testing.T) {
 		"redeliver --selector , --yes":                                        `--selector is "," and cannot be read`,
 		"redeliver --selector env!= --yes":                                    `--selector is "env!=": env!= excludes only the empty value`,
 		"triage -l env!= --mute --yes":                                        "write env for objects that have the label",
+		"triage --field-selector spec.tool!= --mute --yes":                    `--field-selector is "spec.tool!=": spec.tool!= excludes only the empty value`,
 		"list --field-selector , --limit 1":                                   `--field-selector is "," and selects everything`,
 		"redeliver one-1 --failed":                                            "not both",
 		"policy test":                                                         "Give files with -f",

@@ -50,10 +50,11 @@ const redeliverExample = `  # One delivery, waiting for the result
 const (
 	fieldEndpoint  = "spec.endpointRef.name"
 	fieldEventType = "spec.event.type"
+	fieldSubject   = "spec.event.subject.name"
 	fieldPhase     = "status.phase"
 )
 
-var selectableOfDeliveries = []string{fieldEndpoint, fieldEventType, "spec.event.subject.name", fieldPhase}
+var selectableOfDeliveries = []string{fieldEndpoint, fieldEventType, fieldSubject, fieldPhase}
 
 // phaseChoice is the only choice, because newer versions of the service may have types of events that this one does not
 // know.

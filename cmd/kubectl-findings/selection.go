@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
@@ -31,6 +32,10 @@ const (
 
 var selectable = []string{fieldRepository, fieldProject, fieldTool, fieldCategory, fieldClass, fieldSeverity,
 	fieldUserStatus, fieldState}
+
+// alwaysSet are the fields that every finding or delivery has a value of.
+var alwaysSet = []string{"metadata.name", "metadata.namespace", fieldRepository, fieldProject, fieldTool, fieldSeverity,
+	fieldUserStatus, fieldEndpoint, fieldEventType, fieldSubject}
 
 // choice is a field with few values, several of which may be selected.
 type choice struct {
@@ -285,10 +290,13 @@ func selectors(namespace, byLabel, byField string, terms ...fields.Selector) (cl
 	if byField != "" && own.Empty() {
 		return options, fmt.Errorf("--field-selector is %q and selects everything: leave it out", byField)
 	}
+	if err := checkExcludedFields(own); err != nil {
+		return options, fmt.Errorf("--field-selector is %q: %w", byField, err)
+	}
 	if options.LabelSelector, err = labels.Parse(byLabel); err != nil {
 		return options, fmt.Errorf("--selector is %q and cannot be read: %w", byLabel, err)
 	}
-	if err := checkExcluded(options.LabelSelector); err != nil {
+	if err := checkExcludedLabels(options.LabelSelector); err != nil {
 		return options, fmt.Errorf("--selector is %q: %w", byLabel, err)
 	}
 	terms = slices.DeleteFunc(append(terms, own), func(s fields.Selector) bool { return s.Empty() })
@@ -296,12 +304,26 @@ func selectors(namespace, byLabel, byField string, terms ...fields.Selector) (cl
 	return options, nil
 }
 
-// checkExcluded returns an error for a label of which only the empty value is excluded, as from an unset variable,
-// because that selects almost everything.
-func checkExcluded(selector labels.Selector) error {
+// checkExcludedFields returns an error for a field that is never empty and of which only the empty value is excluded,
+// as from an unset variable, because that selects everything.
+func checkExcludedFields(selector fields.Selector) error {
+	for _, r := range selector.Requirements() {
+		if r.Operator == selection.NotEquals && r.Value == "" && slices.Contains(alwaysSet, r.Field) {
+			return fmt.Errorf("%s!= excludes only the empty value, which no object has: give a value, or leave it out", r.Field)
+		}
+	}
+	return nil
+}
+
+// checkExcludedLabels returns an error for a label of which only the empty value is excluded, as from an unset
+// variable, because that selects almost everything, unless another term selects the objects that have the label.
+func checkExcludedLabels(selector labels.Selector) error {
 	requirements, _ := selector.Requirements()
 	for _, r := range requirements {
-		if slices.Equal(r.ValuesUnsorted(), []string{""}) && r.Matches(labels.Set{}) {
+		required := slices.ContainsFunc(requirements, func(other labels.Requirement) bool {
+			return other.Key() == r.Key() && !other.Matches(labels.Set{})
+		})
+		if slices.Equal(r.ValuesUnsorted(), []string{""}) && !required {
 			return fmt.Errorf("%s excludes only the empty value, and objects without the label match: give a value, or write "+
 				"%s for objects that have the label", &r, r.Key())
 		}

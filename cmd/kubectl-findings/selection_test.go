@@ -133,9 +133,23 @@ func TestTheFlagsAreASelection(t *testing.T) {
 func TestALabelSelectorThatExcludesOnlyTheEmptyValueIsRefused(t *testing.T) {
 	for selector, refused := range map[string]bool{
 		"env!=": true, "team=web,env!=,app": true, "env notin ()": true,
+		"env,env!=": false, "env!=,env notin (test)": true, "env!=,team": true,
 		"env!=test": false, "env notin (,test)": false, "env=": false, "env in ()": false, "env": false, "!env": false, "": false,
 	} {
 		if _, err := selectors("", selector, ""); (err != nil) != refused {
+			t.Errorf("%s: error %v, want one: %t", selector, err, refused)
+		}
+	}
+}
+
+// As from `--field-selector "spec.tool!=$TOOL"` without TOOL, which would select everything.
+func TestAFieldSelectorThatExcludesOnlyWhatNoObjectHasIsRefused(t *testing.T) {
+	for selector, refused := range map[string]bool{
+		"spec.tool!=": true, "status.state=open,spec.projectRef.name!=": true, "metadata.name!=": true, "spec.endpointRef.name!=": true,
+		"spec.class!=": false, "spec.category!=": false, "status.state!=": false, "status.phase!=": false, "spec.tool!=gosec": false,
+		"spec.tool=": false,
+	} {
+		if _, err := selectors("", "", selector); (err != nil) != refused {
 			t.Errorf("%s: error %v, want one: %t", selector, err, refused)
 		}
 	}
