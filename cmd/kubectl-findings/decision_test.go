@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -125,23 +128,33 @@ func TestADecisionWithoutAnAnswerOverrulesNobody(t *testing.T) {
 	}
 }
 
-// The answer to the write is lost, and the user interrupts the next read, or no further answer arrives.
+// The answer to the write is lost, and the next read does not show what is stored.
 func TestADecisionThatMayBeStoredIsNotCalledUntried(t *testing.T) {
-	for reason, interrupted := range map[string]bool{"an interrupt": true, "an outage": false} {
+	const unknown = "it is not known whether the decision was stored: check with `kubectl get finding x -n org-acme -o yaml`"
+	expired := apierrors.NewUnauthorized("token expired")
+	missing := apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "findings"}, "x")
+	for reason, tc := range map[string]struct {
+		read error
+		says string
+	}{
+		"an interrupt":                             {context.Canceled, unknown},
+		"an outage":                                {down, unknown},
+		"an error about which there is advice":     {expired, unknown},
+		"it is deleted, so it has no decision now": {missing, missing.Error()},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, interrupt := context.WithCancel(t.Context())
 			defer interrupt()
 			written := false
 			c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithInterceptorFuncs(interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
-					switch {
-					case written && interrupted:
-						interrupt()
-						return ctx.Err()
-					case written:
-						return down
+					if !written {
+						return c.Get(ctx, key, o, options...)
 					}
-					return c.Get(ctx, key, o, options...)
+					if tc.read == context.Canceled {
+						interrupt()
+					}
+					return tc.read
 				},
 				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
 					written = true
@@ -154,7 +167,10 @@ func TestADecisionThatMayBeStoredIsNotCalledUntried(t *testing.T) {
 			if !outcomes[0].tried {
 				t.Errorf("%s: it counts as not tried", reason)
 			}
-			harness.ErrorContains(t, reason, outcomes[0].err, "it is not known whether the decision was stored")
+			if err := outcomes[0].err; err == nil || !strings.HasPrefix(err.Error(), tc.says) {
+				t.Errorf("%s: got %v, want %s", reason, err, tc.says)
+			}
+			harness.Same(t, reason+": advice about the error applies", tc.read != context.Canceled, errors.Is(outcomes[0].err, tc.read))
 		})
 	}
 }

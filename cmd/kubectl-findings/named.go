@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -47,13 +48,14 @@ func (t *triager) decideAboutFinding(ctx context.Context, name string) (changed 
 func (t *triager) decideAbout(ctx context.Context, name string, object client.Object,
 	current func() verdict) (changed bool, err error) {
 	var unanswered *verdict // the verdict before a write without a response
-	unknown := false        // no read has succeeded since that write
+	unknown := false        // no read since that write has shown whether it is stored
 	err = withRetries(ctx, func() error {
 		// Decoding would keep what is not in the response.
 		if err := runtime.SetZeroValue(object); err != nil {
 			return err
 		}
 		if err := t.session.get(ctx, name, object); err != nil {
+			unknown = unknown && !kube.IsNotFound(err)
 			return err
 		}
 		unknown = false
@@ -74,11 +76,20 @@ func (t *triager) decideAbout(ctx context.Context, name string, object client.Ob
 		return err
 	})
 	if unknown {
-		// Not wrapped: forEach does not count what a cancellation ends.
-		err = fmt.Errorf("it is not known whether the decision was stored, look at it before you decide again: %s",
-			err.Error())
+		err = t.errUnknown(err, name, object)
 	}
 	return changed, err
+}
+
+// errUnknown returns err with what to do if a decision may have been stored. It wraps no cancellation: forEach does not
+// count what one ends.
+func (t *triager) errUnknown(err error, name string, object client.Object) error {
+	if errors.Is(err, context.Canceled) {
+		err = errors.New(err.Error())
+	}
+	kind, _ := kube.KindOf(object)
+	return fmt.Errorf("it is not known whether the decision was stored: check with `kubectl get %s %s -n %s -o yaml` "+
+		"before you decide again: %w", strings.ToLower(kind.Name), name, t.session.namespace, err)
 }
 
 // errUnlessStored returns an error unless the stored decision is the one that may have been written.
