@@ -195,7 +195,6 @@ func TestTheFormsOfAList(t *testing.T) {
 	}
 }
 
-// Control characters in a scanner's output must not affect a reader's terminal.
 // exitClosedPipe is what a shell reports for a program that SIGPIPE has ended.
 const exitClosedPipe = 128 + int(syscall.SIGPIPE)
 
@@ -209,6 +208,7 @@ func closedPipe(t *testing.T) *os.File {
 	return writer
 }
 
+// As with `| head`.
 func TestAListThatNobodyReadsEndsQuietly(t *testing.T) {
 	o := newOrganization(t, "list-unread")
 	o.has(many(1)...)
@@ -223,6 +223,7 @@ func TestAListThatNobodyReadsEndsQuietly(t *testing.T) {
 	}
 }
 
+// Control characters in a scanner's output must not affect a reader's terminal.
 func TestATableObeysNoScanner(t *testing.T) {
 	o := newOrganization(t, "escapes")
 	const evil = "clear\x1b[2J title\x1b]0;owned\a c1\u009b31m bidi\u202edesrever\r\noverwritten"
