@@ -28,7 +28,9 @@ type Options struct {
 	// Found is the result of Provision; nil if it was not called. The first summary lists the created objects. With
 	// DryRun, a repository and projects that would be created count as existing.
 	Found *Found
-	// Force imports scans that are older than the last completed one, and closes any number of findings.
+	// Force imports scans although they would be refused, because they are older than the last completed one, would close
+	// more than half of the open findings, seem to belong to a known analysis under another name, or because the API
+	// server refuses all their changes.
 	Force bool
 	// Concurrency is how many findings are written at the same time; 0: DefaultConcurrency.
 	Concurrency int
