@@ -416,7 +416,7 @@ func decisionOfFinding(s shown) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			if s.now().IsEarlier() {
+			if s.now().IsLapsed() {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 22, "<p><strong>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -435,7 +435,7 @@ func decisionOfFinding(s shown) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var19 string
-				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(". ")
+				templ_7745c5c3_Var19, templ_7745c5c3_Err = templ.JoinStringErrs(": ")
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `findings/finding.templ`, Line: 91, Col: 66}
 				}
@@ -443,7 +443,7 @@ func decisionOfFinding(s shown) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = decision.Earlier(s.now()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = decision.Lapsed(s.now()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

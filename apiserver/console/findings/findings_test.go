@@ -242,11 +242,12 @@ func TestAFindingSaysWhoDecided(t *testing.T) {
 		client.FindingFull
 	}{
 		"nobody":    {"Undecided: no person has decided.", client.FindingFull{UserStatus: "open"}},
-		"withdrawn": {"Undecided: no person has decided.", client.FindingFull{UserStatus: "open", DecidedBy: "ada"}},
-		"withdrawn, with a comment": {"Undecided. Earlier comment by ada " + comment,
+		"withdrawn": {"Undecided: last changed by ada", client.FindingFull{UserStatus: "open", DecidedBy: "ada"}},
+		"withdrawn, perhaps with the comment of another person": {"Undecided: last changed by ada " + comment,
 			client.FindingFull{UserStatus: "open", DecidedBy: "ada", Comments: comment}},
-		"ended": {"Undecided. Decided earlier by ada, ended 2026-03-01 12:00:00 UTC " + comment,
+		"ended": {"Undecided: ended 2026-03-01 12:00:00 UTC (last changed by ada) " + comment,
 			client.FindingFull{UserStatus: "open", DecidedBy: "ada", Comments: comment, ExpiresAt: &end}},
+		"ended, by nobody known": {"Undecided: ended 2026-03-01 12:00:00 UTC", client.FindingFull{UserStatus: "open", ExpiresAt: &end}},
 		"in force": {"Muted by ada Until 2026-03-01 12:00:00 UTC " + comment,
 			client.FindingFull{UserStatus: "muted", DecidedBy: "ada", Comments: comment, ExpiresAt: &end}},
 	} {

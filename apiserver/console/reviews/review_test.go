@@ -71,10 +71,11 @@ func TestAnIssueSaysWhoDecided(t *testing.T) {
 	policy := client.FindingVerdict{UserStatus: &muted, Policy: "tests", Reason: &reason, Comment: "Known."}
 	for want, issue := range map[string]client.ReviewIssueFull{
 		"duplicate Known.": {UserStatus: "open", Verdict: policy},
-		"duplicate Known. Decided earlier by ada, ended 2026-03-01 12:00:00 UTC Fix it.": {UserStatus: "open", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
-		"duplicate Known. Earlier comment by ada Fix it.":                                {UserStatus: "open", Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
-		"until 2026-03-01 12:00:00 UTC Fix it.":                                          {UserStatus: "active", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada"},
-		"duplicate":                                                                      {UserStatus: "muted", Reason: &reason, DecidedBy: "ada"},
+		"duplicate Known. decision or comment of a person: ended 2026-03-01 12:00:00 UTC (last changed by ada) Fix it.": {UserStatus: "open", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
+		"duplicate Known. decision or comment of a person: last changed by ada Fix it.":                                 {UserStatus: "open", Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
+		"decision or comment of a person: ended 2026-03-01 12:00:00 UTC":                                                {UserStatus: "open", ExpiresAt: &end},
+		"until 2026-03-01 12:00:00 UTC Fix it.":                                                                         {UserStatus: "active", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada"},
+		"duplicate":                                                                                                     {UserStatus: "muted", Reason: &reason, DecidedBy: "ada"},
 	} {
 		text, err := page.Text(t.Context(), grounds(issue))
 		harness.Must(t, err)

@@ -10,13 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/appsec-dev/findings-operator/apiserver/console/ui"
 
-// IsEarlier reports whether no decision of a person is in force, but the comment or the end of an earlier one is shown.
-func (d Standing) IsEarlier() bool {
-	return d.UserStatus == Open && d.DecidedBy != "" && (d.ExpiresAt != nil || d.Comments != "")
-}
-
-// Earlier describes an earlier decision.
-func Earlier(d Standing) templ.Component {
+// Lapsed describes a decision that is not in force. Whoever last changed it may not have decided or written its comment.
+func Lapsed(d Standing) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -39,9 +34,9 @@ func Earlier(d Standing) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		if d.ExpiresAt == nil {
 			var templ_7745c5c3_Var2 string
-			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("Earlier comment by " + d.DecidedBy)
+			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("last changed by " + d.DecidedBy)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/earlier.templ`, Line: 13, Col: 39}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/lapsed.templ`, Line: 8, Col: 36}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 			if templ_7745c5c3_Err != nil {
@@ -49,9 +44,9 @@ func Earlier(d Standing) templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var3 string
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs("Decided earlier by " + d.DecidedBy + ", ended ")
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs("ended ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/earlier.templ`, Line: 15, Col: 52}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/lapsed.templ`, Line: 10, Col: 12}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
@@ -60,6 +55,21 @@ func Earlier(d Standing) templ.Component {
 			templ_7745c5c3_Err = ui.Moment(*d.ExpiresAt).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, " ")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			if d.DecidedBy != "" {
+				var templ_7745c5c3_Var4 string
+				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs("(last changed by " + d.DecidedBy + ")")
+				if templ_7745c5c3_Err != nil {
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/lapsed.templ`, Line: 13, Col: 44}
+				}
+				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
 			}
 		}
 		return nil
