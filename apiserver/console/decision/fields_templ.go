@@ -125,8 +125,8 @@ func FieldsOfMany(filled Decision, needsReason bool) templ.Component {
 }
 
 // Fields are the fields of a decision's form, filled with the initial or typed values. If the organization requires a
-// reason to mute, a module checks that before the form is sent. The comment follows a line feed, because browsers drop one
-// there: it would be the comment's own.
+// reason to mute, a module checks that before the form is sent. The comment follows a line feed, because browsers drop the
+// first one in a textarea. Without it they would drop the comment's own.
 func Fields(prefix string, filled Decision, needsReason bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
