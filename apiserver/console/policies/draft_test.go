@@ -124,7 +124,10 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"detail":"another triage policy is called taken"}`))
 	})
-	const isTaken, check = "Another policy is called taken: give another name", "check that no policy is called"
+	const (
+		isTaken = "Another policy is called taken: give another name"
+		check   = "check with kubectl get triagepolicies --namespace org-acme that no policy is called taken"
+	)
 	for _, c := range []struct {
 		reason, name, do string
 		scopes           []string
@@ -139,7 +142,7 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		{"a key that may not read policies", "taken", "yaml", nil, http.StatusOK, true, check},
 	} {
 		v := &page.Visit{API: api.New(service, "", "")}
-		v.Who.Scopes = c.scopes
+		v.Who.Scopes, v.Who.OrganizationId = c.scopes, "acme"
 		serve := create
 		if v.Form = (url.Values{"name": {c.name}, "match": {"true"}, "user_status": {"active"}, "do": {c.do}}); c.do == "" {
 			serve, v.Query = draftPage, url.Values{"tool": {"gosec"}, "set.name": {c.name}, "set.user_status": {"active"}}
@@ -150,6 +153,7 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		harness.Must(t, err)
 		harness.Same(t, c.reason, c.status, response.Status)
 		harness.Same(t, c.reason+": the manifest is shown", c.shown, strings.Contains(shown, `id="manifest"`))
+		harness.Same(t, c.reason+": the manifest is not applied", c.shown, strings.Contains(shown, "or create it with kubectl create -f"))
 		for _, text := range []string{isTaken, check} {
 			harness.Same(t, c.reason+": "+text, c.says == text, strings.Contains(shown, text))
 		}
