@@ -3,6 +3,7 @@ package policies
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -27,8 +28,8 @@ type draft struct {
 	left                              []leftOut
 	wrong, yaml                       string
 	token, organization, withoutRight string
-	// mayRead reports that the key may read policies.
-	mayRead bool
+	// mayRead reports that the key may read policies, taken that another policy has the name.
+	mayRead, taken bool
 }
 
 // setPrefix precedes the form's fields in the address of a page, since the filters of the list of findings share some
@@ -112,17 +113,20 @@ func (d draft) whole() bool {
 	return d.wrong == "" && d.yaml != "" && d.Name != "" && d.Match != "" && decides
 }
 
-// checkName refuses the name of another policy, which the manifest would replace.
+// checkName refuses the name of another policy, which the manifest would replace, and a name that cannot be checked.
 func (d draft) checkName(ctx context.Context, v *page.Visit) error {
 	_, err := v.API.Get(ctx, page.Of(apiPath, d.Name), nil, &client.TriagePolicy{})
+	failure, failed := errors.AsType[*api.Failure](err)
 	switch {
 	case err == nil:
-		const detail = "Another policy is called %s: give another name, or change that one. Its page shows it as YAML."
+		const detail = "A policy called %s exists already: give another name, or take its YAML from its page."
 		return api.Failed(http.StatusConflict, fmt.Sprintf(detail, d.Name))
-	case api.Is(err, http.StatusNotFound):
+	case !failed || failure.Status == http.StatusBadRequest: // no policy can have this name
+		return err
+	case failure.Status == http.StatusNotFound:
 		return nil
 	}
-	return err
+	return api.Failed(failure.Status, "It could not be checked whether a policy has this name already: try again.")
 }
 
 // page returns the form with the policy as a manifest, or with what is wrong with it.
@@ -134,9 +138,9 @@ func (d draft) page(ctx context.Context, v *page.Visit, status int) (page.Respon
 	if err == nil && d.whole() && d.mayRead {
 		err = d.checkName(ctx, v)
 	}
-	if failure, refused := api.Refused(err); refused {
+	if failure, failed := errors.AsType[*api.Failure](err); failed {
 		d.wrong = strings.TrimSpace(d.wrong + " " + ui.Sentence(ui.Describe(failure.Body)))
-		status = failure.Status
+		status, d.taken = failure.Status, failure.Status == http.StatusConflict
 	} else if err != nil {
 		return page.Response{}, err
 	}

@@ -119,14 +119,17 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		switch {
 		case r.Method == http.MethodPost:
 			w.WriteHeader(http.StatusConflict)
+		case r.URL.Path == "/v2/triage-policies/unread":
+			w.WriteHeader(http.StatusInternalServerError)
 		case r.URL.Path != "/v2/triage-policies/taken":
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_, _ = w.Write([]byte(`{"detail":"another triage policy is called taken"}`))
 	})
 	const (
-		isTaken = "Another policy is called taken: give another name"
-		check   = "check with kubectl get triagepolicies --namespace org-acme that no policy is called taken"
+		isTaken   = "A policy called taken exists already: give another name"
+		unchecked = "It could not be checked whether a policy has this name already: try again."
+		check     = "check with kubectl get triagepolicies --namespace org-acme that no policy is called taken"
 	)
 	for _, c := range []struct {
 		reason, name, do string
@@ -139,6 +142,7 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		{"a taken name", "taken", "yaml", []string{"findings:read"}, http.StatusConflict, false, isTaken},
 		{"a preview by a taken name", "taken", "preview", []string{"findings:read"}, http.StatusConflict, false, ""},
 		{"a name in the address", "taken", "", []string{"findings:read"}, http.StatusConflict, false, isTaken},
+		{"a name that cannot be checked", "unread", "yaml", []string{"findings:read"}, http.StatusInternalServerError, false, unchecked},
 		{"a key that may not read policies", "taken", "yaml", nil, http.StatusOK, true, check},
 	} {
 		v := &page.Visit{API: api.New(service, "", "")}
@@ -154,8 +158,12 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		harness.Same(t, c.reason, c.status, response.Status)
 		harness.Same(t, c.reason+": the manifest is shown", c.shown, strings.Contains(shown, `id="manifest"`))
 		harness.Same(t, c.reason+": the manifest is not applied", c.shown, strings.Contains(shown, "or create it with kubectl create -f"))
-		for _, text := range []string{isTaken, check} {
+		harness.Same(t, c.reason+": a link", c.says == isTaken, strings.Contains(shown, `href="/console/policies/`+c.name+`"`))
+		for _, text := range []string{isTaken, unchecked, check} {
 			harness.Same(t, c.reason+": "+text, c.says == text, strings.Contains(shown, text))
+		}
+		if !strings.Contains(shown, `value="`+c.name+`"`) {
+			t.Errorf("%s: the form does not keep what was typed:\n%s", c.reason, shown)
 		}
 	}
 }
