@@ -23,6 +23,8 @@ import (
 // Path is the path of the console.
 const Path = session.Path
 
+const loginPath = Path + "login"
+
 // MaxFormBytes bounds the body of a form, which may name as many findings as a page can select.
 const MaxFormBytes = 1 << 20
 
@@ -243,7 +245,7 @@ func (c *Console) failed(r *http.Request, v *page.Visit, requestID string, err e
 // the page was loaded again after the end of the session.
 func isCookieLost(r *http.Request) bool {
 	from, err := url.Parse(r.Referer())
-	return err == nil && from.Path == Path+"login" && len(r.CookiesNamed(session.CookieName)) == 0
+	return err == nil && from.Path == loginPath && len(r.CookiesNamed(session.CookieName)) == 0
 }
 
 // maxNext is how long the address of a page may be to become part of the login's, which escapes it once more: proxies
@@ -256,18 +258,20 @@ func (c *Console) login(r *http.Request) string {
 	if len(next) > maxNext {
 		next = Path
 	}
-	return Path + "login?next=" + url.QueryEscape(next)
+	return loginPath + "?next=" + url.QueryEscape(next)
 }
 
 // next returns where to go after the login: the requested page. After a change it is the page of the form, and after a
-// download, which leaves a browser at the login, the page with the link. Of a long address, a browser sends only the
-// origin as Referer. Most forms are sent to the address of a page, which shows them or continues with them.
+// request for anything else, such as a download, which leaves a browser at the login, the page with the link. Of a long
+// address, a browser sends only the origin as Referer. Most forms are sent to the address of a page, which shows them
+// or continues with them.
 func (c *Console) next(r *http.Request) string {
 	isPage := c.isPage(r.URL.EscapedPath())
 	if isPage && r.Method == http.MethodGet {
 		return r.URL.RequestURI()
 	}
-	if from, err := url.Parse(r.Referer()); err == nil && strings.HasPrefix(from.Path, Path) {
+	from, err := url.Parse(r.Referer())
+	if err == nil && strings.HasPrefix(from.Path, Path) && from.Path != loginPath {
 		return from.RequestURI()
 	}
 	if isPage {

@@ -134,6 +134,8 @@ func TestALoginWithAnotherKeyLeadsBackToThePage(t *testing.T) {
 		// It is saved, and the login stays.
 		{http.MethodGet, "export?format=csv", origin + "console/findings?x=y", "findings%3Fx%3Dy"},
 		{http.MethodGet, "export?format=csv", origin, ""},
+		{http.MethodGet, "export?format=csv", origin + "console/login?next=%2Fconsole%2Fexport", ""},
+		{http.MethodGet, "finding/f-1", "", ""}, // a wrong address
 	} {
 		request := httptest.NewRequest(tc.method, Path+tc.path, http.NoBody)
 		request.Header.Set("Referer", tc.referer)
