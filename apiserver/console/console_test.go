@@ -165,7 +165,7 @@ func TestALoginSaysThatTheBrowserDidNotKeepTheCookie(t *testing.T) {
 		there := c.Failed(request, "", api.Failed(http.StatusUnauthorized, "")).Header.Get("Location")
 		route := c.Routes()[slices.IndexFunc(c.Routes(), func(r page.Route) bool { return r.Path == "login" && r.Method == http.MethodGet })]
 		shown := string(c.Serve(route, Request{HTTP: httptest.NewRequest(http.MethodGet, there, http.NoBody)}).Body)
-		harness.Same(t, tc.reason, tc.said, strings.Contains(shown, "If you have just logged in, allow cookies"))
+		harness.Same(t, tc.reason, tc.said, strings.Contains(shown, "it has ended, or the browser did not keep its cookie. If you have just logged in"))
 	}
 }
 

@@ -30,8 +30,9 @@ func show(_ context.Context, v *page.Visit) (page.Response, error) {
 	case v.Query.Has("unchanged"):
 		wrong = "Your session had ended; nothing was changed. Log in and do it again."
 	case v.Query.Has("lost"):
-		wrong = "The browser sent no session. If you have just logged in, allow cookies for this site, " +
-			"and open it by https if you have done so before."
+		wrong = "You have no session: it has ended, or the browser did not keep its cookie. If you have just logged in, " +
+			"allow cookies for this site. If you have used the console of this host by https, use https again or delete " +
+			"the host's cookies."
 	}
 	return page.Response{Title: title, Body: form(v.Query.Get("next"), wrong)}, nil
 }
