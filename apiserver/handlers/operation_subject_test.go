@@ -32,9 +32,9 @@ var valuesThatMatchAll = map[string][]string{
 	"updated_until": {"9999-12-31T00:00:00+14:00", "9999-12-31T23:59:59+14:00"},
 }
 
-// An operation that ignored one of its filters would decide about findings that nobody asked for, and a list would show
-// them.
-func TestEachFilterNarrowsAListAndTheSelectionOfAnOperation(t *testing.T) {
+// An operation that ignored one of its filters would decide about findings that nobody asked for. A list must read each;
+// apiserver/readmodel tests what it then selects.
+func TestEachFilterNarrowsAnOperationAndIsReadForLists(t *testing.T) {
 	contract, err := openapi.Load()
 	harness.Must(t, err)
 	operations, err := openapi.Operations(contract)

@@ -33,9 +33,10 @@ const (
 	textCompress = "; unless it is compressed, send it with Content-Encoding: gzip"
 )
 
-// textUploadLess is what helps if a file is too large. The plugin accepts larger ones.
-const textUploadLess = "have the scanner report less, have the limit of uploads raised, or import the file with kubectl " +
-	"findings; never upload it in parts: what an upload does not contain counts as fixed"
+// textUploadLess is what helps if a file is too large.
+const textUploadLess = "have the scanner report less, scan folders separately, each always with its own analysis, or ask " +
+	"the operators to raise the limit (to 256 MiB at most); never upload the file in parts: what an upload does not " +
+	"contain counts as fixed"
 
 // read parses the body as it arrives, so that only the data to be imported is held.
 func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) {

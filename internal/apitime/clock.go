@@ -81,8 +81,8 @@ func (Clock) Now() time.Time {
 			"early: an operation that waits for its turn may replace what a person decides meanwhile")
 		return now
 	}
-	report("ahead of", ahead, "the API server's time decides what is due and what ends. If this machine has just slept, "+
-		"nothing is wrong: the API server's next response corrects this")
+	report("ahead of", ahead, "the API server's time decides what is due and what ends. Ignore this if the machine has "+
+		"just slept: the API server's next response corrects it")
 	return server.Add(MaxAhead)
 }
 

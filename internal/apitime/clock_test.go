@@ -28,7 +28,7 @@ func TestTheClockIsNotFarAheadOfTheAPIServers(t *testing.T) {
 		{"equal clocks", 0, false, ""},
 		{"a little ahead, as of many machines", MaxAhead - time.Minute, false, ""},
 		{"ahead: what is due would end too early", MaxAhead + time.Minute, true,
-			"minutes ahead of the API server's: set the one that is wrong. Until then the API server's time decides what is due and what ends. If this machine has just slept"},
+			"minutes ahead of the API server's: set the one that is wrong. Until then the API server's time decides what is due and what ends. Ignore this if the machine has just slept"},
 		{"by years", 10 * 365 * 24 * time.Hour, true, "minutes ahead"},
 		{"behind: what is due ends late, as it does if no controller runs", -48 * time.Hour, false,
 			"minutes behind the API server's: set the one that is wrong. Until then what is due ends late, and if this process is"},

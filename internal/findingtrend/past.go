@@ -117,8 +117,8 @@ func mutes(f *v1alpha1.Finding, t *v1alpha1.Transition) bool {
 }
 
 // restored reports whether the transition only repeats what the finding was before: after a restore its history begins
-// with the creation of the object. A scan may begin hours before its import creates findings, which a policy mutes. If it
-// began more than a day before, that counts as restored, too.
+// with the creation of the object. A scan may begin hours before its import creates findings, which a policy mutes.
+// If it began more than a day before, that counts as restored, too.
 func restored(f *v1alpha1.Finding, t *v1alpha1.Transition) bool {
 	created := f.CreationTimestamp.Time
 	return t.At.Time.Equal(created) && findingstate.CreatedAt(f).Time.Before(created.Add(-day))

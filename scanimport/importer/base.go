@@ -1,6 +1,7 @@
 package importer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -54,6 +55,8 @@ type Compared struct {
 	Known ResultSet
 	// InDoubt counts those that may be another problem of the same kind.
 	InDoubt int
+	// Unsuppressed counts those that the base suppresses in the source, and the commit does not.
+	Unsuppressed int
 	// Fixed counts findings that are open in the base, belong to the reviewed analyses, and are not reported. Examples
 	// lists some of them.
 	Fixed    int
@@ -250,29 +253,38 @@ func (out *Compared) warnOfCategory(b *Batch, past history) {
 	}
 }
 
-// warnOfUnsuppressed warns if the commit reports open findings of the base without their suppression in the source.
-// Recognition ignores suppressions and may swap results alike, so per rule the opposite cases are subtracted.
+// warnOfUnsuppressed counts the open findings of the base that the commit reports without their suppression in the
+// source, and warns of them. Recognition ignores suppressions and may swap results alike, so among these the opposite
+// cases are subtracted.
 func (out *Compared) warnOfUnsuppressed(tool string, results []reported, matches []match) {
-	ofRule := map[string]int{}
+	inSource := func(s *v1alpha1.FindingSuppression) bool {
+		return s != nil && s.Kind == v1alpha1.SuppressionInSource
+	}
+	counts := map[sameProblem]int{}
 	for i, m := range matches {
 		if m.before == nil || m.before.Spec.Closed != nil {
 			continue
 		}
 		was, is := m.before.Spec.Suppression, results[i].spec.Suppression
-		if was != nil && was.Kind == v1alpha1.SuppressionInSource && is == nil {
-			ofRule[m.before.Spec.RuleID]++
-		} else if was == nil && is != nil {
-			ofRule[m.before.Spec.RuleID]--
+		if inSource(was) && is == nil {
+			counts[problemOf(&results[i].spec)]++
+		} else if was == nil && inSource(is) {
+			counts[problemOf(&results[i].spec)]--
 		}
 	}
-	count := 0
-	for _, n := range ofRule {
-		count += max(0, n)
+	sum, examples := 0, map[string]bool{}
+	for problem, n := range counts {
+		if n > 0 {
+			sum += n
+			examples[cmp.Or(problem.path, problem.rule)] = true
+		}
 	}
-	if count > 0 {
+	if sum > 0 {
+		out.Unsuppressed += sum
 		out.Warnings = append(out.Warnings, fmt.Sprintf("Results of %s that are suppressed in the source of the base, but not in this "+
-			"commit: %d. They are known from the base, so no gate fails. If the pull request removes the comments, they will be open "+
-			"after the merge. If not, update its branch, or let the scanner honour the comments as in the base", tool, count))
+			"commit: %d, the first in %s. They are known from the base, so no gate fails. If the pull request removes the "+
+			"comments, they will be open after the merge. If not, update its branch, or let the scanner honour the comments as in the base",
+			tool, sum, slices.Min(slices.Collect(maps.Keys(examples)))))
 	}
 }
 

@@ -45,24 +45,29 @@ func TestABaseOfWhichNoScanHasSucceededIsNamed(t *testing.T) {
 
 // A comment that hides a problem of the base can be removed without an issue, so people must hear of it.
 func TestARemovedSuppressionIsWarnedOf(t *testing.T) {
-	external := func(line int32) sarif.Result {
-		r := found(line, "x", true)
+	external := func(line int32, code string) sarif.Result {
+		r := found(line, code, true)
 		r.Suppression.InSource = false
 		return r
 	}
+	const one = "commit: 1, the first in a.go."
 	for _, tc := range []struct {
 		reason       string
 		base, commit []sarif.Result
 		warned       string
 	}{
 		{"still suppressed", []sarif.Result{found(5, "x", true)}, []sarif.Result{found(5, "x", true)}, ""},
-		{"removed", []sarif.Result{found(5, "x", true)}, []sarif.Result{found(5, "x", false)}, "commit: 1."},
+		{"removed", []sarif.Result{found(5, "x", true)}, []sarif.Result{found(5, "x", false)}, one},
 		{"one of two removed, the lines are swapped", []sarif.Result{found(5, "x", true), found(9, "x", false)},
 			[]sarif.Result{found(5, "x", false), found(9, "x", true)}, ""},
 		{"both open, one was suppressed", []sarif.Result{found(5, "x", true), found(9, "x", false)},
-			[]sarif.Result{found(5, "x", false), found(9, "x", false)}, "commit: 1."},
+			[]sarif.Result{found(5, "x", false), found(9, "x", false)}, one},
+		{"removed, and another excepted outside the source", []sarif.Result{found(5, "x", true), found(90, "y", false)},
+			[]sarif.Result{found(5, "x", false), external(90, "y")}, one},
+		{"removed, and another suppressed", []sarif.Result{found(5, "x", true), found(90, "y", false)},
+			[]sarif.Result{found(5, "x", false), found(90, "y", true)}, one},
 		{"fixed", []sarif.Result{found(5, "x", true)}, nil, ""},
-		{"excepted outside the source, as a baseline is", []sarif.Result{external(5)}, []sarif.Result{found(5, "x", false)}, ""},
+		{"excepted outside the source, as a baseline is", []sarif.Result{external(5, "x")}, []sarif.Result{found(5, "x", false)}, ""},
 	} {
 		l := newLife(t)
 		opened := slices.Clone(tc.base)
@@ -79,6 +84,7 @@ func TestARemovedSuppressionIsWarnedOf(t *testing.T) {
 		if (tc.warned == "") != (warned == "") || !strings.Contains(warned, tc.warned) {
 			t.Errorf("%s: the warning is %q, want %q in it", tc.reason, warned, tc.warned)
 		}
+		harness.Same(t, tc.reason+": counted", len(out.Warnings), out.Unsuppressed)
 	}
 }
 

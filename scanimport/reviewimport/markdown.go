@@ -78,6 +78,9 @@ func (s *Summary) base(b *bytes.Buffer) {
 	if s.Base.InDoubt > 0 {
 		fmt.Fprintf(b, " %d of them may be another problem of the same kind: their code or place changed.", s.Base.InDoubt)
 	}
+	if s.Base.Unsuppressed > 0 {
+		fmt.Fprintf(b, " Of these, suppressed in the source of the base, but not in this commit: %d.", s.Base.Unsuppressed)
+	}
 	b.WriteString("\n\n")
 	for i, scan := range s.Base.Unscanned {
 		if i == maxLines {

@@ -16,7 +16,7 @@ func TestMarkdownOfAReview(t *testing.T) {
 			{Severity: v1alpha1.LevelHigh, Title: "SQL injection", Place: "src/a.go:12", New: true},
 			{Severity: v1alpha1.LevelLow, Title: "Weak hash"},
 		},
-		Base: &BaseSummary{Known: 77, InDoubt: 2, Fixed: 1, Unscanned: []string{"gosec (Code)"}},
+		Base: &BaseSummary{Known: 77, InDoubt: 2, Unsuppressed: 3, Fixed: 1, Unscanned: []string{"gosec (Code)"}},
 	}
 	s.Gate = GateHigh.Judge(s)
 	want := "### Security review of pull request 412\n\n" +
@@ -24,7 +24,8 @@ func TestMarkdownOfAReview(t *testing.T) {
 		"| Open issues | high | medium | low |\n|---|---|---|---|\n| 2 | 1 | 0 | 1 |\n\n" +
 		"- **high** `SQL injection` in `src/a.go:12` (new in this commit)\n- **low** `Weak hash`\n\n" +
 		"Fixed by this pull request: 1 finding of the base. Known from the base: 77 results." +
-		" 2 of them may be another problem of the same kind: their code or place changed.\n\n" +
+		" 2 of them may be another problem of the same kind: their code or place changed." +
+		" Of these, suppressed in the source of the base, but not in this commit: 3.\n\n" +
 		"The base was never scanned with `gosec (Code)`: all its results count as new.\n\n" +
 		"Resolved by this commit: 1 issue of earlier ones.\n\nCommit `1c2d3e4f`\n"
 	harness.Same(t, "comment", want, string(s.Markdown()))

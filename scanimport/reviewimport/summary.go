@@ -82,6 +82,8 @@ type BaseSummary struct {
 	// same kind.
 	Known   int `json:"known"`
 	InDoubt int `json:"inDoubt,omitempty"`
+	// Unsuppressed counts those that the base suppresses in the source, and the commit does not.
+	Unsuppressed int `json:"unsuppressed,omitempty"`
 	// Fixed counts the base's findings that are not among the results; FixedExamples lists at most importer.MaxChanges
 	// of them.
 	Fixed         int               `json:"fixed"`
@@ -315,7 +317,8 @@ func (s *Summary) compare(base *importer.Compared, batches []*importer.Batch) {
 		return // nothing was scanned
 	}
 	s.Base = &BaseSummary{
-		Known: s.known, InDoubt: base.InDoubt, Fixed: base.Fixed, FixedExamples: base.Examples, Unscanned: base.Unscanned,
+		Known: s.known, InDoubt: base.InDoubt, Unsuppressed: base.Unsuppressed,
+		Fixed: base.Fixed, FixedExamples: base.Examples, Unscanned: base.Unscanned,
 	}
 }
 
