@@ -310,7 +310,7 @@ func TestThePanelShowsADecisionMadeByKey(t *testing.T) {
 	p.reads("#panel", "Muted by apikey/ada")
 	p.presses("u", "u")
 	p.reads("#finding-f-0001 .state", "open")
-	p.reads("#panel", "Undecided: last changed by apikey/ada")
+	p.reads("#panel", "Undecided: decision or comment last changed by apikey/ada")
 	o.decides(o.key("bob"), "f-0000", `{"user_status":"muted"}`)
 	p.reads("#finding-f-0000.changed .age", "changed")
 	p.sees("!document.querySelector('#panel .news-of')") // one's own decisions, which came before, are not shown as news

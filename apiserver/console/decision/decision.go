@@ -148,12 +148,6 @@ func (d Decision) InForce() Decision {
 	return d
 }
 
-// IsLapsed reports whether no decision of a person is in force, but a person has changed it or its comment, or it has
-// ended.
-func (d Standing) IsLapsed() bool {
-	return d.UserStatus == Open && (d.DecidedBy != "" || d.ExpiresAt != nil)
-}
-
 // Initial returns the initial values of a form: the decision in force, or no choice if there is none.
 func (d Decision) Initial() Decision {
 	if d = d.InForce(); d.UserStatus == Open {

@@ -10,7 +10,13 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "github.com/appsec-dev/findings-operator/apiserver/console/ui"
 
-// Lapsed describes a decision that is not in force. Whoever last changed it may not have decided or written its comment.
+// IsLapsed reports whether no decision is in force, but somebody has changed it or its comment, or it has ended.
+func (d Standing) IsLapsed() bool {
+	return d.UserStatus == Open && (d.DecidedBy != "" || d.ExpiresAt != nil)
+}
+
+// Lapsed describes a decision of which IsLapsed holds. Whoever last changed it may not have decided or written its
+// comment.
 func Lapsed(d Standing) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -34,9 +40,9 @@ func Lapsed(d Standing) templ.Component {
 		ctx = templ.ClearChildren(ctx)
 		if d.ExpiresAt == nil {
 			var templ_7745c5c3_Var2 string
-			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("last changed by " + d.DecidedBy)
+			templ_7745c5c3_Var2, templ_7745c5c3_Err = templ.JoinStringErrs("decision or comment last changed by " + d.DecidedBy)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/lapsed.templ`, Line: 8, Col: 36}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/lapsed.templ`, Line: 14, Col: 56}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var2))
 			if templ_7745c5c3_Err != nil {
@@ -44,9 +50,9 @@ func Lapsed(d Standing) templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var3 string
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs("ended ")
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs("decision ended ")
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/lapsed.templ`, Line: 10, Col: 12}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/lapsed.templ`, Line: 16, Col: 21}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 			if templ_7745c5c3_Err != nil {
@@ -64,7 +70,7 @@ func Lapsed(d Standing) templ.Component {
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs("(last changed by " + d.DecidedBy + ")")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/lapsed.templ`, Line: 13, Col: 44}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `decision/lapsed.templ`, Line: 19, Col: 44}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {

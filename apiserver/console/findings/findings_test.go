@@ -242,12 +242,12 @@ func TestAFindingSaysWhoDecided(t *testing.T) {
 		client.FindingFull
 	}{
 		"nobody":    {"Undecided: no person has decided.", client.FindingFull{UserStatus: "open"}},
-		"withdrawn": {"Undecided: last changed by ada", client.FindingFull{UserStatus: "open", DecidedBy: "ada"}},
-		"withdrawn, perhaps with the comment of another person": {"Undecided: last changed by ada " + comment,
+		"withdrawn": {"Undecided: decision or comment last changed by ada", client.FindingFull{UserStatus: "open", DecidedBy: "ada"}},
+		"withdrawn, perhaps with the comment of another person": {"Undecided: decision or comment last changed by ada " + comment,
 			client.FindingFull{UserStatus: "open", DecidedBy: "ada", Comments: comment}},
-		"ended": {"Undecided: ended 2026-03-01 12:00:00 UTC (last changed by ada) " + comment,
+		"ended": {"Undecided: decision ended 2026-03-01 12:00:00 UTC (last changed by ada) " + comment,
 			client.FindingFull{UserStatus: "open", DecidedBy: "ada", Comments: comment, ExpiresAt: &end}},
-		"ended, by nobody known": {"Undecided: ended 2026-03-01 12:00:00 UTC", client.FindingFull{UserStatus: "open", ExpiresAt: &end}},
+		"ended, by nobody known": {"Undecided: decision ended 2026-03-01 12:00:00 UTC", client.FindingFull{UserStatus: "open", ExpiresAt: &end}},
 		"in force": {"Muted by ada Until 2026-03-01 12:00:00 UTC " + comment,
 			client.FindingFull{UserStatus: "muted", DecidedBy: "ada", Comments: comment, ExpiresAt: &end}},
 	} {
