@@ -252,9 +252,12 @@ func isCookieLost(r *http.Request) bool {
 // allow a few kB of headers, and would refuse the redirect to the login.
 const maxNext = 2 << 10
 
-// login returns the address of the login that leads back to the page.
+// login returns the address of the login that leads back to the page, or to the one that a failed login was to lead to.
 func (c *Console) login(r *http.Request) string {
 	next := c.next(r)
+	if r.URL.Path == loginPath {
+		next = r.URL.Query().Get("next")
+	}
 	if len(next) > maxNext {
 		next = Path
 	}

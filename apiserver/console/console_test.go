@@ -136,11 +136,14 @@ func TestALoginWithAnotherKeyLeadsBackToThePage(t *testing.T) {
 		{http.MethodGet, "export?format=csv", origin, ""},
 		{http.MethodGet, "export?format=csv", origin + "console/login?next=%2Fconsole%2Fexport", ""},
 		{http.MethodGet, "finding/f-1", "", ""}, // a wrong address
+		// The login itself failed.
+		{http.MethodPost, "login?next=%2Fconsole%2Fscans", origin + "console/login?next=%2Fconsole%2Fscans", "scans"},
+		{http.MethodGet, "login?next=%2Fconsole%2Fscans&x=;", "", "scans"},
 	} {
 		request := httptest.NewRequest(tc.method, Path+tc.path, http.NoBody)
 		request.Header.Set("Referer", tc.referer)
 		shown := string(c.Failed(request, "", api.Failed(http.StatusNotFound, "")).Body)
-		if !strings.Contains(shown, `href="/console/login?next=%2Fconsole%2F`+tc.want+`"`) {
+		if !strings.Contains(shown, `href="/console/login?next=%2Fconsole%2F`+tc.want+`">Log in with another key`) {
 			t.Errorf("%s %s from %q:\n%s", tc.method, tc.path, tc.referer, shown)
 		}
 	}
