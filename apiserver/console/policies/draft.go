@@ -28,8 +28,12 @@ type draft struct {
 	left                              []leftOut
 	wrong, yaml                       string
 	token, organization, withoutRight string
-	// mayRead reports that the key may read policies, taken that another policy has the name.
-	mayRead, taken bool
+	// mayRead reports whether the key may read policies.
+	mayRead bool
+	// taken reports whether another policy has the name.
+	taken bool
+	// retryAt is when to check the name again; zero if that is not known.
+	retryAt time.Time
 }
 
 // setPrefix precedes the form's fields in the address of a page, since the filters of the list of findings share some
@@ -113,23 +117,28 @@ func (d draft) whole() bool {
 	return d.wrong == "" && d.yaml != "" && d.Name != "" && d.Match != "" && decides
 }
 
-// checkName refuses the name of another policy, which the manifest would replace, and a name that cannot be checked.
+// checkName refuses the name of another policy, which the manifest would replace, and a name that cannot be checked. An
+// error that is not an answer of the service is returned as it is, to be logged.
 func (d draft) checkName(ctx context.Context, v *page.Visit) error {
 	_, err := v.API.Get(ctx, page.Of(apiPath, d.Name), nil, &client.TriagePolicy{})
 	failure, failed := errors.AsType[*api.Failure](err)
 	switch {
 	case err == nil:
-		const detail = "A policy called %s exists already: give another name, or take its YAML from its page."
-		return api.Failed(http.StatusConflict, fmt.Sprintf(detail, d.Name))
-	case !failed || failure.Status == http.StatusBadRequest: // no policy can have this name
+		return api.Failed(http.StatusConflict, fmt.Sprintf("A policy called %s exists already. Give another name.", d.Name))
+	case !failed:
+		return err
+	case failure.Status == http.StatusBadRequest: // no policy can have this name
 		return err
 	case failure.Status == http.StatusNotFound:
 		return nil
 	}
-	return api.Failed(failure.Status, "It could not be checked whether a policy has this name already: try again.")
+	const unchecked = "It could not be checked whether a policy has this name already: "
+	failure.Body.Detail = unchecked + failure.Body.Detail
+	return failure
 }
 
-// page returns the form with the policy as a manifest, or with what is wrong with it.
+// page returns the form with the policy as a manifest, or with what is wrong with it. It returns the failure of a key
+// that is no longer valid, which leads to the login.
 func (d draft) page(ctx context.Context, v *page.Visit, status int) (page.Response, error) {
 	p, err := d.policy()
 	if err == nil {
@@ -138,9 +147,9 @@ func (d draft) page(ctx context.Context, v *page.Visit, status int) (page.Respon
 	if err == nil && d.whole() && d.mayRead {
 		err = d.checkName(ctx, v)
 	}
-	if failure, failed := errors.AsType[*api.Failure](err); failed {
+	if failure, failed := errors.AsType[*api.Failure](err); failed && failure.Status != http.StatusUnauthorized {
 		d.wrong = strings.TrimSpace(d.wrong + " " + ui.Sentence(ui.Describe(failure.Body)))
-		status, d.taken = failure.Status, failure.Status == http.StatusConflict
+		status, d.taken, d.retryAt = failure.Status, failure.Status == http.StatusConflict, failure.RetryAt
 	} else if err != nil {
 		return page.Response{}, err
 	}

@@ -120,15 +120,18 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		case r.Method == http.MethodPost:
 			w.WriteHeader(http.StatusConflict)
 		case r.URL.Path == "/v2/triage-policies/unread":
+			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = w.Write([]byte(`{"detail":"the data of policies is 10 minutes old"}`))
+			return
 		case r.URL.Path != "/v2/triage-policies/taken":
 			w.WriteHeader(http.StatusNotFound)
 		}
 		_, _ = w.Write([]byte(`{"detail":"another triage policy is called taken"}`))
 	})
 	const (
-		isTaken   = "A policy called taken exists already: give another name"
-		unchecked = "It could not be checked whether a policy has this name already: try again."
+		isTaken   = "A policy called taken exists already. Give another name. If you meant that policy, take its YAML"
+		unchecked = "It could not be checked whether a policy has this name already: the data of policies is 10 minutes old. Try again at <time"
 		check     = "check with kubectl get triagepolicies --namespace org-acme that no policy is called taken"
 	)
 	for _, c := range []struct {
@@ -155,16 +158,31 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		harness.Must(t, err)
 		shown, err := page.Text(t.Context(), response.Body)
 		harness.Must(t, err)
+		shown = strings.Join(strings.Fields(shown), " ")
 		harness.Same(t, c.reason, c.status, response.Status)
 		harness.Same(t, c.reason+": the manifest is shown", c.shown, strings.Contains(shown, `id="manifest"`))
-		harness.Same(t, c.reason+": the manifest is not applied", c.shown, strings.Contains(shown, "or create it with kubectl create -f"))
-		harness.Same(t, c.reason+": a link", c.says == isTaken, strings.Contains(shown, `href="/console/policies/`+c.name+`"`))
+		harness.Same(t, c.reason+": the manifest is not applied", c.shown, strings.Contains(shown, "or create it with kubectl create -f FILE"))
+		harness.Same(t, c.reason+": a link", c.says == isTaken, strings.Contains(shown, `<a href="/console/policies/`+c.name+`">policy `+c.name+`</a>`))
 		for _, text := range []string{isTaken, unchecked, check} {
 			harness.Same(t, c.reason+": "+text, c.says == text, strings.Contains(shown, text))
 		}
 		if !strings.Contains(shown, `value="`+c.name+`"`) {
 			t.Errorf("%s: the form does not keep what was typed:\n%s", c.reason, shown)
 		}
+	}
+}
+
+// The form would have to be sent once more to lead there.
+func TestAPolicyWhoseNameAKeyCanNoLongerCheckLeadsToTheLogin(t *testing.T) {
+	service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"detail":"a valid API key is needed"}`))
+	})
+	v := &page.Visit{API: api.New(service, "", "")}
+	v.Who.Scopes = []string{"findings:read"}
+	v.Form = url.Values{"name": {"p"}, "match": {"true"}, "user_status": {"active"}, "do": {"yaml"}}
+	if _, err := create(t.Context(), v); !api.Is(err, http.StatusUnauthorized) {
+		t.Errorf("the error is %v", err)
 	}
 }
 
