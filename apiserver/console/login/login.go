@@ -31,8 +31,8 @@ func show(_ context.Context, v *page.Visit) (page.Response, error) {
 		wrong = "Your session had ended; nothing was changed. Log in and do it again."
 	case v.Query.Has("lost"):
 		wrong = "You have no session: it has ended, or the browser did not keep its cookie. If you have just logged in, " +
-			"allow cookies for this site. If you have used the console of this host by https, use https again or delete " +
-			"the host's cookies."
+			"allow cookies for this site. If you have opened the console on this host over https before, use https " +
+			"again, or delete this host's cookies."
 	}
 	return page.Response{Title: title, Body: form(v.Query.Get("next"), wrong)}, nil
 }
