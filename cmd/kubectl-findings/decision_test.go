@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -130,7 +131,8 @@ func TestADecisionWithoutAnAnswerOverrulesNobody(t *testing.T) {
 
 // The answer to the write is lost, and the next read does not show what is stored.
 func TestADecisionThatMayBeStoredIsNotCalledUntried(t *testing.T) {
-	const unknown = "it is not known whether the decision was stored: check with `kubectl get finding x -n org-acme -o yaml`"
+	const unknown = "it is not known whether the decision was stored: check with `kubectl get finding x -n org-acme -o yaml` " +
+		"at the API server https://acme.test before"
 	expired := apierrors.NewUnauthorized("token expired")
 	missing := apierrors.NewNotFound(schema.GroupResource{Group: v1alpha1.GroupName, Resource: "findings"}, "x")
 	for reason, tc := range map[string]struct {
@@ -161,7 +163,8 @@ func TestADecisionThatMayBeStoredIsNotCalledUntried(t *testing.T) {
 					return io.ErrUnexpectedEOF
 				},
 			}).WithObjects(builder.Finding("x").In("org-acme").Build()).Build()
-			triager := &triager{session: &session{client: c, namespace: "org-acme"}, dryRun: dryRunNone,
+			s := &session{client: c, namespace: "org-acme", config: &rest.Config{Host: "https://acme.test"}}
+			triager := &triager{session: s, dryRun: dryRunNone,
 				decision: decision{findingstate.Decision{UserStatus: new(v1alpha1.UserStatusMuted)}}}
 			outcomes := forEach(ctx, 1, 1, func(int, int) {}, func(int) (bool, error) { return triager.decideAboutFinding(ctx, "x") })
 			if !outcomes[0].tried {
