@@ -33,10 +33,6 @@ const (
 var selectable = []string{fieldRepository, fieldProject, fieldTool, fieldCategory, fieldClass, fieldSeverity,
 	fieldUserStatus, fieldState}
 
-// alwaysSet are the fields that every finding or delivery has a value of.
-var alwaysSet = []string{"metadata.name", "metadata.namespace", fieldRepository, fieldProject, fieldTool, fieldSeverity,
-	fieldUserStatus, fieldEndpoint, fieldEventType, fieldSubject}
-
 // choice is a field with few values, several of which may be selected.
 type choice struct {
 	flag, field string
@@ -304,12 +300,12 @@ func selectors(namespace, byLabel, byField string, terms ...fields.Selector) (cl
 	return options, nil
 }
 
-// checkExcludedFields returns an error for a field that is never empty and of which only the empty value is excluded,
-// as from an unset variable, because that selects everything.
+// checkExcludedFields returns an error for a field of which only the empty value is excluded, as from an unset variable,
+// because that selects everything, or almost: few objects lack a field by which they are selected.
 func checkExcludedFields(selector fields.Selector) error {
 	for _, r := range selector.Requirements() {
-		if r.Operator == selection.NotEquals && r.Value == "" && slices.Contains(alwaysSet, r.Field) {
-			return fmt.Errorf("%s!= excludes only the empty value, which no object has: give a value, or leave it out", r.Field)
+		if r.Operator == selection.NotEquals && r.Value == "" {
+			return fmt.Errorf("%s!= excludes only the empty value: give a value, or leave it out", r.Field)
 		}
 	}
 	return nil
