@@ -41,7 +41,10 @@ manifest that is refused, no connection), and 3 if it was made and a policy fail
                     was stopped: than nine tenths of it), 100 other policies are in force, the
                     same expression takes too long to count in the cluster (TooCostly), or
                     spec.validUntil has come
-  inert             it decides about no finding: none matches, or other policies or people decide about all`
+  inert             it decides about no finding: none matches, or other policies or people decide about all
+
+Each also fails for a file that no longer names spec.mode while the policy in the cluster has mode Apply, because
+applying it may end what the policy decides.`
 
 const policyTestExample = `  # What would this policy change?
   kubectl findings policy test -f mute-tests.yaml -n org-acme

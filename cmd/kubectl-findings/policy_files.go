@@ -31,24 +31,30 @@ type filedPolicy struct {
 	// declared is the spec as written in the file.
 	declared any
 	program  *rules.Program
+	// mayLoseMode means that applying the file may remove mode Apply of the policy in the cluster.
+	mayLoseMode bool
 }
 
-// keepMode gives a policy without a mode that of the policy in the cluster, unless applying the file removes it. It
-// returns a note about what becomes of the mode, which is empty if the cluster has none or the file names one.
+// keepMode gives a policy without a mode that of the policy in the cluster, and sets mayLoseMode. It returns a note if
+// that is Apply.
 func (p *filedPolicy) keepMode(stored *v1alpha1.TriagePolicy) (note string) {
-	switch {
-	case p.Spec.Mode != "" || stored == nil || stored.Spec.Mode == "":
+	if p.Spec.Mode != "" || stored == nil {
 		return ""
-	case appliedMode(stored):
-		return "the file no longer names the mode: applying it makes the policy a preview"
 	}
-	p.Spec.Mode = stored.Spec.Mode
-	return "the file names no mode: it keeps mode " + string(p.Spec.Mode) + " of the policy in the cluster, unless Helm " +
-		"applies it and its last version named one"
+	if p.Spec.Mode = stored.Spec.Mode; p.Spec.Mode != v1alpha1.PolicyApply {
+		return ""
+	}
+	if p.mayLoseMode = appliedMode(stored); p.mayLoseMode {
+		return "the file no longer names spec.mode: applying it may remove mode Apply, which ends the policy's decisions. " +
+			"What follows is as if the mode stayed. Write mode: Apply or mode: Preview into the file"
+	}
+	return "the file names no mode: the policy keeps mode Apply of the cluster, unless Helm or kubectl replace removes " +
+		"it. To be sure, write mode: Apply into the file"
 }
 
-// appliedMode reports whether the file that was applied last named the mode: then applying one without it removes the
-// mode. A client-side apply stores that file in an annotation, a server-side apply the fields that it named.
+// appliedMode reports whether a file that was applied named the mode. Whether applying one without it removes the mode
+// depends on who applies it, how, and who else has set the mode. A client-side apply stores the last file in an
+// annotation, a server-side apply the fields that it named.
 func appliedMode(stored *v1alpha1.TriagePolicy) bool {
 	var file struct{ Spec struct{ Mode string } }
 	last := stored.Annotations[corev1.LastAppliedConfigAnnotation]

@@ -36,6 +36,12 @@ var policyChecks = []policyCheck{
 	},
 }
 
+// modeNamed fails every gate: what it counts depends on whether the mode stays.
+var modeNamed = policyBound{policyCheck: policyCheck{
+	measure: func(r *policyReport) int { return oneIf(r.mayLoseMode) },
+	says:    "the file no longer names spec.mode: write mode: Apply or mode: Preview into it",
+}}
+
 func oneIf(is bool) int {
 	if is {
 		return 1
@@ -109,7 +115,7 @@ func (g *policyGate) judge(reports []*policyReport) *policyGateResult {
 	}
 	result := &policyGateResult{FailOn: strings.Join(g.given, ",")}
 	for _, report := range reports {
-		for _, check := range g.bound {
+		for _, check := range slices.Concat([]policyBound{modeNamed}, g.bound) {
 			found := check.measure(report)
 			if found <= check.most {
 				continue

@@ -55,6 +55,8 @@ type policyReport struct {
 	// costly means that the policy in the cluster has this expression and cannot be counted, and that this spec is not in
 	// force.
 	costly bool
+	// mayLoseMode means that applying the file may end what the policy decides.
+	mayLoseMode bool
 }
 
 // policyInCluster is the state of the policy of the same name in the cluster.
@@ -100,6 +102,7 @@ func (t *trials) newReport(trial *trial) *policyReport {
 		Mode: cmp.Or(spec.Mode, v1alpha1.PolicyPreview), Priority: spec.Priority, Set: spec.Set, MaxFindings: spec.Limit(),
 		Limit:  spec.Limit(),
 		Gained: []verdictChange{}, Lost: []verdictChange{}, Changed: []verdictChange{},
+		mayLoseMode: trial.filed.mayLoseMode,
 	}
 	if stored := t.world.policies[r.Policy]; stored != nil {
 		r.Cluster = policyInCluster{Exists: true, Generation: stored.Generation}

@@ -308,8 +308,12 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			policies{inCluster("p", first, nil)}, policies{inCluster("p", "finding.ruleID in ['f-1', 'f-2']", noMode)}, [6]int{2, 2},
 			"f-2: open -> muted by p", "f-0: muted by p -> open", "", "",
 			"applied\n  matched 2 of 7 findings = 2 applied + 0 shadowed + 0 overridden by people + 0 decided alike by people; 0 failed\n" +
-				"  note: the file names no mode: it keeps mode Apply of the policy in the cluster, unless Helm applies it and " +
-				"its last version named one\n  gained 1, lost 1",
+				"  note: the file names no mode: the policy keeps mode Apply of the cluster, unless Helm or kubectl replace removes " +
+				"it. To be sure, write mode: Apply into the file\n  gained 1, lost 1",
+		},
+		"without a mode it stays a preview": {
+			policies{inCluster("p", first, preview)}, policies{inCluster("p", first, noMode)}, [6]int{2, 2},
+			"f-0: open -> muted by p, f-1: open -> muted by p", "", "", "", "0 failed\n  note: the policy has mode Preview, which decides nothing",
 		},
 		"without a mode it stays stopped": {
 			policies{stoppedInCluster("p", first, two)}, policies{inCluster("p", first, func(s *v1alpha1.TriagePolicySpec) { two(s); noMode(s) })},
