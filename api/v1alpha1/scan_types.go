@@ -342,6 +342,10 @@ type ScanReviewResult struct {
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	InDoubt int32 `json:"inDoubt"`
+	// unsuppressed is how many of the known results the source of the base branch suppresses, and the commit does not.
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Unsuppressed int32 `json:"unsuppressed,omitempty"`
 	// fixed is the number of findings of the base branch that the commit does not show.
 	// +kubebuilder:validation:Minimum=0
 	// +optional

@@ -35,8 +35,8 @@ const (
 
 // textUploadLess is what helps if a file is too large.
 const textUploadLess = "have the scanner report less, scan folders separately, each always with its own analysis, or ask " +
-	"the operators to raise the limit (to 256 MiB at most); never upload the file in parts: what an upload does not " +
-	"contain counts as fixed"
+	"the operators to raise --uploads-mib (half of it is the limit of a file, which is never above 256 MiB); never upload " +
+	"the file in parts: what an upload does not contain counts as fixed"
 
 // read parses the body as it arrives, so that only the data to be imported is held.
 func (s *Service) read(request *Request, held *hold) ([]*importer.Batch, error) {

@@ -153,7 +153,7 @@ func TestADecisionThatMayBeStoredIsNotCalledUntried(t *testing.T) {
 					if !written {
 						return c.Get(ctx, key, o, options...)
 					}
-					if tc.read == context.Canceled {
+					if errors.Is(tc.read, context.Canceled) {
 						interrupt()
 					}
 					return tc.read
@@ -173,7 +173,7 @@ func TestADecisionThatMayBeStoredIsNotCalledUntried(t *testing.T) {
 			if err := outcomes[0].err; err == nil || !strings.HasPrefix(err.Error(), tc.says) {
 				t.Errorf("%s: got %v, want %s", reason, err, tc.says)
 			}
-			harness.Same(t, reason+": advice about the error applies", tc.read != context.Canceled, errors.Is(outcomes[0].err, tc.read))
+			harness.Same(t, reason+": advice about the error applies", !errors.Is(tc.read, context.Canceled), errors.Is(outcomes[0].err, tc.read))
 		})
 	}
 }

@@ -300,8 +300,8 @@ func selectors(namespace, byLabel, byField string, terms ...fields.Selector) (cl
 	return options, nil
 }
 
-// checkExcludedFields returns an error for a field of which only the empty value is excluded, as from an unset variable,
-// because that selects everything, or almost: few objects lack a field by which they are selected.
+// checkExcludedFields returns an error for a field of which only the empty value is excluded, as from an unset
+// variable, because that selects everything, or almost: few objects lack a field by which they are selected.
 func checkExcludedFields(selector fields.Selector) error {
 	for _, r := range selector.Requirements() {
 		if r.Operator == selection.NotEquals && r.Value == "" {

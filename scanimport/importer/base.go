@@ -254,8 +254,8 @@ func (out *Compared) warnOfCategory(b *Batch, past history) {
 }
 
 // warnOfUnsuppressed counts the open findings of the base that the commit reports without their suppression in the
-// source, and warns of them. Recognition ignores suppressions and may swap results alike, so among these the opposite
-// cases are subtracted.
+// source, and warns of them. Recognition ignores suppressions and may swap results alike, so among results with the
+// same rule, file and evidence the opposite cases are subtracted.
 func (out *Compared) warnOfUnsuppressed(tool string, results []reported, matches []match) {
 	inSource := func(s *v1alpha1.FindingSuppression) bool {
 		return s != nil && s.Kind == v1alpha1.SuppressionInSource
@@ -282,9 +282,9 @@ func (out *Compared) warnOfUnsuppressed(tool string, results []reported, matches
 	if sum > 0 {
 		out.Unsuppressed += sum
 		out.Warnings = append(out.Warnings, fmt.Sprintf("Results of %s that are suppressed in the source of the base, but not in this "+
-			"commit: %d, the first in %s. They are known from the base, so no gate fails. If the pull request removes the "+
-			"comments, they will be open after the merge. If not, update its branch, or let the scanner honour the comments as in the base",
-			tool, sum, slices.Min(slices.Collect(maps.Keys(examples)))))
+			"commit: %d. They are known from the base, so no gate fails. If the pull request removes the "+
+			"comments, they will be open after the merge. If not, update its branch, or let the scanner honour the comments as in the base. "+
+			"The first is in %s", tool, sum, slices.Min(slices.Collect(maps.Keys(examples)))))
 	}
 }
 

@@ -79,7 +79,7 @@ func (s *Summary) base(b *bytes.Buffer) {
 		fmt.Fprintf(b, " %d of them may be another problem of the same kind: their code or place changed.", s.Base.InDoubt)
 	}
 	if s.Base.Unsuppressed > 0 {
-		fmt.Fprintf(b, " Of these, suppressed in the source of the base, but not in this commit: %d.", s.Base.Unsuppressed)
+		fmt.Fprintf(b, " Known results that the base suppresses in its source, but this commit does not: %d.", s.Base.Unsuppressed)
 	}
 	b.WriteString("\n\n")
 	for i, scan := range s.Base.Unscanned {

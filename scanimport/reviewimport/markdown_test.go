@@ -25,7 +25,7 @@ func TestMarkdownOfAReview(t *testing.T) {
 		"- **high** `SQL injection` in `src/a.go:12` (new in this commit)\n- **low** `Weak hash`\n\n" +
 		"Fixed by this pull request: 1 finding of the base. Known from the base: 77 results." +
 		" 2 of them may be another problem of the same kind: their code or place changed." +
-		" Of these, suppressed in the source of the base, but not in this commit: 3.\n\n" +
+		" Known results that the base suppresses in its source, but this commit does not: 3.\n\n" +
 		"The base was never scanned with `gosec (Code)`: all its results count as new.\n\n" +
 		"Resolved by this commit: 1 issue of earlier ones.\n\nCommit `1c2d3e4f`\n"
 	harness.Same(t, "comment", want, string(s.Markdown()))

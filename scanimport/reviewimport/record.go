@@ -152,6 +152,7 @@ func (s *Summary) result() *v1alpha1.ScanReviewResult {
 	}
 	if base := s.Base; base != nil {
 		r.Known, r.InDoubt, r.Fixed = count(base.Known), count(base.InDoubt), count(base.Fixed)
+		r.Unsuppressed = count(base.Unsuppressed)
 		for _, scan := range base.Unscanned[:min(len(base.Unscanned), v1alpha1.MaxScanReviewUnscanned)] {
 			r.Unscanned = append(r.Unscanned, importer.OneLine(scan, v1alpha1.MaxScanReviewScan))
 		}
@@ -202,7 +203,10 @@ func (s *Summary) restore(r *v1alpha1.ScanReviewResult) {
 	s.Resolved, s.Skipped = int(r.Resolved), int(r.Skipped)
 	s.OpenHigh, s.OpenMedium, s.OpenLow = int(r.OpenHigh), int(r.OpenMedium), int(r.OpenLow)
 	s.Open = s.OpenHigh + s.OpenMedium + s.OpenLow
-	s.Base = &BaseSummary{Known: int(r.Known), InDoubt: int(r.InDoubt), Fixed: int(r.Fixed), Unscanned: r.Unscanned}
+	s.Base = &BaseSummary{
+		Known: int(r.Known), InDoubt: int(r.InDoubt), Unsuppressed: int(r.Unsuppressed),
+		Fixed: int(r.Fixed), Unscanned: r.Unscanned,
+	}
 	for _, issue := range r.Issues {
 		s.Issues = append(s.Issues, Issue{
 			Name: issue.Name, Severity: issue.Severity, Title: issue.Title, Place: issue.Place, New: issue.New,

@@ -97,10 +97,11 @@ func newKindUnderTest(t *testing.T, crd *apiextensionsv1.CustomResourceDefinitio
 	}
 	object, err := env.Scheme.New(v1alpha1.GroupVersion.WithKind(crd.Spec.Names.Kind))
 	harness.Must(t, err)
-	known := false
-	if k.kind, known = kube.KindOf(object); !known {
+	kind, known := kube.KindOf(object)
+	if !known {
 		t.Fatalf("kinds in internal/kube/kinds.go has no %s", crd.Spec.Names.Kind)
 	}
+	k.kind = kind
 	k.reader = kube.NewListWatch(kube.ListWatchOptions{
 		Kind: k.kind, From: reader.Source(k.kind), Unreadables: kube.NewUnreadables(logr.Discard(), k.found),
 	})

@@ -72,11 +72,11 @@ func TestAnIssueSaysWhoDecided(t *testing.T) {
 	policy := client.FindingVerdict{UserStatus: &muted, Policy: "tests", Reason: &reason, Comment: "Known."}
 	for want, issue := range map[string]client.ReviewIssueFull{
 		"duplicate Known.": {UserStatus: "open", Verdict: policy},
-		"duplicate Known. person's decision ended 2026-03-01 12:00:00 UTC (last changed by ada) Fix it.": {UserStatus: "open", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
-		"duplicate Known. person's decision or comment last changed by ada Fix it.":                      {UserStatus: "open", Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
-		"person's decision ended 2026-03-01 12:00:00 UTC":                                                {UserStatus: "open", ExpiresAt: &end},
-		"until 2026-03-01 12:00:00 UTC Fix it.":                                                          {UserStatus: "active", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada"},
-		"duplicate":                                                                                      {UserStatus: "muted", Reason: &reason, DecidedBy: "ada"},
+		"duplicate Known. a person's decision ended 2026-03-01 12:00:00 UTC (last changed by ada) Fix it.": {UserStatus: "open", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
+		"duplicate Known. a person's decision or comment last changed by ada Fix it.":                      {UserStatus: "open", Comments: "Fix it.", DecidedBy: "ada", Verdict: policy},
+		"a person's decision ended 2026-03-01 12:00:00 UTC":                                                {UserStatus: "open", ExpiresAt: &end},
+		"until 2026-03-01 12:00:00 UTC Fix it.":                                                            {UserStatus: "active", ExpiresAt: &end, Comments: "Fix it.", DecidedBy: "ada"},
+		"duplicate":                                                                                        {UserStatus: "muted", Reason: &reason, DecidedBy: "ada"},
 	} {
 		text, err := page.Text(t.Context(), grounds(issue))
 		harness.Must(t, err)
