@@ -159,7 +159,8 @@ func TestACreationThatWaitsForABacklogNeedsNoStatus(t *testing.T) {
 		g.Expect(f.ResourceVersion).To(Equal(created), "somebody wrote it")
 	}
 	owes(true)
-	g.Expect(sentTo(t, g, ns, "well", "f-1")).To(ConsistOf("finding.created 1"))
+	// The controllers' cache may get the endpoint after the finding.
+	harness.Eventually(t, func(g Gomega) { g.Expect(sentTo(t, g, ns, "well", "f-1")).To(ConsistOf("finding.created 1")) })
 	stop()
 
 	implying.Alone(t, env)
