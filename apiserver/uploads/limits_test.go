@@ -57,7 +57,7 @@ func TestAFileWithTooManyScansIsToBeSplitBetweenScans(t *testing.T) {
 	harness.ErrorContains(t, "33 tools", err, "keep the results of each scan in one file")
 }
 
-// The plugin accepts larger files, and a client of REST may not have it.
+// A client of REST may not have the plugin, which takes several files at once.
 func TestAFileThatIsTooLargeForAnUploadIsToldWhatHelps(t *testing.T) {
 	limits := Limits{Total: 1, PerOrganization: 1, Bytes: 2 << 20}
 	s := &Service{limits: limits, metrics: newMetrics(prometheus.NewRegistry())}

@@ -33,23 +33,25 @@ type filedPolicy struct {
 	program  *rules.Program
 	// mayLoseMode means that applying the file may remove mode Apply of the policy in the cluster.
 	mayLoseMode bool
+	// modeNote says what becomes of mode Apply in the cluster if the file names no mode.
+	modeNote string
 }
 
-// keepMode gives a policy without a mode that of the policy in the cluster, and sets mayLoseMode. It returns a note if
-// that is Apply.
-func (p *filedPolicy) keepMode(stored *v1alpha1.TriagePolicy) (note string) {
+// keepMode gives a policy without a mode that of the policy in the cluster. If that is Apply, it sets mayLoseMode and
+// modeNote.
+func (p *filedPolicy) keepMode(stored *v1alpha1.TriagePolicy) {
 	if p.Spec.Mode != "" || stored == nil {
-		return ""
+		return
 	}
 	if p.Spec.Mode = stored.Spec.Mode; p.Spec.Mode != v1alpha1.PolicyApply {
-		return ""
+		return
 	}
+	p.modeNote = "the file names no mode: the policy keeps mode Apply of the cluster, unless Helm or kubectl replace " +
+		"removes it. To be sure, write mode: Apply into the file"
 	if p.mayLoseMode = appliedMode(stored); p.mayLoseMode {
-		return "the file no longer names spec.mode: applying it may remove mode Apply, which ends the policy's decisions. " +
+		p.modeNote = "the file no longer names spec.mode: applying it may remove mode Apply, which ends the policy's decisions. " +
 			"What follows is as if the mode stayed. Write mode: Apply or mode: Preview into the file"
 	}
-	return "the file names no mode: the policy keeps mode Apply of the cluster, unless Helm or kubectl replace removes " +
-		"it. To be sure, write mode: Apply into the file"
 }
 
 // appliedMode reports whether a file that was applied named the mode. Whether applying one without it removes the mode

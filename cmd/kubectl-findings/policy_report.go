@@ -122,8 +122,8 @@ func (t *trials) newReport(trial *trial) *policyReport {
 			r.note("the controllers have not observed the newest version in the cluster: the previous one is compared")
 		}
 	}
-	if trial.modeNote != "" {
-		r.note(trial.modeNote)
+	if trial.filed.modeNote != "" {
+		r.note(trial.filed.modeNote)
 	}
 	if r.Mode != v1alpha1.PolicyApply {
 		r.note("the policy has mode Preview, which decides nothing: this is what mode Apply would do")

@@ -319,7 +319,7 @@ func TestAPolicyIsComparedWithTheCluster(t *testing.T) {
 			policies{stoppedInCluster("p", first, two)}, policies{inCluster("p", first, func(s *v1alpha1.TriagePolicySpec) { two(s); noMode(s) })},
 			[6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", v1alpha1.ReasonTooMany, "it stays stopped until no more than 1 do",
 		},
-		"without a mode a new policy is a preview": {
+		"a new policy without a mode is a preview": {
 			nil, policies{inCluster("p", first, noMode)}, [6]int{2, 2}, "f-0: open -> muted by p, f-1: open -> muted by p", "", "", "",
 			"0 failed\n  note: the policy has mode Preview, which decides nothing",
 		},

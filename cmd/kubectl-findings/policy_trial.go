@@ -25,8 +25,6 @@ type trial struct {
 	policy rules.Policy
 	// others holds the policies that would be in force beside it.
 	others []rules.Policy
-	// modeNote says what becomes of the mode in the cluster if the file names none.
-	modeNote string
 	// ends means that applying the file would end the decisions of the version in force.
 	ends   bool
 	report *policyReport
@@ -40,10 +38,10 @@ func newTrials(w *world, filed []*filedPolicy, now time.Time) *trials {
 	t := &trials{world: w, now: now, before: rules.InForce(declared, rules.Compile)}
 	t.after = slices.Clone(t.before)
 	for _, policy := range filed {
-		note := policy.keepMode(w.policies[policy.Name])
+		policy.keepMode(w.policies[policy.Name])
 		left := without(t.after, policy.Name)
 		ends := len(left) < len(t.after) && decidesNothingYet(&policy.Spec, now)
-		t.all = append(t.all, &trial{filed: policy, policy: asInForce(policy, now), modeNote: note, ends: ends})
+		t.all = append(t.all, &trial{filed: policy, policy: asInForce(policy, now), ends: ends})
 		t.after = left
 	}
 	for _, trial := range t.all {
