@@ -153,9 +153,9 @@ type FindingSpec struct {
 	// +optional
 	Fingerprints []Fingerprint `json:"fingerprints,omitempty"`
 	// evidence by which the next import recognises the finding, in addition to the other fields: short digests of
-	// message, code and logical location, the column, and a digest of the fingerprint that is stored cut, for example
-	// "mvmqvbl2.hfn3s5zq..5". Written by the scanner's import; at most 64 characters, for comparison only. Absent:
-	// the finding was not imported, or an earlier version imported it.
+	// message, code and logical location, the column, a digest of the fingerprint that is stored cut, and "masked" if
+	// the code contains a mask, for example "mvmqvbl2.hfn3s5zq..5". Written by the scanner's import; at most 64
+	// characters, for comparison only. Absent: the finding was not imported, or an earlier version imported it.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Evidence string `json:"evidence,omitempty"`

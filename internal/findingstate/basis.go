@@ -93,10 +93,7 @@ func codeOf(spec *v1alpha1.FindingSpec) string {
 	if spec.Evidence == "" {
 		return fingerprints.CodeDigest(spec.Details.Code)
 	}
-	if parts := strings.Split(spec.Evidence, "."); len(parts) > 1 {
-		return parts[1]
-	}
-	return ""
+	return fingerprints.EvidenceParts(spec.Evidence)[1]
 }
 
 // basisPart makes a text usable as a part before others: without separators, and of bounded length.

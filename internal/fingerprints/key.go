@@ -33,8 +33,11 @@ func Key(facts *v1alpha1.FindingSpec) string {
 	if facts.Evidence == "" {
 		return ""
 	}
-	parts := append(strings.Split(facts.Evidence, "."), "", "", "")
+	parts := EvidenceParts(facts.Evidence)
 	message, code, resource, column := parts[0], parts[1], parts[2], parts[3]
+	if parts[5] == Masked {
+		code = ""
+	}
 	best := Best(Stored(facts), nil)
 	s, place := ShownBy(facts), ""
 	if code == "" && best == "" && resource == "" && (s.Vulnerability == "" || s.Package == "" && s.PURL == "") {
@@ -74,10 +77,8 @@ func Stored(facts *v1alpha1.FindingSpec) map[string]string {
 	for _, f := range facts.Fingerprints {
 		out[f.Name] = WithoutOrdinal(f.Name, f.Value)
 	}
-	if parts := strings.Split(facts.Evidence, "."); len(parts) > 4 {
-		if name := BestCut(facts.Fingerprints); name != "" {
-			out[name] += parts[4]
-		}
+	if name := BestCut(facts.Fingerprints); name != "" {
+		out[name] += EvidenceParts(facts.Evidence)[4]
 	}
 	return out
 }

@@ -19,6 +19,9 @@ func facts(change func(*v1alpha1.FindingSpec)) *v1alpha1.FindingSpec {
 
 func TestTheKeyIsThatOfTheResultWhereverItStands(t *testing.T) {
 	noCode := func(s *v1alpha1.FindingSpec) { s.Evidence = "message...5" }
+	masked := func(code string) func(*v1alpha1.FindingSpec) {
+		return func(s *v1alpha1.FindingSpec) { s.Evidence = "message." + code + "..5..masked" }
+	}
 	long := func(evidence string) func(*v1alpha1.FindingSpec) {
 		return func(s *v1alpha1.FindingSpec) {
 			s.Evidence, s.Fingerprints = evidence, []v1alpha1.Fingerprint{{Name: "contextHash", Value: "begin" + CutMark}}
@@ -43,6 +46,9 @@ func TestTheKeyIsThatOfTheResultWhereverItStands(t *testing.T) {
 		{"or the same", long("message...5.one"), func(s *v1alpha1.FindingSpec) { long("message...6.one")(s); s.Details.Location.LineNumber = 90 }, true},
 		{"without code the line counts", noCode, func(s *v1alpha1.FindingSpec) { noCode(s); s.Details.Location.LineNumber = 8 }, false},
 		{"and is the same at the same place", noCode, noCode, true},
+		{"masked code is none, as before its digest was stored", noCode, masked("one"), true},
+		{"whatever it is", masked("one"), masked("two"), true},
+		{"so the line counts", masked("one"), func(s *v1alpha1.FindingSpec) { masked("one")(s); s.Details.Location.LineNumber = 8 }, false},
 	} {
 		if same := Key(facts(c.first)) == Key(facts(c.second)); same != c.same {
 			t.Errorf("%s: the same is %v", c.reason, same)

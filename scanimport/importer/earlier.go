@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/appsec-dev/findings-operator/internal/fingerprints"
 	"github.com/appsec-dev/findings-operator/scanimport/recognition"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
@@ -17,7 +18,7 @@ func renewEvidence(results []reported, is []recognition.Evidence, existing []rec
 	renewRules(results, existing)
 	renewPaths(results, is, existing)
 	renewDigests(results, is, existing)
-	forgetMasked(results, existing)
+	renewMasked(is, existing)
 	acceptCut(results, is, existing, constant)
 }
 
@@ -68,32 +69,29 @@ func renewDigests(results []reported, is []recognition.Evidence, existing []reco
 
 // keepDigests returns the evidence to store for a result, with the digests of an earlier version that issues of merged
 // pull requests have in their keys: that of the message if the finding was recognised through a renewed one, and that
-// of masked code as long as nothing changes.
-func keepDigests(r *reported, m *match, evidence string) string {
-	stored, parts := partsOf(m.before.Spec.Evidence), partsOf(evidence)
+// of masked code, as if it were not masked, as long as nothing changes.
+func keepDigests(m *match, evidence string) string {
+	stored, parts := fingerprints.EvidenceParts(m.before.Spec.Evidence), fingerprints.EvidenceParts(evidence)
 	if stored[0] != "" && stored[0] != m.was.Message && m.was.Message == m.is.Message {
 		parts[0] = stored[0]
 	}
-	same := m.rung == recognition.Unchanged && m.doubt == "" && stored[1] == codeDigest(codeOf(r.result))
-	if same && parts[1] == "" {
-		parts[1] = stored[1]
+	if m.rung == recognition.Unchanged && m.doubt == "" && stored[1] == parts[1] {
+		parts[5] = stored[5]
 	}
-	return strings.TrimRight(strings.Join(parts, "."), ".")
+	return joined(parts)
 }
 
-// forgetMasked removes from the evidence of findings the digests of code in which the tool masks a secret. Earlier
-// versions stored them.
-func forgetMasked(results []reported, existing []recognition.Known) {
+// renewMasked finds in the evidence of findings the digests of code in which the tool masks a secret. An earlier
+// version stored them like those of other code.
+func renewMasked(is []recognition.Evidence, existing []recognition.Known) {
 	masked := sets.New[recognition.Evidence]()
-	for i := range results {
-		if r := results[i].result; r != nil && masksCode(r, results[i].spec.Category) {
-			masked.Insert(recognition.Evidence{Rule: results[i].spec.RuleID, Snippet: codeDigest(codeOf(r))})
-		}
+	for i := range is {
+		masked.Insert(recognition.Evidence{Rule: is[i].Rule, Masked: is[i].Masked})
 	}
 	for i := range existing {
 		was := &existing[i].Evidence
-		if masked.Has(recognition.Evidence{Rule: was.Rule, Snippet: was.Snippet}) {
-			was.Snippet = ""
+		if was.Snippet != "" && masked.Has(recognition.Evidence{Rule: was.Rule, Masked: was.Snippet}) {
+			was.Snippet, was.Masked = "", was.Snippet
 		}
 	}
 }
@@ -118,9 +116,7 @@ func renewPaths(results []reported, is []recognition.Evidence, existing []recogn
 		}
 		earlier := cut(clean(r.Location.Path), maxFilePath)
 		renew(recognition.Evidence{Path: earlier}, at.FilePath)
-		was := is[i]
-		was.Snippet = codeDigest(codeOf(r)) // even of masked code; see forgetMasked
-		renew(problemAt(&was, earlier), at.FilePath)
+		renew(problemAt(&is[i], earlier), at.FilePath)
 	}
 	for i := range existing {
 		k := &existing[i]
@@ -136,7 +132,7 @@ func renewPaths(results []reported, is []recognition.Evidence, existing []recogn
 // problemAt returns the problem as it would be in the file path, without its position there.
 func problemAt(e *recognition.Evidence, path string) recognition.Evidence {
 	return recognition.Evidence{
-		Rule: e.Rule, Path: path, Message: e.Message, Snippet: e.Snippet, Fingerprint: e.Fingerprint,
+		Rule: e.Rule, Path: path, Message: e.Message, Snippet: e.Code(), Fingerprint: e.Fingerprint,
 	}
 }
 

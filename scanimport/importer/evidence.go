@@ -12,24 +12,24 @@ import (
 )
 
 // evidenceText is what a Finding stores beside its facts, so that the next import can recognise the result: digests of
-// message, code and logical location, the column, and the digest of a fingerprint that is stored cut. A digest has 40
-// bits: enough to distinguish the results of one rule, and no copy of a possible secret.
+// message, code and logical location, the column, the digest of a fingerprint that is stored cut, and whether the code
+// is masked. A digest has 40 bits: enough to distinguish the results of one rule, and no copy of a possible secret.
 func evidenceText(r *sarif.Result, category v1alpha1.FindingCategory) string {
 	column := ""
 	if r.Location.Column > 0 {
 		column = strconv.Itoa(int(r.Location.Column))
 	}
-	code := codeDigest(codeOf(r))
-	if masksCode(r, category) {
-		code = ""
+	code, masked := codeDigest(codeOf(r)), ""
+	if code != "" && masksCode(r, category) {
+		masked = fingerprints.Masked
 	}
-	return strings.TrimRight(strings.Join([]string{
-		messageDigest(r), code, fingerprints.ShortDigest(resource(r)), column, wholeDigest(r.Fingerprints),
-	}, "."), ".")
+	return joined([6]string{
+		messageDigest(r), code, fingerprints.ShortDigest(resource(r)), column, wholeDigest(r.Fingerprints), masked,
+	})
 }
 
-// partsOf returns the parts of a finding's evidence; at least the first four.
-func partsOf(evidence string) []string { return append(strings.Split(evidence, "."), "", "", "") }
+// joined returns the evidence with these parts.
+func joined(parts [6]string) string { return strings.TrimRight(strings.Join(parts[:], "."), ".") }
 
 // wholeDigest returns the digest of the best fingerprint if it is cut when stored, to distinguish fingerprints that
 // begin alike; "" otherwise.
@@ -156,8 +156,11 @@ func evidenceOf(spec *v1alpha1.FindingSpec, constant map[string]bool) recognitio
 		e.Snippet = codeDigest(spec.Details.Code)
 		return e
 	}
-	parts := partsOf(spec.Evidence)
+	parts := fingerprints.EvidenceParts(spec.Evidence)
 	e.Message, e.Snippet, e.Resource = parts[0], parts[1], parts[2]
+	if parts[5] == fingerprints.Masked {
+		e.Snippet, e.Masked = "", parts[1]
+	}
 	if column, err := strconv.ParseInt(parts[3], 10, 32); err == nil {
 		e.Column = int32(column)
 	}

@@ -366,6 +366,59 @@ func TestAnotherMaskedSecretAtTheSameLineLosesTheKeyOfThePullRequest(t *testing.
 	}
 }
 
+// Equal code with a mask proves nothing, but other code is another secret. Whoever writes the code can put a mask beside
+// a secret.
+func TestADecisionDoesNotPassToAnotherSecretInMaskedCodeSilently(t *testing.T) {
+	for _, tc := range []struct {
+		reason, was, is string
+		doubt           recognition.Doubt
+	}{
+		{"the tool shows another beginning", `aws = "AKIA..."`, `gcp = "AIza..."`, recognition.DoubtMessage},
+		{"the mask is in a comment", `pw := "dummy" // ***`, `pw := "real" // ***`, recognition.DoubtMessage},
+		{"the mask comes with the secret", `pw := "dummy"`, `pw := "real" // ***`, recognition.DoubtMessage},
+		{"the mask goes", `pw := "dummy" // ***`, `pw := "real"`, recognition.DoubtMessage},
+		{"nothing changes", `aws = "AKIA..."`, `aws = "AKIA..."`, ""},
+		{"only white space changes", `aws = "AKIA..."`, `aws  =  "AKIA..."`, ""},
+		{"the tool shows nothing any more", `aws = "AKIA..."`, "REDACTED", ""},
+	} {
+		l := newLife(t)
+		first := l.scans(secretAt(5, tc.was))[0]
+		l.mute()
+		l.observe()
+		l.want(tc.reason, l.scans(secretAt(5, tc.is)), first)
+		l.doubted(tc.reason, first, tc.doubt)
+		l.findings[first].Spec.Doubt = nil
+		l.observe()
+		harness.Same(t, tc.reason+": stale by its code", tc.doubt != "", findingstate.Stale(l.findings[first]))
+	}
+}
+
+// The last version stored no digest of masked code. The first scan stores it, without any doubt, the next one has
+// nothing to write, and then other code is known to be other code.
+func TestTheCodeOfAMaskedSecretIsComparedFromTheFirstScanAfterTheUpgrade(t *testing.T) {
+	l := newLife(t)
+	dummy, secret := secretAt(5, `pw := "dummy" // ***`), secretAt(5, `pw := "real" // ***`)
+	first := l.scans(dummy)[0]
+	f := l.findings[first]
+	f.Spec.Evidence = messageDigest(&dummy)
+	key := fingerprints.Key(&f.Spec)
+	l.mute()
+	l.observe()
+	for i, written := range []int{1, 0} {
+		reason := fmt.Sprintf("scan %d", i+1)
+		l.want(reason, l.scans(dummy), first)
+		f = l.findings[first]
+		harness.Same(t, reason+": written", written, len(l.plan.changes))
+		harness.Same(t, reason+": recognised by less than before", 0, len(l.plan.recognised))
+		harness.Same(t, reason+": key", key, fingerprints.Key(&f.Spec))
+		l.doubted(reason, first, "")
+		l.observe()
+		harness.Same(t, reason+": stale", false, findingstate.Stale(f))
+	}
+	l.scans(secret)
+	l.doubted("another secret", first, recognition.DoubtMessage)
+}
+
 // Two redacted secrets at one place differ only in the commit that gitleaks names. Once one of them is no longer
 // reported, nobody knows whether it is the decided one.
 func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *testing.T) {

@@ -291,7 +291,7 @@ func changeFor(c *scanContext, r *reported, m *match) change {
 	if !m.doubted {
 		ch.doubt = m.doubt
 	}
-	ch.spec.Evidence = keepDigests(r, m, ch.spec.Evidence)
+	ch.spec.Evidence = keepDigests(m, ch.spec.Evidence)
 	suppressed := becauseSuppressed(m.before.Spec.Suppression, ch.spec.Suppression)
 	ch.because = strings.Join(distinct(m.because(), suppressed), "; ")
 	ch.replaces(m.before, c.scanID)

@@ -259,7 +259,7 @@ func (m *match) because() string {
 	add(was.Line != is.Line, "line %d before", was.Line)
 	add(was.Version != is.Version, "version %s before", cmp.Or(was.Version, "unknown"))
 	add(was.Message != is.Message && was.Message != "", "message changed")
-	add(was.Snippet != is.Snippet && was.Snippet != "" && is.Snippet != "", "code changed")
+	add(was.Code() != is.Code() && was.Code() != "" && is.Code() != "", "code changed")
 	add(was.Fingerprint != is.Fingerprint && was.Fingerprint != "" && is.Fingerprint != "", "fingerprint changed")
 	why := "recognised by " + string(m.rung)
 	if m.rung == recognition.Unchanged {

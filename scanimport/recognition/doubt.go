@@ -21,6 +21,9 @@ func (m *matcher) markDoubts() {
 		case k.Closed && onlyBegins(r, k):
 			p.Doubt = DoubtFingerprint
 		}
+		if p.Rung == Unchanged && otherSecret(r, &k.Evidence) {
+			p.Rung = Message // not everything agrees
+		}
 		if p.Rung == Unchanged || p.Doubt != "" {
 			continue
 		}
@@ -124,8 +127,8 @@ func likeEarlier(e *Evidence, message string) Evidence {
 // onLine is the evidence in common of those that only their columns distinguish on a line. The code is part of it if
 // both have it.
 func onLine(e *Evidence, code string, closed bool) Known {
-	part := *e
-	part.Column, part.Fingerprint, part.Version, part.Aliases, part.IDs, part.Snippet = 0, "", "", "", "", code
+	part := placed(e)
+	part.Column, part.Fingerprint, part.Version, part.Aliases, part.Snippet = 0, "", "", "", code
 	return Known{Evidence: part, Closed: closed}
 }
 
@@ -213,9 +216,9 @@ func (c *pairContext) samePackage(r, k *Evidence) bool {
 	case !ok || k.PURL == "":
 		part, _ = at(byPackage)(r)
 	}
-	was := *k
-	was.PURL, was.IDs = r.PURL, r.IDs
-	return equal(r.Version, k.Version) || c.alone(part) || k.PURL != r.PURL && was == *r
+	was := placed(k)
+	was.PURL = r.PURL
+	return equal(r.Version, k.Version) || c.alone(part) || k.PURL != r.PURL && was == placed(r)
 }
 
 func (c *pairContext) alone(part Evidence) bool { return c.results[part] < 2 && c.known[part] < 2 }
@@ -258,7 +261,13 @@ func onlyBegins(r *Evidence, k *Known) bool {
 
 // otherCode reports whether the code differs, or the fingerprint if the code is unknown.
 func otherCode(r, k *Evidence) bool {
-	return differ(r.Snippet, k.Snippet) || differ(r.Fingerprint, k.Fingerprint) && !equal(r.Snippet, k.Snippet)
+	return differ(r.Code(), k.Code()) || differ(r.Fingerprint, k.Fingerprint) && !equal(r.Snippet, k.Snippet)
+}
+
+// otherSecret reports whether masked code shows that an unchanged result is another secret. For packages and resources
+// code does not count, as on the rungs that they have.
+func otherSecret(r, k *Evidence) bool {
+	return r.Package == "" && r.Resource == "" && differ(r.Masked, k.Masked)
 }
 
 // weakness returns the doubt about a pair that is not certain.

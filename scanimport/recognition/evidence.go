@@ -31,7 +31,13 @@ type Evidence struct {
 	Resource string
 	// Snippet identifies the code at the location, Message the scanner's message.
 	Snippet, Message string
+	// Masked is set instead of Snippet if the tool masks a secret in the code. That of other secrets may look the same, so
+	// it pairs nothing: only other code is in doubt.
+	Masked string
 }
+
+// Code returns what identifies the code at the location, masked or not.
+func (e *Evidence) Code() string { return cmp.Or(e.Snippet, e.Masked) }
 
 // Known is a finding that an earlier scan reported.
 type Known struct {
@@ -79,7 +85,7 @@ func (e *Evidence) compare(o *Evidence) int {
 		cmp.Compare(e.Rule, o.Rule), cmp.Compare(e.Resource, o.Resource), cmp.Compare(e.PURL, o.PURL),
 		cmp.Compare(e.Package, o.Package), cmp.Compare(e.Fingerprint, o.Fingerprint), cmp.Compare(e.Path, o.Path),
 		cmp.Compare(e.Vulnerability, o.Vulnerability), cmp.Compare(e.Aliases, o.Aliases),
-		cmp.Compare(e.IDs, o.IDs))
+		cmp.Compare(e.IDs, o.IDs), cmp.Compare(e.Masked, o.Masked))
 }
 
 // key returns the part of the evidence that a rung compares. ok is false if that is unknown.
@@ -87,17 +93,17 @@ type key func(e *Evidence) (part Evidence, ok bool)
 
 func alike(e *Evidence) (Evidence, bool) { return unplaced(e), true }
 
-// unplaced returns everything but the line, the column and the ids.
+// unplaced returns everything that pairs but the line and the column.
 func unplaced(e *Evidence) Evidence {
-	part := *e
-	part.Line, part.Column, part.IDs = 0, 0, ""
+	part := placed(e)
+	part.Line, part.Column = 0, 0
 	return part
 }
 
-// placed returns everything but the ids.
+// placed returns everything that pairs: all but the ids and masked code.
 func placed(e *Evidence) Evidence {
 	part := *e
-	part.IDs = ""
+	part.IDs, part.Masked = "", ""
 	return part
 }
 

@@ -25,6 +25,7 @@ func ev(rule, path string, line int32, options ...func(*Evidence)) Evidence {
 
 func hash(s string) func(*Evidence)    { return func(e *Evidence) { e.Fingerprint = s } }
 func code(s string) func(*Evidence)    { return func(e *Evidence) { e.Snippet = s } }
+func masked(s string) func(*Evidence)  { return func(e *Evidence) { e.Masked = s } }
 func message(s string) func(*Evidence) { return func(e *Evidence) { e.Message = s } }
 func in(s string) func(*Evidence)      { return func(e *Evidence) { e.Resource = s } }
 func of(s string) func(*Evidence)      { return func(e *Evidence) { e.Package = s } }
@@ -382,6 +383,25 @@ var cases = map[string]one{
 		[]Evidence{ev("R", "b", 5, hash("h"))}, nil, []int{0}, 0},
 	"closed, and its fingerprint comes in another file": {"a complete scan has found it nowhere, and the line is a common one", Moved,
 		closed(ev("R", "a", 10, hash("h"), code("x"), message("m"))), []Evidence{ev("R", "b", 99, hash("h"), code("x"), message("m"))}, nil, []int{0}, 1},
+	"masked code at the place is other code": {"it is another secret", "",
+		open(ev("R", "a", 5, message("m"), masked("x"))), []Evidence{ev("R", "a", 5, message("m"), masked("y"))}, nil, []int{0}, 1},
+	"masked code, and the scanner's fingerprint is the same": {"only what is around the secret has changed", "",
+		open(ev("R", "a", 5, hash("h"), message("m"), masked("x"))), []Evidence{ev("R", "a", 5, hash("h"), message("m"), masked("y"))}, nil, []int{0}, 0},
+	"masked code was not stored": {"by an earlier version", "",
+		open(ev("R", "a", 5, message("m"))), []Evidence{ev("R", "a", 5, message("m"), masked("x"))}, nil, []int{0}, 0},
+	"masked code is other code, without its mask": {"it comes with the other secret", "",
+		open(ev("R", "a", 5, message("m"), code("x"))), []Evidence{ev("R", "a", 5, message("m"), masked("y"))}, nil, []int{0}, 1},
+	"masked code of two at one place in another order": {"each keeps its own finding", "",
+		open(ev("R", "a", 5, message("m"), masked("x")), ev("R", "a", 5, message("m"), masked("y"))),
+		[]Evidence{ev("R", "a", 5, message("m"), masked("y")), ev("R", "a", 5, message("m"), masked("x"))}, nil, []int{1, 0}, 0},
+	"masked code moves, and no line confirms it": {"another secret may look the same", "",
+		open(ev("R", "a", 5, message("m"), masked("x"))), []Evidence{ev("R", "a", 90, message("m"), masked("x"))}, nil, []int{0}, 1},
+	"masked code moves together, and one is other code": {"lines do not confirm that one", "",
+		open(ev("R", "a", 5, message("m"), masked("x")), ev("R", "a", 9, message("m"), masked("x")), ev("R", "a", 12, message("m"), masked("x"))),
+		[]Evidence{ev("R", "a", 8, message("m"), masked("x")), ev("R", "a", 12, message("m"), masked("y")), ev("R", "a", 15, message("m"), masked("x"))}, nil, []int{0, 1, 2}, 1},
+	"masked code of a package and of a resource": {"neither is recognised by code", "",
+		open(ev("R", "lock", 5, pkg("ssl", "1"), masked("x")), ev("R", "main.tf", 5, in("s3.a"), message("m"), masked("x"))),
+		[]Evidence{ev("R", "lock", 5, pkg("ssl", "1"), masked("y")), ev("R", "main.tf", 5, in("s3.a"), message("m"), masked("y"))}, nil, []int{0, 1}, 0},
 	"closed far away": {"a finding that was repaired is not the neighbour that came", "",
 		closed(ev("R", "a", 5, code("x"))), []Evidence{ev("R", "a", 6, code("y"))}, nil, []int{-1}, 0},
 	"name is taken": {"its finding has moved to another file; the same comes again in the first", "",
@@ -446,6 +466,7 @@ func evidenceGen() *rapid.Generator[Evidence] {
 			PURL: pick(t, "purl", "", "", "pkg:p", "pkg:q"), Package: pick(t, "package", "", "", "p", "q"),
 			Version: pick(t, "version", "", "1", "2"), Resource: pick(t, "resource", "", "", "r"),
 			Snippet: pick(t, "snippet", "", "", "x", "y"), Message: pick(t, "message", "m", "n"),
+			Masked: pick(t, "masked", "", "", "x", "y"),
 		}
 	})
 }
@@ -497,6 +518,7 @@ func TestResultsThatDifferInOneFactAreOrderedByIt(t *testing.T) {
 		"vulnerability": func(e *Evidence, value string) { e.Vulnerability = value },
 		"aliases":       func(e *Evidence, value string) { e.Aliases = value },
 		"ids":           func(e *Evidence, value string) { e.IDs = value },
+		"masked code":   func(e *Evidence, value string) { e.Masked = value },
 	} {
 		a := Evidence{Rule: "R", Path: "a", Line: 9, Snippet: "x"}
 		b := a

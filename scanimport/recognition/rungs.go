@@ -41,7 +41,8 @@ func (m *matcher) asWritten(g *group) {
 	g.results, g.open = m.freeOf(g.results), m.untaken(g.open)
 }
 
-// samePlaces returns the pairs of results and findings at the same line and column.
+// samePlaces returns the pairs of results and findings at the same line and column, and of several there first those
+// with the same masked code.
 func (m *matcher) samePlaces(results, known []int) []Match {
 	if len(known) == 0 {
 		return nil
@@ -52,12 +53,23 @@ func (m *matcher) samePlaces(results, known []int) []Match {
 		places[at] = append(places[at], k)
 	}
 	pairs := make([]Match, 0, len(results))
-	for _, r := range results {
-		at := placeOf(&m.Results[r])
-		if ks := places[at]; len(ks) > 0 {
-			pairs = append(pairs, Match{Result: r, Known: ks[0]})
-			places[at] = ks[1:]
+	pair := func(r int, fits func(known int) bool) bool {
+		at := placeOf(m.result(r))
+		ks := places[at]
+		i := slices.IndexFunc(ks, fits)
+		if i < 0 {
+			return false
 		}
+		pairs = append(pairs, Match{Result: r, Known: ks[i]})
+		copy(ks[1:], ks[:i])
+		places[at] = ks[1:]
+		return true
+	}
+	left := without(results, func(r int) bool {
+		return pair(r, func(k int) bool { return m.finding(k).Masked == m.result(r).Masked })
+	})
+	for _, r := range left {
+		pair(r, func(int) bool { return true })
 	}
 	return pairs
 }

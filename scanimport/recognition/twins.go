@@ -17,7 +17,7 @@ func groupAlike(n int, of func(i int) Known) (samePlace, sameLook, several [][]i
 			samePlace[i], sameLook[i] = here, here
 			if len(here) > 1 { // looks are large, and most are alone at their place
 				look := Known{Evidence: of(i).Evidence, Closed: of(i).Closed, Foreign: of(i).Foreign}
-				look.IDs = "" // these pair nothing
+				look.Evidence = placed(&look.Evidence)
 				looks[look] = append(looks[look], i)
 			}
 		}

@@ -222,6 +222,18 @@ func TestOfTwoDoubtfulMatchesTheNearerCounts(t *testing.T) {
 	harness.Same(t, "open, resolved, known", [3]int{0, 1, 1}, [3]int{s.Open, s.Resolved, s.Base.Known})
 }
 
+func TestAnotherSecretBesideAMaskIsKnownFromTheBaseInDoubt(t *testing.T) {
+	for code, inDoubt := range map[string]int{`pw = "dummy" # ***`: 0, `pw = "real" # ***`: 1} {
+		base := describedBy(secretWith(`pw = "dummy" # ***`))
+		c := newCluster()
+		c.importsResults(t, "c0", nil, nil)
+		im := New(c.serve(t, base, start.Add(-time.Hour)), pr, Options{DryRun: true})
+		s, err := im.Import(t.Context(), &Commit{SHA: "c1", ReviewedAt: start.Add(time.Hour)}, []*importer.Batch{secretWith(code)})
+		harness.Must(t, err)
+		harness.Same(t, code+": known, in doubt", [2]int{1, inDoubt}, [2]int{s.Base.Known, s.Base.InDoubt})
+	}
+}
+
 func TestAFileOfAnotherFolderThanTheFirstProjectFixesNothing(t *testing.T) {
 	for _, tc := range []struct {
 		reason   string

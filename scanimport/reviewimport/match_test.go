@@ -227,6 +227,28 @@ func secretsIn(commits ...string) []found {
 	return describedBy(batch)
 }
 
+// secretWith returns a secret at line 10 in that code.
+func secretWith(code string) *importer.Batch {
+	batch := &importer.Batch{Tool: "gitleaks", Category: v1alpha1.CategorySecret}
+	batch.Results = []sarif.Result{{RuleID: "generic", Rule: &sarif.Rule{ID: "generic"}, Severity: v1alpha1.LevelHigh,
+		Message: "generic has detected a secret.", Location: sarif.Location{Path: "app/config.py", Line: 10, Snippet: code}}}
+	return batch
+}
+
+// Whoever writes the pull request can put a mask beside a secret.
+func TestADecisionDoesNotPassToAnotherSecretBesideAMask(t *testing.T) {
+	const dummy, secret = `pw = "dummy" # ***`, `pw = "real" # ***`
+	c := newCluster()
+	c.importsResults(t, "c1", describedBy(secretWith(dummy)), nil)
+	c.mute(10)
+	c.importsResults(t, "c2", describedBy(secretWith(dummy)), nil)
+	harness.Same(t, "the same", []string{"10 open muted"}, c.lines())
+	s := c.importsResults(t, "c3", describedBy(secretWith(secret)), nil)
+	harness.Same(t, "another", []string{"10 open c3", "10 resolved muted"}, c.lines())
+	harness.Same(t, "another: open, created", [2]int{1, 1}, [2]int{s.Open, s.Created})
+	harness.Same(t, "the gate passes", false, GateHigh.Judge(s).Passed)
+}
+
 // The same decision about both secrets covers the one that is left.
 func TestADecisionAboutAllSecretsAtAPlaceStays(t *testing.T) {
 	for reason, left := range map[string]string{"the commit is still there": "bbbbbbb", "the commits are squashed": "ccccccc"} {
