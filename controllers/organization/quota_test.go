@@ -242,7 +242,7 @@ func TestEachBlockingKindHoldsAnOrganization(t *testing.T) {
 func TestHowManyAreHeldIsReadFromAListOfOneObject(t *testing.T) {
 	r := &Reconciler{Base: reconcile.Base{Live: env.AsController(t)}}
 	s := scopeOf(builder.Organization("many").Build())
-	newNamespace(t, s.namespace(), nil)
+	newNamespace(t, s.namespace(), map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"})
 	for i := range 12 {
 		env.Create(t, builder.Repository(fmt.Sprintf("repo-%d", i)).In(s.namespace()).Build())
 	}

@@ -226,18 +226,37 @@ func TestMetadataIsBounded(t *testing.T) {
 	}
 }
 
-// Outside of organizations no quota limits the keys that every replica of the REST API lists.
-func TestKeysAreCreatedInOrganizationsAlone(t *testing.T) {
+// Outside of organizations no quota limits the keys that every replica of the REST API lists, nor the endpoints that the
+// controllers send to, of which each namespace's get a share of the requests.
+func TestKeysAndEndpointsAreCreatedInOrganizationsAlone(t *testing.T) {
 	c := newCast(t, "key-places")
-	env.Create(t, builder.APIKey("ci").In(c.namespace).Build())
 	unmarked := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-unmarked-keys"}}
 	empty := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: "org-emptily-marked-keys", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: ""},
 	}}
 	env.Create(t, unmarked, empty)
-	for _, namespace := range []string{env.Namespace(t), unmarked.Name, empty.Name} {
-		wantRefusal(t, "in "+namespace, env.Client.Create(t.Context(), builder.APIKey("ci").In(namespace).Build()))
+	for kind, of := range map[string]func(string) client.Object{"APIKey": keyOf, "WebhookEndpoint": endpointOf} {
+		env.Create(t, in(c.namespace, of("ci")))
+		for _, namespace := range []string{metav1.NamespaceDefault, unmarked.Name, empty.Name} {
+			wantRefusal(t, kind+" in "+namespace, env.Client.Create(t.Context(), in(namespace, of("ci"))),
+				"namespace "+namespace+" belongs to no Organization", "create the "+kind+" in its status.namespace")
+		}
 	}
+}
+
+// Endpoints that an earlier version accepted elsewhere are served until they are deleted.
+func TestAnEndpointOfNoOrganizationStaysWritable(t *testing.T) {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: env.Namespace(t)}}
+	endpoint := in(namespace.Name, endpointOf("stray"))
+	env.Create(t, endpoint)
+	env.Patch(t, namespace, `{"metadata":{"annotations":null}}`)
+	// The policy may still know the annotation.
+	harness.Eventually(t, func(g Gomega) {
+		g.Expect(apierrors.IsForbidden(env.Client.Create(t.Context(), in(namespace.Name, endpointOf("late")), client.DryRunAll))).To(BeTrue())
+	})
+	env.Patch(t, endpoint, `{"spec":{"disabled":true}}`)
+	harness.Must(t, env.AsController(t).Status().Patch(t.Context(), endpoint, testenv.MergePatch(`{"status":{"consecutiveFailures":1}}`)))
+	harness.Must(t, env.Client.Delete(t.Context(), endpoint))
 }
 
 // A client may claim to have written any number of fields that do not exist.
@@ -272,6 +291,12 @@ func TestAKeysManagedFieldsAreBounded(t *testing.T) {
 	harness.Must(t, c.as(editor).Update(t.Context(), light))
 }
 
+// foreignNamespace creates a namespace of no organization.
+func foreignNamespace(t *testing.T) *corev1.Namespace {
+	t.Helper()
+	return testenv.Create(t, env, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "foreign-"}})
+}
+
 // The right to patch namespaces is for two labels, in the namespaces of organizations.
 func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 	c := newCast(t, "labelled")
@@ -290,7 +315,7 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 	wantRefusal(t, "a label removed", patch(ours, `{"metadata":{"labels":{"team":null}}}`))
 	wantRefusal(t, "an annotation", patch(ours, `{"metadata":{"annotations":{"a":"b"}}}`))
 	wantRefusal(t, "a finalizer", patch(ours, `{"metadata":{"finalizers":["appsec.dev/keep"]}}`))
-	foreign.Name = env.Namespace(t) // Kubernetes lets nobody delete default
+	foreign = foreignNamespace(t) // Kubernetes lets nobody delete default
 	wantRefusal(t, "delete one of no organization", c.as(controller).Delete(t.Context(), foreign, client.DryRunAll))
 	harness.NoError(t, "delete an organization's", c.as(controller).Delete(t.Context(), ours, client.DryRunAll))
 }
@@ -298,7 +323,7 @@ func TestWhatTheControllersChangeOfANamespace(t *testing.T) {
 // The rights to write these kinds hold in every namespace, and are for those of organizations.
 func TestTheControllersGiveAccessInOrganizationsAlone(t *testing.T) {
 	c := newCast(t, "accessible")
-	foreign := env.Namespace(t)
+	foreign := foreignNamespace(t).Name
 	for kind, object := range map[string]func(in string) client.Object{
 		"a service account": func(in string) client.Object {
 			return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: "controlled"}}
@@ -359,7 +384,7 @@ func TestTheControllersWriteSecretsOfKeysAndEndpointsAlone(t *testing.T) {
 	harness.Must(t, env.Client.Delete(t.Context(), taken))
 
 	for _, ours := range []*corev1.Secret{secret(c.namespace, "APIKey"), secret(c.namespace, "WebhookEndpoint"),
-		secret(env.Namespace(t), "WebhookEndpoint"), secret(testenv.SystemNamespace, "")} {
+		secret(foreignNamespace(t).Name, "WebhookEndpoint"), secret(testenv.SystemNamespace, "")} {
 		as := c.as(controller)
 		harness.Must(t, as.Create(t.Context(), ours))
 		ours.Data = map[string][]byte{"a": []byte("b")}

@@ -54,8 +54,9 @@ func newObject(crd *apiextensionsv1.CustomResourceDefinition, name string) *unst
 	return object
 }
 
-// acceptKeys marks the namespace default as an organization's: API keys are created in no other.
-func acceptKeys(t *testing.T) {
+// acceptAllKinds marks the namespace default as an organization's: API keys and webhook endpoints are created in no
+// other.
+func acceptAllKinds(t *testing.T) {
 	t.Helper()
 	mark := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+v1alpha1.OrganizationUIDAnnotation+`":"x"}}}`))
 	harness.Must(t, env.Client.Patch(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, mark))

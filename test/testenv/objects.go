@@ -67,10 +67,13 @@ func (e *Environment) CreateAtOnce(t testing.TB, objects ...client.Object) {
 	harness.Must(t, group.Wait())
 }
 
-// Namespace creates a namespace for the test and returns its name.
+// Namespace creates a namespace for the test and returns its name. It is marked as an organization's, without which it
+// could hold no webhook endpoints.
 func (e *Environment) Namespace(t testing.TB) string {
 	t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "test-", Annotations: map[string]string{v1alpha1.OrganizationUIDAnnotation: "x"},
+	}}
 	e.Create(t, namespace)
 	return namespace.Name
 }
