@@ -138,7 +138,8 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 	past := history{}
 	other := func(p v1alpha1.ProjectReference) bool { return !covered.all && covered.excludes(p) }
 	var has []v1alpha1.Finding
-	for _, tool := range covered.batches[0].names() {
+	batch := covered.batches[0]
+	for _, tool := range batch.names() {
 		terms := []fields.Selector{
 			fields.OneTermEqualSelector("spec.tool", tool),
 			fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name),
@@ -164,7 +165,7 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 			return other(f.Spec.ProjectRef) || f.Spec.Closed != nil && !f.Spec.Closed.At.After(b.Since)
 		})...)
 	}
-	return past, has, nil
+	return past, batch.merged(has), nil
 }
 
 // compare compares the batches of one tool. They share its findings, and each finding matches at most one result.

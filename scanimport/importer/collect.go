@@ -41,9 +41,7 @@ type Choices struct {
 // Batch is what one scan found: all results of one tool, category and analysis.
 type Batch struct {
 	Tool, ToolVersion string
-	// Formerly holds the other names under which the tool's findings may be known; GivenFormer is the one given by the
-	// user.
-	Formerly    []string
+	// GivenFormer is the former name of the tool that the user gave; empty if none.
 	GivenFormer string
 	// Category is what the tool looks for, and the category of the scan. Single findings may have another one.
 	Category v1alpha1.FindingCategory
@@ -138,7 +136,7 @@ func Collect(files []File, choices Choices, now time.Time) ([]*Batch, error) {
 	if len(out) == 0 {
 		return nil, errors.New("no file holds a run: nothing to import")
 	}
-	if err := choices.setFormerNames(out); err != nil {
+	if err := choices.setFormerName(out); err != nil {
 		return nil, err
 	}
 	for _, batch := range out {
@@ -164,8 +162,8 @@ func (c *Choices) series(tool, automationID string) series {
 	return s
 }
 
-// setFormerNames sets the former names of each batch's tool.
-func (c *Choices) setFormerNames(batches []*Batch) error {
+// setFormerName sets the given former name of the batches' tool.
+func (c *Choices) setFormerName(batches []*Batch) error {
 	formerly := OneLine(c.Formerly, maxTool)
 	for _, b := range batches {
 		if formerly != "" && fingerprints.CurrentName(b.Tool) != fingerprints.CurrentName(batches[0].Tool) {
@@ -175,7 +173,7 @@ func (c *Choices) setFormerNames(batches []*Batch) error {
 			return fmt.Errorf("the tool is called %q now: as its former name give the one under which its findings are known",
 				formerly)
 		}
-		b.Formerly, b.GivenFormer = formerNames(b.Tool, formerly), formerly
+		b.GivenFormer = formerly
 	}
 	return nil
 }

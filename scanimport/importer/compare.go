@@ -23,7 +23,8 @@ type group struct {
 func groupsOf(jobs []*job) (groups []*group) {
 	for _, j := range jobs {
 		i := slices.IndexFunc(groups, func(g *group) bool {
-			return g.jobs[0].project == j.project && slices.Equal(g.jobs[0].names(), j.names())
+			first := g.jobs[0]
+			return first.project == j.project && first.Tool == j.Tool && first.GivenFormer == j.GivenFormer
 		})
 		if i < 0 {
 			i = len(groups)

@@ -95,6 +95,22 @@ func TestADecisionStaysWhileResultsLikeItComeAndGo(t *testing.T) {
 	l.wantOpen("one less", 1)
 }
 
+// A second finding of the same problem may have been created, whose name may sort before or after that of the first.
+func TestOfTwoFindingsOfOneProblemTheDecidedOneStays(t *testing.T) {
+	for _, name := range []string{"a-copy", "z-copy"} {
+		r := inFile("a.go", "x()", 5)
+		l := newLife(t)
+		decided := l.scans(r)
+		l.mute()
+		other := l.findings[decided[0]].DeepCopy()
+		other.Name, other.Spec.Triage = name, v1alpha1.FindingTriage{}
+		l.findings[name] = other
+		l.want(name, l.scans(r), decided...)
+		l.doubted(name, decided[0], recognition.DoubtCount)
+		l.wantOpen(name, 1)
+	}
+}
+
 // Of a long fingerprint only the beginning is stored.
 func TestFingerprintsThatBeginAlikeAreTwo(t *testing.T) {
 	at := func(line int32, end string) sarif.Result {

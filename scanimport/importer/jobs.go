@@ -197,27 +197,12 @@ func (h history) hasIncomplete(s series, unfinished history) bool {
 }
 
 // knownTo divides the tool's findings, which jobs share, into those that a scan of the batch may touch and the others.
-// If findings have several names of the tool, triaged ones come first, because among indistinguishable findings the
-// first is kept.
 func (h history) knownTo(b *Batch, findings []v1alpha1.Finding, unreadable []string) *known {
 	s := b.series()
 	k := &known{unreadable: sets.New(unreadable...), unfinished: h.unfinished()}
 	k.incomplete = len(b.Incomplete) > 0 || h.hasIncomplete(s, k.unfinished)
 	k.findings, k.others = h.ofJob(s, findings)
-	if slices.ContainsFunc(k.findings, func(f v1alpha1.Finding) bool { return f.Spec.Tool != k.findings[0].Spec.Tool }) {
-		k.findings = slices.Clone(k.findings)
-		slices.SortStableFunc(k.findings, func(a, b v1alpha1.Finding) int {
-			return cmp.Compare(undecided(&a), undecided(&b))
-		})
-	}
 	return k
-}
-
-func undecided(f *v1alpha1.Finding) int {
-	if decided(&f.Spec.Triage) {
-		return 0
-	}
-	return 1
 }
 
 // ofJob returns the findings that scans of the series replace or may take over, and the others. A finding belongs to

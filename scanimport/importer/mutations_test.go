@@ -81,7 +81,7 @@ func (m *memory) scan(b *Batch, named func(index int, name string)) []change {
 	b.Incomplete = m.incomplete
 	complete := len(b.Incomplete) == 0
 	c := &scanContext{repository: "shop", project: "web", tool: b.Tool, analysis: b.Analysis, category: b.Category, scanID: fmt.Sprintf("s-%d", m.scanned), startedAt: v1alpha1.NewTime(time.Now())}
-	there := slices.DeleteFunc(m.there(), func(f v1alpha1.Finding) bool { return !slices.Contains(b.names(), f.Spec.Tool) })
+	there := b.merged(slices.DeleteFunc(m.there(), func(f v1alpha1.Finding) bool { return !slices.Contains(b.names(), f.Spec.Tool) }))
 	past := history{}
 	for _, tool := range b.names() {
 		maps.Copy(past, m.scans[tool])

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/kube"
-	"github.com/appsec-dev/findings-operator/internal/safely"
 )
 
 const (
@@ -162,29 +160,23 @@ type listed struct {
 
 // listFindings lists the findings of the job's tool in its project.
 func (im *Importer) listFindings(ctx context.Context, j *job) (*listed, error) {
-	names := j.names()
-	lists, unreadable := make([][]v1alpha1.Finding, len(names)), make([][]string, len(names))
-	group, listing := errgroup.WithContext(ctx)
-	for i, tool := range names {
-		group.Go(safely.Func(func() (err error) {
-			lists[i], unreadable[i], err = List[v1alpha1.Finding](listing, im.client, im.target.Namespace,
-				im.selector(j.project, tool))
-			return err
-		}))
+	l := &listed{}
+	for _, tool := range j.names() {
+		findings, unreadable, err := List[v1alpha1.Finding](ctx, im.client, im.target.Namespace,
+			im.selector(j.project, tool))
+		if err != nil {
+			return nil, fmt.Errorf("list the findings of project %s: %w", j.project, err)
+		}
+		if len(findings) == 0 {
+			l.noneUnder = append(l.noneUnder, tool)
+		}
+		l.findings, l.unreadable = append(l.findings, findings...), append(l.unreadable, unreadable...)
 	}
-	if err := group.Wait(); err != nil {
-		return nil, fmt.Errorf("list the findings of project %s: %w", j.project, err)
-	}
-	l := &listed{findings: slices.Concat(lists...), unreadable: slices.Concat(unreadable...)}
+	l.findings = j.merged(l.findings)
 	l.scans = sync.OnceValues(func() (history, error) {
 		scans, _, err := im.scans(ctx, j)
 		return scans, err
 	})
-	for i, tool := range names {
-		if len(lists[i]) == 0 {
-			l.noneUnder = append(l.noneUnder, tool)
-		}
-	}
 	return l, nil
 }
 
@@ -212,9 +204,6 @@ func (j *job) known(l *listed) (*known, error) {
 	}
 	return k, nil
 }
-
-// names returns the names of the tool, the current one first.
-func (b *Batch) names() []string { return append([]string{b.Tool}, b.Formerly...) }
 
 // Projects returns the projects of a repository, and the names of those that cannot be read.
 func Projects(ctx context.Context, c *Client,

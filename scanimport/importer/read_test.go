@@ -149,7 +149,7 @@ func TestOneScanOfAnImportRenamesAFinding(t *testing.T) {
 	})
 	var batches []*Batch
 	for _, analysis := range []string{"a", "b"} {
-		batches = append(batches, &Batch{Tool: "lint", Formerly: []string{"oldlint"}, GivenFormer: "oldlint", Analysis: analysis})
+		batches = append(batches, &Batch{Tool: "lint", GivenFormer: "oldlint", Analysis: analysis})
 	}
 	im := New(c, Target{Namespace: "org-acme", Repository: "shop", Project: "web"}, Options{DryRun: true})
 	summaries, err := im.Import(t.Context(), batches)
@@ -158,14 +158,72 @@ func TestOneScanOfAnImportRenamesAFinding(t *testing.T) {
 	harness.Same(t, "changes", []int{1, 3}, []int{len(summaries[0].Changes), len(summaries[1].Changes)})
 }
 
-func TestAJobDoesNotReorderTheFindingsThatOthersShare(t *testing.T) {
-	findings := make([]v1alpha1.Finding, 2)
-	findings[0].Spec.Tool, findings[1].Spec.Tool = "lint", "linter"
-	findings[1].Spec.Triage.UserStatus = v1alpha1.UserStatusMuted
-	shared := slices.Clone(findings)
-	known := history{}.knownTo(&Batch{}, shared, nil)
-	harness.Same(t, "the job's", []v1alpha1.Finding{findings[1], findings[0]}, known.findings)
-	harness.Same(t, "the list", findings, shared)
+// An import renames findings only in this direction. That of another job may do so at any time.
+func TestNamesOfAToolAreInTheOrderOfRenames(t *testing.T) {
+	for _, tc := range []struct {
+		reason, tool, former string
+		want                 []string
+	}{
+		{"an unknown tool", "lint", "", []string{"lint"}},
+		{"a former name is given", "lint", "oldlint", []string{"oldlint", "lint"}},
+		{"known names", "CodeQL", "", []string{"CodeQL command-line toolchain", "CodeQL"}},
+		{"another job may have a newer name", "bandit", "", []string{"Security audit for python by bandit", "bandit", "Bandit"}},
+		{"one of the known names is given", "Bandit", "bandit", []string{"Security audit for python by bandit", "bandit", "Bandit"}},
+		{"a newer name is given", "bandit", "Bandit", []string{"Bandit", "Security audit for python by bandit", "bandit"}},
+		{"another name is given", "gosec", "golint", []string{"golint", "Golang security checks by gosec", "gosec"}},
+	} {
+		harness.Same(t, tc.reason, tc.want, (&Batch{Tool: tc.tool, GivenFormer: tc.former}).names())
+	}
+}
+
+// An import of another job renames it between two lists.
+func TestAFindingThatIsRenamedWhileFindingsAreListedIsKnownOnce(t *testing.T) {
+	batch := &Batch{Tool: "lint", GivenFormer: "oldlint"}
+	for reader, read := range map[string]func(c *Client) (*listed, error){
+		"an import": func(c *Client) (*listed, error) {
+			return New(c, Target{Namespace: "org-acme"}, Options{}).listFindings(t.Context(), &job{Batch: batch})
+		},
+		"a review": func(c *Client) (*listed, error) {
+			_, findings, err := Base{Namespace: "org-acme"}.
+				read(t.Context(), c, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}}, &Compared{})
+			return &listed{findings: findings}, err
+		},
+	} {
+		var mu sync.Mutex
+		now := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1"}, Spec: v1alpha1.FindingSpec{Tool: "oldlint"}}
+		c := listing(t, func(kind, _, tool string) (findings []v1alpha1.Finding) {
+			mu.Lock()
+			defer mu.Unlock()
+			if kind != "findings" {
+				return nil
+			}
+			if now.Spec.Tool == tool {
+				findings = append(findings, now)
+			}
+			now.Spec.Tool = "lint"
+			return findings
+		})
+		l, err := read(c)
+		harness.Must(t, err)
+		harness.Same(t, reader+" knows", []v1alpha1.Finding{now}, l.findings)
+	}
+}
+
+func TestOfAlikeFindingsADecidedOneComesFirstAndThenTheCurrentName(t *testing.T) {
+	finding := func(name, tool string, status v1alpha1.UserStatus) v1alpha1.Finding {
+		f := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		f.Spec.Tool, f.Spec.Triage.UserStatus = tool, status
+		return f
+	}
+	merged := (&Batch{Tool: "lint"}).merged([]v1alpha1.Finding{
+		finding("f-1", "oldlint", v1alpha1.UserStatusOpen), finding("f-2", "oldlint", v1alpha1.UserStatusMuted),
+		finding("f-3", "lint", v1alpha1.UserStatusOpen), finding("f-4", "lint", ""), finding("f-5", "lint", v1alpha1.UserStatusActive),
+	})
+	var names []string
+	for i := range merged {
+		names = append(names, merged[i].Name)
+	}
+	harness.Same(t, "findings", []string{"f-5", "f-2", "f-3", "f-4", "f-1"}, names)
 }
 
 func TestAChangeThatIsDecidedAgainKeepsATrimmedFinding(t *testing.T) {
