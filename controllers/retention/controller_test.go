@@ -167,6 +167,34 @@ func TestWhatHasChangedSinceTheDecisionStays(t *testing.T) {
 	g.Expect(env.Gone(t, again)).To(BeFalse(), "it is another")
 }
 
+// Whoever changes the terms while objects are being removed wants to keep the rest.
+func TestATurnEndsWhenItsTermsAreWithdrawn(t *testing.T) {
+	ns := env.Organization(t, "withdrawn")
+	setRetention(t, "withdrawn", v1alpha1.Retention{ClosedFindings: duration(0)})
+	first := builder.Finding("f-first").In(ns).Closed(time.Now().Add(-2*time.Hour), "s").Build()
+	second := builder.Finding("f-second").In(ns).Closed(time.Now().Add(-time.Hour), "s").Build()
+	env.Create(t, first, second)
+	markObserved(t, first, second)
+	r := newReconciler(interceptor.NewClient(env.AsController(t), interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			setRetention(t, "withdrawn", v1alpha1.Retention{ClosedFindings: duration(24 * time.Hour)})
+			return c.Delete(ctx, object, options...)
+		},
+	}), nil, quick)
+	r.agenda.change(nil, first)
+	r.agenda.change(nil, second)
+
+	g := NewWithT(t)
+	p := newPass()
+	for _, complete := range []bool{false, true} {
+		done, err := r.work(t.Context(), testenv.Get(t, g, env, builder.Organization("withdrawn").Build()), p)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(done).To(Equal(complete))
+	}
+	g.Expect(p.retired).To(Equal(map[shelf]int{closedFindings: 1}))
+	g.Expect(env.Gone(t, second)).To(BeFalse())
+}
+
 // behind returns a reconciler whose cache shows old versions of the findings.
 func behind(t *testing.T, findings map[string]*v1alpha1.Finding) *Reconciler {
 	t.Helper()

@@ -61,11 +61,14 @@ const (
 	// fateFailed: the API server returned another error, perhaps a temporary one, for example because a cluster's own
 	// webhook for some objects is down.
 	fateFailed
+	// fateOutdated: the organization has changed since the turn began, so its terms may have been withdrawn.
+	fateOutdated
 )
 
-// work does one turn of the pass and reports whether the pass is complete. If failures take too long, it ends the turn,
-// and the next one begins with the next shelf. It returns an error if failures ended the turn or were all that was
-// left, unless something was removed: then the next turn follows without a pause.
+// work does one turn of the pass and reports whether the pass is complete. A change of the organization ends the turn,
+// because the next one has the new terms. So do failures that take too long; then the next turn begins with the next
+// shelf. It returns an error if failures ended the turn or were all that was left, unless something was removed: then
+// the next turn follows without a pause.
 func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organization, p *pass) (bool, error) {
 	begun, left, checks, failure := r.Clock.Now(), r.batch, maxChecked, error(nil)
 	removed := false
@@ -75,11 +78,11 @@ func (r *Reconciler) work(ctx context.Context, organization *v1alpha1.Organizati
 			if left == 0 {
 				return false, nil
 			}
-			outcome, err := r.retire(ctx, from, e, t)
+			outcome, err := r.retire(ctx, organization, e, t)
 			switch {
 			case outcome.isStuck():
 				p.lastError = err
-			case err != nil:
+			case err != nil || outcome == fateOutdated:
 				return false, err
 			}
 			p.note(t.shelf, e, outcome)
@@ -148,13 +151,13 @@ func (p *pass) note(on shelf, e entry, outcome fate) {
 		p.failed[on]++
 	case fateChanged:
 		p.changed = true
-	case fateGone:
+	case fateGone, fateOutdated:
 	}
 }
 
 // retire removes the object of the entry, if it still matches the entry and nothing holds it.
-func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (fate, error) {
-	object := newObject(t.shelf)
+func (r *Reconciler) retire(ctx context.Context, organization *v1alpha1.Organization, e entry, t term) (fate, error) {
+	from, object := place{organization.Status.Namespace, t.shelf}, newObject(t.shelf)
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: from.namespace, Name: e.name}, object,
 		client.UnsafeDisableDeepCopy); err != nil {
 		return fateGone, kube.IgnoreNotFound(err)
@@ -175,6 +178,9 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 	if err := r.limiter.Wait(ctx); err != nil {
 		return fateGone, fmt.Errorf("wait for a turn to remove %s %s: %w", t.shelf.kind(), e.name, err)
 	}
+	if outdated, err := r.isOutdated(ctx, organization); outdated || err != nil {
+		return fateOutdated, err
+	}
 	if finding != nil {
 		r.implied.Request(finding)
 		return fateRequested, nil
@@ -184,6 +190,13 @@ func (r *Reconciler) retire(ctx context.Context, from place, e entry, t term) (f
 		r.agenda.forget(from, e)
 	}
 	return outcome, err
+}
+
+// isOutdated reports whether the organization has changed or was deleted since it was read.
+func (r *Reconciler) isOutdated(ctx context.Context, organization *v1alpha1.Organization) (bool, error) {
+	now := &v1alpha1.Organization{}
+	err := r.Client.Get(ctx, client.ObjectKeyFromObject(organization), now, client.UnsafeDisableDeepCopy)
+	return now.Generation != organization.Generation, kube.IgnoreNotFound(err)
 }
 
 // remove deletes the object only if it is unchanged, because it may have been reopened, triaged or acquired since it

@@ -19,6 +19,7 @@ import (
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/controllertest"
 	"github.com/appsec-dev/findings-operator/test/harness"
+	"github.com/appsec-dev/findings-operator/test/testenv"
 )
 
 // A cluster may refuse removals for good. What is refused is held, and does not stop the rest.
@@ -34,12 +35,11 @@ func TestAnObjectWhoseRemovalIsRefusedStopsNoOther(t *testing.T) {
 	r := newReconciler(env.AsController(t), nil, quick)
 	r.agenda.change(nil, kept)
 	r.agenda.change(nil, other)
-	o := builder.Organization("refused").Mutate(func(o *v1alpha1.Organization) {
-		o.Status.Namespace, o.Spec.Retention = ns, &v1alpha1.Retention{ClosedFindings: duration(0)}
-	}).Build()
+	setRetention(t, "refused", v1alpha1.Retention{ClosedFindings: duration(0)})
+	g := NewWithT(t)
+	o := testenv.Get(t, g, env, builder.Organization("refused").Build())
 	p := r.under(o)
 	done, err := r.work(t.Context(), o, p)
-	g := NewWithT(t)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(done).To(BeTrue())
 	g.Expect(env.Gone(t, kept)).To(BeFalse())
@@ -84,10 +84,11 @@ func TestObjectsWhoseRemovalFailsStopNoOther(t *testing.T) {
 		})
 		r := newReconciler(interceptor.NewClient(nil, interceptor.Funcs{
 			Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
-				if operation, is := into.(*v1alpha1.TriageOperation); is {
-					other.DeepCopyInto(operation)
-				} else {
-					stored[key.Name].DeepCopyInto(into.(*v1alpha1.Finding))
+				switch into := into.(type) {
+				case *v1alpha1.TriageOperation:
+					other.DeepCopyInto(into)
+				case *v1alpha1.Finding:
+					stored[key.Name].DeepCopyInto(into)
 				}
 				return nil
 			},
