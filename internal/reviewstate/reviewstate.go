@@ -93,11 +93,11 @@ func (c Counts) Plus(sign int32, other Counts) Counts {
 
 // AddIssue counts one more issue of the review, and the decision about it.
 func (c *Counts) AddIssue(issue *v1alpha1.ReviewIssue, reviewed []v1alpha1.ReviewedCommit) {
-	open := c.Open
-	c.Add(&issue.Spec, reviewed)
-	if c.Open == open {
+	if Observe(&issue.Spec, reviewed).State == v1alpha1.ReviewIssueResolved {
+		c.Closed++
 		return
 	}
+	c.AddOpen(&issue.Spec)
 	switch Decided(issue) {
 	case v1alpha1.UserStatusMuted:
 		c.OpenMuted++
@@ -105,15 +105,6 @@ func (c *Counts) AddIssue(issue *v1alpha1.ReviewIssue, reviewed []v1alpha1.Revie
 		c.OpenConfirmed++
 	case v1alpha1.UserStatusOpen:
 	}
-}
-
-// Add counts one more issue of the review.
-func (c *Counts) Add(issue *v1alpha1.ReviewIssueSpec, reviewed []v1alpha1.ReviewedCommit) {
-	if Observe(issue, reviewed).State == v1alpha1.ReviewIssueResolved {
-		c.Closed++
-		return
-	}
-	c.AddOpen(issue)
 }
 
 // AddOpen counts one more open issue.

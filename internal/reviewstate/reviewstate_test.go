@@ -136,7 +136,7 @@ func TestResolvedIssuesCountInNoneOfTheOpenFigures(t *testing.T) {
 		issue(v1alpha1.LevelMedium, "b"),
 		issue(v1alpha1.LevelLow, "b"),
 	} {
-		got.Add(&spec, reviewed("a", "b"))
+		got.AddIssue(&v1alpha1.ReviewIssue{Spec: spec}, reviewed("a", "b"))
 	}
 	want := reviewstate.Counts{Closed: 1, Open: 4, OpenHigh: 1, OpenMedium: 2, OpenLow: 1}
 	harness.Same(t, "resolved issues count in none of the open figures", want, got)

@@ -29,7 +29,7 @@ func (d *Data) makeReviews() {
 		if len(review.Spec.ReviewedCommits) > 0 {
 			for j := range i % (2*IssuesPerReview + 1) {
 				issue := d.issue(r, review, i, j)
-				counts.Add(&issue.Spec, review.Spec.ReviewedCommits)
+				counts.AddIssue(issue, review.Spec.ReviewedCommits)
 				issues = append(issues, issue)
 			}
 		}
