@@ -116,24 +116,11 @@ func (g *grouped) addSeverities(high, medium client.FieldCounts) {
 // titled bounds the groups with a title: each title needs a request for one finding.
 const titled = 50
 
-// sample holds the fields of one of a group's findings that may serve as the group's title.
-type sample struct {
-	Details struct {
-		Title string `json:"title"`
-	} `json:"details"`
-	Repo struct {
-		Name string `json:"name"`
-	} `json:"repo"`
-	Project struct {
-		Name string `json:"name"`
-	} `json:"project"`
-}
-
 // titles return a group's title from one of its findings, for fields whose values are codes.
-var titles = map[string]func(sample) string{
-	"rule":       func(s sample) string { return s.Details.Title },
-	"repo_id":    func(s sample) string { return s.Repo.Name },
-	"project_id": func(s sample) string { return s.Project.Name },
+var titles = map[string]func(page.Finding) string{
+	"rule":       func(f page.Finding) string { return f.Details.Title },
+	"repo_id":    func(f page.Finding) string { return f.Repo.Name },
+	"project_id": func(f page.Finding) string { return f.Project.Name },
 }
 
 // readTitles reads the titles of the largest groups.
@@ -151,7 +138,7 @@ func (l *listing) readTitles(ctx context.Context, v *page.Visit, by filter) erro
 			query.Set(by.Name, of.value)
 			query.Set("size", "1")
 			var found struct {
-				Items []sample `json:"items"`
+				Items []page.Finding `json:"items"`
 			}
 			_, err := v.API.Get(ctx, "/v2/full-findings", query, &found)
 			if len(found.Items) > 0 {

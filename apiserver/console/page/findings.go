@@ -38,9 +38,10 @@ type Finding struct {
 	DecidedBy  string     `json:"decided_by"`
 }
 
-// Identified is a part of a finding of which only the id is used.
+// Identified is a part of a finding of which only the id and the name are used. A vulnerability has no name.
 type Identified struct {
-	ID string `json:"id"`
+	ID   string `json:"id"`
+	Name string `json:"name"`
 }
 
 // maxSamples bounds the findings that are read as examples for an operation or a policy.
