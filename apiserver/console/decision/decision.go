@@ -27,8 +27,8 @@ type Decision struct {
 // Standing is a decision, who made it, and the facts that a new one would be based on.
 type Standing struct {
 	Decision
-	DecidedBy string `json:"decided_by"`
-	Facts     `json:"-"`
+	DecidedBy string
+	Facts
 }
 
 // Facts are what a scan may change and a decision is based on, as far as the REST API shows it. Those that a finding or

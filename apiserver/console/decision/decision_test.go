@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -235,43 +236,38 @@ func TestACommentThatOnlyTheBrowserRewritesIsUntouched(t *testing.T) {
 	}
 }
 
-const (
-	undecidedFinding = `{"user_status":"open","decided_by":""}`
-	mutedByAda       = `{"user_status":"muted","comments":"a","decided_by":"apikey/ada"}`
-	confirmedByBob   = `{"user_status":"active","decided_by":"apikey/bob"}`
+var (
+	mutedByAda     = Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/ada", Facts{}}
+	confirmedByBob = Standing{Decision{UserStatus: "active"}, "apikey/bob", Facts{}}
 )
 
 // store stores a decision about a finding that the replica answers with in turn; the last of them again and again.
-func store(t *testing.T, seen string, answers ...string) (before Standing, overtaken bool) {
+func store(t *testing.T, seen string, answers ...Standing) (before Standing, overtaken bool) {
 	t.Helper()
-	replica := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPatch {
-			_, _ = w.Write([]byte(`{}`))
-			return
-		}
-		_, _ = w.Write([]byte(answers[0]))
-		answers = answers[min(1, len(answers)-1):]
-	})
+	replica := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(`{}`)) })
+	read := func(context.Context) (now Standing, tag string, err error) {
+		now, answers = answers[0], answers[min(1, len(answers)-1):]
+		return now, "", nil
+	}
 	v := &page.Visit{API: api.New(replica, "", ""), Form: url.Values{"user_status": {Open}, "seen": {seen}}}
-	before, overtaken, err := Store(t.Context(), v, "/shown", "/changed")
+	before, overtaken, err := Store(t.Context(), v, "/changed", read)
 	harness.Must(t, err)
 	return before, overtaken
 }
 
 func TestOnesOwnDecisionIsNobodyElsesAtAReplicaThatIsBehind(t *testing.T) {
-	own := Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/ada", Facts{}}.Seen()
 	for _, c := range []struct {
 		reason    string
-		answers   []string
+		answers   []Standing
 		overtaken bool
 	}{
-		{"the replica has the decision", []string{mutedByAda}, false},
-		{"the replica gets it", []string{undecidedFinding, undecidedFinding, mutedByAda}, false},
-		{"somebody has decided since", []string{undecidedFinding, confirmedByBob}, true},
+		{"the replica has the decision", []Standing{mutedByAda}, false},
+		{"the replica gets it", []Standing{undecided, undecided, mutedByAda}, false},
+		{"somebody has decided since", []Standing{undecided, confirmedByBob}, true},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			started := time.Now()
-			_, overtaken := store(t, own, c.answers...)
+			_, overtaken := store(t, mutedByAda.Seen(), c.answers...)
 			harness.Same(t, c.reason, c.overtaken, overtaken)
 			if took := time.Since(started); took > patience {
 				t.Errorf("%s: it took %s", c.reason, took)
@@ -308,7 +304,7 @@ func TestAFormThatIsSentTwiceIsNotOvertakenByItself(t *testing.T) {
 	form.Set("seen", undecided.Seen())
 	harness.Same(t, "about a doubt that the decision has ended", true, stored.isOf(form, "apikey/ada"))
 	synctest.Test(t, func(t *testing.T) {
-		withdrawn := `{"user_status":"open","decided_by":"apikey/","comments":"a"}`
+		withdrawn := Standing{Decision{UserStatus: Open, Comments: "a"}, "apikey/", Facts{}}
 		seen := Standing{Decision{UserStatus: "muted", Comments: "a"}, "apikey/", Facts{}}.Seen()
 		if now, overtaken := store(t, seen, withdrawn); overtaken {
 			t.Error(now.Conflict("finding", seen))
@@ -319,10 +315,10 @@ func TestAFormThatIsSentTwiceIsNotOvertakenByItself(t *testing.T) {
 // Pages stay open while the service is updated.
 func TestAPageOfAnEarlierVersionDecidesAboutWhatItHasSeen(t *testing.T) {
 	const seen = "860a11556532bca3" // of muted, "a", by apikey/ada
-	for answer, want := range map[string]bool{mutedByAda: false, confirmedByBob: true} {
+	for now, want := range map[Standing]bool{mutedByAda: false, confirmedByBob: true} {
 		synctest.Test(t, func(t *testing.T) {
-			_, overtaken := store(t, seen, answer)
-			harness.Same(t, answer, want, overtaken)
+			_, overtaken := store(t, seen, now)
+			harness.Same(t, now.DecidedBy, want, overtaken)
 		})
 	}
 }
@@ -330,53 +326,38 @@ func TestAPageOfAnEarlierVersionDecidesAboutWhatItHasSeen(t *testing.T) {
 func TestADecisionIsStoredOnlyIfWhatItIsAboutWasSeen(t *testing.T) {
 	ended := time.Unix(1, 0)
 	about := func(facts Facts) Standing { return Standing{Facts: facts, Decision: Decision{UserStatus: Open}} }
-	byAda := Standing{Decision{UserStatus: "muted"}, "apikey/ada", Facts{Severity: "low"}}
-	inDoubt := Standing{Decision{UserStatus: "muted"}, "", Facts{Stale: "in doubt: the line moved"}}
+	muted := func(by string, facts Facts) Standing { return Standing{Decision{UserStatus: "muted"}, by, facts} }
+	byAda, inDoubt := muted("apikey/ada", Facts{Severity: "low"}), muted("", Facts{Stale: "in doubt: the line moved"})
+	eval := Facts{Severity: "low", Title: "eval", Description: "Do not.", Path: "a.js", Line: 10}
+	moved := eval
+	moved.Line = 200
 	const changed = "The finding has changed meanwhile"
 	for _, c := range []struct {
-		reason, answer string
-		seen           Standing
-		conflict       string
+		reason    string
+		now, seen Standing
+		conflict  string
 	}{
-		{"other facts do not matter", `{"user_status":"open","details":{"severity":"low","code":"a"},"facts":{"score":7,"tool_severity":"HIGH"}}`,
-			about(Facts{Severity: "low", Code: "a"}), ""},
-		{"code with other spaces", `{"user_status":"open","details":{"severity":"low","code":"\n  a =\tb"}}`, about(Facts{Severity: "low", Code: "a = b"}), ""},
-		{"the version of a finding", `{"user_status":"open","details":{"severity":"low"},"facts":{"package":{"version":"1.0"}}}`,
-			about(Facts{Severity: "low", Version: "1.0"}), ""},
-		{"the version of an issue", `{"user_status":"open","severity":"low","package_version":"1.0"}`, about(Facts{Severity: "low", Version: "1.0"}), ""},
-		{"a doubt", `{"user_status":"muted","decision_stale":"in doubt: the line moved"}`, inDoubt, ""},
-		{"a doubt that has ended", `{"user_status":"muted"}`, inDoubt, ""},
-		{"another severity", `{"user_status":"muted","decided_by":"apikey/ada","details":{"severity":"high"}}`, byAda, changed},
-		{"another version", `{"user_status":"open","facts":{"package":{"version":"1.1"}}}`, about(Facts{Version: "1.0"}), changed},
-		{"another score", `{"user_status":"open","details":{"severity":"high"},"facts":{"score":9.8}}`, about(Facts{Severity: "high", Score: 7}), changed},
-		{"another rating by the tool", `{"user_status":"open","details":{"severity":"high"},"facts":{"score":null,"tool_severity":"CRITICAL"}}`,
-			about(Facts{Severity: "high", ToolSeverity: "HIGH"}), changed},
-		{"other code", `{"user_status":"open","details":{"code":"b"}}`, about(Facts{Code: "a"}), changed},
-		{"the same finding without code", `{"user_status":"open","details":{"severity":"low","title":"eval","description":"Do not.","location":{"file_path":"a.js","line_number":10}}}`,
-			about(Facts{Severity: "low", Title: "eval", Description: "Do not.", Path: "a.js", Line: 10}), ""},
-		{"another line without code", `{"user_status":"open","details":{"severity":"low","title":"eval","location":{"file_path":"a.js","line_number":200}}}`,
-			about(Facts{Severity: "low", Title: "eval", Path: "a.js", Line: 10}), changed},
-		{"the same issue", `{"user_status":"open","title":"eval","description":"Do not.","file_path":"a.js","line_number":10}`,
-			about(Facts{Title: "eval", Description: "Do not.", Path: "a.js", Line: 10}), ""},
-		{"another line of an issue", `{"user_status":"open","title":"eval","description":"Do not.","file_path":"a.js","line_number":200}`,
-			about(Facts{Title: "eval", Description: "Do not.", Path: "a.js", Line: 10}), changed},
-		{"another score of an issue", `{"user_status":"open","severity":"high","score":9.8,"package_version":"1.0"}`,
-			about(Facts{Severity: "high", Score: 7.5, Version: "1.0"}), changed},
-		{"another rating of an issue by the tool", `{"user_status":"open","severity":"high","score":null,"tool_severity":"CRITICAL"}`,
-			about(Facts{Severity: "high", ToolSeverity: "HIGH"}), changed},
-		{"another severity of an issue", `{"user_status":"open","severity":"high"}`, about(Facts{Severity: "low"}), changed},
-		{"in doubt since", `{"user_status":"muted","decided_by":"apikey/ada","decision_stale":"in doubt: the line moved","details":{"severity":"low"}}`,
-			byAda, changed},
-		{"another version of an issue", `{"user_status":"open","package_version":"1.1"}`, about(Facts{Version: "1.0"}), changed},
-		{"the end was seen", `{"user_status":"open","expires_at":"1970-01-01T00:00:01Z","details":{"severity":"high"}}`,
+		{"other facts do not matter", about(Facts{Severity: "low", Code: "a", Score: 7, ToolSeverity: "HIGH"}), about(Facts{Severity: "low", Code: "a"}), ""},
+		{"code with other spaces", about(Facts{Severity: "low", Code: "\n  a =\tb"}), about(Facts{Severity: "low", Code: "a = b"}), ""},
+		{"a doubt", inDoubt, inDoubt, ""},
+		{"a doubt that has ended", muted("", Facts{}), inDoubt, ""},
+		{"another severity", muted("apikey/ada", Facts{Severity: "high"}), byAda, changed},
+		{"another version", about(Facts{Version: "1.1"}), about(Facts{Version: "1.0"}), changed},
+		{"another score", about(Facts{Severity: "high", Score: 9.8}), about(Facts{Severity: "high", Score: 7}), changed},
+		{"another rating by the tool", about(Facts{Severity: "high", ToolSeverity: "CRITICAL"}), about(Facts{Severity: "high", ToolSeverity: "HIGH"}), changed},
+		{"other code", about(Facts{Code: "b"}), about(Facts{Code: "a"}), changed},
+		{"nothing has changed", about(eval), about(eval), ""},
+		{"another line without code", about(moved), about(eval), changed},
+		{"in doubt since", muted("apikey/ada", Facts{Severity: "low", Stale: "in doubt: the line moved"}), byAda, changed},
+		{"the end was seen", Standing{Decision{UserStatus: Open, ExpiresAt: &ended}, "", Facts{Severity: "high"}},
 			Standing{Decision{UserStatus: Open, ExpiresAt: &ended}, "", Facts{Severity: "low"}}, changed},
-		{"the end was not seen", `{"user_status":"open","expires_at":"1970-01-01T00:00:01Z"}`,
+		{"the end was not seen", Standing{Decision{UserStatus: Open, ExpiresAt: &ended}, "", Facts{}},
 			Standing{Decision{UserStatus: "muted", ExpiresAt: &ended}, "", Facts{}}, "The decision has ended meanwhile"},
-		{"somebody has decided about it", `{"user_status":"muted","decided_by":"apikey/ada","details":{"severity":"high"}}`,
+		{"somebody has decided about it", muted("apikey/ada", Facts{Severity: "high"}),
 			about(Facts{Severity: "low"}), "apikey/ada was faster: the finding is muted now"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			now, overtaken := store(t, c.seen.Seen(), c.answer)
+			now, overtaken := store(t, c.seen.Seen(), c.now)
 			said := now.Conflict("finding", c.seen.Seen())
 			if overtaken != (c.conflict != "") || overtaken && !strings.HasPrefix(said, c.conflict+".") {
 				t.Errorf("%s: overtaken: %v, %q", c.reason, overtaken, said)

@@ -1,7 +1,6 @@
 package decision
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -27,19 +26,21 @@ const (
 	pause = 100 * time.Millisecond
 )
 
-// Store stores the decision of a form and returns the previous one. It reads the finding or issue at the address shown,
-// and sends the change to the address changed. It stores nothing and returns overtaken if somebody else has decided
-// since the page was shown, if a scan has changed the facts, or if scans keep changing something. A form that is sent
-// twice is not overtaken by itself.
-func Store(ctx context.Context, v *page.Visit, shown, changed string) (before Standing, overtaken bool, err error) {
+// Read returns the decision about a finding or an issue and the facts, as its page shows them, and its ETag.
+type Read func(context.Context) (now Standing, tag string, err error)
+
+// Store stores the decision of a form and returns the previous one. It sends the change to the address. It stores
+// nothing and returns overtaken if somebody else has decided since the page was shown, if a scan has changed the facts,
+// or if scans keep changing something. A form that is sent twice is not overtaken by itself.
+func Store(ctx context.Context, v *page.Visit, address string, read Read) (before Standing, overtaken bool, err error) {
 	for try := 1; ; try++ {
 		var tag string
-		before, tag, overtaken, err = read(ctx, v, shown)
+		before, tag, overtaken, err = readAsShown(ctx, v, read)
 		if err != nil || overtaken {
 			return before, overtaken, err
 		}
 		var answer struct{}
-		err = v.API.Send(ctx, http.MethodPatch, changed, tag, ChangeOf(v.Form, before.Decision), &answer)
+		err = v.API.Send(ctx, http.MethodPatch, address, tag, ChangeOf(v.Form, before.Decision), &answer)
 		if !api.Is(err, http.StatusPreconditionFailed) {
 			return before, false, err
 		}
@@ -49,14 +50,12 @@ func Store(ctx context.Context, v *page.Visit, shown, changed string) (before St
 	}
 }
 
-// read reads the finding or issue, until it is as the form shows it. overtaken reports that it is not.
-func read(ctx context.Context, v *page.Visit, shown string) (now Standing, tag string, overtaken bool, err error) {
+// readAsShown reads the finding or issue, until it is as the form shows it. overtaken reports that it is not.
+func readAsShown(ctx context.Context, v *page.Visit, read Read) (now Standing, tag string, overtaken bool, err error) {
 	seen := v.Form.Get("seen")
 	// It ends with an error only if the time is over, or the user has left.
 	_ = wait.PollUntilContextTimeout(ctx, pause, patience, true, func(context.Context) (bool, error) {
-		var found record
-		tag, err = v.API.Get(ctx, shown, nil, &found)
-		now = found.standing()
+		now, tag, err = read(ctx)
 		// A page served by an earlier version sends no facts, and is accepted. A page that shows a doubt but does not send
 		// it is refused; reloading it is enough.
 		known := seen == "" || seen == now.decided() || now.isIn(seen)
@@ -78,53 +77,6 @@ func (d Standing) isOf(form url.Values, author string) bool {
 	return d.DecidedBy == author && d.Facts.areIn(form.Get("seen")) &&
 		same(wanted.UserStatus, is.UserStatus) && same(wanted.Reason, is.Reason) &&
 		same(wanted.ExpiresAt, is.ExpiresAt) && same(wanted.Comments, is.Comments)
-}
-
-// record is a finding or an issue in the REST API.
-type record struct {
-	Standing
-	Details struct {
-		Severity    string `json:"severity"`
-		Code        string `json:"code"`
-		Title       string `json:"title"`
-		Description string `json:"description"`
-		Location    place  `json:"location"`
-	} `json:"details"`
-	// Scanned is what the REST API calls facts.
-	Scanned struct {
-		Score        float32 `json:"score"`
-		ToolSeverity string  `json:"tool_severity"`
-		Package      struct {
-			Version string `json:"version"`
-		} `json:"package"`
-	} `json:"facts"`
-	// These are the facts of an issue, with its place.
-	IssueSeverity     string  `json:"severity"`
-	IssueToolSeverity string  `json:"tool_severity"`
-	IssueScore        float32 `json:"score"`
-	PackageVersion    string  `json:"package_version"`
-	IssueTitle        string  `json:"title"`
-	IssueDescription  string  `json:"description"`
-	place
-	DecisionStale string `json:"decision_stale"`
-}
-
-// place is where a problem is.
-type place struct {
-	FilePath   string `json:"file_path"`
-	LineNumber int    `json:"line_number"`
-}
-
-func (r record) standing() Standing {
-	at := cmp.Or(r.Details.Location, r.place)
-	r.Facts = Facts{
-		Severity:     cmp.Or(r.Details.Severity, r.IssueSeverity),
-		ToolSeverity: cmp.Or(r.Scanned.ToolSeverity, r.IssueToolSeverity), Score: cmp.Or(r.Scanned.Score, r.IssueScore),
-		Version: cmp.Or(r.Scanned.Package.Version, r.PackageVersion), Code: r.Details.Code,
-		Title: cmp.Or(r.Details.Title, r.IssueTitle), Description: cmp.Or(r.Details.Description, r.IssueDescription),
-		Path: at.FilePath, Line: at.LineNumber, Stale: r.DecisionStale,
-	}
-	return r.Standing
 }
 
 // Own returns the result of the given author's decision about the state before. now is what was read after it. If

@@ -26,7 +26,11 @@ type decisionAnswer struct {
 // shown.
 func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 	at := v.Resource(apiPath)
-	before, overtaken, err := decision.Store(ctx, v, at, at)
+	before, overtaken, err := decision.Store(ctx, v, at, func(ctx context.Context) (decision.Standing, string, error) {
+		var now row
+		tag, err := v.API.Get(ctx, at, nil, &now)
+		return now.Standing, tag, err
+	})
 	failure, refused := api.Refused(err)
 	switch {
 	case !v.Scripted && refused:

@@ -21,7 +21,12 @@ func decide(ctx context.Context, v *page.Visit) (page.Response, error) {
 		return page.Response{}, err
 	}
 	issue := v.Path("issue")
-	before, overtaken, err := decision.Store(ctx, v, page.Of("/v2/full-issues", issue), page.Of("/v2/issues", issue))
+	read := func(ctx context.Context) (decision.Standing, string, error) {
+		var i client.ReviewIssueFull
+		tag, err := v.API.Get(ctx, page.Of("/v2/full-issues", issue), nil, &i)
+		return now(i), tag, err
+	}
+	before, overtaken, err := decision.Store(ctx, v, page.Of("/v2/issues", issue), read)
 	failure, refused := api.Refused(err)
 	s := shown{Conflicted: issue, Sent: v.Form}
 	switch {

@@ -1,6 +1,7 @@
 package reviews
 
 import (
+	"encoding/json"
 	"html"
 	"net/http"
 	"net/url"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
@@ -142,6 +144,31 @@ func TestAScanThatChangesAnIssueChangesWhatWasSeen(t *testing.T) {
 		if now(before).Seen() == now(after).Seen() {
 			t.Errorf("%s is not told", reason)
 		}
+	}
+}
+
+func TestADecisionIsStoredOnlyIfTheIssueIsAsShown(t *testing.T) {
+	seen := client.ReviewIssueFull{UserStatus: "open", Severity: client.SeverityHigh, PackageVersion: "1.0", Score: new(float32(7.5))}
+	scanned, decided := seen, seen
+	scanned.Score = new(float32(9.8))
+	decided.UserStatus, decided.DecidedBy = "active", "apikey/bob"
+	for _, c := range []struct {
+		reason string
+		now    client.ReviewIssueFull
+		status int
+	}{
+		{"nothing has changed", seen, http.StatusSeeOther},
+		{"a scan has changed the score", scanned, http.StatusConflict},
+		{"somebody else has decided", decided, http.StatusConflict},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(c.now) })
+			v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "i-1" },
+				Form: url.Values{"user_status": {"muted"}, "seen": {now(seen).Seen()}}}
+			response, err := decide(t.Context(), v)
+			harness.Must(t, err)
+			harness.Same(t, c.reason, c.status, response.Status)
+		})
 	}
 }
 
