@@ -122,9 +122,11 @@ func newScope() *scope { return reconcile.NewScope(&v1alpha1.Organization{}) }
 // Reconcile removes one batch of an organization's due objects. It requeues at once while more are due, else for when
 // the next one is.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	phases := []reconcile.Phase[*scope]{r.retireAll}
 	return reconcile.Loop[*scope]{
 		Base: r.Base, New: newScope,
-		Phases: []reconcile.Phase[*scope]{r.retireAll},
+		// A removal may wait for good until the organization is empty, and it is in use until then.
+		Phases: phases, Removal: phases, Foreign: true,
 		Gone: func(organization types.NamespacedName) {
 			r.passes.Delete(organization.Name)
 			r.leases.Delete(organization.Name)

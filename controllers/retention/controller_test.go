@@ -19,6 +19,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	findings "github.com/appsec-dev/findings-operator/controllers/finding"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/internal/webhooks"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -121,6 +122,24 @@ func TestWhatIsOldEnoughGoesAndNothingElse(t *testing.T) {
 	env.AwaitGone(t, owes)
 	setRetention(t, "terms", v1alpha1.Retention{FinishedScans: duration(time.Hour), FinishedDeliveries: duration(time.Hour)})
 	env.AwaitGone(t, stays[7], stays[12]) // the scan that was to be told of, and the delivery that told of it
+}
+
+// The removal of an organization may wait until it is empty, for good. Until then it is in use.
+func TestWhatIsOldEnoughGoesWhileTheRemovalOfTheOrganizationWaits(t *testing.T) {
+	ns := env.Organization(t, "waiting")
+	setRetention(t, "waiting", v1alpha1.Retention{ClosedFindings: duration(time.Hour)})
+	old := testenv.Create(t, env, builder.Finding("f-old").In(ns).Closed(time.Now().Add(-2*time.Hour), "s-1").Build())
+	markObserved(t, old)
+	organization := testenv.Get(t, NewWithT(t), env, builder.Organization("waiting").Build())
+	// As the controller of organizations does.
+	harness.Must(t, patch.AddFinalizer(t.Context(), env.AsController(t), organization, v1alpha1.CleanupFinalizer))
+	harness.Must(t, env.Client.Delete(t.Context(), organization))
+	start(t, quick)
+	env.AwaitGone(t, old)
+	announced(t, "waiting", "closed findings 1")
+	if env.Gone(t, organization) {
+		t.Error("the organization was released")
+	}
 }
 
 // announced waits for an Event with that note on the organization.

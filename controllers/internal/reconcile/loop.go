@@ -32,6 +32,8 @@ type Loop[S scoped] struct {
 	// Removal holds the phases of an object that is being deleted, until one of them releases it. With such phases, an
 	// object gets the cleanup finalizer before its first phase; without, objects that are being deleted are ignored.
 	Removal []Phase[S]
+	// Foreign means that another controller adds the cleanup finalizer. Then no phase may release the object.
+	Foreign bool
 	// Ledger makes webhook deliveries of what the status records. Optional.
 	Ledger *ledger.Ledger
 	// Stored is called after each write of the status, while Before still holds the replaced status. Optional.
@@ -91,7 +93,7 @@ func (l Loop[S]) begin(ctx context.Context, s S) ([]Phase[S], error) {
 		}
 		return l.Removal, nil
 	}
-	if len(l.Removal) > 0 {
+	if len(l.Removal) > 0 && !l.Foreign {
 		// Add the finalizer first, or what is created for the object might not be cleaned up.
 		if err := patch.AddFinalizer(ctx, l.Client, object, v1alpha1.CleanupFinalizer); err != nil {
 			return nil, err

@@ -16,6 +16,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/controllers/internal/conditions"
+	"github.com/appsec-dev/findings-operator/controllers/internal/patch"
 	"github.com/appsec-dev/findings-operator/controllers/internal/reconcile"
 	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -174,6 +175,27 @@ func TestAnObjectThatIsDeletedGoesThroughItsRemovalFirst(t *testing.T) {
 	look()
 	if got := stored(t, project); got != nil {
 		t.Errorf("it was released and still exists: %+v", got)
+	}
+}
+
+// Of several controllers of a kind, one adds the finalizer and releases the object.
+func TestAForeignObjectGoesThroughTheRemovalAndGetsNoFinalizer(t *testing.T) {
+	project := newProject(t)
+	removed := false
+	loop := projectLoop{
+		Phases: []phase{observe}, Foreign: true,
+		Removal: []phase{func(context.Context, *scope) error { removed = true; return nil }},
+	}
+	_, err := reconcileOnce(t, project, loop)
+	harness.Must(t, err)
+	held := stored(t, project)
+	harness.Same(t, "finalizers", 0, len(held.Finalizers))
+	harness.Must(t, patch.AddFinalizer(t.Context(), env.AsController(t), held, v1alpha1.CleanupFinalizer))
+	harness.Must(t, env.Client.Delete(t.Context(), project))
+	_, err = reconcileOnce(t, project, loop)
+	harness.Must(t, err)
+	if !removed || stored(t, project) == nil {
+		t.Errorf("the removal ran: %t; the project: %v", removed, stored(t, project))
 	}
 }
 
