@@ -94,7 +94,7 @@ func CSV(w io.Writer, findings Findings) error {
 			return err
 		}
 		for i, c := range columns {
-			row[i] = literal(c.cell(f))
+			row[i] = literal(lineEnds.Replace(c.cell(f)))
 		}
 		if err := out.Write(row); err != nil {
 			return err
@@ -104,24 +104,26 @@ func CSV(w io.Writer, findings Findings) error {
 	return out.Error()
 }
 
+// lineEnds normalizes line breaks, because csv.Writer drops a lone carriage return, which would join two words.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // literal puts an apostrophe before text that a spreadsheet would take for a formula: text that begins with one of the
-// signs, even after spaces and invisible characters, and text that begins with a tab or a carriage return, which some
-// programs drop. Programs with other separators, such as Excel with semicolons in many countries, start a new cell
+// signs, even after spaces and invisible characters, and text that begins with a tab, which some programs drop. Programs with other separators, such as Excel with semicolons in many countries, start a new cell
 // after each semicolon, tab and line break, so literal does the same there.
 func literal(cell string) string {
-	if !strings.ContainsAny(cell, signs+"\t\r") {
+	if !strings.ContainsAny(cell, signs+"\t") {
 		return cell
 	}
 	var out strings.Builder
 	written, start, begins := 0, 0, true
 	for i, r := range cell {
-		if begins && strings.ContainsRune(signs, r) || i == 0 && (r == '\t' || r == '\r') {
+		if begins && strings.ContainsRune(signs, r) || i == 0 && r == '\t' {
 			out.WriteString(cell[written:start])
 			out.WriteByte('\'')
 			written, begins = start, false
 		}
 		switch {
-		case r == ';' || r == '\t' || r == '\r' || r == '\n':
+		case r == ';' || r == '\t' || r == '\n':
 			start, begins = i+1, true
 		case !blank(r):
 			begins = false

@@ -70,9 +70,14 @@ func TestCSVHasARowForEachFinding(t *testing.T) {
 	harness.Same(t, "rows", want, rows)
 }
 
+func TestALineBreakOfAnyKindStaysALineBreak(t *testing.T) {
+	f := &openapi.FindingFull{Comments: "one\rtwo\r\nthree\nfour\r"}
+	harness.Same(t, "comment", "one\ntwo\nthree\nfour\n", written(t, f)[1][7])
+}
+
 func TestFormulasAreTexts(t *testing.T) {
 	for cell, want := range map[string]string{
-		"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "''\t'=1"[1:], "\rx": "'\rx",
+		"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "''\t'=1"[1:],
 		"  =1": "'  =1", "\u00a0=1": "'\u00a0=1", "\ufeff=1": "'\ufeff=1", "\u200b\u3000＝1": "'\u200b\u3000＝1", "＋1": "'＋1", "－1": "'－1", "＠a": "'＠a",
 		`"=1"`: `'"=1"`, "a;=1": "a;'=1", "a\n- b": "a\n'- b", "": "", "a=b": "a=b", "a - b": "a - b", "it's": "it's", "'=1": "'=1", "team-a": "team-a", "1;2": "1;2",
 	} {
@@ -88,7 +93,7 @@ func checkLiteral(t rapid.TB, title string) {
 	t.Helper()
 	f := &openapi.FindingFull{Comments: "seen", Details: openapi.Details{Title: title}}
 	row := written(t, f)[1]
-	got := row[1]
+	got, title := row[1], lineEnds.Replace(title)
 	if formula.MatchString(literal(title)) || formula.MatchString(got) {
 		t.Fatalf("%q is written as %q, a formula", title, got)
 	}
