@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 )
@@ -96,7 +98,7 @@ func (s *Summary) base(b *bytes.Buffer) {
 func (s *Summary) skips() string {
 	var reasons []string
 	for _, reason := range slices.Sorted(maps.Keys(s.SkippedBecause)) {
-		reasons = append(reasons, fmt.Sprintf("%s %d", reason, s.SkippedBecause[reason]))
+		reasons = append(reasons, fmt.Sprintf("%s %d", code(reason, maxTitleWidth), s.SkippedBecause[reason]))
 	}
 	return number(s.Skipped, "result") + " (" + strings.Join(reasons, ", ") + ")"
 }
@@ -109,7 +111,18 @@ func in(place string) string {
 }
 
 // code formats text from a file as code, without links, HTML and mentions, because the author of the pull request may
-// have written it.
+// have written it. Characters that reverse the reading direction or are invisible become escapes.
 func code(text string, limit int) string {
-	return "`" + strings.ReplaceAll(importer.OneLine(text, limit), "`", "'") + "`"
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '`':
+			b.WriteByte('\'')
+		case unicode.Is(unicode.Cf, r):
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return "`" + importer.OneLine(b.String(), limit) + "`"
 }

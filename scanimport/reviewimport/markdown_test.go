@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/harness"
@@ -33,12 +34,15 @@ func TestMarkdownOfAReview(t *testing.T) {
 
 // Whoever opens a pull request may control the texts that a scanner reports for it.
 func TestMarkdownShowsTheTextsOfAFileAsTexts(t *testing.T) {
-	const evil = "` @everyone <img src=x> [here](https://example.com) `\n# owned\n"
+	const evil = "` @everyone <img src=x> [here](https://example.com) \u202e\u00ad\U000e0041`\n# owned\n"
 	s := &Summary{Open: 1, Commit: evil, Issues: []Issue{{Title: evil, Place: evil}}, Base: &BaseSummary{Unscanned: []string{evil}},
-		fromScanners: []string{evil}}
+		fromScanners: []string{evil}, Skipped: 1, SkippedBecause: map[string]int{evil: 1}}
 	for line := range strings.Lines(string(s.Markdown())) {
 		if strings.HasPrefix(line, "# ") || strings.Count(line, "`")%2 != 0 {
 			t.Errorf("a text gets out of its line or of its code span: %q", line)
+		}
+		if strings.ContainsFunc(line, func(r rune) bool { return unicode.Is(unicode.Cf, r) }) {
+			t.Errorf("a text hides characters, or reverses the reading direction: %q", line)
 		}
 		for i, part := range strings.Split(line, "`") {
 			if i%2 == 0 && strings.ContainsAny(part, "@<[") {
