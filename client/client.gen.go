@@ -5754,11 +5754,12 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
-	// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
-	// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
-	// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
-	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
+	// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
+	// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
+	// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
+	// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
+	// branch, or without one its default branch, is refused. The key may also be sent as
 	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
 	// must be listed in the key.
 	//
@@ -5771,11 +5772,12 @@ type ClientInterface interface {
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
-	// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
-	// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
-	// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
-	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
+	// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
+	// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
+	// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
+	// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
+	// branch, or without one its default branch, is refused. The key may also be sent as
 	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
 	// must be listed in the key.
 	//
@@ -6418,11 +6420,12 @@ func (c *Client) GetSarifV3(ctx context.Context, owner ID, repo ID, sarifId ID, 
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
-// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
-// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
-// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
-// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
+// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
+// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
+// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
+// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
+// branch, or without one its default branch, is refused. The key may also be sent as
 // `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
 // must be listed in the key.
 //
@@ -6445,11 +6448,12 @@ func (c *Client) UploadSarifWithBody(ctx context.Context, owner ID, repo ID, con
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
-// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
-// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
-// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
-// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
+// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
+// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
+// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
+// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
+// branch, or without one its default branch, is refused. The key may also be sent as
 // `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
 // must be listed in the key.
 //
@@ -12531,11 +12535,12 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
-	// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
-	// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
-	// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
-	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
+	// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
+	// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
+	// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
+	// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
+	// branch, or without one its default branch, is refused. The key may also be sent as
 	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
 	// must be listed in the key.
 	//
@@ -12548,11 +12553,12 @@ type ClientWithResponsesInterface interface {
 	//
 	// An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 	// for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
-	// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
-	// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
-	// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
-	// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+	// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
+	// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
+	// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
+	// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
+	// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
+	// branch, or without one its default branch, is refused. The key may also be sent as
 	// `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
 	// must be listed in the key.
 	//
@@ -17291,11 +17297,12 @@ func (c *ClientWithResponses) GetSarifV3WithResponse(ctx context.Context, owner 
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
-// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
-// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
-// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
-// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
+// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
+// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
+// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
+// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
+// branch, or without one its default branch, is refused. The key may also be sent as
 // `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
 // must be listed in the key.
 //
@@ -17314,11 +17321,12 @@ func (c *ClientWithResponses) UploadSarifWithBodyWithResponse(ctx context.Contex
 //
 // An addition to the contract. Accepts what GitHub's `POST /repos/{owner}/{repo}/code-scanning/sarifs` accepts,
 // for tools that use it. The Repository is the one with this `spec.fullName`. Each result goes to the Project with
-// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository. If they do not
-// exist and the organization lets imports create them (`spec.imports`), the upload creates the Repository with the
-// ref as its scan branch, and the Projects of the folders that the organization names. The answer is 202 when the
-// upload's scans are recorded; read `url` to see whether it is imported or refused. A ref other than the
-// repository's scan branch, or without one its default branch, is refused. The key may also be sent as
+// the longest `spec.relativePath` that contains its file, or to the only Project of the Repository; if that has a
+// folder, an upload that has no file in it and would close findings there is refused. If they do not exist and the
+// organization lets imports create them (`spec.imports`), the upload creates the Repository with the ref as its
+// scan branch, and the Projects of the folders that the organization names. The answer is 202 when the upload's
+// scans are recorded; read `url` to see whether it is imported or refused. A ref other than the repository's scan
+// branch, or without one its default branch, is refused. The key may also be sent as
 // `Authorization: token <API_KEY>`. The body's media type is ignored. Needs the scope `findings:import`, which
 // must be listed in the key.
 //

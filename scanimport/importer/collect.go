@@ -61,6 +61,9 @@ type Batch struct {
 	Project string
 	// Scanned holds the folders that the tool reports as scanned, with or without results.
 	Scanned []string
+	// Outside is the project's folder, if the scan was assigned to the project because the repository has no other,
+	// although all files of the upload lie outside of that folder.
+	Outside string
 	Commit  string
 	// StartedAt is zero if unknown.
 	StartedAt time.Time

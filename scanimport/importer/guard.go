@@ -3,6 +3,8 @@ package importer
 import (
 	"fmt"
 	"time"
+
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
 // guardFrom is the smallest number of open findings for which closing many at once counts as an accident.
@@ -26,6 +28,30 @@ func guardClosing(open, toClose int, dryRun bool) error {
 	}
 	return &RefusedError{fmt.Sprintf("it would close %d of %d open findings, which is more than half: %s that the "+
 		"scanner covered everything, then use --force (over REST force=true)", toClose, open, which)}
+}
+
+// guardFolder refuses a scan whose files all lie outside of the project's folder, if it would close or move open
+// findings in that folder: it is most likely a scan of another folder, such as that of a deleted project. Without such
+// findings, the paths are relative to the folder.
+func guardFolder(outside string, p *plan) error {
+	if outside == "" {
+		return nil
+	}
+	lost := 0
+	for i := range p.changes {
+		ch := &p.changes[i]
+		if ch.before != nil && ch.before.Spec.Closed == nil && ch.action != ActionRename &&
+			provision.Holds(outside, provision.Clean(ch.before.Spec.Details.Place().FilePath)) {
+			lost++
+		}
+	}
+	if lost == 0 {
+		return nil
+	}
+	return &RefusedError{fmt.Sprintf("it would close or move %d open findings in %s, the folder of the only project, but no "+
+		"file of the upload lies there: if another folder was scanned, have a project created for it; if the folder was "+
+		"renamed, set spec.relativePath of the project; else name the project, by POST "+
+		"/v2/repos/{id}/projects/{project_id}/scans", lost, outside)}
 }
 
 // guardAge refuses a scan that is older than the last completed one: it would reopen findings repaired since then, and

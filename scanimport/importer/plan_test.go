@@ -132,6 +132,35 @@ func TestGuardRefusals(t *testing.T) {
 	}
 }
 
+func TestGuardFolder(t *testing.T) {
+	at := func(path string, closed bool) *v1alpha1.Finding {
+		f := &v1alpha1.Finding{}
+		f.Spec.Details.Location = &v1alpha1.FileLocation{FilePath: path}
+		if closed {
+			f.Spec.Closed = &v1alpha1.FindingClosure{}
+		}
+		return f
+	}
+	for name, tc := range map[string]struct {
+		outside string
+		change  change
+		refused bool
+	}{
+		"closes one in the folder":           {"services/api", change{action: ActionClose, before: at("services/api/a.go", false)}, true},
+		"moves one out of the folder":        {"services/api", change{action: ActionUpdate, before: at("services/api/a.go", false)}, true},
+		"paths are relative to the folder":   {"services/api", change{action: ActionClose, before: at("a.go", false)}, false},
+		"closes one in a folder named alike": {"services/api", change{action: ActionClose, before: at("services/api2/a.go", false)}, false},
+		"reopens one":                        {"services/api", change{action: ActionReopen, before: at("services/api/a.go", true)}, false},
+		"only gives one the tool's new name": {"services/api", change{action: ActionRename, before: at("services/api/a.go", false)}, false},
+		"creates one":                        {"services/api", change{action: ActionCreate}, false},
+		"some file is in the folder":         {"", change{action: ActionClose, before: at("services/api/a.go", false)}, false},
+	} {
+		if err := guardFolder(tc.outside, &plan{changes: []change{tc.change}}); (err != nil) != tc.refused {
+			t.Errorf("%s: %v, want refused %t", name, err, tc.refused)
+		}
+	}
+}
+
 func TestWhatCountsAsAChange(t *testing.T) {
 	c := testContext(v1alpha1.CategoryCode)
 	base := func() v1alpha1.FindingSpec {

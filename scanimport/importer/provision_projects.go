@@ -122,15 +122,15 @@ func (p *provisioner) missing(ctx context.Context, batches []*Batch) ([]string, 
 	for i := range p.found.Projects {
 		existing = append(existing, provision.ExistingOf(&p.found.Projects[i]))
 	}
-	folders, err := p.place.Patterns.Missing(existing, filesOf(batches))
+	folders, err := p.place.Patterns.Missing(existing, FilesOf(batches))
 	if err != nil {
 		return nil, &RefusedError{err.Error()}
 	}
 	return folders, nil
 }
 
-// filesOf yields the files of all results, "" for a result without one.
-func filesOf(batches []*Batch) iter.Seq[string] {
+// FilesOf yields the files of all results, "" for a result without one, and one file per scanned folder.
+func FilesOf(batches []*Batch) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, b := range batches {
 			for _, r := range b.All() {

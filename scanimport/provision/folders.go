@@ -106,6 +106,12 @@ func covered(there map[string]Patterns, folder, file string) bool {
 	}
 }
 
+// Holds reports whether the folder contains the file, or is the file. Both must be clean.
+func Holds(folder, file string) bool {
+	rest, under := strings.CutPrefix(file, folder)
+	return under && (folder == "" || rest == "" || rest[0] == '/')
+}
+
 // Clean returns a path relative to the root of the repository, which it never leaves: "" for the root itself.
 func Clean(p string) string { return strings.TrimPrefix(path.Clean("/"+slashed(p)), "/") }
 

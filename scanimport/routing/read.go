@@ -9,7 +9,8 @@ import (
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
-// Read returns the table of a repository's projects. growing is as in NewTable.
+// Read returns the table of a repository's projects, without those that are being deleted. While there are such
+// projects, the repository counts as growing, because their folders may still be scanned.
 func Read(ctx context.Context, c *importer.Client, repository client.ObjectKey, growing bool) (*Table, error) {
 	list, unreadable, err := importer.Projects(ctx, c, repository)
 	if err == nil {
@@ -25,5 +26,5 @@ func Read(ctx context.Context, c *importer.Client, repository client.ObjectKey, 
 			projects = append(projects, Project{Name: list[i].Name, Path: existing.Folder, Grown: len(existing.Beside) > 0})
 		}
 	}
-	return NewTable(projects, growing), nil
+	return NewTable(projects, growing || len(projects) < len(list)), nil
 }

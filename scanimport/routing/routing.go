@@ -5,7 +5,6 @@ package routing
 import (
 	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
@@ -29,8 +28,8 @@ type Table struct {
 	growing bool
 }
 
-// NewTable returns the table of a repository's projects. growing means that imports create projects for folders, so
-// that some folders may not be projects yet.
+// NewTable returns the table of a repository's projects. growing means that some folders may be scanned that are no
+// projects yet, because imports create projects for folders, or no longer, because a project is being deleted.
 func NewTable(projects []Project, growing bool) *Table {
 	t := &Table{growing: growing}
 	for _, p := range projects {
@@ -46,7 +45,8 @@ func NewTable(projects []Project, growing bool) *Table {
 func (t *Table) Projects() []Project { return t.projects }
 
 // Only returns the project of a repository that has just one. In a growing repository this must be the whole
-// repository: otherwise an empty scan of another folder would close the findings of this one.
+// repository: otherwise an empty scan of another folder would close the findings of this one. Elsewhere an empty scan
+// belongs to a folder, too: after its last finding is fixed, most tools report neither results nor scanned files.
 func (t *Table) Only() (project string, is bool) { return t.only(t.growing) }
 
 func (t *Table) only(growing bool) (project string, is bool) {
@@ -61,7 +61,7 @@ func (t *Table) only(growing bool) (project string, is bool) {
 func (t *Table) Holding(file string) []string {
 	file = provision.Clean(file)
 	for i, p := range t.projects {
-		if !holds(p.Path, file) {
+		if !provision.Holds(p.Path, file) {
 			continue
 		}
 		var names []string
@@ -113,9 +113,4 @@ func (t *Table) Scanned(batches []*importer.Batch) (scanned map[string]bool, all
 		}
 	}
 	return scanned, all || len(scanned) == 0
-}
-
-func holds(folder, file string) bool {
-	rest, under := strings.CutPrefix(file, folder)
-	return under && (folder == "" || rest == "" || rest[0] == '/')
 }

@@ -95,6 +95,35 @@ func TestAScanOfNoPlaceIsNotOfTheFirstFolder(t *testing.T) {
 	}
 }
 
+// Only with a file elsewhere and none in the folder is it known that the folder was not scanned.
+func TestAScanOutsideOfTheOnlyProjectsFolderIsMarked(t *testing.T) {
+	for _, tc := range []struct {
+		reason         string
+		path           string
+		files, scanned []string
+		want           string
+	}{
+		{"all results are elsewhere", "services/api", []string{"services/web/a.js"}, nil, "services/api"},
+		{"a written path is cleaned", "./services/api/", []string{"services/web/a.js"}, nil, "services/api"},
+		{"all scanned files are elsewhere", "services/api", nil, []string{"services/web"}, "services/api"},
+		{"a result is in the folder", "services/api", []string{"services/web/a.js", "./services/api/a.go"}, nil, ""},
+		{"a scanned file is in the folder", "services/api", []string{"README.md"}, []string{"services/api/v2"}, ""},
+		{"no file", "services/api", nil, nil, ""},
+		{"a result without a file", "services/api", []string{"", "https://api.example.com/"}, nil, ""},
+		{"the whole repository", "", []string{"services/web/a.js"}, nil, ""},
+	} {
+		batch := &importer.Batch{Scanned: tc.scanned}
+		for _, file := range tc.files {
+			batch.Results = append(batch.Results, sarif.Result{Location: sarif.Location{Path: file}})
+		}
+		parts, err := routing.NewTable([]routing.Project{{Name: "api", Path: tc.path}}, false).Split([]*importer.Batch{batch, {}})
+		harness.Must(t, err)
+		for _, part := range parts {
+			harness.Same(t, tc.reason+": outside", tc.want, part.Outside)
+		}
+	}
+}
+
 // A batch without any location is left out, and the uploader gets a warning.
 func TestABatchOfNoPlaceBesideOthersIsTold(t *testing.T) {
 	table := routing.NewTable([]routing.Project{{Name: "api", Path: "api"}, {Name: "web", Path: "web"}}, false)

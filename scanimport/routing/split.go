@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
+	"github.com/appsec-dev/findings-operator/scanimport/provision"
 	"github.com/appsec-dev/findings-operator/scanimport/sarif"
 )
 
@@ -16,12 +17,12 @@ import (
 // which the tool reports that it scanned files. Only these projects count as scanned. Findings of other projects stay
 // open, because nothing shows that the tool scanned them.
 //
-// In a repository with one project everything belongs to it, and the batches are unchanged. Otherwise a batch without
+// In a repository with one project everything belongs to it; see Batch.Outside. Otherwise a batch without
 // any location is left out, unless it is incomplete or nothing else is left. If the batches cannot be assigned to
 // projects, it returns an error for users.
 func (t *Table) Split(batches []*importer.Batch) ([]*importer.Batch, error) {
 	if _, is := t.Only(); is {
-		return batches, nil
+		return markOutside(t.projects[0].Path, batches), nil
 	}
 	if len(t.projects) == 0 {
 		return nil, errors.New("the repository has no project: have one created")
@@ -48,6 +49,27 @@ func (t *Table) Split(batches []*importer.Batch) ([]*importer.Batch, error) {
 	slices.SortFunc(out, (*importer.Batch).Compare)
 	warnOfLeftOut(out[0], idle)
 	return out, nil
+}
+
+// markOutside sets Outside of the batches if they name files, but none in the folder.
+func markOutside(folder string, batches []*importer.Batch) []*importer.Batch {
+	outside := ""
+	for file := range importer.FilesOf(batches) {
+		switch {
+		case file == "":
+		case provision.Holds(folder, provision.Clean(file)):
+			return batches
+		default:
+			outside = folder
+		}
+	}
+	out := make([]*importer.Batch, len(batches))
+	for i, b := range batches {
+		one := *b
+		one.Outside = outside
+		out[i] = &one
+	}
+	return out
 }
 
 func namesOf(batches []*importer.Batch) string {

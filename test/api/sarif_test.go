@@ -209,6 +209,39 @@ func TestAnUploadThatNoProjectTakesFailsAndNamesThem(t *testing.T) {
 	harness.Same(t, "the findings that are stored", 0, len(o.everything()))
 }
 
+// The job of a deleted project still runs. Its uploads close nothing of the only project that is left.
+func TestTheJobOfADeletedProjectClosesNothing(t *testing.T) {
+	o, c := named(t)
+	o.projects(map[string]string{"proj": "services/api", "web": "services/web"})
+	in := func(folder, document string) string { return strings.ReplaceAll(document, "src/", folder+"/") }
+	c.wantsComplete(c.submit(forGitHub(in("services/api", sarif("one", "two")))))
+	web := builder.Project("web").In(o.namespace).Build()
+	env.Patch(t, web, `{"metadata":{"finalizers":["test.example/kept"]}}`)
+	harness.Must(t, env.Client.Delete(t.Context(), web))
+	for _, document := range []string{sarif(), in("services/web", sarif("one"))} {
+		if status := c.submit(forGitHub(document)); status.ProcessingStatus != openapi.SarifStatusProcessingStatusFailed {
+			t.Errorf("while the project is being deleted, the upload is %s", status.ProcessingStatus)
+		}
+	}
+	env.Patch(t, web, `{"metadata":{"finalizers":null}}`)
+	c.wantsFailed(c.submit(forGitHub(in("services/web", sarif("one", "three")))), "it would close or move 2 open findings in services/api")
+	harness.Same(t, "open findings", map[string]int{"proj": 2}, o.open())
+	c.wantsComplete(c.submit(forGitHub(in("services/api", sarif("one")))))
+	harness.Same(t, "open findings after its own job", map[string]int{"proj": 1}, o.open())
+	c.wantsComplete(c.submit(forGitHub(sarif())))
+	harness.Same(t, "open findings after a scan that found nothing", map[string]int{}, o.open())
+}
+
+// A tool that runs in the project's folder may report paths from there.
+func TestPathsMayBeginAtTheFolderOfTheOnlyProject(t *testing.T) {
+	o, c := named(t)
+	o.projects(map[string]string{"proj": "services/api"})
+	for _, problems := range [][]string{{"one", "two"}, {"one"}, {"three"}, {}} {
+		c.wantsComplete(c.submit(forGitHub(sarif(problems...))))
+		harness.Same(t, "open findings", len(problems), o.open()["proj"])
+	}
+}
+
 func TestWhatIsRefusedForOneProjectIsImportedIntoNone(t *testing.T) {
 	o, c := named(t)
 	c.wantsComplete(c.submit(forGitHub(sarif(numbered(30)...))))
