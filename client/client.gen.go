@@ -5854,6 +5854,10 @@ type ClientInterface interface {
 	// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
 	// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
 	//
+	// A stream without `last-event-id` begins now. To show a list and follow it, first open the stream, or get an `id`
+	// with `follow=false`; then read the list, and, if a load balancer may send you to another replica, read it once
+	// more a moment later.
+	//
 	// The answer stays open, and counts once against the rate limit. It ends when the key becomes invalid or its
 	// scopes change, when the process stops, when the client does not read, and when the replica has received nothing
 	// about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
@@ -6599,6 +6603,10 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
 // its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
 // stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
+//
+// A stream without `last-event-id` begins now. To show a list and follow it, first open the stream, or get an `id`
+// with `follow=false`; then read the list, and, if a load balancer may send you to another replica, read it once
+// more a moment later.
 //
 // The answer stays open, and counts once against the rate limit. It ends when the key becomes invalid or its
 // scopes change, when the process stops, when the client does not read, and when the replica has received nothing
@@ -12643,6 +12651,10 @@ type ClientWithResponsesInterface interface {
 	// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
 	// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
 	//
+	// A stream without `last-event-id` begins now. To show a list and follow it, first open the stream, or get an `id`
+	// with `follow=false`; then read the list, and, if a load balancer may send you to another replica, read it once
+	// more a moment later.
+	//
 	// The answer stays open, and counts once against the rate limit. It ends when the key becomes invalid or its
 	// scopes change, when the process stops, when the client does not read, and when the replica has received nothing
 	// about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
@@ -17452,6 +17464,10 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
 // its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
 // stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
+//
+// A stream without `last-event-id` begins now. To show a list and follow it, first open the stream, or get an `id`
+// with `follow=false`; then read the list, and, if a load balancer may send you to another replica, read it once
+// more a moment later.
 //
 // The answer stays open, and counts once against the rate limit. It ends when the key becomes invalid or its
 // scopes change, when the process stops, when the client does not read, and when the replica has received nothing
