@@ -108,8 +108,9 @@ func CSV(w io.Writer, findings Findings) error {
 var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
 
 // literal puts an apostrophe before text that a spreadsheet would take for a formula: text that begins with one of the
-// signs, even after spaces and invisible characters, and text that begins with a tab, which some programs drop. Programs with other separators, such as Excel with semicolons in many countries, start a new cell
-// after each semicolon, tab and line break, so literal does the same there.
+// signs, even after spaces and invisible characters, and text that begins with a tab, which some programs drop.
+// Programs with other separators, such as Excel with semicolons in many countries, start a new cell after each
+// semicolon, tab and line break, so literal does the same there.
 func literal(cell string) string {
 	if !strings.ContainsAny(cell, signs+"\t") {
 		return cell

@@ -17,9 +17,9 @@ import (
 // which the tool reports that it scanned files. Only these projects count as scanned. Findings of other projects stay
 // open, because nothing shows that the tool scanned them.
 //
-// In a repository with one project everything belongs to it; see Batch.Outside. Otherwise a batch without
-// any location is left out, unless it is incomplete or nothing else is left. If the batches cannot be assigned to
-// projects, it returns an error for users.
+// In a repository with one project everything belongs to it; see Batch.Outside. Otherwise a batch without any location
+// is left out, unless it is incomplete or nothing else is left. If the batches cannot be assigned to projects, it
+// returns an error for users.
 func (t *Table) Split(batches []*importer.Batch) ([]*importer.Batch, error) {
 	if _, is := t.Only(); is {
 		return markOutside(t.projects[0].Path, batches), nil
