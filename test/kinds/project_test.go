@@ -153,6 +153,18 @@ func TestDeletionTakesTheProjectsOwnAlongAndNothingElse(t *testing.T) {
 	}
 }
 
+// People of an organization may not delete findings, but a project of the same name takes those of a deleted one along.
+func TestAProjectCreatedAgainTakesAlongWhatWasLeftBehind(t *testing.T) {
+	ns := env.Namespace(t)
+	left := []client.Object{builder.Finding("f-left").In(ns).Build(), builder.Scan("s-left", noon).In(ns).Build()}
+	again := builder.Project("proj").In(ns).Build()
+	env.Create(t, append(left, builder.Repository("repo").In(ns).Build(), again)...)
+	controllertest.Start(t, env, project.SetupWithManager)
+	testenv.AwaitReady(t, env, again)
+	harness.Must(t, env.Client.Delete(t.Context(), again))
+	env.AwaitGone(t, left[0], left[1], again)
+}
+
 // A cluster's own admission policy may keep a finding for good.
 func TestAFindingThatMayNotBeRemovedStopsNoOther(t *testing.T) {
 	controllertest.Start(t, env, project.SetupWithManager)
