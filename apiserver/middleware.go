@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -438,14 +439,20 @@ func invalidEncoding(text string) error {
 
 // readBody parses a request's body. Its errors are safe to show to a client.
 func readBody(c *gin.Context, described *openapi.Operation) (openapi.Body, error) {
+	limit := described.MaxBodyBytes
+	body := bufio.NewReader(http.MaxBytesReader(c.Writer, c.Request.Body, limit))
+	if described.BodyIsOptional {
+		if _, err := body.Peek(1); errors.Is(err, io.EOF) {
+			return openapi.Body{}, nil
+		}
+	}
 	if err := described.CheckContentType(c.GetHeader("Content-Type")); err != nil {
 		return openapi.Body{}, err
 	}
 	if contentCoding(c) != "" {
 		return openapi.Body{}, invalidEncoding("the body must not be compressed")
 	}
-	limit := described.MaxBodyBytes
-	content, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, limit))
+	content, err := io.ReadAll(body)
 	var tooLong *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLong):

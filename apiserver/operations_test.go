@@ -41,6 +41,37 @@ func TestNoOperationIsMadeWhileFarMoreExistThanMayBeKept(t *testing.T) {
 	}
 }
 
+// A commit took no body at first, and clients send what they send then.
+func TestACommitNeedsNoBody(t *testing.T) {
+	server := routesOf(t, backendOf(t, fuzzModel(t, builder.WebhookDelivery("d-1", time.Now()).Build()), nothingStored{}))
+	const form, taken, refused = "application/x-www-form-urlencoded", http.StatusNotFound, http.StatusBadRequest
+	for _, c := range []struct {
+		reason, media, body string
+		want                int // taken is the answer of the API server, which has nothing
+	}{
+		{"no body", "", "", taken},
+		{"an empty form", form, "", taken},
+		{"an empty JSON body", applicationJSON[0], "", taken},
+		{"an empty object", applicationJSON[0], "{}", taken},
+		{"a uid", applicationJSON[0], `{"uid":"u-1"}`, taken},
+		{"an unset uid", applicationJSON[0], `{"uid":""}`, taken},
+		{"a uid that would be ignored", form, `{"uid":"u-1"}`, refused},
+		{"a misspelt uid", applicationJSON[0], `{"uuid":"u-1"}`, refused},
+		{"no object", applicationJSON[0], `null`, refused},
+		{"a body that is too long", applicationJSON[0], `{"uid":"` + strings.Repeat("a", 64<<10) + `"}`, refused},
+	} {
+		for _, length := range []int64{int64(len(c.body)), -1} {
+			request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v2/triage-operations/op-1/commit", strings.NewReader(c.body))
+			request.ContentLength = length
+			if c.media != "" {
+				request.Header.Set("Content-Type", c.media)
+			}
+			answer := answerOf(server, request)
+			harness.Same(t, fmt.Sprintf("the status of %s with the length %d: %s", c.reason, length, answer.Body), c.want, answer.Code)
+		}
+	}
+}
+
 // listed answers with a list of operations of 40 KB each, and calls atEnd once all of them are read.
 type listed struct {
 	list  []byte

@@ -3722,6 +3722,9 @@ type TriageOperation struct {
 	// Set The decision about each finding; empty for an undo.
 	Set TriageOperationDecision `json:"set"`
 
+	// Uid Differs if the operation was deleted and created again under its name.
+	Uid string `json:"uid"`
+
 	// Unchanged How many already had the decision.
 	Unchanged int32 `json:"unchanged"`
 
@@ -3730,6 +3733,13 @@ type TriageOperation struct {
 
 	// WouldChange How many of them it changes, unless somebody decides about them first.
 	WouldChange int32 `json:"would_change"`
+}
+
+// TriageOperationCommit Which triage operation to commit.
+type TriageOperationCommit struct {
+	// Uid The `uid` that the operation must still have, else the answer is 412 and nothing is changed. Absent or empty:
+	// any.
+	Uid *string `json:"uid,omitempty"`
 }
 
 // TriageOperationDecider An author of earlier decisions about findings of the operation.
@@ -4559,6 +4569,9 @@ type NotFound = Error
 
 // OperationRefused The body of every error.
 type OperationRefused = Error
+
+// OperationReplaced The body of every error.
+type OperationReplaced = Error
 
 // PolicyChanged The body of every error.
 type PolicyChanged = Error
@@ -5639,6 +5652,9 @@ type UploadScanApplicationSarifPlusJSONRequestBody = UploadScanApplicationSarifP
 // CreateTriageOperationJSONRequestBody defines body for CreateTriageOperation for application/json ContentType.
 type CreateTriageOperationJSONRequestBody = TriageOperationRequest
 
+// CommitTriageOperationJSONRequestBody defines body for CommitTriageOperation for application/json ContentType.
+type CommitTriageOperationJSONRequestBody = TriageOperationCommit
+
 // CreateTriagePolicyJSONRequestBody defines body for CreateTriagePolicy for application/json ContentType.
 type CreateTriagePolicyJSONRequestBody = TriagePolicyRequest
 
@@ -6208,17 +6224,37 @@ type ClientInterface interface {
 	// Corresponds with GET /v2/triage-operations/{id} (the `GetTriageOperation` operationId).
 	GetTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// CommitTriageOperationWithBody Commit a triage operation
+	//
+	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
+	// that somebody decided about after they were selected. Committing again changes nothing. Send `uid` so that you
+	// do not commit another operation that somebody has created under the same name since; the body may be absent. The
+	// answer is sent when all findings are processed, and after ten seconds at the latest. It is 400 for an operation
+	// that has failed, even if it has changed some findings (`detail` has the number); whose `expires_at` has passed;
+	// or that mutes without a reason if the organization by now requires one (`reason_required`). It is 404 for one
+	// that is deleted while it runs: what it has decided stays. Unknown members are refused. Needs the scope
+	// `findings:triage`.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
+	CommitTriageOperationWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// CommitTriageOperation Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
-	// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
-	// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
-	// a reason if the organization by now requires one (`reason_required`). It is 404 for one that is deleted while it
-	// runs: what it has decided stays. Needs the scope `findings:triage`.
+	// that somebody decided about after they were selected. Committing again changes nothing. Send `uid` so that you
+	// do not commit another operation that somebody has created under the same name since; the body may be absent. The
+	// answer is sent when all findings are processed, and after ten seconds at the latest. It is 400 for an operation
+	// that has failed, even if it has changed some findings (`detail` has the number); whose `expires_at` has passed;
+	// or that mutes without a reason if the organization by now requires one (`reason_required`). It is 404 for one
+	// that is deleted while it runs: what it has decided stays. Unknown members are refused. Needs the scope
+	// `findings:triage`.
+	//
+	// Takes a body of the `application/json` content type.
 	//
 	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
-	CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error)
+	CommitTriageOperation(ctx context.Context, id ID, body CommitTriageOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListTriageOperationFindings Get the findings of a triage operation
 	//
@@ -7268,18 +7304,48 @@ func (c *Client) GetTriageOperation(ctx context.Context, id ID, reqEditors ...Re
 	return c.Client.Do(req)
 }
 
+// CommitTriageOperationWithBody Commit a triage operation
+//
+// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
+// that somebody decided about after they were selected. Committing again changes nothing. Send `uid` so that you
+// do not commit another operation that somebody has created under the same name since; the body may be absent. The
+// answer is sent when all findings are processed, and after ten seconds at the latest. It is 400 for an operation
+// that has failed, even if it has changed some findings (`detail` has the number); whose `expires_at` has passed;
+// or that mutes without a reason if the organization by now requires one (`reason_required`). It is 404 for one
+// that is deleted while it runs: what it has decided stays. Unknown members are refused. Needs the scope
+// `findings:triage`.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
+func (c *Client) CommitTriageOperationWithBody(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCommitTriageOperationRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // CommitTriageOperation Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
-// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
-// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
-// a reason if the organization by now requires one (`reason_required`). It is 404 for one that is deleted while it
-// runs: what it has decided stays. Needs the scope `findings:triage`.
+// that somebody decided about after they were selected. Committing again changes nothing. Send `uid` so that you
+// do not commit another operation that somebody has created under the same name since; the body may be absent. The
+// answer is sent when all findings are processed, and after ten seconds at the latest. It is 400 for an operation
+// that has failed, even if it has changed some findings (`detail` has the number); whose `expires_at` has passed;
+// or that mutes without a reason if the organization by now requires one (`reason_required`). It is 404 for one
+// that is deleted while it runs: what it has decided stays. Unknown members are refused. Needs the scope
+// `findings:triage`.
+//
+// Takes a body of the `application/json` content type.
 //
 // Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
-func (c *Client) CommitTriageOperation(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewCommitTriageOperationRequest(c.Server, id)
+func (c *Client) CommitTriageOperation(ctx context.Context, id ID, body CommitTriageOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCommitTriageOperationRequest(c.Server, id, body)
 	if err != nil {
 		return nil, err
 	}
@@ -11791,8 +11857,19 @@ func NewGetTriageOperationRequest(server string, id ID) (*http.Request, error) {
 	return req, nil
 }
 
-// NewCommitTriageOperationRequest constructs an http.Request for the CommitTriageOperation method
-func NewCommitTriageOperationRequest(server string, id ID) (*http.Request, error) {
+// NewCommitTriageOperationRequest calls the generic CommitTriageOperation builder with application/json body
+func NewCommitTriageOperationRequest(server string, id ID, body CommitTriageOperationJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCommitTriageOperationRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewCommitTriageOperationRequestWithBody constructs an http.Request for the CommitTriageOperation method, with any body, and a specified content type
+func NewCommitTriageOperationRequestWithBody(server string, id ID, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -11817,10 +11894,12 @@ func NewCommitTriageOperationRequest(server string, id ID) (*http.Request, error
 		return nil, err
 	}
 
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	return req, nil
 }
@@ -13051,19 +13130,37 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /v2/triage-operations/{id} (the `GetTriageOperation` operationId).
 	GetTriageOperationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*GetTriageOperationResult, error)
 
+	// CommitTriageOperationWithBodyWithResponse Commit a triage operation
+	//
+	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
+	// that somebody decided about after they were selected. Committing again changes nothing. Send `uid` so that you
+	// do not commit another operation that somebody has created under the same name since; the body may be absent. The
+	// answer is sent when all findings are processed, and after ten seconds at the latest. It is 400 for an operation
+	// that has failed, even if it has changed some findings (`detail` has the number); whose `expires_at` has passed;
+	// or that mutes without a reason if the organization by now requires one (`reason_required`). It is 404 for one
+	// that is deleted while it runs: what it has decided stays. Unknown members are refused. Needs the scope
+	// `findings:triage`.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
+	CommitTriageOperationWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CommitTriageOperationResult, error)
+
 	// CommitTriageOperationWithResponse Commit a triage operation
 	//
 	// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-	// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
-	// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
-	// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
-	// a reason if the organization by now requires one (`reason_required`). It is 404 for one that is deleted while it
-	// runs: what it has decided stays. Needs the scope `findings:triage`.
+	// that somebody decided about after they were selected. Committing again changes nothing. Send `uid` so that you
+	// do not commit another operation that somebody has created under the same name since; the body may be absent. The
+	// answer is sent when all findings are processed, and after ten seconds at the latest. It is 400 for an operation
+	// that has failed, even if it has changed some findings (`detail` has the number); whose `expires_at` has passed;
+	// or that mutes without a reason if the organization by now requires one (`reason_required`). It is 404 for one
+	// that is deleted while it runs: what it has decided stays. Unknown members are refused. Needs the scope
+	// `findings:triage`.
 	//
-	// Returns a wrapper object for the known response body format(s).
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
-	CommitTriageOperationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*CommitTriageOperationResult, error)
+	CommitTriageOperationWithResponse(ctx context.Context, id ID, body CommitTriageOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*CommitTriageOperationResult, error)
 
 	// ListTriageOperationFindingsWithResponse Get the findings of a triage operation
 	//
@@ -16255,6 +16352,8 @@ type CommitTriageOperationResult struct {
 	JSON403 *Forbidden
 	// JSON404 the response for an HTTP 404 `application/json` response
 	JSON404 *NotFound
+	// JSON412 the response for an HTTP 412 `application/json` response
+	JSON412 *OperationReplaced
 	// JSON429 the response for an HTTP 429 `application/json` response
 	JSON429 *TooManyRequests
 	// JSON500 the response for an HTTP 500 `application/json` response
@@ -16289,6 +16388,11 @@ func (r CommitTriageOperationResult) GetJSON403() *Forbidden {
 // GetJSON404 returns the response for an HTTP 404 `application/json` response
 func (r CommitTriageOperationResult) GetJSON404() *NotFound {
 	return r.JSON404
+}
+
+// GetJSON412 returns the response for an HTTP 412 `application/json` response
+func (r CommitTriageOperationResult) GetJSON412() *OperationReplaced {
+	return r.JSON412
 }
 
 // GetJSON429 returns the response for an HTTP 429 `application/json` response
@@ -18051,20 +18155,44 @@ func (c *ClientWithResponses) GetTriageOperationWithResponse(ctx context.Context
 	return ParseGetTriageOperationResult(rsp)
 }
 
+// CommitTriageOperationWithBodyWithResponse Commit a triage operation
+//
+// An addition to the contract. Carries out the operation: it decides about the selected findings, except those
+// that somebody decided about after they were selected. Committing again changes nothing. Send `uid` so that you
+// do not commit another operation that somebody has created under the same name since; the body may be absent. The
+// answer is sent when all findings are processed, and after ten seconds at the latest. It is 400 for an operation
+// that has failed, even if it has changed some findings (`detail` has the number); whose `expires_at` has passed;
+// or that mutes without a reason if the organization by now requires one (`reason_required`). It is 404 for one
+// that is deleted while it runs: what it has decided stays. Unknown members are refused. Needs the scope
+// `findings:triage`.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
+func (c *ClientWithResponses) CommitTriageOperationWithBodyWithResponse(ctx context.Context, id ID, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CommitTriageOperationResult, error) {
+	rsp, err := c.CommitTriageOperationWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCommitTriageOperationResult(rsp)
+}
+
 // CommitTriageOperationWithResponse Commit a triage operation
 //
 // An addition to the contract. Carries out the operation: it decides about the selected findings, except those
-// that somebody decided about after they were selected. Committing again changes nothing. The answer is sent when
-// all of them are processed, and after ten seconds at the latest. It is 400 for an operation that has failed, even
-// if it has changed some findings (`detail` has the number); whose `expires_at` has passed; or that mutes without
-// a reason if the organization by now requires one (`reason_required`). It is 404 for one that is deleted while it
-// runs: what it has decided stays. Needs the scope `findings:triage`.
+// that somebody decided about after they were selected. Committing again changes nothing. Send `uid` so that you
+// do not commit another operation that somebody has created under the same name since; the body may be absent. The
+// answer is sent when all findings are processed, and after ten seconds at the latest. It is 400 for an operation
+// that has failed, even if it has changed some findings (`detail` has the number); whose `expires_at` has passed;
+// or that mutes without a reason if the organization by now requires one (`reason_required`). It is 404 for one
+// that is deleted while it runs: what it has decided stays. Unknown members are refused. Needs the scope
+// `findings:triage`.
 //
-// Returns a wrapper object for the known response body format(s).
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with POST /v2/triage-operations/{id}/commit (the `CommitTriageOperation` operationId).
-func (c *ClientWithResponses) CommitTriageOperationWithResponse(ctx context.Context, id ID, reqEditors ...RequestEditorFn) (*CommitTriageOperationResult, error) {
-	rsp, err := c.CommitTriageOperation(ctx, id, reqEditors...)
+func (c *ClientWithResponses) CommitTriageOperationWithResponse(ctx context.Context, id ID, body CommitTriageOperationJSONRequestBody, reqEditors ...RequestEditorFn) (*CommitTriageOperationResult, error) {
+	rsp, err := c.CommitTriageOperation(ctx, id, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -20891,6 +21019,13 @@ func ParseCommitTriageOperationResult(rsp *http.Response) (*CommitTriageOperatio
 			return nil, err
 		}
 		response.JSON404 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 412:
+		var dest OperationReplaced
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON412 = &dest
 
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 429:
 		var dest TooManyRequests

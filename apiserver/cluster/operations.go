@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/problem"
 	"github.com/appsec-dev/findings-operator/internal/apitime"
@@ -36,9 +38,13 @@ func (c *Client) Operations(ctx context.Context, namespace string, each func(*v1
 }
 
 // CommitOperation commits the operation and returns the result. An operation that has failed or is already committed
-// stays unchanged. One whose decision would have ended already is refused.
-func (c *Client) CommitOperation(ctx context.Context, namespace, name, by string) (*v1alpha1.TriageOperation, error) {
+// stays unchanged. One whose decision would have ended already is refused, and so is one with another uid; empty: any.
+func (c *Client) CommitOperation(ctx context.Context, namespace, name string, uid types.UID,
+	by string) (*v1alpha1.TriageOperation, error) {
 	members := func(operation *v1alpha1.TriageOperation) (map[string]any, error) {
+		if err := checkUID(operation, uid, "operation"); err != nil {
+			return nil, err
+		}
 		if operation.Status.Phase == v1alpha1.OperationFailed || operation.Spec.Commit {
 			return nil, nil
 		}

@@ -24,7 +24,7 @@ func TestAnOperationIsRefusedAfterItsEndByTheClockOfTheServer(t *testing.T) {
 		operation.APIVersion, operation.Kind = v1alpha1.GroupVersion.String(), "TriageOperation"
 		stored := harness.JSON(t, operation)
 		client := answering(t, func(*http.Request) string { return string(stored) })
-		_, err := client.CommitOperation(t.Context(), "org-acme", operation.Name, "key:k")
+		_, err := client.CommitOperation(t.Context(), "org-acme", operation.Name, "", "key:k")
 		harness.Same(t, "the answer "+ago.String()+" after the end", want, fmt.Sprint(err))
 	}
 }

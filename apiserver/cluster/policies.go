@@ -81,8 +81,8 @@ type ModeChange struct {
 func (c *Client) SetPolicyMode(ctx context.Context, namespace, name string,
 	to ModeChange) (*v1alpha1.TriagePolicy, error) {
 	members := func(policy *v1alpha1.TriagePolicy) (map[string]any, error) {
-		if to.UID != "" && to.UID != policy.UID {
-			return nil, problem.PreconditionFailed("the policy was created again since: look at it as it is now").In("uid")
+		if err := checkUID(policy, to.UID, "policy"); err != nil {
+			return nil, err
 		}
 		if to.Generation != nil && int64(*to.Generation) != policy.Generation {
 			return nil, problem.PreconditionFailed("the policy has changed since: look at it as it is now").In("generation")

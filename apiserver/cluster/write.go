@@ -110,6 +110,14 @@ func change[T kube.Object](ctx context.Context, c *Client, namespace, name, noun
 	}
 }
 
+// checkUID refuses an object that was created again under its name since the client read it. An empty uid allows any.
+func checkUID(object kube.Object, uid types.UID, noun string) error {
+	if uid == "" || uid == object.GetUID() {
+		return nil
+	}
+	return problem.PreconditionFailed("the " + noun + " was created again since: look at it as it is now").In("uid")
+}
+
 // patchSpec writes members of an object's spec, if the object is still as it was read, and returns the result.
 func patchSpec[T kube.Object](ctx context.Context, c *Client, object T, spec map[string]any) (none T, err error) {
 	content, err := kube.MergePatch(object.GetResourceVersion(), "spec", spec)

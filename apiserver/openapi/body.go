@@ -145,7 +145,7 @@ func (o *Operation) ParseBody(content []byte) (Body, error) {
 	if err != nil {
 		return Body{}, o.body.unreadable(err)
 	}
-	if len(given) == 0 {
+	if len(given) == 0 && !o.BodyIsOptional {
 		return Body{}, invalid("", problem.CodeMissing, "the object is empty")
 	}
 	values, err := o.body.read("", given)

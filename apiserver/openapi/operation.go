@@ -25,6 +25,8 @@ type Operation struct {
 	Scopes []v1alpha1.Scope
 	// MaxBodyBytes is how long a request's body may be.
 	MaxBodyBytes int64
+	// BodyIsOptional means that a request may come without a body, or with an empty object.
+	BodyIsOptional bool
 
 	path  map[string]scalar
 	query map[string]scalar
@@ -96,9 +98,10 @@ func newOperation(method, path string, described *openapi3.Operation, shared ope
 		return operation, nil
 	}
 	content := described.RequestBody.Value.Content.Get(jsonMediaType)
-	if content == nil || !described.RequestBody.Value.Required {
-		return nil, fmt.Errorf("a body must be required and %s", jsonMediaType)
+	if content == nil {
+		return nil, fmt.Errorf("a body must be %s", jsonMediaType)
 	}
+	operation.BodyIsOptional = !described.RequestBody.Value.Required
 	body, err := newBodySchema(content.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("body: %w", err)
@@ -146,7 +149,7 @@ var supportedHeaders = []string{HeaderIfMatch, HeaderIfNoneMatch, HeaderLastEven
 // Takes reports whether the operation supports that header.
 func (o *Operation) Takes(header string) bool { return slices.Contains(o.headers, header) }
 
-// TakesBody reports whether the operation's requests have a body.
+// TakesBody reports whether the operation's requests have a body, or may have one.
 func (o *Operation) TakesBody() bool { return o.body != nil || o.IsStream() }
 
 // IsStream reports whether the operation itself reads the body as it arrives.

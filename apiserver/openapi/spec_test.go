@@ -45,7 +45,7 @@ func TestEveryMemberOfAResponseIsRequired(t *testing.T) {
 	spec, _ := operations(t)
 	requests := map[string]bool{"FindingV1Update": true, "FindingV2Update": true, "WebhookVerificationRequest": true,
 		"ReviewIssueUpdate": true, "SarifUpload": true, "TriageOperationRequest": true, "TriageOperationFilters": true, "GivenTriage": true,
-		"TriagePolicyRequest": true, "TriagePolicyChange": true, "GivenPolicyDecision": true}
+		"TriageOperationCommit": true, "TriagePolicyRequest": true, "TriagePolicyChange": true, "GivenPolicyDecision": true}
 	for name, ref := range spec.Components.Schemas {
 		if requests[name] {
 			continue

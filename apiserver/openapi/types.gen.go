@@ -3712,6 +3712,9 @@ type TriageOperation struct {
 	// Set The decision about each finding; empty for an undo.
 	Set TriageOperationDecision `json:"set"`
 
+	// Uid Differs if the operation was deleted and created again under its name.
+	Uid string `json:"uid"`
+
 	// Unchanged How many already had the decision.
 	Unchanged int32 `json:"unchanged"`
 
@@ -3720,6 +3723,13 @@ type TriageOperation struct {
 
 	// WouldChange How many of them it changes, unless somebody decides about them first.
 	WouldChange int32 `json:"would_change"`
+}
+
+// TriageOperationCommit Which triage operation to commit.
+type TriageOperationCommit struct {
+	// Uid The `uid` that the operation must still have, else the answer is 412 and nothing is changed. Absent or empty:
+	// any.
+	Uid *string `json:"uid,omitempty"`
 }
 
 // TriageOperationDecider An author of earlier decisions about findings of the operation.
@@ -4549,6 +4559,9 @@ type NotFound = Error
 
 // OperationRefused The body of every error.
 type OperationRefused = Error
+
+// OperationReplaced The body of every error.
+type OperationReplaced = Error
 
 // PolicyChanged The body of every error.
 type PolicyChanged = Error
@@ -5628,6 +5641,9 @@ type UploadScanApplicationSarifPlusJSONRequestBody = UploadScanApplicationSarifP
 
 // CreateTriageOperationJSONRequestBody defines body for CreateTriageOperation for application/json ContentType.
 type CreateTriageOperationJSONRequestBody = TriageOperationRequest
+
+// CommitTriageOperationJSONRequestBody defines body for CommitTriageOperation for application/json ContentType.
+type CommitTriageOperationJSONRequestBody = TriageOperationCommit
 
 // CreateTriagePolicyJSONRequestBody defines body for CreateTriagePolicy for application/json ContentType.
 type CreateTriagePolicyJSONRequestBody = TriagePolicyRequest

@@ -15,6 +15,7 @@ func TriageOperationJSON(o *v1alpha1.TriageOperation) ([]byte, error) {
 	selection := valueOf(spec.Select)
 	return encodeNamed("triage operation", o.Name, &openapi.TriageOperation{
 		Id:          o.Name,
+		Uid:         string(o.UID),
 		Phase:       OperationPhase(o),
 		Set:         decisionOf(spec.Set),
 		Filters:     OperationFilters(&selection),

@@ -180,7 +180,7 @@ func TestConcurrentCommitsAllSucceed(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range committers {
 		group.Go(func() {
-			committed, err := c.CommitOperation(t.Context(), o.namespace, "op-1", fmt.Sprintf("apikey/ci-%d", i))
+			committed, err := c.CommitOperation(t.Context(), o.namespace, "op-1", "", fmt.Sprintf("apikey/ci-%d", i))
 			if err != nil || !committed.Spec.Commit {
 				t.Errorf("committer %d: %v, %v", i, committed, err)
 				return
@@ -201,7 +201,7 @@ func TestAnOperationWhoseDecisionWouldHaveEndedIsNotCommitted(t *testing.T) {
 	operation.Spec.By, operation.Spec.Set.ExpiresAt = "apikey/ci", &past
 	_, err := c.CreateOperation(t.Context(), operation)
 	harness.Must(t, err)
-	_, err = c.CommitOperation(t.Context(), o.namespace, "op-1", "apikey/ci")
+	_, err = c.CommitOperation(t.Context(), o.namespace, "op-1", "", "apikey/ci")
 	if p := problem.Of(err); p.Status != http.StatusBadRequest || p.Field != "set.expires_at" {
 		t.Errorf("got %v", err)
 	}

@@ -24,6 +24,8 @@ type operation struct {
 	inQuery []string
 	// body has the members of its body; nil if it takes none.
 	body openapi3.Schemas
+	// bodyIsOptional is set if it also takes no body, and an empty object.
+	bodyIsOptional bool
 	// takesSARIF is set if the body is a SARIF file.
 	takesSARIF bool
 }
@@ -46,6 +48,7 @@ func operations(t *testing.T) []operation {
 				}
 			}
 			if described.RequestBody != nil {
+				op.bodyIsOptional = !described.RequestBody.Value.Required
 				content := described.RequestBody.Value.Content
 				if json := content.Get("application/json"); json != nil {
 					op.body = json.Schema.Value.Properties
@@ -174,7 +177,7 @@ func (op operation) content(m message) string {
 		case op.kindOf(name) != "":
 			// Omitted: an id is optional.
 		case name == "generation", name == "uid":
-			// Omitted: without them, any policy of that name is accepted.
+			// Omitted: without them, any policy or operation of that name is accepted.
 		case len(member.Value.Enum) > 0:
 			values[name] = fmt.Sprint(member.Value.Enum[len(member.Value.Enum)-1])
 		case name == "payload":

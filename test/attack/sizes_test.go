@@ -86,7 +86,7 @@ func TestInput_OddBodiesAreRefused(t *testing.T) {
 	})
 	for what, body := range bodies {
 		for _, op := range operations(t) {
-			if op.body == nil {
+			if op.body == nil || op.bodyIsOptional && (body == "" || body == "{}") {
 				continue
 			}
 			s := op.shotAt(t, o.ids, o.sent)

@@ -196,7 +196,7 @@ var (
 	uploadReviewIssueShape = members("string: issue_id severity title place", "boolean: new")
 	uploadChangeShape      = members("string: tool action finding_id severity title place because")
 
-	triageOperationShape = members("string: id phase undo created_by committed_by created_at detail", "string?: completed_at", "boolean: commit",
+	triageOperationShape = members("string: id uid phase undo created_by committed_by created_at detail", "string?: completed_at", "boolean: commit",
 		"object: set filters", "array: ids decided samples conflicts failures",
 		"integer: matched would_change not_undoable changed unchanged conflicted failed")
 	triageOperationSetShape     = members("string: comments", "string?: user_status reason expires_at", "boolean: removes_comments")

@@ -128,11 +128,15 @@ func TestTriageOperations_FromPreviewToUndo(t *testing.T) {
 	reader.post(operationsPath, `{}`).wantsError(403, "Forbidden", "to make one")
 	// A person decides before the commit.
 	o.patch("/v2/findings/f-002", `{"user_status":"active","comments":"mine"}`).wants(200, "a person")
-	done := o.awaitPhase(o.post(path+"/commit", "").object(), "completed")
+	o.post(path+"/commit", `{"uid":"of-one-before"}`).wantsError(412, "Precondition failed", "another was looked at")
+	harness.Same(t, "the phase after it was refused", "preview", o.get(path).object().text("phase"))
+	seen := fmt.Sprintf(`{"uid":%q}`, preview.text("uid"))
+	done := o.awaitPhase(o.post(path+"/commit", seen).object(), "completed")
 	wantsShapes(t, "what was left alone", done.records("conflicts"), triageOperationExampleShape)
 	wantsMembers(t, "it came to", record{"changed": 3.0, "conflicted": 1.0, "failed": 0.0, "committed_by": "apikey/conformance"}, done)
 	harness.Same(t, "a second commit has changed it",
 		done, o.post(path+"/commit", "").wants(200, "committed already").object())
+	o.post(path+"/commit", `{"uid":"of-one-before"}`).wantsError(412, "Precondition failed", "another was committed")
 	o.triaged(map[string]string{"f-000": "muted c", "f-001": "muted c", "f-002": "active mine", "f-003": "muted c"})
 	o.operationsFindings(path)
 
