@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 
@@ -128,8 +127,7 @@ func TestASessionSeesNoOtherOrganization(t *testing.T) {
 		// Its page has no form, because it would change nothing.
 		name := path.Base(operation.Header.Get("Location"))
 		stored := testenv.Get(t, NewWithT(t), env, builder.TriageOperation(name, "").In(mine.namespace).Build())
-		seen := fmt.Sprint(stored.CreationTimestamp.UTC().Format(time.RFC3339), " ", stored.Status.Matched)
-		if answer := v.asks(operation.Header.Get("Location")+"/commit", url.Values{"token": {token}, "seen": {seen}}); answer.StatusCode != http.StatusSeeOther {
+		if answer := v.asks(operation.Header.Get("Location")+"/commit", url.Values{"token": {token}, "uid": {string(stored.UID)}}); answer.StatusCode != http.StatusSeeOther {
 			t.Fatalf("the commit gets %s:\n%s", answer.Status, answer.text)
 		}
 		harness.Eventually(t, func(g Gomega) {

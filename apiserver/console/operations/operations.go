@@ -7,9 +7,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/appsec-dev/findings-operator/apiserver/console/api"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
@@ -227,27 +225,15 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 	return response, err
 }
 
-// seen identifies the operation and the preview that a page shows, because names can be reused.
-func seen(o client.TriageOperation) string {
-	return o.CreatedAt.UTC().Format(time.RFC3339) + " " + strconv.Itoa(int(o.Matched))
-}
-
 // commit carries out the operation, for exactly the findings of its preview. One that was created under the same name
 // after the page was loaded is refused.
 func commit(ctx context.Context, v *page.Visit) (page.Response, error) {
-	if !v.Form.Has("seen") {
+	uid := v.Form.Get("uid")
+	if uid == "" { // the service would commit any operation of the name
 		const detail = "The page is older than the service, so nothing was decided."
 		return page.Response{}, api.Failed(http.StatusPreconditionFailed, detail)
 	}
-	var operation client.TriageOperation
-	if _, err := v.API.Get(ctx, v.Resource(apiPath), nil, &operation); err != nil {
-		return page.Response{}, err
-	}
-	if v.Form.Get("seen") != seen(operation) {
-		const detail = "This operation is not the one that the page showed, so nothing was decided."
-		return page.Response{}, api.Failed(http.StatusPreconditionFailed, detail)
-	}
-	return send(ctx, v, v.Resource(apiPath)+"/commit", struct{}{})
+	return send(ctx, v, v.Resource(apiPath)+"/commit", client.TriageOperationCommit{Uid: &uid})
 }
 
 // undo creates the preview of an operation that restores the decisions before this one.
