@@ -38,8 +38,9 @@ type operating struct {
 	*triageOptions
 	session  *session
 	decision decision
-	// name is that of operation, which is empty after an unreadable response.
+	// name and uid are those of operation, which is empty after an unreadable response. uid is empty until it is known.
 	name      string
+	uid       types.UID
 	operation *v1alpha1.TriageOperation
 	// unanswered means that an attempt of the last write of it had an unknown outcome: unless it was a dry run, it may be
 	// stored.
@@ -108,6 +109,7 @@ func (w *operating) create(ctx context.Context) error {
 		}
 		return err
 	})
+	w.uid = w.operation.UID
 	if kube.IsNotFound(err) {
 		return errors.Join(w.session.checkPlace(ctx), err)
 	}
@@ -131,6 +133,9 @@ func (w *operating) discard(ctx context.Context, mayBeCommitted bool) error {
 		if err := w.session.get(ctx, w.name, stored); err != nil {
 			return kube.IgnoreNotFound(err)
 		}
+		if w.uid != "" && w.uid != stored.UID {
+			return nil // another one, of somebody else
+		}
 		if stored.Spec.Commit {
 			return errCommitted
 		}
@@ -152,11 +157,16 @@ func (w *operating) discard(ctx context.Context, mayBeCommitted bool) error {
 		w.name, err)
 }
 
+// commit commits the operation that was shown, and not another one that has been created under its name since.
 func (w *operating) commit(ctx context.Context, options ...client.PatchOption) error {
-	committed := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"commit":true}}`))
+	committed := client.RawPatch(types.MergePatchType,
+		fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"commit":true}}`, w.uid))
 	err := w.write(ctx, func() error {
 		return w.session.patch(ctx, w.operation.DeepCopy(), committed, options...)
 	})
+	if kube.HasOtherUID(err) {
+		return replaced(w.operation)
+	}
 	return w.session.explain(err, w.need(""))
 }
 
@@ -179,6 +189,7 @@ func (w *operating) await(ctx context.Context, seen func(), phases ...v1alpha1.O
 	defer cancel(nil)
 	var unnoticed *time.Timer // starts with the first successful read: before it, the API server may be unavailable
 	err := w.session.await(ctx, w.operation, func() (bool, error) {
+		w.uid = w.operation.UID
 		phase := w.operation.Status.Phase
 		switch {
 		case unnoticed == nil && phase == "":

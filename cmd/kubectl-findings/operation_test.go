@@ -70,6 +70,15 @@ func TestOnlyWhatNobodyHasCommittedIsDiscarded(t *testing.T) {
 	}
 }
 
+func TestAnotherOperationOfTheNameIsNotDiscarded(t *testing.T) {
+	theirs := builder.TriageOperation("mute", "G1").In("org-acme").Build()
+	theirs.UID = "theirs"
+	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(theirs).Build()
+	w := &operating{session: &session{client: c, namespace: "org-acme"}, name: "mute", uid: "mine"}
+	harness.Must(t, w.discard(t.Context(), false))
+	harness.NoError(t, "the other operation", c.Get(t.Context(), client.ObjectKeyFromObject(theirs), &v1alpha1.TriageOperation{}))
+}
+
 func TestWhatHasUndoneAnOperation(t *testing.T) {
 	operations := fake.NewClientBuilder().WithScheme(testenv.NewScheme())
 	for undo, undone := range map[string]string{
@@ -187,6 +196,14 @@ func TestAWaitThatFailsSaysWhatTheOperationDoesAndHasDone(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAWaitEndsWhenAnotherOperationHasTheName(t *testing.T) {
+	w := waiting(v1alpha1.OperationCompleted) // without a UID
+	w.operation.UID = "mine"
+	err := w.finish(t.Context())
+	harness.ErrorContains(t, "the wait", err, "another one was created under its name", "What it decided before that stays")
+	harness.Same(t, "what is known of it then", v1alpha1.TriageOperationStatus{}, w.operation.Status)
 }
 
 func TestAWaitSaysOnceWhyItTakesLong(t *testing.T) {

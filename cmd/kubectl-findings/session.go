@@ -211,9 +211,10 @@ func decode[T any](object unstructured.Unstructured) (T, error) {
 	return into, err
 }
 
-// await reads the object until done returns true or ctx ends.
+// await reads the object until done returns true or ctx ends. If another one has been created under its name, the error
+// is that of a deleted object.
 func (s *session) await(ctx context.Context, object client.Object, done func() (bool, error)) error {
-	name := object.GetName()
+	name, uid := object.GetName(), object.GetUID()
 	return poll(ctx, func() (bool, error) {
 		// Decoding would keep what is not in the response.
 		if err := runtime.SetZeroValue(object); err != nil {
@@ -222,8 +223,21 @@ func (s *session) await(ctx context.Context, object client.Object, done func() (
 		if err := s.get(ctx, name, object); err != nil {
 			return false, err
 		}
+		if uid == "" { // only the name was known
+			uid = object.GetUID()
+		}
+		if object.GetUID() != uid {
+			return false, errors.Join(replaced(object), runtime.SetZeroValue(object))
+		}
 		return done()
 	})
+}
+
+// replaced returns the error for an object that no longer exists, although another one has its name.
+func replaced(another client.Object) error {
+	kind, _ := kube.KindOf(another)
+	gone := apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(kind.Resource).GroupResource(), another.GetName())
+	return fmt.Errorf("%w: another one was created under its name", gone)
 }
 
 // poll calls read until it returns true or fails, or ctx ends: every second, and more often at first. It continues

@@ -106,6 +106,27 @@ func TestAnOperationDecidesAndUndoesWhatMatches(t *testing.T) {
 	}
 }
 
+// Whoever may create operations could have another set decided about in the name of the one who confirms.
+func TestOnlyTheOperationThatWasShownIsCommitted(t *testing.T) {
+	o := newOrganization(t, "operation-replaced")
+	o.has(many(3)...)
+	g := beforeCommit(func() {
+		shown := &o.operations()[0]
+		other := builder.TriageOperation(shown.Name, "").In(o.namespace).Mutate(func(s *v1alpha1.TriageOperationSpec) {
+			s.Select = &v1alpha1.FindingSelection{IDs: []v1alpha1.ResourceName{"f-0001"}}
+		}).Build()
+		harness.Must(o, env.Client.Delete(t.Context(), shown))
+		env.Create(t, other)
+	})
+	g.through(o, o.token(testenv.Triager)).findings("triage", "--severity", "low", "--mute", "--yes", "--timeout", "1m").
+		Fails("another one was created under its name")
+	left := o.operations()
+	if len(left) != 1 || left[0].Spec.Commit {
+		t.Errorf("the other operation is deleted or committed: %+v", left)
+	}
+	harness.Same(t, "the muted findings", 0, o.withVerdict(v1alpha1.UserStatusMuted))
+}
+
 func TestAnInterruptedWaitLeavesTheOperationAtWork(t *testing.T) {
 	o := newOrganization(t, "operation-interrupted")
 	o.has(many(3)...)
