@@ -5866,9 +5866,11 @@ type ClientInterface interface {
 	// An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
 	// kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
 	// kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
-	// replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
-	// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
-	// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
+	// replica that sends the stream then returns the same or a newer state; only the counts of a review may follow a
+	// moment later. Another replica may be a moment behind: if its answer does not agree with the event, read again.
+	// The event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
+	// replica that sends the stream, or read once more a moment later. A key receives events only for the kinds that
+	// its scopes let it read.
 	//
 	// A stream without `last-event-id` begins now. To show a list and follow it, first open the stream, or get an `id`
 	// with `follow=false`; then read the list, and, if a load balancer may send you to another replica, read it once
@@ -6636,9 +6638,11 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
 // kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
 // kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
-// replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
-// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
-// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
+// replica that sends the stream then returns the same or a newer state; only the counts of a review may follow a
+// moment later. Another replica may be a moment behind: if its answer does not agree with the event, read again.
+// The event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
+// replica that sends the stream, or read once more a moment later. A key receives events only for the kinds that
+// its scopes let it read.
 //
 // A stream without `last-event-id` begins now. To show a list and follow it, first open the stream, or get an `id`
 // with `follow=false`; then read the list, and, if a load balancer may send you to another replica, read it once
@@ -12726,9 +12730,11 @@ type ClientWithResponsesInterface interface {
 	// An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
 	// kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
 	// kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
-	// replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
-	// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
-	// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
+	// replica that sends the stream then returns the same or a newer state; only the counts of a review may follow a
+	// moment later. Another replica may be a moment behind: if its answer does not agree with the event, read again.
+	// The event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
+	// replica that sends the stream, or read once more a moment later. A key receives events only for the kinds that
+	// its scopes let it read.
 	//
 	// A stream without `last-event-id` begins now. To show a list and follow it, first open the stream, or get an `id`
 	// with `follow=false`; then read the list, and, if a load balancer may send you to another replica, read it once
@@ -17565,9 +17571,11 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
 // kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
 // kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
-// replica that sends the stream then returns the same or a newer state. Another replica may be a moment behind: if
-// its answer does not agree with the event, read again; after a `reset` read from the replica that sends the
-// stream, or read once more a moment later. A key receives events only for the kinds that its scopes let it read.
+// replica that sends the stream then returns the same or a newer state; only the counts of a review may follow a
+// moment later. Another replica may be a moment behind: if its answer does not agree with the event, read again.
+// The event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
+// replica that sends the stream, or read once more a moment later. A key receives events only for the kinds that
+// its scopes let it read.
 //
 // A stream without `last-event-id` begins now. To show a list and follow it, first open the stream, or get an `id`
 // with `follow=false`; then read the list, and, if a load balancer may send you to another replica, read it once

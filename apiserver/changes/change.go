@@ -54,9 +54,10 @@ type Change struct {
 	ProjectID string `json:"project_id,omitempty"`
 	// Status as the REST API shows it; empty for what was removed.
 	Status string `json:"status,omitempty"`
-	// UserStatus and UpdatedAt are set for findings only.
+	// UserStatus is set for findings only.
 	UserStatus string `json:"user_status,omitempty"`
-	UpdatedAt  string `json:"updated_at,omitempty"`
+	// UpdatedAt is set for findings and reviews only.
+	UpdatedAt string `json:"updated_at,omitempty"`
 }
 
 // fixedBytes is the approximate size of a change without its ID. Enumerated values and times are shared or

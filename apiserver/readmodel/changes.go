@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/apiserver/changes"
 	"github.com/appsec-dev/findings-operator/apiserver/newest"
+	"github.com/appsec-dev/findings-operator/apiserver/render"
 )
 
 // Changes are reported in the order of their kind's watch, which is the same in all replicas. The model may learn of
@@ -273,6 +274,7 @@ func (i *operationItem) sameAs(other reportable) bool { return *i == *other.(*op
 
 func (h *heldReview) report(c *changes.Change) {
 	c.RepoID, c.Status = string(h.object.Spec.RepositoryRef.Name), string(h.object.Spec.PRStatus)
+	c.UpdatedAt = render.Timestamp(h.updatedAt.at)
 }
 
 // sameAs always returns false, because clients also see the review's issues, which are rendered later.

@@ -157,6 +157,17 @@ func TestAReviewIsReportedOnceTheCountsOfItsIssuesAreShown(t *testing.T) {
 	t.Error("nothing was reported")
 }
 
+// A client compares the two, because a replica may be behind the one that has reported the change.
+func TestAReviewIsReportedWithTheTimeThatItShows(t *testing.T) {
+	m, reader := listening(t)
+	show(t, m, reviews, review("r-1", 41))
+	shown, _ := m.Review(acme, "r-1")
+	b := reader.Next(10)
+	if len(b.Changes) != 1 || b.Changes[0].UpdatedAt != shown.updatedAt {
+		t.Errorf("what shows %s is reported as %+v", shown.updatedAt, b.Changes)
+	}
+}
+
 // A decision may read a finding that the watch has yet to deliver: it is reported as created nevertheless.
 func TestAFindingShownBeforeItsWatchDeliversItIsReportedAsCreated(t *testing.T) {
 	m, reader := listening(t)
