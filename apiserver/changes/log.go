@@ -165,6 +165,13 @@ func (l *Log) Restart(k Kind, version uint64) {
 	}
 }
 
+// Head returns the version up to which all changes of a kind were put.
+func (l *Log) Head(k Kind) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.heads[k]
+}
+
 // Held returns how many changes are remembered.
 func (l *Log) Held() int {
 	l.mu.Lock()

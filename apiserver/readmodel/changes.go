@@ -2,6 +2,7 @@ package readmodel
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -121,13 +122,23 @@ func (m *Model) noteApplied(k kind, object metav1.Object, before reportable) {
 // noticeList restarts a kind with a list. States newer than the list, from results of writes and reads, are reported
 // when the watch delivers them.
 func (m *Model) noticeList(k kind, listVersion string) {
+	if k == reviewIssues && m.synced[k] { // reviews that were reported before may only now show their counts
+		version := cmp.Or(m.lastNoticed()[changes.Reviews], m.changes.Head(changes.Reviews))
+		m.restart(changes.Reviews, version)
+		return
+	}
 	as, reported := reportedAs[k]
 	version, err := strconv.ParseUint(listVersion, 10, 64)
 	if !reported || err != nil {
 		return
 	}
 	maps.DeleteFunc(m.applied, func(of applied, state unreported) bool { return of.kind == k && state.version <= version })
-	m.noticed[as] = append(m.noticed[as][:0], noticed{version: version, restart: true, joined: m.queue.end()})
+	m.restart(as, version)
+}
+
+// restart drops the changes of a kind that are not reported yet: a reset at the version stands for them.
+func (m *Model) restart(k changes.Kind, version uint64) {
+	m.noticed[k] = append(m.noticed[k][:0], noticed{version: version, restart: true, joined: m.queue.end()})
 }
 
 // noticeQuiet records that a kind has no further changes up to a version.

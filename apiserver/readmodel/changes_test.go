@@ -168,6 +168,28 @@ func TestAReviewIsReportedWithTheTimeThatItShows(t *testing.T) {
 	}
 }
 
+// Its issues change the counts of a review that has been reported before, while their watch was away.
+func TestAListOfReviewIssuesTakenAnewIsOneResetOfReviews(t *testing.T) {
+	m, reader := listening(t)
+	ofFindings, err := m.Changes(acme, changes.Set(0).With(changes.Findings), nil)
+	harness.Must(t, err)
+	harness.Must(t, m.replace(reviewIssues, []metav1.Object{issue("i-1", 20)}, "20"))
+	show(t, m, reviews, review("r-1", 41))
+	harness.Same(t, "the changes after the first list", []string{"review updated r-1 41 \n"}, reported(reader))
+	harness.Must(t, m.replace(reviewIssues, []metav1.Object{issue("i-1", 20), issue("i-2", 40)}, "50"))
+	publish(m)
+	if got := reported(reader); got != nil {
+		t.Errorf("before the counts are shown, %q is reported", got)
+	}
+	settle(m)
+	counted, _ := m.Review(acme, "r-1")
+	harness.Same(t, "the open issues then", int32(2), counted.openIssueCount)
+	harness.Same(t, "the changes then", []string{"reset"}, reported(reader))
+	harness.Same(t, "the changes of findings then", []string(nil), reported(ofFindings))
+	show(t, m, reviews, review("r-1", 42)) // the versions of reviews are not those of issues
+	harness.Same(t, "the next change", []string{"review updated r-1 42 \n"}, reported(reader))
+}
+
 // A decision may read a finding that the watch has yet to deliver: it is reported as created nevertheless.
 func TestAFindingShownBeforeItsWatchDeliversItIsReportedAsCreated(t *testing.T) {
 	m, reader := listening(t)
