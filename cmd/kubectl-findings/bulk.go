@@ -110,6 +110,8 @@ type bulkSummary struct {
 	// NotTried holds the objects that were left when the command was interrupted.
 	NotTried []string `json:"notTried"`
 
+	// undo is the command that undoes the operation.
+	undo string
 	// what names the objects, in the plural; resource is their name in `kubectl -o name`.
 	what, resource string
 	// first is why the first object failed.
@@ -219,7 +221,7 @@ func (s *bulkSummary) text() []byte {
 	}
 	b.WriteByte('\n')
 	if s.Operation != "" && len(s.Done) > 0 {
-		fmt.Fprintf(&b, "operation %s; undo with: kubectl findings triage --undo %s -n %s\n", s.Operation, s.Operation, s.Namespace)
+		fmt.Fprintf(&b, "operation %s; undo with: %s\n", s.Operation, s.undo)
 	}
 	return b.Bytes()
 }

@@ -33,6 +33,8 @@ import (
 type connectionFlags struct {
 	*genericclioptions.ConfigFlags
 	organization string
+	// flags holds them, and which were given.
+	flags *pflag.FlagSet
 }
 
 // cli holds what each command needs: the streams of its process, and the flags that select the API server.
@@ -56,6 +58,7 @@ const flagOrganization = "organization"
 
 // AddFlags adds kubectl's own flags, and --organization as an alternative to --namespace.
 func (f *connectionFlags) AddFlags(flags *pflag.FlagSet) {
+	f.flags = flags
 	f.ConfigFlags.AddFlags(flags)
 	flags.StringVar(&f.organization, flagOrganization, "",
 		"the organization to work in; short for --namespace "+v1alpha1.NamespacePrefix+"ORGANIZATION")

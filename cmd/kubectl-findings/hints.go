@@ -65,7 +65,7 @@ func (s *session) next(err error, n need) string {
 		return s.nextWhenForbidden(n)
 	}
 	if _, odd := errors.AsType[*json.UnmarshalTypeError](err); odd && n.name != "" {
-		return repair(n.kind, n.name, s.namespace)
+		return s.repair(n.kind, n.name, s.namespace)
 	}
 	return ""
 }
@@ -75,8 +75,8 @@ func (s *session) nextWithoutReason(n need) string {
 	next := "Give one with --reason, for example --reason " + string(v1alpha1.DecisionFalsePositive) + "."
 	if n.kind == kindOperation {
 		next += fmt.Sprintf(" It replaces the reason of findings that are muted already: to repeat their decisions with "+
-			"their own reasons, name them: kubectl findings list -n %s ... -o name | xargs kubectl findings triage -n %s --mute",
-			s.namespace, s.namespace)
+			"their own reasons, name them: %s ... -o name | xargs %s --mute",
+			s.command("findings", "list"), s.command("findings", "triage"))
 	}
 	return next
 }
@@ -131,7 +131,7 @@ func (s *session) ofOtherKind(n need) string {
 	switch {
 	case n.kind == "Finding" && strings.HasPrefix(n.name, "i-") && n.role == roleViewer: // triage-issue shows nothing
 		return fmt.Sprintf("%s looks like the name of an issue of a pull request: see its status.transitions with "+
-			"kubectl get reviewissue %s -n %s -o yaml", n.name, n.name, s.namespace)
+			"%s -o yaml", n.name, s.command("get", "reviewissue", n.name))
 	case n.kind == "Finding" && strings.HasPrefix(n.name, "i-"):
 		return n.name + " looks like the name of an issue of a pull request: see kubectl findings triage-issue"
 	case n.kind == "ReviewIssue" && strings.HasPrefix(n.name, "f-"):

@@ -86,7 +86,7 @@ func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.AP
 	if serial > 0 {
 		token = "new token"
 		next = fmt.Sprintf("\nThe request remains. Do not rotate again: that could end the current token at once. "+
-			"The new token is issued once this prints %d: %s", serial, printSerial("status.rotationSerial", name, s.namespace))
+			"The new token is issued once this prints %d: %s", serial, s.printSerial("status.rotationSerial", name))
 	}
 	var never error
 	err := s.await(ctx, key, func() (issued bool, _ error) {
@@ -98,7 +98,7 @@ func (i *issuance) untilIssued(ctx context.Context, s *session, key *v1alpha1.AP
 		return err
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return fmt.Errorf("API key %s has no %s after %s; is the controller of findings-operator running? "+
-			"See: kubectl describe apikey %s -n %s%s", name, token, i.timeout, name, s.namespace, next)
+			"See: %s%s", name, token, i.timeout, s.command("describe", "apikey", name), next)
 	}
 	return fmt.Errorf("wait for the %s of API key %s: %w%s", token, name,
 		s.explain(err, need{what: "read API keys", role: roleViewer}), next)
@@ -122,7 +122,7 @@ func isIssued(key *v1alpha1.APIKey, generation, serial int64) (bool, error) {
 func (i *issuance) reportToken(ctx context.Context, s *session, key *v1alpha1.APIKey, what string) error {
 	fmt.Fprintln(i.streams.ErrOut, what)
 	name := string(key.Status.SecretRef.Name)
-	get := fmt.Sprintf("kubectl get secret %s -n %s -o go-template='{{.data.%s | base64decode}}'", name, s.namespace,
+	get := fmt.Sprintf("%s -o go-template='{{.data.%s | base64decode}}'", s.command("get", "secret", name),
 		v1alpha1.APIKeyTokenKey)
 	if !i.showToken {
 		fmt.Fprintf(i.streams.ErrOut, "The token is in Secret %s; if you may read it, get it with:\n  %s\n", name, get)
@@ -137,8 +137,8 @@ func (i *issuance) reportToken(ctx context.Context, s *session, key *v1alpha1.AP
 		return fmt.Errorf("the token was issued, but Secret %s, which holds it, cannot be read: %w\n%s", name,
 			err, next)
 	case len(secret.Data[v1alpha1.APIKeyTokenKey]) == 0:
-		return fmt.Errorf("there is no %s in Secret %s, although one was issued: see kubectl describe apikey %s -n %s",
-			v1alpha1.APIKeyTokenKey, name, key.Name, s.namespace)
+		return fmt.Errorf("there is no %s in Secret %s, although one was issued: see %s",
+			v1alpha1.APIKeyTokenKey, name, s.command("describe", "apikey", key.Name))
 	}
 	if _, err := fmt.Fprintf(i.streams.Out, "%s\n", secret.Data[v1alpha1.APIKeyTokenKey]); err != nil {
 		return fmt.Errorf("the token was issued, but cannot be printed: %w\n%s", err, next)

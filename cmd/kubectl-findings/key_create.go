@@ -111,8 +111,8 @@ func lacksTriage(key *v1alpha1.APIKey) string {
 func (o *keyCreateOptions) create(ctx context.Context, s *session, key *v1alpha1.APIKey) error {
 	err := s.create(ctx, key)
 	if kube.IsAlreadyExists(err) {
-		return fmt.Errorf("%w\nTake another name, or get a new token for that key with: kubectl findings rotate-key %s -n %s",
-			err, key.Name, s.namespace)
+		return fmt.Errorf("%w\nTake another name, or get a new token for that key with: %s",
+			err, s.command("findings", "rotate-key", key.Name))
 	}
 	if kube.IsNotFound(err) {
 		return errors.Join(s.checkPlace(ctx), err)

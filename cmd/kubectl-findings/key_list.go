@@ -31,8 +31,9 @@ func newKeyListCommand(c cli) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listAll(cmd.Context(), c, output, listed[v1alpha1.APIKey]{
 				need: need{what: "list API keys", role: roleViewer, kind: "APIKey"}, columns: keyColumns, row: keyRow,
-				none: func(place string) string {
-					return fmt.Sprintf("there are no API keys in %s; create one with: kubectl findings key create NAME", place)
+				none: func(s *session) string {
+					return fmt.Sprintf("there are no API keys in %s; create one with: %s", place(s.namespace),
+						s.command("findings", "key", "create", "NAME"))
 				},
 			})
 		},

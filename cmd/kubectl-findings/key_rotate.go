@@ -120,7 +120,7 @@ func (o *rotateOptions) request(ctx context.Context, s *session, name string, ke
 	if err != nil && unanswered != nil {
 		return fmt.Errorf("it is not known whether API key %s gets a new token: %w\n"+
 			"Do not rotate it again if this prints %d: %s",
-			name, err, unanswered.Serial, printSerial("spec.rotation.serial", name, s.namespace))
+			name, err, unanswered.Serial, s.printSerial("spec.rotation.serial", name))
 	}
 	return err
 }
@@ -147,8 +147,8 @@ func rotation(key *v1alpha1.APIKey, next *v1alpha1.APIKeyRotation, expiresAt *v1
 }
 
 // printSerial returns the command that prints a field of the key.
-func printSerial(field, name, namespace string) string {
-	return fmt.Sprintf("kubectl get apikey %s -n %s -o jsonpath='{.%s}'", name, namespace, field)
+func (s *session) printSerial(field, name string) string {
+	return s.command("get", "apikey", name) + fmt.Sprintf(" -o jsonpath='{.%s}'", field)
 }
 
 func rotated(key *v1alpha1.APIKey) string {

@@ -88,9 +88,9 @@ func (t *triager) errUnknown(err error, name string, object client.Object) error
 		err = errors.New(err.Error())
 	}
 	kind, _ := kube.KindOf(object)
-	return fmt.Errorf("it is not known whether the decision was stored: check with `kubectl get %s %s -n %s -o yaml` "+
-		"at the API server %s before you decide again: %w", strings.ToLower(kind.Name), name, t.session.namespace,
-		t.session.config.Host, err)
+	return fmt.Errorf("it is not known whether the decision was stored: check with `%s -o yaml` "+
+		"at the API server %s before you decide again: %w",
+		t.session.command("get", strings.ToLower(kind.Name), name), t.session.config.Host, err)
 }
 
 // errUnlessStored returns an error unless the stored decision is the one that may have been written.

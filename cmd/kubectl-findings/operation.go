@@ -144,8 +144,7 @@ func (w *operating) discard(ctx context.Context, mayBeCommitted bool) error {
 		return kube.IgnoreNotFound(w.session.client.Delete(ctx, stored, unchanged))
 	})
 	if errors.Is(err, errCommitted) {
-		return fmt.Errorf("the operation %s was not deleted: %w; undo it with: kubectl findings triage --undo %s -n %s",
-			w.name, err, w.name, w.session.namespace)
+		return fmt.Errorf("the operation %s was not deleted: %w; undo it with: %s", w.name, err, w.undoing())
 	}
 	switch {
 	case err == nil:
@@ -340,9 +339,9 @@ func (w *operating) finish(ctx context.Context) error {
 			w.undoIt())
 	case kube.IsNotFound(err):
 		return fmt.Errorf("%w\nIt was deleted. What it decided before that stays, and cannot be undone.\n"+
-			"List these findings with: kubectl findings list -n %s "+
+			"List these findings with: %s "+
 			`-o jsonpath='{range .items[?(@.spec.triage.by=="%s")]}{.metadata.name}{"\n"}{end}'`,
-			err, w.session.namespace, rules.Author(w.name))
+			err, w.session.command("findings", "list"), rules.Author(w.name))
 	case err == nil, status.Phase == v1alpha1.OperationFailed:
 		return err
 	case ctx.Err() != nil:
@@ -353,13 +352,15 @@ func (w *operating) finish(ctx context.Context) error {
 
 // whatNext describes how to follow and to undo an operation that may be committed.
 func (w *operating) whatNext() string {
-	return fmt.Sprintf("See how far it is with: kubectl get triageoperation %s -n %s\n%s", w.name, w.session.namespace,
-		w.undoIt())
+	return "See how far it is with: " + w.session.command("get", "triageoperation", w.name) + "\n" + w.undoIt()
 }
 
 // undoIt returns the line that describes how to undo the operation.
-func (w *operating) undoIt() string {
-	return fmt.Sprintf("Undo it with: kubectl findings triage --undo %s -n %s", w.name, w.session.namespace)
+func (w *operating) undoIt() string { return "Undo it with: " + w.undoing() }
+
+// undoing returns the command that undoes the operation.
+func (w *operating) undoing() string {
+	return w.session.command("findings", "triage", "--undo", w.name)
 }
 
 // report prints the outcome for the findings.
@@ -372,7 +373,7 @@ func (w *operating) report(ctx context.Context) error {
 	}
 	*w.summary = bulkSummary{ // discard the preview
 		Action: w.summary.Action, Namespace: w.summary.Namespace, Operation: w.name,
-		what: w.summary.what, resource: w.summary.resource,
+		undo: w.undoing(), what: w.summary.what, resource: w.summary.resource,
 	}
 	err := w.eachEntry(ctx, func(entry *rules.Entry, outcome rules.Outcome) error {
 		w.summary.add(string(entry.Finding), outcome, reasons[string(entry.Finding)])

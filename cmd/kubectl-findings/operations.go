@@ -36,7 +36,7 @@ func newOperationsCommand(c cli) *cobra.Command {
 			return listAll(cmd.Context(), c, output, listed[v1alpha1.TriageOperation]{
 				need:  need{what: "list triage operations", role: roleViewer, kind: kindOperation},
 				order: latestFirst, columns: operationColumns, row: operationRow,
-				none: func(place string) string { return "there are no triage operations in " + place },
+				none: func(s *session) string { return "there are no triage operations in " + place(s.namespace) },
 			})
 		},
 	}

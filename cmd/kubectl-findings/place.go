@@ -95,8 +95,8 @@ func (s *session) checkNamed(ctx context.Context, n need) error {
 	case n.name == "":
 		return nil
 	case strings.Contains(n.name, "/"): // a full name, whose path would be that of another object
-		return fmt.Errorf("there is no %[1]s %[2]q: give the name of the %[1]s, without a slash (kubectl get %[3]s -n %[4]s)",
-			n.kind, n.name, kube.Resource(n.kind), s.namespace)
+		return fmt.Errorf("there is no %[1]s %[2]q: give the name of the %[1]s, without a slash (%[3]s)",
+			n.kind, n.name, s.command("get", kube.Resource(n.kind)))
 	}
 	ctx, cancel := context.WithTimeout(ctx, suggestTimeout)
 	defer cancel()

@@ -374,7 +374,10 @@ func redelivered(ctx context.Context, s *session, name, value string) error {
 		return cmp.Or(ctx.Err(), err)
 	}
 	ended, err := isRedelivered(d, value)
-	if !ended && err == nil {
+	switch {
+	case errors.Is(err, errAskedAgain):
+		return fmt.Errorf("%w: wait for that redelivery with: %s --watch", err, s.command("get", "webhookdeliveries"))
+	case !ended && err == nil:
 		return stillPending(d, value)
 	}
 	return err
@@ -426,9 +429,10 @@ func isRedelivered(d *v1alpha1.WebhookDelivery, value string) (bool, error) {
 	case asked == "":
 		return false, errNoLongerAsked
 	}
-	return false, fmt.Errorf("somebody has requested it again in the meantime: wait for that redelivery with: "+
-		"kubectl get webhookdeliveries -n %s --watch", d.Namespace)
+	return false, errAskedAgain
 }
+
+var errAskedAgain = errors.New("somebody has requested it again in the meantime")
 
 var errNoLongerAsked = errors.New("somebody has removed the annotation " + v1alpha1.RedeliverAnnotation +
 	" before the redelivery began: request it again")

@@ -19,8 +19,7 @@ import (
 
 func TestWhenARedeliveryHasEnded(t *testing.T) {
 	const mine, other = "mine", "other"
-	const again = "somebody has requested it again in the meantime: wait for that redelivery with: " +
-		"kubectl get webhookdeliveries -n org-acme --watch"
+	again := errAskedAgain.Error()
 	for reason, tc := range map[string]struct {
 		asked, begun string
 		phase        v1alpha1.WebhookDeliveryPhase
@@ -39,7 +38,6 @@ func TestWhenARedeliveryHasEnded(t *testing.T) {
 		"and it is under way":          {"", mine, v1alpha1.WebhookDeliveryPending, false, ""},
 	} {
 		d := &v1alpha1.WebhookDelivery{}
-		d.Namespace = "org-acme"
 		d.Annotations = map[string]string{v1alpha1.RedeliverAnnotation: tc.asked}
 		d.Status.Phase = tc.phase
 		if tc.begun != "" {
@@ -107,19 +105,22 @@ func TestEachRedeliveryIsReadUntilItHasEndedOrTheTimeIsUp(t *testing.T) {
 					d.Status.Phase = v1alpha1.WebhookDeliveryDelivered
 				case key.Name == "unread", key.Name == "lost" && isLate:
 					return down
+				case key.Name == "replaced":
+					d.Annotations[v1alpha1.RedeliverAnnotation] = "other"
 				}
 				return nil
 			},
 		}).Build()
 		outcomes := []outcome{{tried: true}, {tried: true}, {tried: true}, {tried: true}, {}, {tried: true}, {tried: true},
-			{tried: true}}
+			{tried: true}, {tried: true}}
 		o := &redeliverOptions{concurrency: 1, timeout: 5 * time.Minute}
 		o.await(t.Context(), &session{client: c, namespace: "org-acme"},
-			[]string{"pending", "delivered", "waiting", "failed", "interrupted", "late", "unread", "lost"}, outcomes, "mine")
+			[]string{"pending", "delivered", "waiting", "failed", "interrupted", "late", "unread", "lost", "replaced"}, outcomes, "mine")
 		harness.Same(t, "the wait took", 5*time.Minute, time.Since(begun))
 		pending := errStillPending.Error() + "; the last attempt: connection refused"
 		for i, want := range []string{pending, "", pending, "it failed again: connection refused", "", "",
-			errNotRead.Error() + ": it restarts", pending + ": it restarts"} {
+			errNotRead.Error() + ": it restarts", pending + ": it restarts",
+			errAskedAgain.Error() + ": wait for that redelivery with: kubectl get webhookdeliveries -n org-acme --watch"} {
 			if got := outcomes[i].err; (got != nil || want != "") && (got == nil || got.Error() != want) {
 				t.Errorf("number %d: %v, want %q", i, got, want)
 			}

@@ -41,8 +41,9 @@ const kindOperation = "TriageOperation"
 type session struct {
 	client    client.Client
 	namespace string
-	// config is how the client connects.
+	// config is how the client connects, and chosen are the arguments that chose it.
 	config *rest.Config
+	chosen []string
 	// errOut gets warnings about unreadable objects, and unreadable counts them.
 	errOut     io.Writer
 	unreadable int
@@ -59,7 +60,8 @@ func (c cli) open() (*session, error) {
 		return nil, err
 	}
 	connected, err := newClient(config)
-	return &session{client: connected, namespace: namespace, config: config, errOut: c.streams.ErrOut}, err
+	return &session{client: connected, namespace: namespace, config: config, chosen: c.kubeconfig.chosen(),
+		errOut: c.streams.ErrOut}, err
 }
 
 // newClient returns a client without discovery.
@@ -187,17 +189,16 @@ func readable[T any](s *session, items []unstructured.Unstructured) iter.Seq2[un
 }
 
 // repair returns the advice about an object that cannot be read.
-func repair(kind, name, namespace string) string {
-	return fmt.Sprintf("Upgrade the plugin if it is older than the service; "+
-		"else repair it with: kubectl edit %s.%s %s -n %s",
-		kube.Resource(kind), v1alpha1.GroupName, name, namespace)
+func (s *session) repair(kind, name, namespace string) string {
+	return "Upgrade the plugin if it is older than the service; else repair it with: " +
+		s.commandIn(namespace, "edit", kube.Resource(kind)+"."+v1alpha1.GroupName, name)
 }
 
 func (s *session) warnOf(item unstructured.Unstructured, err error) {
 	switch s.unreadable++; {
 	case s.unreadable <= maxNamed:
 		fmt.Fprintf(s.errOut, "%s %s cannot be read and is left out: %s\n%s\n", item.GetKind(), item.GetName(),
-			printable(err.Error()), repair(item.GetKind(), item.GetName(), item.GetNamespace()))
+			printable(err.Error()), s.repair(item.GetKind(), item.GetName(), item.GetNamespace()))
 	case s.unreadable == maxNamed+1:
 		fmt.Fprintln(s.errOut, "More objects cannot be read and are left out: "+
 			"the metric findings_unreadable_object_info names them")

@@ -30,8 +30,8 @@ func (o *importOptions) awaitSettled(ctx context.Context, session *session, summ
 		switch {
 		case err == nil:
 		case errors.Is(ctx.Err(), context.DeadlineExceeded): // not err, because a single request has a deadline, too
-			return fmt.Errorf("the import is complete, but not all states were recorded within %s: see kubectl wait --for=condition=%s scan/%s -n %s",
-				o.timeout, v1alpha1.ConditionSettled, s.Scan, session.namespace)
+			return fmt.Errorf("the import is complete, but not all states were recorded within %s: see %s",
+				o.timeout, session.command("wait", "--for=condition="+v1alpha1.ConditionSettled, "scan/"+s.Scan))
 		case errors.Is(ctx.Err(), context.Canceled):
 			return fmt.Errorf("the import is complete, but the wait until all states are recorded was interrupted: %w", err)
 		default:

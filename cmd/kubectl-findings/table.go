@@ -82,8 +82,8 @@ type listed[T any] struct {
 	need
 	// order of the objects; nil: by name.
 	order func(a, b unstructured.Unstructured) int
-	// none returns what to print about a place that has no objects.
-	none    func(place string) string
+	// none returns what to print about a session's namespace that has no objects.
+	none    func(*session) string
 	columns []column
 	row     func(*T, time.Time) row
 }
@@ -108,7 +108,7 @@ func listAll[T any](ctx context.Context, c cli, output *output, l listed[T]) err
 		return output.objects(c.streams.Out, items)
 	}
 	if len(items) == 0 {
-		fmt.Fprintln(c.streams.ErrOut, l.none(place(session.namespace)))
+		fmt.Fprintln(c.streams.ErrOut, l.none(session))
 		return nil
 	}
 	var rows []row

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// choosing holds the flags that choose the API server and the user. --token is missing, because commands are printed,
+// and CI keeps what is printed.
+var choosing = []string{
+	"kubeconfig", "context", "cluster", "user", "server", "tls-server-name", "insecure-skip-tls-verify",
+	"certificate-authority", "client-certificate", "client-key", "proxy-url", "as", "as-uid", "as-group", "as-user-extra",
+}
+
+// chosen returns the flags of choosing that were given, as arguments.
+func (f *connectionFlags) chosen() []string {
+	var arguments []string
+	f.flags.VisitAll(func(flag *pflag.Flag) {
+		if !flag.Changed || !slices.Contains(choosing, flag.Name) {
+			return
+		}
+		values := []string{flag.Value.String()}
+		if several, are := flag.Value.(pflag.SliceValue); are {
+			values = several.GetSlice()
+		}
+		for _, value := range values {
+			arguments = append(arguments, "--"+flag.Name+"="+value)
+		}
+	})
+	return arguments
+}
+
+// command returns a command of kubectl for the session's namespace that users can copy: it connects to the same API
+// server, as the same user.
+func (s *session) command(arguments ...string) string { return s.commandIn(s.namespace, arguments...) }
+
+// commandIn is command for another namespace.
+func (s *session) commandIn(namespace string, arguments ...string) string {
+	words := slices.Concat([]string{"kubectl"}, arguments, []string{"-n", namespace}, s.chosen)
+	for i, word := range words {
+		words[i] = quoted(word)
+	}
+	return strings.Join(words, " ")
+}
+
+var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
+
+// quoted returns a word as it is written in a shell.
+func quoted(word string) string {
+	if plain.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+
+	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/harness"
+)
+
+func TestACommandToCopyConnectsAsThisOneDid(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "it's mine")
+	harness.Must(t, os.WriteFile(file, []byte(`{"apiVersion": "v1", "kind": "Config", "users": [{"name": "u", "user": {}}],
+		"clusters": [{"name": "c", "cluster": {"server": "https://plane"}}], "current-context": "x",
+		"contexts": [{"name": "x", "context": {"cluster": "c", "namespace": "org-x"}}]}`), 0o600))
+	t.Setenv("KUBECONFIG", file)
+	for reason, tc := range map[string]struct {
+		given []string
+		want  string
+	}{
+		"the context's own":        {nil, "-n org-x"},
+		"the cluster and the user": {[]string{"--context", "x", "--cluster=c", "--user", "u"}, "-n org-x --cluster=c --context=x --user=u"},
+		"in the shell's quotes":    {[]string{"--kubeconfig", file}, `-n org-x '--kubeconfig=` + strings.ReplaceAll(file, "'", `'\''`) + `'`},
+		"each group":               {[]string{"--as=jo", "--as-group=a", "--as-group=b c"}, "-n org-x --as=jo --as-group=a '--as-group=b c'"},
+		"no secret":                {[]string{"--server=https://here", "--token=secret"}, "-n org-x --server=https://here"},
+		"the organization once":    {[]string{"--organization=acme"}, "-n org-acme"},
+	} {
+		flags := newConnectionFlags(io.Discard)
+		set := pflag.NewFlagSet("", pflag.ContinueOnError)
+		flags.AddFlags(set)
+		harness.Must(t, set.Parse(tc.given))
+		s, err := cli{streams: genericiooptions.NewTestIOStreamsDiscard(), kubeconfig: flags}.open()
+		harness.Must(t, err)
+		harness.Same(t, reason, "kubectl findings triage --undo mute-1 "+tc.want, s.command("findings", "triage", "--undo", "mute-1"))
+	}
+}
+
+func TestEveryAdviceNamesACommandOfTheSameCluster(t *testing.T) {
+	s := &session{namespace: "org-acme", config: &rest.Config{Host: "https://here"}, chosen: []string{"--context=other"}}
+	operation := &operating{session: s, name: "mute-1", triageOptions: &triageOptions{}}
+	finding := builder.Finding("f-1").In("org-acme").Build()
+	for advice, text := range map[string]string{
+		"an operation":                  operation.whatNext(),
+		"a summary":                     string((&bulkSummary{Operation: "mute-1", undo: operation.undoing(), Done: []string{"f-1"}}).text()),
+		"an object that cannot be read": s.repair("Finding", "f-1", "org-acme"),
+		"a reason for all":              s.nextWithoutReason(need{kind: kindOperation}),
+		"an issue":                      s.ofOtherKind(need{kind: "Finding", name: "i-1", role: roleViewer}),
+		"a rotation":                    s.printSerial("status.rotationSerial", "ci"),
+		"a lost answer":                 (&triager{session: s}).errUnknown(errors.New("lost"), "f-1", finding).Error(),
+		"a name with a slash":           s.checkNamed(t.Context(), need{kind: "Project", name: "a/b"}).Error(),
+	} {
+		if strings.Count(text, "kubectl ") != strings.Count(text, " -n org-acme --context=other") {
+			t.Errorf("%s: %s", advice, text)
+		}
+	}
+}
