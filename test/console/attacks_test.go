@@ -246,6 +246,7 @@ func TestPagesCountAgainstTheKeysLimitAndWhatTheyAskForDoesNot(t *testing.T) {
 	harness.Eventually(t, func(g Gomega) {
 		answer := v.asks("/console/findings", nil)
 		g.Expect(answer.StatusCode).To(Equal(http.StatusTooManyRequests))
-		g.Expect(answer.text).To(And(ContainSubstring("Too many requests"), ContainSubstring("Try again at"), ContainSubstring("<time")))
+		g.Expect(answer.text).To(And(ContainSubstring("Too many requests"), ContainSubstring("Try again at"), ContainSubstring("<time"),
+			ContainSubstring("Wait a moment, then try again."), Not(ContainSubstring("in the header"))))
 	})
 }

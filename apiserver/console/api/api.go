@@ -44,6 +44,9 @@ func New(handler http.Handler, key, requestID string) *Client {
 	return &Client{handler: handler, key: key, requestID: requestID}
 }
 
+// RequestID returns what identifies the user's request in the service's logs.
+func (c *Client) RequestID() string { return c.requestID }
+
 // DataAge returns how old the resources that were read so far may be, in seconds; 0 if none is older than usual.
 func (c *Client) DataAge() int { return int(c.dataAge.Load()) }
 

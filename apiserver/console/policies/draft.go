@@ -34,6 +34,8 @@ type draft struct {
 	taken bool
 	// retryAt is when to check the name again; zero if that is not known.
 	retryAt time.Time
+	// requestID identifies the request in logs if nothing in the form is wrong; else empty.
+	requestID string
 }
 
 // setPrefix precedes the form's fields in the address of a page, since the filters of the list of findings share some
@@ -150,6 +152,9 @@ func (d draft) page(ctx context.Context, v *page.Visit, status int) (page.Respon
 	if failure, failed := errors.AsType[*api.Failure](err); failed && failure.Status != http.StatusUnauthorized {
 		d.wrong = strings.TrimSpace(d.wrong + " " + ui.Sentence(ui.Describe(failure.Body)))
 		status, d.taken, d.retryAt = failure.Status, failure.Status == http.StatusConflict, failure.RetryAt
+		if _, refused := api.Refused(failure); !refused {
+			d.requestID = v.API.RequestID()
+		}
 	} else if err != nil {
 		return page.Response{}, err
 	}

@@ -148,7 +148,7 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		{"a name that cannot be checked", "unread", "yaml", []string{"findings:read"}, http.StatusInternalServerError, false, unchecked},
 		{"a key that may not read policies", "taken", "yaml", nil, http.StatusOK, true, check},
 	} {
-		v := &page.Visit{API: api.New(service, "", "")}
+		v := &page.Visit{API: api.New(service, "", "r-1")}
 		v.Who.Scopes, v.Who.OrganizationId = c.scopes, "acme"
 		serve := create
 		if v.Form = (url.Values{"name": {c.name}, "match": {"true"}, "user_status": {"active"}, "do": {c.do}}); c.do == "" {
@@ -162,6 +162,7 @@ func TestAPolicyIsNotShownAsYAMLUnderTheNameOfAnother(t *testing.T) {
 		harness.Same(t, c.reason, c.status, response.Status)
 		harness.Same(t, c.reason+": the manifest is shown", c.shown, strings.Contains(shown, `id="manifest"`))
 		harness.Same(t, c.reason+": the manifest is not applied", c.shown, strings.Contains(shown, "or create it with kubectl create -f FILE"))
+		harness.Same(t, c.reason+": the request id", c.says == unchecked, strings.Contains(shown, "Request <code>r-1</code>"))
 		harness.Same(t, c.reason+": a link", c.says == isTaken, strings.Contains(shown, `<a href="/console/policies/`+c.name+`">policy `+c.name+`</a>`))
 		for _, text := range []string{isTaken, unchecked, check} {
 			harness.Same(t, c.reason+": "+text, c.says == text, strings.Contains(shown, text))

@@ -206,8 +206,15 @@ var labels = map[string]string{
 	"set.comment": "the comment",
 }
 
+// The advice about a status of 429 to programs, and to readers of a page, which shows no headers.
+const (
+	waitAsTold  = "wait for the number of seconds in the header retry-after, then try again"
+	waitAMoment = "wait a moment, then try again"
+)
+
 // Describe returns an error in a request in the words of the form that it came from.
 func Describe(failure client.Error) string {
+	failure.Detail = strings.Replace(failure.Detail, waitAsTold, waitAMoment, 1)
 	rest, isFirst := strings.CutPrefix(failure.Detail, failure.Field)
 	label, known := labels[failure.Field]
 	if !isFirst || !known {

@@ -120,6 +120,15 @@ func TestARefusalNamesTheFieldsOfTheForm(t *testing.T) {
 	}
 }
 
+func TestARefusalNamesNoHeader(t *testing.T) {
+	for detail, want := range map[string]string{
+		waitAsTold:                        "wait a moment, then try again",
+		"too many exports; " + waitAsTold: "too many exports; wait a moment, then try again",
+	} {
+		harness.Same(t, detail, want, Describe(client.Error{Detail: detail}))
+	}
+}
+
 // A message in the corner of the page has nothing below it.
 func TestWhatAModuleIsToldNamesTimeAndRequest(t *testing.T) {
 	for want, p := range map[string]Problem{
