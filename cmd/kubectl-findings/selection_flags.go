@@ -32,11 +32,21 @@ func readScore(text string, errs *[]error) string {
 
 // readPeriod reads the bounds of a period: since is included, until is not.
 func readPeriod(name, since, until string, errs *[]error) (from, to *v1alpha1.Time) {
-	from, to = readTime(name+"-since", since, errs), readTime(name+"-until", until, errs)
+	from, to = readBound(name+"-since", since, errs), readBound(name+"-until", until, errs)
 	if from != nil && to != nil && to.Before(from) {
 		*errs = append(*errs, fmt.Errorf("--%s-until is before --%s-since", name, name))
 	}
 	return from, to
+}
+
+// readBound returns a bound in the form of selections, in whole seconds, rounded up. The times that it is compared with
+// have whole seconds too, so rounding up changes nothing.
+func readBound(flag, text string, errs *[]error) *v1alpha1.Time {
+	at := readTime(flag, text, errs)
+	if at == nil {
+		return nil
+	}
+	return new(v1alpha1.NewTime(at.Add(time.Second - time.Nanosecond)))
 }
 
 func readTime(flag, text string, errs *[]error) *v1alpha1.Time {

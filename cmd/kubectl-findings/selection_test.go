@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -127,6 +128,19 @@ func TestTheFlagsAreASelection(t *testing.T) {
 			t.Errorf("a time that selects everything: %s", said)
 		}
 	}
+}
+
+// An operation stores whole seconds, and a list of the same flags must show what it selects.
+func TestAPeriodIsInWholeSeconds(t *testing.T) {
+	f := flagged(t, "--created-since=2026-03-01T11:59:59.5Z", "--created-until=2026-03-01T12:00:00.001Z")
+	harness.Must(t, f.read())
+	sent, err := json.Marshal(f.selection)
+	harness.Must(t, err)
+	var stored v1alpha1.FindingSelection
+	harness.Must(t, json.Unmarshal(sent, &stored))
+	harness.Same(t, "what the operation stores", f.selection, stored)
+	harness.Same(t, "since", "2026-03-01T12:00:00Z", instant(stored.CreatedSince))
+	harness.Same(t, "until", "2026-03-01T12:00:01Z", instant(stored.CreatedUntil))
 }
 
 // As from `-l "env!=$ENV"` without ENV, which would select almost everything.
