@@ -179,7 +179,7 @@ func historyNotes(f *v1alpha1.Finding, shown int) []string {
 		by := "no person's decision is in force; the policy " + string(v.Policy)
 		if v.ReviewIssue != "" {
 			by = fmt.Sprintf("no decision about the finding itself is in force; the decision of %s about the review issue %s",
-				v.By, v.ReviewIssue)
+				printable(v.By), v.ReviewIssue)
 		}
 		notes = append(notes, fmt.Sprintf("%s set the finding to %s at %s", by, v.UserStatus, instant(&v.Since)))
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
+	"github.com/appsec-dev/findings-operator/internal/kube"
 	rules "github.com/appsec-dev/findings-operator/internal/triagepolicy"
 )
 
@@ -163,6 +164,10 @@ func (o *policyTestOptions) file(object *unstructured.Unstructured, source strin
 	}
 	if policy.Name == "" {
 		return nil, fmt.Errorf("%s: a policy has no metadata.name", source)
+	}
+	if !kube.IsName(policy.Name) || policy.Namespace != "" && !kube.IsName(policy.Namespace) {
+		return nil, fmt.Errorf("%s: policy %q of namespace %q cannot exist: names consist of a-z, 0-9, - and dots", source,
+			policy.Name, policy.Namespace)
 	}
 	namespace, err := o.kubeconfig.namespace()
 	if err != nil {

@@ -71,6 +71,8 @@ func TestAFileOfPoliciesThatIsWrongIsRefused(t *testing.T) {
 		"twice":              {good + "---\n" + good, "policy p is declared twice"},
 		"no policy":          {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n", "the files contain no TriagePolicy"},
 		"of another":         {strings.Replace(good, "{name: p}", "{name: p, namespace: org-other}", 1), "policy p has the namespace org-other, but the flags select org-acme"},
+		"no name":            {strings.Replace(good, "{name: p}", `{name: "p\x1b[2J"}`, 1), `policy "p\x1b[2J" of namespace "" cannot exist`},
+		"no namespace":       {strings.Replace(good, "{name: p}", `{name: p, namespace: "##[x]"}`, 1), `policy "p" of namespace "##[x]" cannot exist`},
 		"no manifest at all": {"nonsense", "unable to decode"},
 		"neither is this":    {"{token: secret}", "Object 'Kind' is missing, or apiVersion is malformed; if the file is not a manifest, leave it out of -f"},
 		"malformed version":  {strings.Replace(good, "appsec.dev/v1alpha1", "a/b/c", 1), "or apiVersion is malformed"},

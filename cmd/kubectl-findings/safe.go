@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,8 +14,16 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// printable returns text in a form that is safe to print on a terminal. Scanners quote the scanned code, which may
-// contain sequences that clear the screen, set its title, or reverse the reading direction.
+// The commands that CI executes if a job prints them: GitHub's runner and Azure's agent find the first ones anywhere in
+// a line, and GitHub's runner the second one at its beginning.
+var (
+	commandAnywhere = regexp.MustCompile(`(?i)##((vso)?\[)`)
+	commandInFront  = regexp.MustCompile(`^( *)::`)
+)
+
+// printable returns text in a form that is safe to print on a terminal, and in the log of a CI job. Scanners quote the
+// scanned code, which may contain sequences that clear the screen, set its title, or reverse the reading direction, and
+// commands that CI executes.
 func printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -33,7 +42,8 @@ func printable(text string) string {
 			b.WriteRune(r)
 		}
 	}
-	return b.String()
+	out := commandAnywhere.ReplaceAllString(b.String(), `#\x23$1`)
+	return commandInFront.ReplaceAllString(out, `$1:\x3a`)
 }
 
 // printableLines returns text of several lines, each in the form of printable.

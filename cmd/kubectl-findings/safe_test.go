@@ -8,6 +8,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/scanimport/importer"
 	"github.com/appsec-dev/findings-operator/scanimport/reviewimport"
+	"github.com/appsec-dev/findings-operator/test/builder"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -21,6 +22,10 @@ func TestPrintable(t *testing.T) {
 		"text is not turned round":             {"a\u202eb\u2066c\u200fd", `a\u202eb\u2066c\u200fd`},
 		"letters may be joined":                {"نامه\u200cای", "نامه\u200cای"},
 		"bytes that are no text are not bytes": {"a\x9b\xffb", "a\ufffd\ufffdb"},
+		"GitHub's runner gets no command":      {"a ##[add-mask]b ###[group]", `a #\x23[add-mask]b ##\x23[group]`},
+		"nor does Azure's agent":               {"a ##vso[task.setvariable]b ##VSO[", `a #\x23vso[task.setvariable]b #\x23VSO[`},
+		"nor GitHub's runner in front":         {"\u00a0\t::set-env::b", `  :\x3aset-env::b`},
+		"other signs stay":                     {"std::string a::b ## [x] #[y] vso[z]", "std::string a::b ## [x] #[y] vso[z]"},
 	} {
 		harness.Same(t, reason, tc.want, printable(tc.text))
 	}
@@ -32,7 +37,10 @@ func TestWhatOthersWroteReachesNoTerminalAsItIs(t *testing.T) {
 	(&progress{out: &waits}).waiting("g\u202eo into this project", "\x1b[2J")
 	imported := &importer.Summary{Tool: "g\u202eo", Category: v1alpha1.CategoryCode, Incomplete: []string{"\x1b[2J"}}
 	reviewed := &reviewimport.Summary{Commit: "c", Base: &reviewimport.BaseSummary{Unscanned: []string{"g\u202eo: \x1b[2J"}}}
+	decided := builder.Finding("f-1").Build()
+	decided.Status.Verdict = &v1alpha1.FindingVerdict{By: "g\u202eo\x1b[2J", ReviewIssue: "i-1"}
 	for place, text := range map[string]string{
+		"a history":           strings.Join(historyNotes(decided, 1), "\n"),
 		"a wait":              waits.String(),
 		"an import":           string((&importOptions{}).text([]*importer.Summary{imported})),
 		"a review":            string((&reviewOptions{}).text(reviewed)),
