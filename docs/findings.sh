@@ -5,8 +5,16 @@
 # Exit status: 0 imported, and the gate passed or there was none; 1 not imported, or not known; 3 the gate failed.
 set -eu
 
+# harmless breaks what GitHub's runner and Azure's agent would execute if it is printed. In JSON that changes nothing.
+harmless() {
+  sed -e 's/##\[/#\\u0023[/g' -e 's/##\([vV][sS][oO]\[\)/#\\u0023\1/g' -e 's/^\([[:space:]]*:\):/\1\\u003a/'
+}
+
+# echo would write the \n of an answer as the end of a line.
+say() { printf 'findings: %s\n' "$1" | harmless >&2; }
+
 fail() {
-  echo "findings: $1" >&2
+  say "$1"
   exit 1
 }
 
@@ -49,7 +57,7 @@ call() {
   esac
 }
 
-# has reports whether the answer holds a member with that value. Quotes within texts are escaped there.
+# has reports whether the answer holds a member whose value matches the pattern. Quotes within texts are escaped there.
 has() { grep -q "\"$1\":\"$2\"" "$answer"; }
 
 # json prints the last text of that name in the answer, as JSON.
@@ -82,17 +90,26 @@ else
 fi
 
 gzip -c "$RESULTS" >"$work/results.gz" || fail "$RESULTS cannot be compressed"
-call "$FINDINGS_URL/v2/repos/$REPOSITORY/projects/$PROJECT/scans?$query" --request POST \
-  --header 'Content-Type: application/sarif+json' --header 'Content-Encoding: gzip' --data-binary "@$work/results.gz"
-upload=$(json upload_id | tr -d '"')
 waited=0
-while has status running; do
-  [ "$waited" -lt "${WAIT:-2400}" ] || fail "upload $upload is not at its end: ask for it later"
-  sleep 5
-  waited=$((waited + 5))
-  call "$FINDINGS_URL/v2/uploads/$upload"
-done
-cat "$answer"
+# upload sends the results and waits for the end of their import.
+upload() {
+  call "$FINDINGS_URL/v2/repos/$REPOSITORY/projects/$PROJECT/scans?$query" --request POST \
+    --header 'Content-Type: application/sarif+json' --header 'Content-Encoding: gzip' --data-binary "@$work/results.gz"
+  id=$(json upload_id | tr -d '"')
+  while has status running; do
+    [ "$waited" -lt "${WAIT:-2400}" ] || fail "upload $id is not at its end: ask for it later"
+    sleep 5
+    waited=$((waited + 5))
+    call "$FINDINGS_URL/v2/uploads/$id"
+  done
+}
+upload
+# Each rollout of the service stops the imports that run.
+if has status failed && has message '[^"]*stopped before its end (the service is stopping)[^"]*'; then
+  say "the service was stopping during the import: uploading once more"
+  upload
+fi
+harmless <"$answer"
 echo
 if has status failed; then fail "the import failed: see message above"; fi
 has status completed || fail "the answer names no scan: it is not the service's"
@@ -102,10 +119,10 @@ if [ -n "$PULL_REQUEST" ] && [ -n "${COMMENT_URL:-}" ]; then
   # A comment that is lost does not change the verdict, and one that may have arrived is not sent again.
   (answer=$work/reply RETRIES=0 header=${COMMENT_HEADER:-} service=COMMENT_URL &&
     call "$COMMENT_URL" --header 'Content-Type: application/json' --data-binary "@$work/comment") ||
-    echo "findings: the comment could not be written" >&2
+    say "the comment could not be written"
 fi
 if has gate failed; then
-  echo "findings: the gate failed: $(json gate_reason)" >&2
+  say "the gate failed: $(json gate_reason)"
   exit 3
 fi
 if [ -n "$PULL_REQUEST" ] && [ -n "${FAIL_ON:-}" ]; then

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,12 @@ func TestAnImportThatTheCRDsDoNotUnderstandIsNotToBeTriedAgain(t *testing.T) {
 		harness.Same(t, reason, problem.OutdatedCRDs(nil).Detail, p.Detail)
 		harness.Same(t, reason+": retry-after", time.Duration(0), p.RetryAfter)
 	}
+}
+
+// It uploads such results once more.
+func TestTheScriptForCIKnowsAnImportThatTheServiceStopped(t *testing.T) {
+	stopped := "stopped before its end (" + errStopping.Error() + ")"
+	harness.Same(t, "it looks for it", true, strings.Contains(harness.RepositoryFile(t, "docs", "findings.sh"), stopped))
 }
 
 // Only an import that waits for another one is busy. An API server that does not answer also keeps Scans from being

@@ -461,6 +461,76 @@ func TestACancelledJobLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// answering returns a checkout whose service gives one answer after another, the last one again and again, and the
+// number of its requests.
+func answering(t *testing.T, status int, answers ...string) (*job, *atomic.Int32) {
+	requests := &atomic.Int32{}
+	j := newCheckout(t, harness.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, answers[min(int(requests.Add(1)), len(answers))-1])
+	})), "key")
+	j.env["COMMIT"], j.env["RETRIES"] = mainCommit, "0"
+	j.write("results.sarif", sarif("one"))
+	return j, requests
+}
+
+// Each rollout stops the imports that run.
+func TestTheScriptForCIUploadsOnceMoreIfTheServiceWasStopping(t *testing.T) {
+	needs.Program(t, "curl", "curl")
+	const (
+		completed = `{"upload_id":"u-2","status":"completed"}`
+		stopped   = `{"upload_id":"u-1","status":"failed","message":"the import failed: stopped before its end (the service is stopping): import again"}`
+		ended     = `{"upload_id":"u-1","status":"failed","message":"the import failed: \"message\":\"stopped before its end (the service is stopping)\""}`
+		says      = "findings: the service was stopping during the import: uploading once more\n"
+	)
+	for reason, tc := range map[string]struct {
+		answers                []string
+		status, uploads, times int
+	}{
+		"it was stopping":      {[]string{stopped, completed}, 0, 2, 1},
+		"it stops once more":   {[]string{stopped, stopped, completed}, 1, 2, 1},
+		"the import failed":    {[]string{ended, completed}, 1, 1, 0},
+		"the import succeeded": {[]string{completed}, 0, 1, 0},
+	} {
+		j, uploads := answering(t, http.StatusOK, tc.answers...)
+		out, status := j.run("sh findings.sh")
+		if status != tc.status || int(uploads.Load()) != tc.uploads || strings.Count(out, says) != tc.times {
+			t.Errorf("%s: status %d after %d uploads, printed %s", reason, status, uploads.Load(), out)
+		}
+	}
+}
+
+// GitHub's runner and Azure's agent execute what a job prints, and a file with results may contain such texts.
+func TestTheScriptForCIPrintsNoCommandsForTheCI(t *testing.T) {
+	needs.Program(t, "curl", "curl")
+	const hostile = `a ##[group]b ###[c ##vso[task.complete]d ##VSO[e\n::add-mask::f\n  ::set-output name=g::h`
+	for reason, tc := range map[string]struct {
+		code   int
+		answer string
+		status int
+	}{
+		"a result":  {http.StatusOK, `{"status":"completed","gate":"failed","gate_reason":"` + hostile + `"}`, 3},
+		"a refusal": {http.StatusBadRequest, `{"detail":"` + hostile + `"}`, 1},
+		"a proxy's": {http.StatusBadGateway, strings.ReplaceAll(hostile, `\n`, "\n"), 1},
+	} {
+		j, _ := answering(t, tc.code, tc.answer)
+		out, status := j.run("sh findings.sh")
+		if status != tc.status || !strings.Contains(out, "add-mask") {
+			t.Errorf("%s: status %d, printed %s", reason, status, out)
+		}
+		for line := range strings.Lines(out) {
+			lower := strings.ToLower(line)
+			if strings.Contains(lower, "##[") || strings.Contains(lower, "##vso[") || strings.HasPrefix(strings.TrimSpace(line), "::") {
+				t.Errorf("%s: it prints %s", reason, line)
+			}
+		}
+		if same := strings.NewReplacer(`\u0023`, "#", `\u003a`, ":").Replace(out); !strings.Contains(same, `###[c ##vso[`) {
+			t.Errorf("%s: the text is another: %s", reason, out)
+		}
+	}
+}
+
 // 429 is tried again when it says, 500 and a lost connection after a while.
 func TestTheScriptForCITriesAgain(t *testing.T) {
 	t.Parallel() // it mostly waits
