@@ -263,6 +263,9 @@ func (j *job) problem() error {
 	return &failure
 }
 
+// kept ends the detail of a problem that came after something may have been written.
+const kept = "; what is already written is kept"
+
 // explain translates the error of an import into a problem.
 func explain(err error) error {
 	var refused *importer.RefusedError
@@ -276,12 +279,14 @@ func explain(err error) error {
 	case errors.Is(err, errTooSlow) && errors.Is(err, importer.ErrWaiting):
 		return problem.Busy("another import of the same scans is under way", busyRetryAfter)
 	case errors.Is(err, errStopping):
-		return problem.TryAgain("the service is stopping; what is already written is kept", err)
+		return problem.TryAgain("the service is stopping"+kept, err)
 	case errors.As(err, &refused), kube.IsQuotaExceeded(err):
 		return problem.Refused(err)
 	case kube.LacksField(err):
-		return problem.OutdatedCRDs(err)
+		p := problem.OutdatedCRDs(err)
+		p.Detail += kept
+		return p
 	default:
-		return problem.TryAgain("the import ended early; what is already written is kept", err)
+		return problem.TryAgain("the import ended early"+kept, err)
 	}
 }

@@ -179,7 +179,11 @@ func (s *session) explainImport(ctx context.Context, err error, what string) err
 	if kube.IsQuotaExceeded(err) {
 		return err // the import's error already explains its quota
 	}
-	return s.explain(err, need{what: what, role: roleScanner})
+	explained := s.explain(err, need{what: what, role: roleScanner})
+	if kube.LacksField(err) {
+		return fmt.Errorf("%w What is already written is kept", explained)
+	}
+	return explained
 }
 
 func checkConcurrency(n int) error {
