@@ -1,16 +1,12 @@
 package architecture
 
 import (
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/runtime"
-
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
-	"github.com/appsec-dev/findings-operator/internal/kube"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -26,13 +22,9 @@ var (
 
 // Clusters have other kinds of these names. On OpenShift `kubectl get projects` would save none of ours.
 func TestCommandsThatSaveOrDeleteAllNameKindsWithTheirGroup(t *testing.T) {
-	scheme := runtime.NewScheme()
-	harness.Must(t, v1alpha1.AddToScheme(scheme))
 	kinds := map[string]bool{}
-	for _, of := range scheme.KnownTypes(v1alpha1.GroupVersion) {
-		if kind, ok := kube.KindOf(reflect.New(of).Interface()); ok {
-			kinds[kind.Resource], kinds[strings.ToLower(kind.Name)] = true, true
-		}
+	for _, kind := range everyKind(t) {
+		kinds[kind.Resource], kinds[strings.ToLower(kind.Name)] = true, true
 	}
 	seen := 0
 	for _, name := range []string{"backup.md", "install.md"} {
