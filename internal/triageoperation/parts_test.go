@@ -12,6 +12,7 @@ import (
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/test/builder"
+	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -146,4 +147,13 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%d entries, %d said", len(entries), count)
 		}
 	})
+}
+
+func TestTheBoundsOfAPartAreThoseOfTheSchema(t *testing.T) {
+	crd, err := corpus.CRD("TriageOperationPart")
+	harness.Must(t, err)
+	spec := corpus.SchemaOf(crd).Properties["spec"].Properties
+	harness.Same(t, "the length of the entries", int64(v1alpha1.MaxPartLength), *spec["entries"].MaxLength)
+	harness.Same(t, "how many outcomes", int64(v1alpha1.MaxPartEntries), *spec["outcomes"].MaxLength)
+	harness.Same(t, "the count", float64(v1alpha1.MaxPartEntries), *spec["count"].Maximum)
 }

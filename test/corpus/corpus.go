@@ -25,6 +25,22 @@ import (
 // CRDs returns the generated CRDs by kind, except TriageOperationParts and FindingTrends, which only the controllers
 // may write.
 func CRDs() (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
+	crds, err := everyCRD()
+	delete(crds, "TriageOperationPart")
+	delete(crds, "FindingTrend")
+	return crds, err
+}
+
+// CRD returns the generated CRD of any kind.
+func CRD(kind string) (*apiextensionsv1.CustomResourceDefinition, error) {
+	crds, err := everyCRD()
+	if err == nil && crds[kind] == nil {
+		err = fmt.Errorf("config/crd/bases has no %s", kind)
+	}
+	return crds[kind], err
+}
+
+func everyCRD() (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := filepath.Glob(filepath.Join(harness.Root(), "config", "crd", "bases", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("config/crd/bases holds %d files, error %w", len(files), err)
@@ -42,9 +58,7 @@ func CRDs() (map[string]*apiextensionsv1.CustomResourceDefinition, error) {
 		if len(crd.Spec.Versions) != 1 {
 			return nil, fmt.Errorf("%s has %d versions, want 1", crd.Name, len(crd.Spec.Versions))
 		}
-		if kind := crd.Spec.Names.Kind; kind != "TriageOperationPart" && kind != "FindingTrend" {
-			out[crd.Spec.Names.Kind] = crd
-		}
+		out[crd.Spec.Names.Kind] = crd
 	}
 	return out, nil
 }
