@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +32,16 @@ func Same(t T, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+// Filled fails the test for each member of a struct that is empty, except those named.
+func Filled(t T, what string, value any, except ...string) {
+	t.Helper()
+	for member, of := range reflect.ValueOf(value).Fields() {
+		if want := slices.Contains(except, member.Name); of.IsZero() != want {
+			t.Errorf("%s: %s is empty: %t, want %t", what, member.Name, of.IsZero(), want)
+		}
 	}
 }
 

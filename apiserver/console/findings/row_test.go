@@ -87,3 +87,11 @@ func TestARowOfAnExampleShowsIt(t *testing.T) {
 		harness.Same(t, example, rowOf(want), got)
 	}
 }
+
+// TestARowShowsWhatTheFindingIs compares the facts of a row with these.
+func TestThePageOfAFindingHasEveryFactOfADecision(t *testing.T) {
+	var whole client.FindingFull
+	answer := harness.RepositoryFile(t, "apiserver", "render", "testdata", "findingfull.full.json")
+	harness.Must(t, json.Unmarshal([]byte(answer), &whole))
+	harness.Filled(t, "apiserver/console/findings/finding.go", shown{FindingFull: whole}.now().Facts)
+}

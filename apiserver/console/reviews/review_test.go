@@ -258,3 +258,10 @@ func TestAReviewPageShowsWhichIssuesThereAre(t *testing.T) {
 		harness.Same(t, tc.reason, tc.want, got)
 	}
 }
+
+func TestAnIssueHasEveryFactOfADecision(t *testing.T) {
+	var whole client.ReviewIssueFull
+	answer := harness.RepositoryFile(t, "apiserver", "render", "testdata", "reviewissuefull.full.json")
+	harness.Must(t, json.Unmarshal([]byte(answer), &whole))
+	harness.Filled(t, "apiserver/console/reviews/decide.go", now(whole).Facts, "Code", "Stale")
+}
