@@ -7,6 +7,7 @@ import (
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/apiserver/console/decision"
 	"github.com/appsec-dev/findings-operator/internal/findingstate"
+	"github.com/appsec-dev/findings-operator/test/corpus"
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
@@ -24,7 +25,7 @@ func TestTheConsoleSeesWhatADecisionIsBasedOn(t *testing.T) {
 		var spec any
 		harness.Must(t, json.Unmarshal(encoded, &spec))
 		based := 0
-		changeEach(spec, "spec", func(path string) {
+		corpus.ChangeEach(spec, "spec", func(path string) {
 			encoded, err := json.Marshal(spec)
 			harness.Must(t, err)
 			finding.Spec = v1alpha1.FindingSpec{}
@@ -42,35 +43,6 @@ func TestTheConsoleSeesWhatADecisionIsBasedOn(t *testing.T) {
 		})
 		if based < 4 {
 			t.Errorf("with the version %q: %d changes of facts matter; does the test still change any?", version, based)
-		}
-	}
-}
-
-// changeEach calls try with each text and number of the value changed in turn.
-func changeEach(value any, path string, try func(path string)) {
-	change := func(old any, at string, set func(any)) {
-		switch old := old.(type) {
-		case string:
-			for _, other := range []string{"low", "9.5", "critical", old + "x"} {
-				set(other)
-				try(at)
-			}
-		case float64:
-			set(old + 1)
-			try(at)
-		default:
-			changeEach(old, at, try)
-		}
-		set(old)
-	}
-	switch value := value.(type) {
-	case map[string]any:
-		for name, old := range value {
-			change(old, path+"."+name, func(other any) { value[name] = other })
-		}
-	case []any:
-		for i, old := range value {
-			change(old, path+"[]", func(other any) { value[i] = other })
 		}
 	}
 }

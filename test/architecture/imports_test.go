@@ -37,7 +37,7 @@ var rooms = map[string]struct {
 }
 
 // testHelpers are the packages that the test files of any package may also import.
-var testHelpers = []string{"test/harness", "test/testenv", "test/builder", "test/needs"}
+var testHelpers = []string{"test/harness", "test/testenv", "test/builder", "test/corpus", "test/needs"}
 
 // controllerTestHelpers are the packages that the test files of controllers may also import.
 var controllerTestHelpers = []string{"test/controllertest", "test/handlertest"}
