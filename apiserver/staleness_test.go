@@ -1,8 +1,11 @@
 package apiserver
 
 import (
+	"cmp"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -183,6 +186,56 @@ func TestEveryScopeRestsOnKindsThatAreWatched(t *testing.T) {
 			if !slices.Contains(w.model.Kinds(), kind) {
 				t.Errorf("%s rests on %s, which nobody watches", asked, kind)
 			}
+		}
+	}
+}
+
+// live holds kinds, and operations by their ids, whose responses show what the API server returns at that moment.
+var live = []string{"triageoperations", "redeliverWebhookDelivery"}
+
+// A response whose kind is missing here would be up to date by its headers, however old that kind's data is.
+func TestEveryResponseRestsOnTheKindThatItShows(t *testing.T) {
+	w := newWatched(t)
+	spec, err := openapi.Load()
+	harness.Must(t, err)
+	operations, err := openapi.Operations(spec)
+	harness.Must(t, err)
+	shown := 0
+	for id, operation := range operations {
+		described := spec.Paths.Find(operation.Path).GetOperation(operation.Method)
+		for _, response := range described.Responses.Map() {
+			content := response.Value.Content.Get("application/json")
+			if content == nil {
+				continue
+			}
+			resource := kindOfSchema(path.Base(content.Schema.Ref))
+			if !slices.Contains(w.model.Kinds(), resource) || slices.Contains(live, resource) || slices.Contains(live, id) {
+				continue
+			}
+			shown++
+			if !slices.Contains(slices.Concat(dependsOn[operation.Scopes[0]], alsoDependsOn[id]), resource) {
+				t.Errorf("%s shows %s: add them to its operationId in alsoDependsOn, or to its scope in dependsOn", id, resource)
+			}
+		}
+	}
+	if shown < 20 {
+		t.Errorf("only %d responses show a kind; did the names of schemas change?", shown)
+	}
+}
+
+// kindOfSchema returns the resource of the kind that begins the schema's name: that of ReviewIssueList are reviewissues.
+func kindOfSchema(schema string) (resource string) {
+	for end := range schema {
+		resource = cmp.Or(kube.Resource(schema[:end]), resource)
+	}
+	return cmp.Or(kube.Resource(schema), resource)
+}
+
+func TestEveryWatchedKindMakesResponsesStale(t *testing.T) {
+	rested := slices.Concat(slices.Collect(maps.Values(resting()))...)
+	for _, kind := range newWatched(t).model.Kinds() {
+		if !slices.Contains(rested, kind) && !slices.Contains(live, kind) {
+			t.Errorf("no response rests on %s: add them to dependsOn or alsoDependsOn in apiserver/staleness.go", kind)
 		}
 	}
 }
