@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -188,6 +189,28 @@ func TestAPageOfAnotherSessionIsToldToLoadAgain(t *testing.T) {
 		says := strings.Contains(shown, tc.detail) && strings.Contains(shown, tc.next) && !strings.Contains(shown, "scope")
 		if answer.Status != http.StatusForbidden || !says {
 			t.Errorf("%s: %d\n%s", name, answer.Status, shown)
+		}
+	}
+}
+
+// elsewhere holds the addresses that the test of all pages does not visit, with the reason.
+var elsewhere = map[string]string{
+	"findings/:id/row":          "a module requests it",
+	"login":                     "it is visited without a session",
+	"operations/:id":            "another test makes an operation and visits it",
+	"operations/:id/findings":   "another test makes an operation and visits it",
+	"operations/_new":           "it leads to the list of findings",
+	"reviews/:id/issues/:issue": "it leads to the page of the review",
+}
+
+func TestEveryPageIsVisitedByTheTestOfAllPages(t *testing.T) {
+	_, visited, _ := strings.Cut(harness.RepositoryFile(t, "test", "console", "pages_test.go"), "var pages = []string{")
+	visited, _, _ = strings.Cut(visited, "\n}")
+	for _, route := range newConsole(t, nil).Routes() {
+		address := regexp.MustCompile(`:\w+`).ReplaceAllString(route.Path, `[^/"?]+`)
+		page := regexp.MustCompile(`"/console/` + address + `["?]`)
+		if route.Method == http.MethodGet && elsewhere[route.Path] == "" && !page.MatchString(visited) {
+			t.Errorf("test/console/pages_test.go: add /console/%s to pages", route.Path)
 		}
 	}
 }
