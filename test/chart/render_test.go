@@ -522,7 +522,7 @@ func podOf(object *unstructured.Unstructured) map[string]any {
 
 // The binary exits at startup on an unknown flag.
 func TestEveryFlagIsOneOfTheBinary(t *testing.T) {
-	help := map[string]string{}
+	help, given := map[string]string{}, map[string]bool{}
 	for _, command := range []string{"controller", "apiserver", "healthcheck"} {
 		out, err := exec.CommandContext(t.Context(), filepath.Join(harness.Root(), "bin", "findings-operator"), command, "--help").CombinedOutput()
 		if err != nil {
@@ -535,10 +535,20 @@ func TestEveryFlagIsOneOfTheBinary(t *testing.T) {
 		for _, argument := range arguments[1:] {
 			flag, _, _ := strings.Cut(argument.(string), "=")
 			if strings.HasPrefix(flag, "--") && !regexp.MustCompile(`(?m)`+flag+`\b`).MatchString(help[arguments[0].(string)]) {
-				t.Errorf("%s has the flag %s, which `findings-operator %s` has not", where, flag, arguments[0])
+				t.Errorf("%s has the flag %s, which bin/findings-operator %s does not have; does `make build` help?", where, flag,
+					arguments[0])
 			}
+			given[flag] = true
 		}
 	})
+	for _, name := range []string{"controller.yaml", "api.yaml"} {
+		template := harness.File(t, filepath.Join(Folder(), "templates", name))
+		for _, flag := range regexp.MustCompile(`(?m)^ +- (--[a-z0-9-]+)`).FindAllStringSubmatch(template, -1) {
+			if !given[flag[1]] {
+				t.Errorf("set the value of %s in %s: no values of the tests render it", flag[1], everythingOn)
+			}
+		}
+	}
 }
 
 // Secrets are mounted as files: kubectl describe shows arguments and environments.
