@@ -90,8 +90,9 @@ func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
 		"rewritten":  {byScanner(severity("low")), []string{"updated open open scanner/gosec "}},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			f, stored := unstored(), unstored()
+			f, remembered, stored := unstored(), unstored(), unstored()
 			reconcile(stored, now)
+			seen := findingstate.CreationOf(&stored.Status)
 			later(f, 2, tc.change)
 			later(stored, 2, tc.change)
 			observe(f, at)
@@ -101,6 +102,10 @@ func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
 				f.Status.Transitions[0].Scan = "s-1" // not known any longer
 			}
 			harness.Same(t, "with and without a stored status", stored.Status, f.Status)
+			later(remembered, 2, tc.change)
+			remembered.Status = findingstate.Observe(findingstate.ObservedBefore(remembered, seen, at), nil, at)
+			remembered.Status.EmittedSeq = f.Status.EmittedSeq
+			harness.Same(t, "with a creation that was observed", stored.Status, remembered.Status)
 		})
 	}
 }

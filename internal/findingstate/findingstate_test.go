@@ -103,9 +103,13 @@ func TestEachChangeOfTheSpecIsRecorded(t *testing.T) {
 		want:   []transition{{v1alpha1.TransitionUpdated, "open", "open", "scanner/gosec"}},
 	}, {
 		name: "new commit", reason: "what says only which scan wrote last is no change of the finding",
+		before: func(f *v1alpha1.Finding) {
+			f.Spec.Details.SupportingFiles = []v1alpha1.FileLocation{{FilePath: "db.go", URL: "https://code.example/blob/abc/db.go"}}
+		},
 		change: func(f *v1alpha1.Finding) {
-			f.Spec.CommitHash = "def"
+			f.Spec.CommitHash, f.Spec.Evidence = "def", "message.code"
 			f.Spec.Details.Location.URL = "https://code.example/blob/def/main.go"
+			f.Spec.Details.SupportingFiles[0].URL = "https://code.example/blob/def/db.go"
 			f.Spec.Scan = &v1alpha1.FindingScan{ScanID: "scan-2"}
 		},
 	}, {

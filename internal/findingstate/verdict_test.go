@@ -1,6 +1,7 @@
 package findingstate_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,40 @@ func TestTheFacadeShowsAPersonsDecisionBeforeTheControllersDo(t *testing.T) {
 	f.Generation++
 	if findingstate.State(f) != v1alpha1.FindingStateOpen || findingstate.Verdict(f) != nil {
 		t.Error("a policy's verdict stands against the decision until the controllers look")
+	}
+}
+
+// A longer name would make the API server refuse the status.
+func TestOnlyAReviewIssueWhoseNameFitsAStatusGivesAVerdict(t *testing.T) {
+	triage := &v1alpha1.ReviewIssueTriage{UserStatus: v1alpha1.UserStatusMuted, By: "ann"}
+	for length, want := range map[int]bool{63: true, 64: false} {
+		verdict := findingstate.ReviewVerdict(strings.Repeat("i", length), triage)
+		harness.Same(t, fmt.Sprintf("%d characters give a verdict", length), want, verdict != nil)
+	}
+}
+
+func TestAVerdictIsAnotherIfItsDecisionOrSourceDiffers(t *testing.T) {
+	policy := v1alpha1.FindingVerdict{Policy: "p", UserStatus: "muted", Reason: "duplicate", Comment: "why", By: "ann"}
+	issue := policy
+	issue.Policy, issue.ReviewIssue = "", "i"
+	for _, c := range []struct {
+		reason string
+		of     v1alpha1.FindingVerdict
+		change func(*v1alpha1.FindingVerdict)
+		same   bool
+	}{
+		{"another author of the policy", policy, func(v *v1alpha1.FindingVerdict) { v.By = "bob" }, true},
+		{"another person decided about the issue", issue, func(v *v1alpha1.FindingVerdict) { v.By = "bob" }, false},
+		{"a later time", issue, func(v *v1alpha1.FindingVerdict) { v.Since = v1alpha1.NewTime(now) }, true},
+		{"another policy", policy, func(v *v1alpha1.FindingVerdict) { v.Policy = "q" }, false},
+		{"another issue", issue, func(v *v1alpha1.FindingVerdict) { v.ReviewIssue = "j" }, false},
+		{"another decision", policy, func(v *v1alpha1.FindingVerdict) { v.UserStatus = "active" }, false},
+		{"another reason", policy, func(v *v1alpha1.FindingVerdict) { v.Reason = "accepted-risk" }, false},
+		{"another comment", policy, func(v *v1alpha1.FindingVerdict) { v.Comment = "because" }, false},
+	} {
+		other := c.of
+		c.change(&other)
+		harness.Same(t, c.reason, c.same, findingstate.SameVerdict(&c.of, &other))
 	}
 }
 
