@@ -56,7 +56,7 @@ func rated(severity v1alpha1.Level, score string) func(*v1alpha1.Finding) {
 
 func TestARowCountsWhatIsOpenAndWhatHappenedOnItsDay(t *testing.T) {
 	findings := []v1alpha1.Finding{
-		finding(3, rated("high", "9.8")),
+		finding(3, rated("high", "9.0")),
 		finding(1, rated("high", "8.9")),
 		finding(0, rated("medium", "9.9")),
 		finding(20, closed, did("created", days(-20), "", "open"), did("closed", noon, "open", "closed")),
