@@ -142,6 +142,7 @@ func TestAnOperationDecidesAboutNoProblemThatNobodySaw(t *testing.T) {
 		{"its code was stored by an earlier version", undecided, "", code, nil, nil, 3, 4, low, Conflicted},
 		{"a scan has, and its version is known", undecided, message, message, known, known, 3, 4, low, Changed},
 		{"its version is no longer known, but its code is", undecided, message, code, known, nil, 3, 4, low, Conflicted},
+		{"its version was not known", undecided, message, message, nil, known, 3, 4, low, Conflicted},
 		{"its version was stored by an earlier version", undecided, "", message, known, known, 3, 4, low, Changed},
 		{"a scan has, and its severity differs", undecided, message, message, nil, nil, 3, 4, v1alpha1.LevelHigh, Changed},
 		{"the decision would become stale", decidedBy("ann"), message, message, nil, nil, 3, 4, low, Changed},
