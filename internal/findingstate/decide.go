@@ -68,10 +68,10 @@ func (d Decision) Changes(s Standing, now time.Time) map[string]any {
 	return out
 }
 
-// InForce returns the decision in force now. It is open from its end on, even while the status does not record the end
-// yet.
+// InForce returns the decision in force now. It is open from the second of its end on, even while the status does not
+// record the end yet.
 func (s Standing) InForce(now time.Time) v1alpha1.UserStatus {
-	if end := s.Triage.ExpiresAt; end != nil && !now.Before(end.Time) {
+	if end := s.Triage.ExpiresAt; end != nil && !now.Before(end.Truncate(time.Second)) {
 		return v1alpha1.UserStatusOpen
 	}
 	return s.UserStatus

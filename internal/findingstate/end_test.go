@@ -12,13 +12,14 @@ import (
 	"github.com/appsec-dev/findings-operator/test/harness"
 )
 
-// mutedUntil returns a finding that ann muted at now, after a reconcile.
+// mutedUntil returns a finding that ann muted at now, after a reconcile. She wrote the end with a fraction of a second,
+// which does not count.
 func mutedUntil(end time.Time) *v1alpha1.Finding {
 	f := imported()
 	reconcile(f, now)
 	f.Generation++
 	decide(v1alpha1.UserStatusMuted)(f)
-	f.Spec.Triage.Reason, f.Spec.Triage.ExpiresAt = v1alpha1.DecisionAcceptedRisk, new(v1alpha1.NewTime(end))
+	f.Spec.Triage.Reason, f.Spec.Triage.ExpiresAt = v1alpha1.DecisionAcceptedRisk, &v1alpha1.Time{Time: end.Add(time.Second / 2)}
 	reconcile(f, now)
 	return f
 }
