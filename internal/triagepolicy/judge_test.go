@@ -94,7 +94,8 @@ func expired(p triagepolicy.Policy) triagepolicy.Policy {
 }
 
 func TestAPolicyDecidesInItsWindowAlone(t *testing.T) {
-	from, until := v1alpha1.NewTime(now), v1alpha1.NewTime(now.Add(time.Hour))
+	// As somebody may write them, but whole seconds count.
+	from, until := v1alpha1.Time{Time: now.Add(time.Millisecond)}, v1alpha1.Time{Time: now.Add(time.Hour + time.Millisecond)}
 	p := []triagepolicy.Policy{policy(t, "p", "true", func(s *v1alpha1.TriagePolicySpec) { s.ValidFrom, s.ValidUntil = &from, &until })}
 	for _, c := range []struct {
 		at     time.Time
