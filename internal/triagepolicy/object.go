@@ -46,28 +46,3 @@ func (o *object) Type() ref.Type { return o.kind.typ }
 
 // Value returns the object, which the provider's members read from.
 func (o *object) Value() any { return o }
-
-// IsSet reports whether the member of that name exists and is not empty.
-func (o *object) IsSet(field ref.Val) ref.Val {
-	m, known := o.member(field)
-	return types.Bool(known && isSet(m.get(o.facts)))
-}
-
-// Get returns the member of that name.
-func (o *object) Get(index ref.Val) ref.Val {
-	if m, known := o.member(index); known {
-		if value := m.get(o.facts); value != nil {
-			return value
-		}
-	}
-	return types.NewErr("no such key: %v", index)
-}
-
-func (o *object) member(name ref.Val) (member, bool) {
-	text, is := name.(types.String)
-	if !is {
-		return member{}, false
-	}
-	m, known := o.kind.members[string(text)]
-	return m, known
-}
