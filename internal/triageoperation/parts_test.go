@@ -126,6 +126,14 @@ func TestAPartThatWasDamagedIsNotRead(t *testing.T) {
 		"empty":           func(s *v1alpha1.TriageOperationPartSpec) { s.Entries = "" },
 		"not compressed":  func(s *v1alpha1.TriageOperationPartSpec) { s.Entries = "e30=" },
 		"another's count": func(s *v1alpha1.TriageOperationPartSpec) { s.Count = 2 },
+		"too many findings": func(s *v1alpha1.TriageOperationPartSpec) {
+			s.Count = v1alpha1.MaxPartEntries + 1
+			s.Entries, _, _ = Encode(entries(int(s.Count), 0))
+		},
+		"too large unpacked": func(s *v1alpha1.TriageOperationPartSpec) {
+			s.Count = 1
+			s.Entries, _, _ = Encode([]Entry{{Facts: strings.Repeat("x", maxPartBytes)}})
+		},
 	} {
 		part := parts[0].DeepCopy()
 		damage(&part.Spec)
