@@ -252,16 +252,9 @@ func (sizes) EstimateSize(node checker.AstNode) *checker.SizeEstimate {
 		case len(rest) == 1 && rest[0] == "@items" && m.each > 0:
 			return &checker.SizeEstimate{Max: m.each}
 		}
-		k = kinds[m.typeName()]
+		k = kinds[m.typ.TypeName()]
 	}
 	return nil
-}
-
-func (m member) typeName() string {
-	if m.typ == nil {
-		return ""
-	}
-	return m.typ.TypeName()
 }
 
 // IsCompileError reports whether the error is a CompileError, and returns it.
