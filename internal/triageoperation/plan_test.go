@@ -100,6 +100,9 @@ func TestAnEndWithAFractionOfASecondIsStoredOnce(t *testing.T) {
 	open := finding(v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusOpen})
 	entry := NewEntry(open)
 	decided := finding(merged(t, open.Spec.Triage, Plan(operation, &entry, open, selectedAt.Time, false).Triage))
+	if end := v1alpha1.NewTime(selectedAt.Add(time.Hour)); !end.Equal(decided.Spec.Triage.ExpiresAt) {
+		t.Errorf("the decision ends at %s, want %s", decided.Spec.Triage.ExpiresAt, end)
+	}
 	entry = NewEntry(decided)
 	harness.Same(t, "the next time", Step{Outcome: Unchanged}, Plan(operation, &entry, decided, selectedAt.Time, false))
 }
@@ -363,6 +366,17 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 			t.Errorf("restored by an earlier undo of that name, may have decided %t: got %c", mayHaveDecided, step.Outcome)
 		}
 	}
+}
+
+func TestOnlyWhatAnUndoHasChangedIsRestored(t *testing.T) {
+	set := decidedBy("ann")
+	entries := []Entry{{Finding: "changed", Set: &set}, {Finding: "unchanged", Set: &set}, {Finding: "no undo"}, {Finding: "not yet", Set: &set}}
+	text, _, err := Encode(entries)
+	harness.Must(t, err)
+	part := &v1alpha1.TriageOperationPart{Spec: v1alpha1.TriageOperationPartSpec{Count: 4, Entries: text, Outcomes: "cuc"}}
+	harness.Same(t, "restored", map[v1alpha1.ResourceName]string{"changed": "ann"}, Restored(part))
+	part.Spec.Outcomes = "uuuuc"
+	harness.Same(t, "restored by more outcomes than findings", map[v1alpha1.ResourceName]string{}, Restored(part))
 }
 
 // An operation may wait for minutes until older ones have ended. What somebody decides meanwhile is newer.
