@@ -120,6 +120,7 @@ func TestABacklogHoldsBackAllButSingleDecisions(t *testing.T) {
 			backlog := v1alpha1.Condition{Type: v1alpha1.ConditionBacklogged, Status: held.status, Reason: reason}
 			endpoint.Status.Conditions = []v1alpha1.Condition{backlog}
 		}
+		harness.Same(t, reason+": holds decisions back", held.single, HoldsDecisionsBack(endpoint))
 		for _, c := range changes {
 			want := held.others
 			if c.single {
