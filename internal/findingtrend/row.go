@@ -189,15 +189,14 @@ func atLeast(row, counted *v1alpha1.FindingTrendDay) {
 	}
 }
 
-// Put returns a copy of the rows with row inserted, or replacing the row of the same day.
+// Put inserts row into the rows, or replaces the row of the same day, and returns them.
 func Put(rows []v1alpha1.FindingTrendDay, row v1alpha1.FindingTrendDay) []v1alpha1.FindingTrendDay {
 	at, found := slices.BinarySearchFunc(rows, row.Day, byDay)
 	if found {
-		rows = slices.Clone(rows)
 		rows[at] = row
 		return rows
 	}
-	return slices.Insert(slices.Clone(rows), at, row)
+	return slices.Insert(rows, at, row)
 }
 
 func byDay(row v1alpha1.FindingTrendDay, of v1alpha1.Day) int { return cmp.Compare(row.Day, of) }
