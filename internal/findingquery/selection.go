@@ -195,10 +195,8 @@ func (s *Selection) matchesTimes(f *v1alpha1.Finding) bool {
 	return within(at, asked.UpdatedSince, asked.UpdatedUntil)
 }
 
-// within reports whether a time is in a period, in whole seconds like the times in the REST API: since is
-// inclusive, until exclusive.
+// within reports whether a time is in a period: since is inclusive, until exclusive.
 func within(at time.Time, since, until *v1alpha1.Time) bool {
-	at = at.Truncate(time.Second)
 	return (since == nil || !at.Before(since.Time)) && (until == nil || at.Before(until.Time))
 }
 

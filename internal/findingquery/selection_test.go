@@ -56,6 +56,7 @@ func TestASelectionMeansWhatHasEverythingAskedFor(t *testing.T) {
 		{spec{UpdatedUntil: at(13)}, spec{UpdatedUntil: at(12)}},
 		{spec{MinScore: "8.1"}, spec{MinScore: "8.2"}},
 		{spec{Text: "ORDERS sql"}, spec{Text: "sql xss"}},
+		{spec{Text: "injection api"}, spec{Text: "injectionapi"}},
 		{spec{Stale: new(false)}, spec{Stale: new(true)}},
 		{spec{Suppressed: new(true)}, spec{Suppressed: new(false)}},
 		{spec{File: "api/"}, spec{File: "ap"}},
@@ -114,6 +115,7 @@ func TestASelectionThatCannotBeReadSaysWhy(t *testing.T) {
 		{CreatedSince: &v1alpha1.Time{}}, {UpdatedSince: &v1alpha1.Time{}},
 		{CreatedSince: &v1alpha1.Time{Time: time.Time{}.Add(5 * time.Hour)}}, // written with an offset
 		{UpdatedSince: &v1alpha1.Time{Time: time.Unix(0, 0)}},
+		{UpdatedSince: &v1alpha1.Time{Time: time.Unix(0, 0).Add(12 * time.Hour)}}, // written with an offset
 		{CreatedUntil: &v1alpha1.Time{Time: firstUnsetEnd}}, {UpdatedUntil: &v1alpha1.Time{Time: firstUnsetEnd}},
 	} {
 		if _, err := NewSelection(&asked); err == nil {
