@@ -47,6 +47,9 @@ func TestTheDataOfReviewsIssuesAndScans(t *testing.T) {
 			`{"issue_id":"a","uid":"u-1","seq":2,"review_id":"shop-412","severity":"high","state":{"from":"open","to":"resolved"},"resolved_by":"1c2d"}`},
 		{"the end of a decision, in UTC with whole seconds", DataOfReviewIssue(issue, v1alpha1.Transition{Seq: 3, Type: "expired", From: "muted", To: "open", By: "ann", ExpiresAt: endElsewhere()}),
 			`{"issue_id":"a","uid":"u-1","seq":3,"review_id":"shop-412","severity":"high","user_status":{"from":"muted","to":"open"},"by":"ann","expires_at":"2026-12-31T00:00:00Z"}`},
+		{"a policy's verdict, and not its comment", DataOfReviewIssue(issue, v1alpha1.Transition{
+			Seq: 4, Type: "judged", From: "open", To: "muted", By: "policy/mute", Author: "ann", Reason: v1alpha1.DecisionUsedInTests, Comment: "private"}),
+			`{"issue_id":"a","uid":"u-1","seq":4,"review_id":"shop-412","severity":"high","verdict":{"from":"open","to":"muted"},"by":"policy/mute","author":"ann","reason":"used-in-tests"}`},
 		{"a scan's end", DataOfScan(scan, v1alpha1.Transition{Seq: 1, Type: "completed", To: "Succeeded", By: "scanner/gosec"}),
 			`{"scan_id":"a","uid":"u-1","seq":1,"repository_id":"shop","project_id":"api","tool":"gosec","category":"Code","outcome":{"to":"Succeeded"},"abandoned":false,"counts":{"created":3,"updated":0,"closed":0,"reopened":0,"unchanged":0,"skipped":0}}`},
 		{"a scan that was given up, told of once its end has come", DataOfScan(scan, v1alpha1.Transition{Seq: 1, Type: "completed", To: "Failed", By: v1alpha1.ControllerFieldManager}),
