@@ -61,7 +61,7 @@ const firstObservation = time.Minute
 // that has changed since its creation, or was created a while ago, gets the status of Recorded. seen is the observed
 // creation; may be nil.
 func ObservedBefore(finding *v1alpha1.Finding, seen *Creation, now time.Time) *v1alpha1.Finding {
-	if finding.Generation > 1 || AsCreated(finding) && now.Sub(finding.CreationTimestamp.Time) > firstObservation {
+	if finding.Generation > 1 || now.Sub(finding.CreationTimestamp.Time) > firstObservation {
 		return recorded(finding, seen)
 	}
 	return finding

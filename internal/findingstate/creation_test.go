@@ -62,6 +62,7 @@ func TestWhatNobodyChangedSinceItsCreationIsRecordedWithoutAStatus(t *testing.T)
 		"created muted":      {decide(v1alpha1.UserStatusMuted), false},
 		"with a comment":     {noted, false},
 		"with a reason":      {func(f *v1alpha1.Finding) { f.Spec.Triage.Reason = v1alpha1.DecisionAcceptedRisk }, false},
+		"with an end":        {func(f *v1alpha1.Finding) { f.Spec.Triage.ExpiresAt = new(v1alpha1.NewTime(now)) }, false},
 		"created suppressed": {func(f *v1alpha1.Finding) { f.Spec.Suppression = &v1alpha1.FindingSuppression{} }, false},
 		"written again":      {func(f *v1alpha1.Finding) { f.Generation = 2 }, false},
 		"recorded":           {func(f *v1alpha1.Finding) { f.Generation = 2; reconcile(f, now) }, true},
@@ -87,6 +88,7 @@ func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
 		"commented":  {noted, []string{"triaged open open  "}},
 		"closed":     {byScanner(closed), []string{"closed open closed scanner/gosec "}},
 		"suppressed": {byScanner(func(f *v1alpha1.Finding) { f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: "external"} }), []string{"suppressed open open_muted scanner/gosec "}},
+		"in doubt":   {byScanner(doubt("s-2")), nil},
 		"rewritten":  {byScanner(severity("low")), []string{"updated open open scanner/gosec "}},
 	} {
 		t.Run(reason, func(t *testing.T) {

@@ -207,6 +207,13 @@ func TestATriageKeepsWhatItHasRoomForOfTheComment(t *testing.T) {
 	}
 }
 
+func TestASuppressionKeepsWhatItHasRoomForOfTheJustification(t *testing.T) {
+	f := finding()
+	f.Spec.Suppression = &v1alpha1.FindingSuppression{Kind: "external", Justification: strings.Repeat("ä", 128)}
+	reconcile(f, now)
+	harness.Same(t, "comment", "external: "+strings.Repeat("ä", 108)+" ... [cut]", f.Status.Transitions[1].Comment)
+}
+
 func TestTheHistoryOfAFindingThatIsCreatedTriagedHasBoth(t *testing.T) {
 	f := finding()
 	f.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted, By: "ann"}

@@ -285,6 +285,8 @@ func TestTheConditionHasRoomForAnyVersion(t *testing.T) {
 	if stale == nil || len(stale.Message) > 1024 || !strings.HasSuffix(stale.Message, "decide anew.") {
 		t.Errorf("got %+v", stale)
 	}
+	last := f.Status.Transitions[len(f.Status.Transitions)-1]
+	harness.Same(t, "characters of the transition's comment", v1alpha1.MaxTransitionComment, utf8.RuneCountInString(last.Comment))
 }
 
 // Whatever text was written as a basis, the status can hold what it is completed to, and a decision that is repeated with

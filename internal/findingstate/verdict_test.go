@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -129,6 +130,17 @@ func TestOnlyAReviewIssueWhoseNameFitsAStatusGivesAVerdict(t *testing.T) {
 	for length, want := range map[int]bool{63: true, 64: false} {
 		verdict := findingstate.ReviewVerdict(strings.Repeat("i", length), triage)
 		harness.Same(t, fmt.Sprintf("%d characters give a verdict", length), want, verdict != nil)
+	}
+}
+
+func TestAVerdictKeepsWhatItHasRoomFor(t *testing.T) {
+	comment, author := strings.Repeat("ä", v1alpha1.MaxTransitionComment), strings.Repeat("ä", v1alpha1.MaxTransitionAuthor)
+	for source, verdict := range map[string]*v1alpha1.FindingVerdict{
+		"policy": findingstate.NewVerdict("p", &v1alpha1.TriagePolicySpec{By: author + "x", Set: v1alpha1.PolicyDecision{Comment: comment + "x"}}),
+		"issue":  findingstate.ReviewVerdict("i", &v1alpha1.ReviewIssueTriage{By: author + "x", Comments: comment + "x"}),
+	} {
+		harness.Same(t, source, [2]int{v1alpha1.MaxTransitionComment, v1alpha1.MaxTransitionAuthor},
+			[2]int{utf8.RuneCountInString(verdict.Comment), utf8.RuneCountInString(verdict.By)})
 	}
 }
 
