@@ -173,6 +173,11 @@ func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
 	later := v1alpha1.NewTime(end.Add(time.Hour))
 	ended := mutedUntil(end)
 	reconcile(ended, end)
+	stale, partly := mutedUntil(end), mutedUntil(end)
+	severity("low")(stale)
+	stale.Generation++
+	reconcile(stale, now)
+	partly.Spec.Triage.Basis = "severity=high"
 	status := func(s v1alpha1.UserStatus) *v1alpha1.UserStatus { return &s }
 	for name, tc := range map[string]struct {
 		of       *v1alpha1.Finding
@@ -180,6 +185,9 @@ func TestADecisionChangesOnlyWhatDiffers(t *testing.T) {
 		want     map[string]any
 	}{
 		"the same":                        {mutedUntil(end), findingstate.Decision{UserStatus: status("muted")}, map[string]any{}},
+		"stale, repeated":                 {stale, findingstate.Decision{UserStatus: status("muted")}, map[string]any{"basis": "severity=low;code=code1111"}},
+		"stale, and a comment":            {stale, findingstate.Decision{Comments: new("c")}, map[string]any{"comments": "c"}},
+		"the same with a part of a basis": {partly, findingstate.Decision{UserStatus: status("muted")}, map[string]any{}},
 		"another comes without both":      {mutedUntil(end), findingstate.Decision{UserStatus: status("active")}, map[string]any{"userStatus": v1alpha1.UserStatusActive, "basis": "severity=high;code=code1111", "reason": nil, "expiresAt": nil}},
 		"taken back":                      {mutedUntil(end), findingstate.Decision{UserStatus: status("open")}, map[string]any{"userStatus": v1alpha1.UserStatusOpen, "basis": nil, "reason": nil, "expiresAt": nil}},
 		"another end":                     {mutedUntil(end), findingstate.Decision{UserStatus: status("muted"), ExpiresAt: &later}, map[string]any{"expiresAt": &later}},
