@@ -84,6 +84,10 @@ func TestAnIssuesStateFollowsFromTheCommitsThatShowIt(t *testing.T) {
 		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "c"}, reviewed: reviewed("a", "b", "c"),
 		want: reviewstate.Observed{State: open, FirstSeenAt: at(2), LastSeenAt: at(2)},
 	}, {
+		reason: "so it may if no other commit was reviewed",
+		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "a"}, reviewed: reviewed("a"),
+		want: reviewstate.Observed{State: open, FirstSeenAt: at(0), LastSeenAt: at(0)},
+	}, {
 		reason: "without a reviewed commit nothing can have been forgotten",
 		issue:  &v1alpha1.ReviewIssueSpec{CommitSHA: "x"},
 		want:   reviewstate.Observed{State: open},
