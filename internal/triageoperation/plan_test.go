@@ -163,6 +163,9 @@ func TestAnOperationDecidesAboutNoProblemThatNobodySaw(t *testing.T) {
 		if got := Plan(comments, &entry, f, time.Time{}, false).Outcome; got != Changed {
 			t.Errorf("%s, and it gets no decision: got %c", c.reason, got)
 		}
+		may := c.selected > 0 && c.triage.UserStatus == v1alpha1.UserStatusOpen
+		harness.Same(t, c.reason+": may be skipped", may, MayBeSkipped(operation, &entry, f, time.Time{}))
+		harness.Same(t, c.reason+": gets no decision", false, MayBeSkipped(comments, &entry, f, time.Time{}))
 	}
 }
 
@@ -365,6 +368,16 @@ func TestWhatIsNoLongerTheOperationsIsNotUndone(t *testing.T) {
 		if step := Plan(undo, &undone, earlier, time.Time{}, mayHaveDecided); step.Outcome != Conflicted {
 			t.Errorf("restored by an earlier undo of that name, may have decided %t: got %c", mayHaveDecided, step.Outcome)
 		}
+	}
+}
+
+func TestAnUndoLeavesADecisionAloneIfThePreviousOneWasNotKept(t *testing.T) {
+	undo := builder.TriageOperation("undo", "").Undoes("mute").Build()
+	kept, now := []Entry{NewEntry(finding(decidedBy("ann")))}, finding(decidedBy(Author("mute")))
+	forget(kept)
+	undone := Undo(&kept[0], now, Author("mute"), true)
+	if step := Plan(undo, &undone, now, time.Time{}, false); step.Outcome != Failed || step.Why == "" || step.Triage != nil {
+		t.Errorf("got %c, because %s: %v", step.Outcome, step.Why, step.Triage)
 	}
 }
 
