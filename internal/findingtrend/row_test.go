@@ -145,7 +145,7 @@ func TestThePastIsReadFromWhatStatusesKeep(t *testing.T) {
 }
 
 func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
-	older := finding(30, rated("high", ""))
+	older := finding(30, rated("high", ""), did("updated", days(-20), "open", "open"))
 	stored := Row(Plus(today, -3), []v1alpha1.Finding{older}, days(-3))
 	closedSince := finding(30, func(f *v1alpha1.Finding) { rated("high", "")(f); closed(f) },
 		did("closed", days(-1), "open", "closed"))

@@ -18,20 +18,23 @@ func row(of v1alpha1.Day, low int32, ages ...int32) v1alpha1.FindingTrendDay {
 func TestASumCarriesRowsForward(t *testing.T) {
 	first := row("2026-03-01", 2, 1, 3)
 	first.Opened, first.Closed, first.Muted, first.TimeToClose = 2, 1, 1, Spread([]int32{9})
-	first.OpenMuted, first.Open.High, first.Open.Critical = 4, 0, 0
+	first.OpenMuted, first.Open.Critical, first.Open.High, first.Open.Medium = 4, 1, 2, 3
 	projects := [][]v1alpha1.FindingTrendDay{
 		{first, row("2026-03-04", 1, 6)},
 		{row("2026-03-03", 3, 0, 0, 0)},
 		nil,
 	}
 	low := func(n int32) v1alpha1.FindingTrendOpen { return v1alpha1.FindingTrendOpen{Low: n} }
+	open := func(low int32) v1alpha1.FindingTrendOpen {
+		return v1alpha1.FindingTrendOpen{Critical: 1, High: 2, Medium: 3, Low: low}
+	}
 	spread := func(median, p90 int32) *v1alpha1.FindingTrendSpread {
 		return &v1alpha1.FindingTrendSpread{Median: median, P90: p90}
 	}
 	want := []v1alpha1.FindingTrendDay{
-		{Day: "2026-03-01", Open: low(2), OpenMuted: 4, Opened: 2, Closed: 1, Muted: 1, Age: spread(1, 3), TimeToClose: spread(9, 9)},
-		{Day: "2026-03-02", Open: low(2), OpenMuted: 4, Age: spread(2, 4)},
-		{Day: "2026-03-03", Open: low(5), OpenMuted: 4, Age: spread(0, 5)},
+		{Day: "2026-03-01", Open: open(2), OpenMuted: 4, Opened: 2, Closed: 1, Muted: 1, Age: spread(1, 3), TimeToClose: spread(9, 9)},
+		{Day: "2026-03-02", Open: open(2), OpenMuted: 4, Age: spread(2, 4)},
+		{Day: "2026-03-03", Open: open(5), OpenMuted: 4, Age: spread(3, 5)},
 		{Day: "2026-03-04", Open: low(4), Age: spread(1, 6)},
 		{Day: "2026-03-05", Open: low(4), Age: spread(2, 7)},
 	}
