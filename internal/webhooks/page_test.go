@@ -76,6 +76,7 @@ func TestTheDataOfAFinding(t *testing.T) {
 		{"a state", transition(v1alpha1.TransitionClosed, "open", "closed"), `"state":{"from":"open","to":"closed"}}`},
 		{"a suppression, and not its justification", transition(v1alpha1.TransitionSuppressed, "open", "open_muted"), `"state":{"from":"open","to":"open_muted"}}`},
 		{"a decision that is stale, and not why", transition(v1alpha1.TransitionStale, "muted", "muted"), `"user_status":{"from":"muted","to":"muted"}}`},
+		{"one that is no longer stale", transition(v1alpha1.TransitionFresh, "muted", "muted"), `"user_status":{"from":"muted","to":"muted"}}`},
 		{"the end of a decision, in UTC with whole seconds", expired, `"reason":"used-in-tests","expires_at":"2026-12-31T00:00:00Z","user_status":{"from":"muted","to":"open"}}`},
 		{"a decision, and not the comment", transition(v1alpha1.TransitionTriaged, "open", "muted"), `"user_status":{"from":"open","to":"muted"}}`},
 	}
