@@ -83,6 +83,17 @@ func TestARowCountsWhatIsOpenAndWhatHappenedOnItsDay(t *testing.T) {
 	harness.Same(t, "row", want, Row(today, findings, noon))
 }
 
+func TestMidnightBelongsToTheNewDay(t *testing.T) {
+	midnight, yesterday := Start(today), Plus(today, -1)
+	fixed := *builder.Finding("fixed").DetectedAt(midnight).Mutate(closed).Build()
+	fixed.Status.Transitions = []v1alpha1.Transition{did("closed", midnight, "open", "closed")}
+	findings := []v1alpha1.Finding{fixed, *builder.Finding("open").DetectedAt(midnight).Build()}
+	for of, want := range map[v1alpha1.Day][3]int32{yesterday: {0, 0, 0}, today: {2, 1, 1}} {
+		row := Row(of, findings, midnight)
+		harness.Same(t, "opened, closed and open on "+string(of), want, [3]int32{row.Opened, row.Closed, Open(&row)})
+	}
+}
+
 // After a restore all muted findings are muted from their creation on.
 func TestARestoredFindingIsNotMutedOnTheDayOfTheRestore(t *testing.T) {
 	var findings []v1alpha1.Finding
@@ -172,6 +183,7 @@ func TestRowsFollowTheLastOneWhereAnythingHappened(t *testing.T) {
 		{"one of the day before came after the row was written", &stored, []v1alpha1.Finding{older,
 			*builder.Finding("late").DetectedAt(days(-4)).Mutate(at(days(-3).Add(time.Minute))).Build()}, []v1alpha1.Day{Plus(today, -3)}},
 		{"all were removed today", &stored, nil, []v1alpha1.Day{today}},
+		{"all were removed today, and one came", &stored, []v1alpha1.Finding{finding(0, nil)}, []v1alpha1.Day{today}},
 		{"one of two that came before the row was written was removed", new(Row(Plus(today, -3), []v1alpha1.Finding{
 			older, shortlyBefore, shortlyBefore,
 		}, days(-3))), []v1alpha1.Finding{older, shortlyBefore}, []v1alpha1.Day{today}},
