@@ -52,7 +52,7 @@ func TestWhatIsRecordedAndWhatIsShownBefore(t *testing.T) {
 		{"metadata writes move managedFields but not the generation",
 			2, []metav1.ManagedFieldsEntry{write("kubectl-label", "", at(8))}, observed(2, at(5)), at(9), at(5), at(5)},
 		{"the newest write after the time observed is the change",
-			3, []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(2)), write("kubectl-patch", "", at(7))},
+			3, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(7)), write("scanner/gosec", "", at(6))},
 			observed(2, at(5)), at(9), at(7), at(7)},
 		{"a removal moves no time",
 			3, []metav1.ManagedFieldsEntry{write("scanner/gosec", "", at(2))}, observed(2, at(5)), at(9), at(9), at(5)},
