@@ -33,7 +33,7 @@ func observe(f *v1alpha1.Finding, now time.Time) {
 	f.Status.EmittedSeq = findingstate.History(&f.Status).LastSeq()
 }
 
-// later makes a change to the spec, as its n-th write, an hour after the creation.
+// later makes a change to the spec, as its n-th write.
 func later(f *v1alpha1.Finding, n int64, change func(*v1alpha1.Finding)) {
 	f.Generation = n
 	change(f)
@@ -41,7 +41,7 @@ func later(f *v1alpha1.Finding, n int64, change func(*v1alpha1.Finding)) {
 
 func byScanner(change func(*v1alpha1.Finding)) func(*v1alpha1.Finding) {
 	return func(f *v1alpha1.Finding) {
-		f.ManagedFields = []metav1.ManagedFieldsEntry{scannedAt(now.Add(time.Hour))}
+		f.ManagedFields = []metav1.ManagedFieldsEntry{scannedAt(now.Add(10 * time.Second))}
 		change(f)
 	}
 }
@@ -79,7 +79,7 @@ func TestWhatNobodyChangedSinceItsCreationIsRecordedWithoutAStatus(t *testing.T)
 
 // A change of a finding without a stored status has the transitions that it would have with one.
 func TestTheFirstChangeIsRecordedAsIfTheStatusHadBeenStored(t *testing.T) {
-	at := now.Add(2 * time.Hour)
+	at := now.Add(30 * time.Second) // when a finding may also be observed for the first time
 	for reason, tc := range map[string]struct {
 		change func(*v1alpha1.Finding)
 		want   []string
