@@ -134,6 +134,7 @@ func TestADecisionGoesStale(t *testing.T) {
 		{"decided while the facts changed, upon what was seen before", code, []change{func(f *v1alpha1.Finding) { muted(f); severity("medium")(f) }}, "severity high, now medium"},
 		{"decided without a basis", code, []change{func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = "muted" }, severity("medium")}, "severity high, now medium"},
 		{"decided without a basis, and otherwise", code, []change{func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = "muted" }, severity("medium"), func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = "active" }}, ""},
+		{"decided without a basis about one in doubt", code, []change{doubt("s-2"), func(f *v1alpha1.Finding) { f.Spec.Triage.UserStatus = "muted" }}, ""},
 		{"a basis that says nothing", code, []change{func(f *v1alpha1.Finding) { muted(f); f.Spec.Triage.Basis = "nonsense" }, severity("medium")}, "severity high, now medium"},
 		{"written by hand", finding, []change{muted, severity("medium")}, "severity high, now medium"},
 		{"the first import that stores evidence rates otherwise than its predecessor", finding, []change{muted, func(f *v1alpha1.Finding) { severity("medium")(f); evidence("m.c")(f) }}, ""},
