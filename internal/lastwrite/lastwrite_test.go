@@ -74,7 +74,7 @@ func TestWhatIsRecordedAndWhatIsShownBefore(t *testing.T) {
 		{"ahead by more is for the controllers to believe",
 			3, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(200))}, observed(2, at(5)), at(9), at(200), at(5)},
 		{"a status write is no change of the spec",
-			3, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(6)), write("findings-api", "status", at(8))},
+			3, []metav1.ManagedFieldsEntry{write("findings-api", "status", at(8)), write("kubectl-patch", "", at(6))},
 			observed(2, at(5)), at(9), at(6), at(6)},
 		{"a controller's finalizer is no change of the spec",
 			3, []metav1.ManagedFieldsEntry{write("kubectl-patch", "", at(6)), write(v1alpha1.ControllerFieldManager, "", at(8))},
