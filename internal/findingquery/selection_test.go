@@ -108,6 +108,15 @@ func TestASelectionByPolicyMeansTheVerdictInForce(t *testing.T) {
 	}
 }
 
+func TestTheCurrentStateIsTheRecordedOneUntilTheFindingChanges(t *testing.T) {
+	f := selected()
+	f.Status.State = v1alpha1.FindingStateOpen // as an earlier version recorded it
+	harness.Same(t, "recorded", v1alpha1.FindingStateOpen, StateOf(f))
+	f.Spec.Closed = &v1alpha1.FindingClosure{}
+	f.Generation++
+	harness.Same(t, "closed since", v1alpha1.FindingStateClosed, StateOf(f))
+}
+
 func TestASelectionThatCannotBeReadSaysWhy(t *testing.T) {
 	for _, asked := range []v1alpha1.FindingSelection{
 		{LabelSelector: "a in"}, {FieldSelector: "a=b=c=d,,="}, {FieldSelector: "spec.colour=red"}, {MinScore: "11"},
