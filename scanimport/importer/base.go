@@ -137,9 +137,7 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 	out *Compared) (history, []v1alpha1.Finding, error) {
 	past := history{}
 	other := func(p v1alpha1.ProjectReference) bool { return !covered.all && covered.excludes(p) }
-	var has []v1alpha1.Finding
-	batch := covered.batches[0]
-	for _, tool := range batch.names() {
+	selector := func(tool string) fields.Selector {
 		terms := []fields.Selector{
 			fields.OneTermEqualSelector("spec.tool", tool),
 			fields.OneTermEqualSelector("spec.repositoryRef.name", repository.Name),
@@ -147,25 +145,28 @@ func (b Base) read(ctx context.Context, c *Client, repository *v1alpha1.Reposito
 		if b.Project != "" {
 			terms = append(terms, fields.OneTermEqualSelector("spec.projectRef.name", b.Project))
 		}
+		return fields.AndSelectors(terms...)
+	}
+	batch := covered.batches[0]
+	for _, tool := range batch.names() {
 		// Keep no page: most scans may be those of pull requests, which are large.
-		_, err := eachPage(ctx, c, b.Namespace, fields.AndSelectors(terms...), func(page []v1alpha1.Scan, _ bool) {
+		_, err := eachPage(ctx, c, b.Namespace, selector(tool), func(page []v1alpha1.Scan, _ bool) {
 			past.add(slices.DeleteFunc(page, func(s v1alpha1.Scan) bool { return other(s.Spec.ProjectRef) }))
 		})
 		if err != nil {
 			return nil, nil, fmt.Errorf("list the scans of the base: %w", err)
 		}
-		findings, unreadable, err := List[v1alpha1.Finding](ctx, c, b.Namespace, fields.AndSelectors(terms...))
-		if err != nil {
-			return nil, nil, fmt.Errorf("list the findings of the base: %w", err)
-		}
-		for _, name := range unreadable {
-			out.Warnings = append(out.Warnings, PassedOver("finding", name))
-		}
-		has = append(has, slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool {
-			return other(f.Spec.ProjectRef) || f.Spec.Closed != nil && !f.Spec.Closed.At.After(b.Since)
-		})...)
 	}
-	return past, batch.merged(has), nil
+	findings, unreadable, err := batch.findings(ctx, c, b.Namespace, selector)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list the findings of the base: %w", err)
+	}
+	for _, name := range unreadable {
+		out.Warnings = append(out.Warnings, PassedOver("finding", name))
+	}
+	return past, slices.DeleteFunc(findings, func(f v1alpha1.Finding) bool {
+		return other(f.Spec.ProjectRef) || f.Spec.Closed != nil && !f.Spec.Closed.At.After(b.Since)
+	}), nil
 }
 
 // compare compares the batches of one tool. They share its findings, and each finding matches at most one result.

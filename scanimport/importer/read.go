@@ -154,36 +154,26 @@ type listed struct {
 	findings []v1alpha1.Finding
 	// unreadable are the names of findings that cannot be read.
 	unreadable []string
-	// noneUnder are the names of the tool that no finding has.
-	noneUnder []string
 }
 
 // listFindings lists the findings of the job's tool in its project.
 func (im *Importer) listFindings(ctx context.Context, j *job) (*listed, error) {
-	l := &listed{}
-	for _, tool := range j.names() {
-		findings, unreadable, err := List[v1alpha1.Finding](ctx, im.client, im.target.Namespace,
-			im.selector(j.project, tool))
-		if err != nil {
-			return nil, fmt.Errorf("list the findings of project %s: %w", j.project, err)
-		}
-		if len(findings) == 0 {
-			l.noneUnder = append(l.noneUnder, tool)
-		}
-		l.findings, l.unreadable = append(l.findings, findings...), append(l.unreadable, unreadable...)
+	findings, unreadable, err := j.findings(ctx, im.client, im.target.Namespace,
+		func(tool string) fields.Selector { return im.selector(j.project, tool) })
+	if err != nil {
+		return nil, fmt.Errorf("list the findings of project %s: %w", j.project, err)
 	}
-	l.findings = j.merged(l.findings)
-	l.scans = sync.OnceValues(func() (history, error) {
+	return &listed{findings: findings, unreadable: unreadable, scans: sync.OnceValues(func() (history, error) {
 		scans, _, err := im.scans(ctx, j)
 		return scans, err
-	})
-	return l, nil
+	})}, nil
 }
 
 // known divides the listed findings by what the job may do with them.
 func (j *job) known(l *listed) (*known, error) {
 	j.summary.warnOf("finding", l.unreadable)
-	if j.GivenFormer != "" && slices.Contains(l.noneUnder, j.GivenFormer) {
+	former := func(f v1alpha1.Finding) bool { return f.Spec.Tool == j.GivenFormer }
+	if j.GivenFormer != "" && !slices.ContainsFunc(l.findings, former) {
 		j.summary.Warnings = append(j.summary.Warnings,
 			fmt.Sprintf("no finding of the tool %q is in the project: there is nothing to take over", j.GivenFormer))
 	}

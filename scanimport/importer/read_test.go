@@ -2,6 +2,7 @@ package importer
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"path"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -158,55 +160,107 @@ func TestOneScanOfAnImportRenamesAFinding(t *testing.T) {
 	harness.Same(t, "changes", []int{1, 3}, []int{len(summaries[0].Changes), len(summaries[1].Changes)})
 }
 
-// An import renames findings only in this direction. That of another job may do so at any time.
-func TestNamesOfAToolAreInTheOrderOfRenames(t *testing.T) {
+// Most findings have it, and of all names only the last one is listed once.
+func TestABatchsOwnNameIsTheLastOneOfItsTool(t *testing.T) {
 	for _, tc := range []struct {
 		reason, tool, former string
 		want                 []string
 	}{
 		{"an unknown tool", "lint", "", []string{"lint"}},
 		{"a former name is given", "lint", "oldlint", []string{"oldlint", "lint"}},
+		{"its own name is given", "lint", "lint", []string{"lint"}},
 		{"known names", "CodeQL", "", []string{"CodeQL command-line toolchain", "CodeQL"}},
-		{"another job may have a newer name", "bandit", "", []string{"Security audit for python by bandit", "bandit", "Bandit"}},
+		{"another job may have a newer name", "bandit", "", []string{"Security audit for python by bandit", "Bandit", "bandit"}},
 		{"one of the known names is given", "Bandit", "bandit", []string{"Security audit for python by bandit", "bandit", "Bandit"}},
-		{"a newer name is given", "bandit", "Bandit", []string{"Bandit", "Security audit for python by bandit", "bandit"}},
-		{"another name is given", "gosec", "golint", []string{"golint", "Golang security checks by gosec", "gosec"}},
+		{"another name is given", "gosec", "golint", []string{"Golang security checks by gosec", "golint", "gosec"}},
 	} {
 		harness.Same(t, tc.reason, tc.want, (&Batch{Tool: tc.tool, GivenFormer: tc.former}).names())
 	}
 }
 
-// An import of another job renames it between two lists.
+// An import of another job renames it between two lists: each scan gives the findings that it reports its own name,
+// whether that is newer or older.
 func TestAFindingThatIsRenamedWhileFindingsAreListedIsKnownOnce(t *testing.T) {
-	batch := &Batch{Tool: "lint", GivenFormer: "oldlint"}
-	for reader, read := range map[string]func(c *Client) (*listed, error){
-		"an import": func(c *Client) (*listed, error) {
-			return New(c, Target{Namespace: "org-acme"}, Options{}).listFindings(t.Context(), &job{Batch: batch})
-		},
-		"a review": func(c *Client) (*listed, error) {
-			_, findings, err := Base{Namespace: "org-acme"}.
-				read(t.Context(), c, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}}, &Compared{})
-			return &listed{findings: findings}, err
-		},
+	for _, batch := range []*Batch{
+		{Tool: "lint", GivenFormer: "oldlint"}, {Tool: "Semgrep OSS"}, {Tool: "bandit"},
 	} {
-		var mu sync.Mutex
-		now := v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1"}, Spec: v1alpha1.FindingSpec{Tool: "oldlint"}}
-		c := listing(t, func(kind, _, tool string) (findings []v1alpha1.Finding) {
-			mu.Lock()
-			defer mu.Unlock()
-			if kind != "findings" {
-				return nil
+		names := batch.names()
+		for reader, read := range readers(batch, Base{}) {
+			for _, from := range names {
+				for _, to := range slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == from }) {
+					for after := 1; after < 2*len(names)-1; after++ {
+						lists, listed := renamedAfter(t, after, read, from, func(f *v1alpha1.Finding) { f.Spec.Tool = to })
+						doing := fmt.Sprintf("%s of %s; %q becomes %q after %d lists", reader, batch.Tool, from, to, after)
+						harness.Same(t, doing+": findings", lists.last, listed)
+						harness.Same(t, doing+": number of findings", 1, len(listed))
+						harness.Same(t, doing+": lists of its own name", 1, lists.of[batch.Tool])
+					}
+				}
 			}
-			if now.Spec.Tool == tool {
-				findings = append(findings, now)
-			}
-			now.Spec.Tool = "lint"
-			return findings
-		})
-		l, err := read(c)
-		harness.Must(t, err)
-		harness.Same(t, reader+" knows", []v1alpha1.Finding{now}, l.findings)
+		}
 	}
+}
+
+func TestAFindingThatIsClosedWhileTheBaseIsListedIsNotKnown(t *testing.T) {
+	base := Base{Since: time.Now()}
+	_, listed := renamedAfter(t, 1, readers(&Batch{Tool: "lint", GivenFormer: "oldlint"}, base)["a review"], "oldlint", func(f *v1alpha1.Finding) {
+		f.Spec.Tool = "lint"
+		f.Spec.Closed = &v1alpha1.FindingClosure{At: v1alpha1.NewTime(base.Since.Add(-time.Minute))}
+	})
+	harness.Same(t, "number of findings", 0, len(listed))
+}
+
+type reading func(c *Client) ([]v1alpha1.Finding, error)
+
+// readers returns what reads the findings of a batch's tool.
+func readers(batch *Batch, base Base) map[string]reading {
+	base.Namespace = "org-acme"
+	return map[string]reading{
+		"an import": func(c *Client) ([]v1alpha1.Finding, error) {
+			l, err := New(c, Target{Namespace: "org-acme"}, Options{}).listFindings(context.Background(), &job{Batch: batch})
+			if err != nil {
+				return nil, err
+			}
+			return l.findings, nil
+		},
+		"a review": func(c *Client) ([]v1alpha1.Finding, error) {
+			_, findings, err := base.read(context.Background(), c, &v1alpha1.Repository{}, coverage{batches: []*Batch{batch}}, &Compared{})
+			return findings, err
+		},
+	}
+}
+
+// lists records lists of findings: how many of each tool, and the last one that was not empty.
+type lists struct {
+	of   map[string]int
+	last []v1alpha1.Finding
+}
+
+// renamedAfter reads the only finding, of the tool from, which changes after that many lists of findings.
+func renamedAfter(t *testing.T, after int, read reading, from string, change func(*v1alpha1.Finding)) (lists, []v1alpha1.Finding) {
+	t.Helper()
+	var mu sync.Mutex
+	done, now := lists{of: map[string]int{}}, v1alpha1.Finding{ObjectMeta: metav1.ObjectMeta{Name: "f-1"}, Spec: v1alpha1.FindingSpec{Tool: from}}
+	c := listing(t, func(kind, _, tool string) (findings []v1alpha1.Finding) {
+		mu.Lock()
+		defer mu.Unlock()
+		if kind != "findings" {
+			return nil
+		}
+		if after == 0 {
+			change(&now)
+		}
+		after--
+		done.of[tool]++
+		if now.Spec.Tool == tool {
+			done.last = []v1alpha1.Finding{now}
+			return done.last
+		}
+		return nil
+	})
+	listed, err := read(c)
+	harness.Must(t, err)
+	return done, listed
 }
 
 func TestOfAlikeFindingsADecidedOneComesFirstAndThenTheCurrentName(t *testing.T) {

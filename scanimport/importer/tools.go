@@ -2,7 +2,10 @@ package importer
 
 import (
 	"cmp"
+	"context"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/fields"
 
 	"github.com/appsec-dev/findings-operator/api/v1alpha1"
 	"github.com/appsec-dev/findings-operator/internal/fingerprints"
@@ -17,16 +20,35 @@ func newestName(a, b string) string {
 	return a
 }
 
-// names returns the names of the tool in the order in which imports rename findings: the given former name, then the
-// known ones, the oldest first. List findings under one name after the other: so a finding that an import renames
-// meanwhile may be listed twice, but is not missed.
+// names returns all names of the tool, the given former one included. The batch's own name comes last.
 func (b *Batch) names() []string {
-	known := fingerprints.NamesOfTool(b.Tool)
-	if b.GivenFormer == "" || newestName(b.GivenFormer, b.Tool) == b.Tool {
-		return known
+	others := slices.DeleteFunc(slices.Clone(fingerprints.NamesOfTool(b.Tool)), func(name string) bool {
+		return name == b.Tool || name == b.GivenFormer
+	})
+	if b.GivenFormer != "" && b.GivenFormer != b.Tool {
+		others = append(others, b.GivenFormer)
 	}
-	isGiven := func(name string) bool { return name == b.GivenFormer }
-	return append([]string{b.GivenFormer}, slices.DeleteFunc(slices.Clone(known), isGiven)...)
+	return append(others, b.Tool)
+}
+
+// findings lists the findings under all names of the tool, and returns the names of unreadable ones, too. Imports of
+// other jobs may give a finding a newer or an older name meanwhile. So the lists are read forwards and then, apart from
+// the last one, once more backwards: whatever its two names are, the finding is in one of their lists. Most findings
+// have the batch's own name, which is listed only once.
+func (b *Batch) findings(ctx context.Context, c *Client, namespace string,
+	selector func(tool string) fields.Selector) (findings []v1alpha1.Finding, unreadable []string, err error) {
+	names := b.names()
+	again := slices.Clone(names[:len(names)-1])
+	slices.Reverse(again)
+	for _, tool := range append(names, again...) {
+		listed, odd, err := List[v1alpha1.Finding](ctx, c, namespace, selector(tool))
+		if err != nil {
+			return nil, nil, err
+		}
+		findings, unreadable = append(findings, listed...), append(unreadable, odd...)
+	}
+	slices.Sort(unreadable)
+	return b.merged(findings), slices.Compact(unreadable), nil
 }
 
 // merged merges findings that were listed under the names of the tool: of a finding that was listed twice it returns
