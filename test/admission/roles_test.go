@@ -226,8 +226,8 @@ func TestMetadataIsBounded(t *testing.T) {
 	}
 }
 
-// Outside of organizations no quota limits the keys that every replica of the REST API lists, nor the endpoints that the
-// controllers send to, of which each namespace's get a share of the requests.
+// Outside of organizations no quota limits the keys, which every replica of the REST API lists, nor the endpoints; and
+// the controllers give each namespace's endpoints a share of the requests.
 func TestKeysAndEndpointsAreCreatedInOrganizationsAlone(t *testing.T) {
 	c := newCast(t, "key-places")
 	unmarked := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "org-unmarked-keys"}}
