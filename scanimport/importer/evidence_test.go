@@ -435,6 +435,28 @@ func TestTheCodeOfAMaskedSecretIsComparedFromTheFirstScanAfterTheUpgrade(t *test
 	l.doubted("another secret", first, recognition.DoubtMessage)
 }
 
+// Only after the upgrade nobody knows which of two in masked code is the decided one.
+func TestTwoSecretsInMaskedCodeAtOnePlaceAreInDoubtOnlyUntilTheirCodeIsStored(t *testing.T) {
+	l := newLife(t)
+	aws, gcp := secretAt(5, `aws = "AKIA..."`), secretAt(5, `gcp = "AIza..."`)
+	names := l.scans(aws, gcp)
+	l.mute()
+	l.decideNothing(names[1])
+	for i := range 2 {
+		reason := fmt.Sprintf("scan %d", i+2)
+		l.want(reason, l.scans(gcp, aws), names[1], names[0])
+		harness.Same(t, reason+": in doubt, written", [2]int{}, [2]int{l.plan.doubtful, len(l.plan.changes)})
+	}
+	for _, name := range names {
+		l.findings[name].Spec.Evidence = messageDigest(&aws)
+	}
+	l.scans(aws, gcp)
+	l.doubted("after the upgrade", names[0], recognition.DoubtPlace)
+	l.findings[names[0]].Spec.Doubt = nil
+	l.want("decided again", l.scans(aws, gcp), names...)
+	l.doubted("decided again", names[0], "")
+}
+
 // Two redacted secrets at one place differ only in the commit that gitleaks names. Once one of them is no longer
 // reported, nobody knows whether it is the decided one.
 func TestADecisionAboutOneOfTwoRedactedSecretsDoesNotPassToTheOtherSilently(t *testing.T) {

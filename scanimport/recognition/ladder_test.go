@@ -392,7 +392,7 @@ var cases = map[string]one{
 	"masked code is other code, without its mask": {"it comes with the other secret", "",
 		open(ev("R", "a", 5, message("m"), code("x"))), []Evidence{ev("R", "a", 5, message("m"), masked("y"))}, nil, []int{0}, 1},
 	"masked code of two at one place in another order": {"each keeps its own finding", "",
-		open(ev("R", "a", 5, message("m"), masked("x")), ev("R", "a", 5, message("m"), masked("y"))),
+		append(muted(open(ev("R", "a", 5, message("m"), masked("x")))), open(ev("R", "a", 5, message("m"), masked("y")))...),
 		[]Evidence{ev("R", "a", 5, message("m"), masked("y")), ev("R", "a", 5, message("m"), masked("x"))}, nil, []int{1, 0}, 0},
 	"masked code moves, and no line confirms it": {"another secret may look the same", "",
 		open(ev("R", "a", 5, message("m"), masked("x"))), []Evidence{ev("R", "a", 90, message("m"), masked("x"))}, nil, []int{0}, 1},

@@ -104,7 +104,7 @@ func (m *matcher) doubtTwins() {
 	for _, known := range m.twins {
 		m.doubtAs(known, m.problem, m.untaken(known), m.problem, m.decided, DoubtCount)
 		paired := without(known, func(k int) bool { return m.taken[k] == none || m.Known[k].Legacy })
-		if vary(paired, func(k int) Evidence { return *m.result(m.taken[k]) }) || vary(paired, m.atHome) {
+		if vary(paired, m.resultOf) || vary(paired, m.atHome) {
 			m.doubtAs(paired, m.problem, paired, m.problem, m.decided, DoubtPlace)
 		}
 		away := without(known, func(k int) bool { return m.Known[k].Legacy || m.atHome(k) })
@@ -129,6 +129,15 @@ func (m *matcher) doubtTwins() {
 		}
 	}
 	m.doubtAway()
+}
+
+// resultOf returns the result of a paired finding, without masked code that is still the same.
+func (m *matcher) resultOf(known int) Evidence {
+	r := *m.result(m.taken[known])
+	if r.Masked == m.finding(known).Masked {
+		r.Masked = ""
+	}
+	return r
 }
 
 // doubtAs marks a pair if another finding with a different decision has the facts of the pair's finding or result.
