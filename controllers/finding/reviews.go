@@ -120,7 +120,7 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 	}
 	isOther := func(name string) bool { return name != finding.Name }
 	for _, d := range decisions {
-		if slices.ContainsFunc(d.findings[finding.Spec.ProjectRef], isOther) {
+		if otherCode(d.facts, &finding.Spec) || slices.ContainsFunc(d.findings[finding.Spec.ProjectRef], isOther) {
 			continue
 		}
 		confirms := v1alpha1.UserStatus(d.verdict.UserStatus) == v1alpha1.UserStatusActive
@@ -129,6 +129,13 @@ func (j *judge) ofReviews(ctx context.Context, finding *v1alpha1.Finding) (*v1al
 		}
 	}
 	return nil, nil //nolint:nilnil // no verdict is no error
+}
+
+// otherCode reports whether the code differs, which the key does not show if the tool masks a secret in it. Code that
+// is not stored does not count.
+func otherCode(decided, facts *v1alpha1.FindingSpec) bool {
+	was, is := fingerprints.EvidenceParts(decided.Evidence)[1], fingerprints.EvidenceParts(facts.Evidence)[1]
+	return was != "" && is != "" && was != is
 }
 
 // decisionsAbout reads the decisions about the finding's result. A confirmation takes precedence over decisions that

@@ -107,6 +107,20 @@ func TestTheBaseBranchsFindingShowsTheDecisionAboutTheIssueWithItsAuthor(t *test
 	g.Expect(judged[len(judged)-2:]).To(Equal([]string{"open muted" + by, "muted open" + by}), "the history names issue and author")
 }
 
+// The key does not contain code in which the tool masks a secret.
+func TestTheVerdictDoesNotPassToAnotherSecretInMaskedCode(t *testing.T) {
+	ns := beside(t, storing)
+	f := inBase(ns, "f-1", "dummy....masked")
+	issue := inPullRequest("i-1", f)
+	env.Create(t, issue, f)
+	env.Patch(t, issue, `{"spec":{"triage":{"userStatus":"muted"}}}`)
+	shows(t, "the secret is in the base branch", f, v1alpha1.FindingStateOpenMuted, "i-1")
+	env.Patch(t, f, `{"spec":{"evidence":"message.real....masked"}}`)
+	shows(t, "another secret is at its place", f, v1alpha1.FindingStateOpen, "")
+	env.Patch(t, f, `{"spec":{"evidence":"message.dummy....masked"}}`)
+	shows(t, "the first one is back", f, v1alpha1.FindingStateOpenMuted, "i-1")
+}
+
 func TestTheVerdictEndsWithTheDecisionAboutTheIssue(t *testing.T) {
 	ns := beside(t, storing)
 	f := inBase(ns, "f-1", "md5")
@@ -205,6 +219,19 @@ func TestAVerdictFollowsOnlyFromAnIssueThatShowsTheFindingsResult(t *testing.T) 
 		{"an issue of an earlier version, which rated otherwise", func(f *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
 			f.Spec.Details.Severity, i.Spec.Result.Evidence = v1alpha1.LevelHigh, ""
 		}, true},
+		{"the same masked code", func(f *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
+			f.Spec.Evidence, i.Spec.Result.Evidence = "message.dummy....masked", "message.dummy....masked"
+		}, true},
+		{"masked code that an earlier version did not store", func(f *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
+			f.Spec.Evidence, i.Spec.Result.Evidence = "message.dummy....masked", "message"
+		}, true},
+		{"other masked code", func(f *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
+			f.Spec.Evidence, i.Spec.Result.Evidence = "message.real....masked", "message.dummy....masked"
+		}, false},
+		{"other masked code of a confirmed problem", func(f *v1alpha1.Finding, i *v1alpha1.ReviewIssue) {
+			f.Spec.Evidence, i.Spec.Result.Evidence = "message.real....masked", "message.dummy....masked"
+			i.Spec.Triage.UserStatus = v1alpha1.UserStatusActive
+		}, false},
 		{"another tool", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Result.Tool = "another" }, false},
 		{"another rule", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.Result.RuleID = "another" }, false},
 		{"another file", func(_ *v1alpha1.Finding, i *v1alpha1.ReviewIssue) { i.Spec.File = "another.go" }, false},

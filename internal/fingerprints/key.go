@@ -28,7 +28,8 @@ func ShownBy(facts *v1alpha1.FindingSpec) Shown {
 
 // Key returns the key that identifies a finding's result in pull requests and in the base branch: two results with the
 // same key have the same rule and file, and the same evidence except for the location. The location counts, too, if no
-// code, fingerprint, resource or package distinguishes results. The key is "" if no evidence is stored.
+// code, fingerprint, resource or package distinguishes results. Code in which the tool masks a secret is left out. The
+// key is "" if no evidence is stored.
 func Key(facts *v1alpha1.FindingSpec) string {
 	if facts.Evidence == "" {
 		return ""
