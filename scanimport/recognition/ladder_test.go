@@ -736,6 +736,33 @@ func TestManyResultsAtOnePlaceThatMovedAreComparedOnce(t *testing.T) {
 	}
 }
 
+// Masked code tells them apart, and each is looked up once for it, also before its digest was stored.
+func TestManyResultsWithMaskedCodeAtOnePlaceAreComparedOnce(t *testing.T) {
+	const many = 300
+	compared, original := 0, slices.Clone(spots)
+	t.Cleanup(func() { spots = original })
+	for i, spotOf := range original {
+		spots[i] = func(e *Evidence) spot {
+			compared++
+			return spotOf(e)
+		}
+	}
+	var now []Evidence
+	for i := range many {
+		now = append(now, ev("R", "a", 5, message("m"), masked(strconv.Itoa(i))))
+	}
+	backwards := slices.Clone(now)
+	slices.Reverse(backwards)
+	notStored := slices.Repeat([]Evidence{ev("R", "a", 5, message("m"))}, many)
+	for name, known := range map[string][]Evidence{"backwards": backwards, "after an upgrade": notStored} {
+		compared = 0
+		harness.Same(t, name+": recognised", many, len(Recognise(Scan{Results: now, Known: open(known...)})))
+		if compared > 4*many {
+			t.Errorf("%s: %d results are compared %d times", name, many, compared)
+		}
+	}
+}
+
 // The facts of several alike at one place are read once per rung, and not again for each of many places.
 func TestTheFactsOfManyAlikeAtOnePlaceAreReadOnce(t *testing.T) {
 	const many = 300

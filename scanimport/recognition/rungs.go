@@ -41,35 +41,42 @@ func (m *matcher) asWritten(g *group) {
 	g.results, g.open = m.freeOf(g.results), m.untaken(g.open)
 }
 
+// spot is a place, with the masked code there.
+type spot struct {
+	place
+	masked string
+}
+
+// spots holds what samePlaces compares, best first: several at one place may differ in masked code.
+var spots = []func(e *Evidence) spot{
+	func(e *Evidence) spot { return spot{placeOf(e), e.Masked} },
+	func(e *Evidence) spot { return spot{place: placeOf(e)} },
+}
+
 // samePlaces returns the pairs of results and findings at the same line and column, and of several there first those
 // with the same masked code.
 func (m *matcher) samePlaces(results, known []int) []Match {
-	if len(known) == 0 {
-		return nil
-	}
-	places := make(map[place][]int, len(known))
-	for _, k := range known {
-		at := placeOf(&m.Known[k].Evidence)
-		places[at] = append(places[at], k)
-	}
-	pairs := make([]Match, 0, len(results))
-	pair := func(r int, fits func(known int) bool) bool {
-		at := placeOf(m.result(r))
-		ks := places[at]
-		i := slices.IndexFunc(ks, fits)
-		if i < 0 {
-			return false
+	var pairs []Match
+	for _, spotOf := range spots {
+		if len(results) == 0 || len(known) == 0 {
+			break
 		}
-		pairs = append(pairs, Match{Result: r, Known: ks[i]})
-		copy(ks[1:], ks[:i])
-		places[at] = ks[1:]
-		return true
-	}
-	left := without(results, func(r int) bool {
-		return pair(r, func(k int) bool { return m.finding(k).Masked == m.result(r).Masked })
-	})
-	for _, r := range left {
-		pair(r, func(int) bool { return true })
+		there, paired := make(map[spot][]int, len(known)), map[int]bool{}
+		for _, k := range known {
+			at := spotOf(m.finding(k))
+			there[at] = append(there[at], k)
+		}
+		results = without(results, func(r int) bool {
+			at := spotOf(m.result(r))
+			ks := there[at]
+			if len(ks) == 0 {
+				return false
+			}
+			pairs = append(pairs, Match{Result: r, Known: ks[0]})
+			there[at], paired[ks[0]] = ks[1:], true
+			return true
+		})
+		known = without(known, func(k int) bool { return paired[k] })
 	}
 	return pairs
 }
