@@ -154,8 +154,8 @@ type FindingSpec struct {
 	Fingerprints []Fingerprint `json:"fingerprints,omitempty"`
 	// evidence by which the next import recognises the finding, in addition to the other fields: short digests of
 	// message, code and logical location, the column, a digest of the fingerprint that is stored cut, and "masked" if
-	// the code contains a mask, for example "mvmqvbl2.hfn3s5zq..5". Written by the scanner's import; at most 64
-	// characters, for comparison only. Absent: the finding was not imported, or an earlier version imported it.
+	// the tool masks a secret in the code. For example "mvmqvbl2.hfn3s5zq..5". Written by the scanner's import; at most
+	// 64 characters, for comparison only. Absent: the finding was not imported, or an earlier version imported it.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Evidence string `json:"evidence,omitempty"`

@@ -68,8 +68,8 @@ func renewDigests(results []reported, is []recognition.Evidence, existing []reco
 }
 
 // keepDigests returns the evidence to store for a result, with the digests of an earlier version that issues of merged
-// pull requests have in their keys: that of the message if the finding was recognised through a renewed one, and that
-// of masked code, as if it were not masked, as long as nothing changes.
+// pull requests have in their keys: that of the message if the finding was recognised through a renewed one, and a
+// digest of masked code that is stored without the mark, as long as nothing changes.
 func keepDigests(m *match, evidence string) string {
 	stored, parts := fingerprints.EvidenceParts(m.before.Spec.Evidence), fingerprints.EvidenceParts(evidence)
 	if stored[0] != "" && stored[0] != m.was.Message && m.was.Message == m.is.Message {
@@ -81,8 +81,7 @@ func keepDigests(m *match, evidence string) string {
 	return joined(parts)
 }
 
-// renewMasked finds in the evidence of findings the digests of code in which the tool masks a secret. An earlier
-// version stored them like those of other code.
+// renewMasked marks as masked the digests of masked code that an earlier version stored like those of other code.
 func renewMasked(is []recognition.Evidence, existing []recognition.Known) {
 	masked := sets.New[recognition.Evidence]()
 	for i := range is {

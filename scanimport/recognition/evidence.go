@@ -31,8 +31,8 @@ type Evidence struct {
 	Resource string
 	// Snippet identifies the code at the location, Message the scanner's message.
 	Snippet, Message string
-	// Masked is set instead of Snippet if the tool masks a secret in the code. That of other secrets may look the same, so
-	// it pairs nothing: only other code is in doubt.
+	// Masked is set instead of Snippet if the tool masks a secret in the code. Other secrets may have the same masked
+	// code. So equal code confirms nothing, and only decides among several at one place; different code raises a doubt.
 	Masked string
 }
 
@@ -100,7 +100,7 @@ func unplaced(e *Evidence) Evidence {
 	return part
 }
 
-// placed returns everything that pairs: all but the ids and masked code.
+// placed returns everything that confirms a pair: all but the ids and masked code.
 func placed(e *Evidence) Evidence {
 	part := *e
 	part.IDs, part.Masked = "", ""
