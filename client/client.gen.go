@@ -5866,9 +5866,10 @@ type ClientInterface interface {
 	// An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
 	// kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
 	// kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
-	// replica that sends the stream then returns the same or a newer state; only the counts of a review may follow a
-	// moment later. Another replica may be a moment behind: if its answer does not agree with the event, read again.
-	// The event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
+	// replica that sends the stream then returns the same or a newer state, except for the counts of a review. Neither
+	// its event nor `updated_at` shows whether they are new: after the event, read the review once more some seconds
+	// later. Another replica may be a moment behind: if its answer does not agree with the event, read again. The
+	// event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
 	// replica that sends the stream, or read once more a moment later. A key receives events only for the kinds that
 	// its scopes let it read.
 	//
@@ -5881,10 +5882,11 @@ type ClientInterface interface {
 	// about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
 	// last `id` in `last-event-id`, to any replica: no event is lost or repeated. A replica that does not remember all
 	// changes of the requested kinds since that id sends one `event: reset` instead: then read everything that you
-	// show again. It remembers at least the last 4,096 changes or 1 MiB of an organization, unless all organizations
-	// together have more than 65,536. An `id` without data only advances the position; a comment every 15 seconds
-	// keeps the connection alive. A key may have 4 streams at a time and an organization 128: a further one gets 429
-	// with the code `busy`. Unknown parameters are refused.
+	// show again. If it may have missed changes of review issues, only clients that are connected then are sure to get
+	// that `reset`: after a disconnect, read the reviews that you show again. It remembers at least the last 4,096
+	// changes or 1 MiB of an organization, unless all organizations together have more than 65,536. An `id` without
+	// data only advances the position; a comment every 15 seconds keeps the connection alive. A key may have 4 streams
+	// at a time and an organization 128: a further one gets 429 with the code `busy`. Unknown parameters are refused.
 	//
 	// Corresponds with GET /v2/events (the `StreamEvents` operationId).
 	StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -6638,9 +6640,10 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
 // kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
 // kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
-// replica that sends the stream then returns the same or a newer state; only the counts of a review may follow a
-// moment later. Another replica may be a moment behind: if its answer does not agree with the event, read again.
-// The event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
+// replica that sends the stream then returns the same or a newer state, except for the counts of a review. Neither
+// its event nor `updated_at` shows whether they are new: after the event, read the review once more some seconds
+// later. Another replica may be a moment behind: if its answer does not agree with the event, read again. The
+// event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
 // replica that sends the stream, or read once more a moment later. A key receives events only for the kinds that
 // its scopes let it read.
 //
@@ -6653,10 +6656,11 @@ func (c *Client) ListAPIKeys(ctx context.Context, params *ListAPIKeysParams, req
 // about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
 // last `id` in `last-event-id`, to any replica: no event is lost or repeated. A replica that does not remember all
 // changes of the requested kinds since that id sends one `event: reset` instead: then read everything that you
-// show again. It remembers at least the last 4,096 changes or 1 MiB of an organization, unless all organizations
-// together have more than 65,536. An `id` without data only advances the position; a comment every 15 seconds
-// keeps the connection alive. A key may have 4 streams at a time and an organization 128: a further one gets 429
-// with the code `busy`. Unknown parameters are refused.
+// show again. If it may have missed changes of review issues, only clients that are connected then are sure to get
+// that `reset`: after a disconnect, read the reviews that you show again. It remembers at least the last 4,096
+// changes or 1 MiB of an organization, unless all organizations together have more than 65,536. An `id` without
+// data only advances the position; a comment every 15 seconds keeps the connection alive. A key may have 4 streams
+// at a time and an organization 128: a further one gets 429 with the code `busy`. Unknown parameters are refused.
 //
 // Corresponds with GET /v2/events (the `StreamEvents` operationId).
 func (c *Client) StreamEvents(ctx context.Context, params *StreamEventsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -12730,9 +12734,10 @@ type ClientWithResponsesInterface interface {
 	// An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
 	// kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
 	// kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
-	// replica that sends the stream then returns the same or a newer state; only the counts of a review may follow a
-	// moment later. Another replica may be a moment behind: if its answer does not agree with the event, read again.
-	// The event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
+	// replica that sends the stream then returns the same or a newer state, except for the counts of a review. Neither
+	// its event nor `updated_at` shows whether they are new: after the event, read the review once more some seconds
+	// later. Another replica may be a moment behind: if its answer does not agree with the event, read again. The
+	// event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
 	// replica that sends the stream, or read once more a moment later. A key receives events only for the kinds that
 	// its scopes let it read.
 	//
@@ -12745,10 +12750,11 @@ type ClientWithResponsesInterface interface {
 	// about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
 	// last `id` in `last-event-id`, to any replica: no event is lost or repeated. A replica that does not remember all
 	// changes of the requested kinds since that id sends one `event: reset` instead: then read everything that you
-	// show again. It remembers at least the last 4,096 changes or 1 MiB of an organization, unless all organizations
-	// together have more than 65,536. An `id` without data only advances the position; a comment every 15 seconds
-	// keeps the connection alive. A key may have 4 streams at a time and an organization 128: a further one gets 429
-	// with the code `busy`. Unknown parameters are refused.
+	// show again. If it may have missed changes of review issues, only clients that are connected then are sure to get
+	// that `reset`: after a disconnect, read the reviews that you show again. It remembers at least the last 4,096
+	// changes or 1 MiB of an organization, unless all organizations together have more than 65,536. An `id` without
+	// data only advances the position; a comment every 15 seconds keeps the connection alive. A key may have 4 streams
+	// at a time and an organization 128: a further one gets 429 with the code `busy`. Unknown parameters are refused.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -17571,9 +17577,10 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // An addition to the contract. Server-sent events about changes in the caller's organization: an `event` is the
 // kind of resource, its `data` a JSON object with `change` (`created`, `updated` or `removed`), `id` and, if the
 // kind has them, `repo_id`, `project_id`, `status`, `user_status` and `updated_at`. Read the rest by the id. The
-// replica that sends the stream then returns the same or a newer state; only the counts of a review may follow a
-// moment later. Another replica may be a moment behind: if its answer does not agree with the event, read again.
-// The event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
+// replica that sends the stream then returns the same or a newer state, except for the counts of a review. Neither
+// its event nor `updated_at` shows whether they are new: after the event, read the review once more some seconds
+// later. Another replica may be a moment behind: if its answer does not agree with the event, read again. The
+// event of a scan or a delivery does not show every difference: after it, and after a `reset`, read from the
 // replica that sends the stream, or read once more a moment later. A key receives events only for the kinds that
 // its scopes let it read.
 //
@@ -17586,10 +17593,11 @@ func (c *ClientWithResponses) ListAPIKeysWithResponse(ctx context.Context, param
 // about a kind for `--data-staleness` or could not read the keys for `--key-staleness`. Connect again with the
 // last `id` in `last-event-id`, to any replica: no event is lost or repeated. A replica that does not remember all
 // changes of the requested kinds since that id sends one `event: reset` instead: then read everything that you
-// show again. It remembers at least the last 4,096 changes or 1 MiB of an organization, unless all organizations
-// together have more than 65,536. An `id` without data only advances the position; a comment every 15 seconds
-// keeps the connection alive. A key may have 4 streams at a time and an organization 128: a further one gets 429
-// with the code `busy`. Unknown parameters are refused.
+// show again. If it may have missed changes of review issues, only clients that are connected then are sure to get
+// that `reset`: after a disconnect, read the reviews that you show again. It remembers at least the last 4,096
+// changes or 1 MiB of an organization, unless all organizations together have more than 65,536. An `id` without
+// data only advances the position; a comment every 15 seconds keeps the connection alive. A key may have 4 streams
+// at a time and an organization 128: a further one gets 429 with the code `busy`. Unknown parameters are refused.
 //
 // Returns a wrapper object for the known response body format(s).
 //
