@@ -60,7 +60,8 @@ func TestTheExamplesOfTheDocumentation(t *testing.T) {
 				}
 			}
 			if made, is := strings.CutPrefix(a.header.Get("Location"), "/v2/triage-operations/"); is {
-				variables["OPERATION"] = made // as the page instructs
+				shown := decoded[struct{ UID string }](a)
+				variables["OPERATION"], variables["OPERATION_UID"] = made, shown.UID // as the page instructs
 			}
 		}
 	}
