@@ -230,7 +230,7 @@ func create(ctx context.Context, v *page.Visit) (page.Response, error) {
 func commit(ctx context.Context, v *page.Visit) (page.Response, error) {
 	uid := v.Form.Get("uid")
 	if uid == "" { // the service would commit any operation of the name
-		const detail = "The page is older than the service, so nothing was decided."
+		const detail = "The page is older than the service."
 		return page.Response{}, api.Failed(http.StatusPreconditionFailed, detail)
 	}
 	return send(ctx, v, v.Resource(apiPath)+"/commit", client.TriageOperationCommit{Uid: &uid})

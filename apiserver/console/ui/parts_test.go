@@ -139,6 +139,7 @@ func TestWhatAModuleIsToldNamesTimeAndRequest(t *testing.T) {
 		"with that scope":          {Status: http.StatusForbidden, MissingScope: true},
 		"is out of date":           {Status: http.StatusPreconditionFailed, Change: true},
 		"what it is about now":     {Status: http.StatusPreconditionFailed, Change: true},
+		"was changed. Load the":    {Status: http.StatusPreconditionFailed, Change: true},
 		"Nothing was changed.":     {Status: http.StatusMethodNotAllowed, Change: true},
 		"Not accepted":             {Status: http.StatusConflict, Change: true},
 		"Do what the reason asks":  {Status: http.StatusConflict, Change: true},

@@ -110,7 +110,7 @@ func (p Problem) next(requestID, again string) string {
 	case http.StatusConflict:
 		return "Nothing was changed. Do what the reason asks, then send the form again from its page."
 	case http.StatusPreconditionFailed:
-		return "Load the page with the form again, look at what it is about now, then decide again."
+		return "Nothing was changed. Load the page with the form again, look at what it is about now, then decide again."
 	case http.StatusTooManyRequests:
 		if p.Busy {
 			return "Your organization has too many such requests at once." + again
