@@ -156,18 +156,26 @@ func TestADecisionIsStoredOnlyIfTheIssueIsAsShown(t *testing.T) {
 		reason string
 		now    client.ReviewIssueFull
 		status int
+		writes []string
 	}{
-		{"nothing has changed", seen, http.StatusSeeOther},
-		{"a scan has changed the score", scanned, http.StatusConflict},
-		{"somebody else has decided", decided, http.StatusConflict},
+		{"nothing has changed", seen, http.StatusSeeOther, []string{"PATCH /v2/issues/i-1"}},
+		{"a scan has changed the score", scanned, http.StatusConflict, nil},
+		{"somebody else has decided", decided, http.StatusConflict, nil},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			service := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(c.now) })
+			var writes []string
+			service := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Method != http.MethodGet {
+					writes = append(writes, r.Method+" "+r.URL.Path)
+				}
+				_ = json.NewEncoder(w).Encode(c.now)
+			})
 			v := &page.Visit{API: api.New(service, "", ""), Path: func(string) string { return "i-1" },
 				Form: url.Values{"user_status": {"muted"}, "seen": {now(seen).Seen()}}}
 			response, err := decide(t.Context(), v)
 			harness.Must(t, err)
 			harness.Same(t, c.reason, c.status, response.Status)
+			harness.Same(t, c.reason+": writes", c.writes, writes)
 		})
 	}
 }
