@@ -131,24 +131,27 @@ func (w *operating) discard(ctx context.Context, mayBeCommitted bool) error {
 	err := withRetries(ctx, func() error {
 		stored := &v1alpha1.TriageOperation{}
 		if err := w.session.get(ctx, w.name, stored); err != nil {
-			return kube.IgnoreNotFound(err)
+			return err
 		}
-		if w.uid != "" && w.uid != stored.UID {
-			return nil // another one, of somebody else
+		if w.uid != "" && w.uid != stored.UID { // another one, of somebody else
+			return replaced(stored)
 		}
 		if stored.Spec.Commit {
 			return errCommitted
 		}
 		mayBeCommitted = false
 		unchanged := client.Preconditions{UID: &stored.UID, ResourceVersion: &stored.ResourceVersion}
-		return kube.IgnoreNotFound(w.session.client.Delete(ctx, stored, unchanged))
+		return w.session.client.Delete(ctx, stored, unchanged)
 	})
 	if errors.Is(err, errCommitted) {
 		return fmt.Errorf("the operation %s was not deleted: %w; undo it with: %s", w.name, err, w.undoing())
 	}
-	switch {
-	case err == nil:
+	switch gone := kube.IsNotFound(err); {
+	case err == nil, gone && !mayBeCommitted:
 		return nil
+	case gone:
+		return fmt.Errorf("it is not known whether operation %s was committed before it was deleted: what it decided stays",
+			w.name)
 	case mayBeCommitted:
 		return fmt.Errorf("it is not known whether operation %s was committed: %w\n%s", w.name, err, w.whatNext())
 	}
@@ -164,9 +167,17 @@ func (w *operating) commit(ctx context.Context, options ...client.PatchOption) e
 		return w.session.patch(ctx, w.operation.DeepCopy(), committed, options...)
 	})
 	if kube.HasOtherUID(err) {
-		return replaced(w.operation)
+		err = fmt.Errorf("%w, which stays", replaced(w.operation))
+	}
+	if kube.IsNotFound(err) && !w.unanswered {
+		return undecided(err)
 	}
 	return w.session.explain(err, w.need(""))
+}
+
+// undecided adds what follows from an operation that somebody has deleted before its commit.
+func undecided(err error) error {
+	return fmt.Errorf("%w\nThis command decided nothing: run it again", err)
 }
 
 // write retries a write of the operation, and sets unanswered.
@@ -242,8 +253,11 @@ func (w *operating) done() int {
 // summary.
 func (w *operating) propose(ctx context.Context) (agreed bool, err error) {
 	if err := w.await(ctx, func() {}, v1alpha1.OperationPreview); err != nil {
-		if errors.Is(err, errTakesLonger) {
+		switch {
+		case errors.Is(err, errTakesLonger):
 			err = fmt.Errorf("%w\nNothing was decided: try again, or raise --timeout", err)
+		case kube.IsNotFound(err):
+			err = undecided(err)
 		}
 		return false, err
 	}

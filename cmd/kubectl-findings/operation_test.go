@@ -76,6 +76,8 @@ func TestAnotherOperationOfTheNameIsNotDiscarded(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(testenv.NewScheme()).WithObjects(theirs).Build()
 	w := &operating{session: &session{client: c, namespace: "org-acme"}, name: "mute", uid: "mine"}
 	harness.Must(t, w.discard(t.Context(), false))
+	err := w.discard(t.Context(), true)
+	harness.ErrorContains(t, "a commit without an answer", err, "it is not known whether operation mute was committed before it was deleted")
 	harness.NoError(t, "the other operation", c.Get(t.Context(), client.ObjectKeyFromObject(theirs), &v1alpha1.TriageOperation{}))
 }
 
@@ -204,6 +206,9 @@ func TestAWaitEndsWhenAnotherOperationHasTheName(t *testing.T) {
 	err := w.finish(t.Context())
 	harness.ErrorContains(t, "the wait", err, "another one was created under its name", "What it decided before that stays")
 	harness.Same(t, "what is known of it then", v1alpha1.TriageOperationStatus{}, w.operation.Status)
+	w.operation.UID = "mine"
+	_, err = w.propose(t.Context())
+	harness.ErrorContains(t, "the preview", err, "another one was created under its name\nThis command decided nothing: run it again")
 }
 
 func TestAWaitSaysOnceWhyItTakesLong(t *testing.T) {

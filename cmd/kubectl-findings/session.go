@@ -238,7 +238,7 @@ func (s *session) await(ctx context.Context, object client.Object, done func() (
 func replaced(another client.Object) error {
 	kind, _ := kube.KindOf(another)
 	gone := apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource(kind.Resource).GroupResource(), another.GetName())
-	return fmt.Errorf("%w: another one was created under its name", gone)
+	return fmt.Errorf("%w: it was deleted, and another one was created under its name", gone)
 }
 
 // poll calls read until it returns true or fails, or ctx ends: every second, and more often at first. It continues
