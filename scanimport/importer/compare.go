@@ -138,7 +138,7 @@ func (im *Importer) compare(ctx context.Context, j *job, findings func() (*liste
 		j.summary.Warnings = append(j.summary.Warnings, warning)
 	}
 	if err == nil {
-		err = guardFolder(j.Outside, &j.plan)
+		err = guardFolder(j.project, j.Outside, &j.plan)
 	}
 	if err != nil || !complete || im.options.Force {
 		return j.explain(err)

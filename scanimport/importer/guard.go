@@ -32,26 +32,30 @@ func guardClosing(open, toClose int, dryRun bool) error {
 
 // guardFolder refuses a scan whose files all lie outside of the project's folder, if it would close or move open
 // findings in that folder: it is most likely a scan of another folder, such as that of a deleted project. Without such
-// findings, the paths are relative to the folder.
-func guardFolder(outside string, p *plan) error {
-	if outside == "" {
+// findings, the paths are relative to the folder. If the project already has results outside of the folder, the scan
+// is its own: the job of a deleted project has none there.
+func guardFolder(project, outside string, p *plan) error {
+	if outside == "" || p.unchanged > 0 {
 		return nil
 	}
 	lost := 0
 	for i := range p.changes {
 		ch := &p.changes[i]
-		if ch.before != nil && ch.before.Spec.Closed == nil && ch.action != ActionRename &&
-			provision.Holds(outside, provision.Clean(ch.before.Spec.Details.Place().FilePath)) {
+		switch {
+		case ch.before == nil || ch.before.Spec.Closed != nil || ch.action == ActionRename:
+		case provision.Holds(outside, provision.Clean(ch.before.Spec.Details.Place().FilePath)):
 			lost++
+		case ch.action == ActionUpdate:
+			return nil
 		}
 	}
 	if lost == 0 {
 		return nil
 	}
-	return &RefusedError{fmt.Sprintf("it would close or move %d open findings in %s, the folder of the only project, but no "+
-		"file of the upload lies there: if another folder was scanned, have a project created for it; if the folder was "+
-		"renamed, set spec.relativePath of the project; else name the project, by POST "+
-		"/v2/repos/{id}/projects/{project_id}/scans", lost, outside)}
+	return &RefusedError{fmt.Sprintf("no file of the upload lies in %[1]s, the folder of the only project %[2]s, but it "+
+		"would close or move open findings there (%[3]d): if another folder was scanned, have a project created for it; if "+
+		"the whole repository was scanned, empty spec.relativePath of project %[2]s; if the folder was renamed, set it; "+
+		"else name the project, by POST /v2/repos/{id}/projects/{project_id}/scans", outside, project, lost)}
 }
 
 // guardAge refuses a scan that is older than the last completed one: it would reopen findings repaired since then, and

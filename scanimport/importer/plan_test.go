@@ -155,8 +155,12 @@ func TestGuardFolder(t *testing.T) {
 		"creates one":                        {"services/api", change{action: ActionCreate}, false},
 		"some file is in the folder":         {"", change{action: ActionClose, before: at("services/api/a.go", false)}, false},
 	} {
-		if err := guardFolder(tc.outside, &plan{changes: []change{tc.change}}); (err != nil) != tc.refused {
+		if err := guardFolder("api", tc.outside, &plan{changes: []change{tc.change}}); (err != nil) != tc.refused {
 			t.Errorf("%s: %v, want refused %t", name, err, tc.refused)
+		}
+		own := &plan{changes: []change{tc.change, {action: ActionUpdate, before: at("tools/x.py", false)}}}
+		if err := guardFolder("api", tc.outside, own); err != nil {
+			t.Errorf("%s, beside a known result outside of the folder: %v", name, err)
 		}
 	}
 }

@@ -224,12 +224,34 @@ func TestTheJobOfADeletedProjectClosesNothing(t *testing.T) {
 		}
 	}
 	env.Patch(t, web, `{"metadata":{"finalizers":null}}`)
-	c.wantsFailed(c.submit(forGitHub(in("services/web", sarif("one", "three")))), "it would close or move 2 open findings in services/api")
+	c.wantsFailed(c.submit(forGitHub(in("services/web", sarif("one", "three")))), "lies in services/api, the folder of the only project proj, but it would close")
 	harness.Same(t, "open findings", map[string]int{"proj": 2}, o.open())
 	c.wantsComplete(c.submit(forGitHub(in("services/api", sarif("one")))))
 	harness.Same(t, "open findings after its own job", map[string]int{"proj": 1}, o.open())
 	c.wantsComplete(c.submit(forGitHub(sarif())))
 	harness.Same(t, "open findings after a scan that found nothing", map[string]int{}, o.open())
+}
+
+// A tool may scan the whole repository although its only project is a folder. A folder may hold one of its own name.
+func TestAScanOfMoreThanTheFolderClosesTheLastFindingInTheFolder(t *testing.T) {
+	for folder, inside := range map[string]string{"services/api": "services/api/a.py", "shop": "shop/settings.py"} {
+		o, c := named(t)
+		o.projects(map[string]string{"proj": folder})
+		at := func(paths ...string) string {
+			results := make([]builder.Result, len(paths))
+			for i, path := range paths {
+				results[i] = builder.Result{Rule: "R1", Message: "about " + path, Path: path, Line: 7}
+			}
+			return forGitHub(builder.SARIF("lint", results...))
+		}
+		c.wantsComplete(c.submit(at(inside, "manage.py")))
+		c.wantsComplete(c.submit(at("manage.py", "new.py")))
+		harness.Same(t, folder+": open findings", map[string]int{"proj": 2}, o.open())
+		for _, finding := range o.everything() {
+			harness.Same(t, finding.Spec.Details.Place().FilePath+" is closed", finding.Spec.Details.Place().FilePath == inside,
+				finding.Spec.Closed != nil)
+		}
+	}
 }
 
 // A tool that runs in the project's folder may report paths from there.
