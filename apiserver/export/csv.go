@@ -94,7 +94,7 @@ func CSV(w io.Writer, findings Findings) error {
 			return err
 		}
 		for i, c := range columns {
-			row[i] = literal(lineEnds.Replace(c.cell(f)))
+			row[i] = literal(lineEnds(c.cell(f)))
 		}
 		if err := out.Write(row); err != nil {
 			return err
@@ -104,8 +104,11 @@ func CSV(w io.Writer, findings Findings) error {
 	return out.Error()
 }
 
-// lineEnds normalizes line breaks, because csv.Writer drops a lone carriage return, which would join two words.
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+// lineEnds normalizes line breaks, because csv.Writer drops a lone carriage return, which would join two words. Unlike
+// a strings.Replacer, it does not copy texts without any.
+func lineEnds(cell string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(cell, "\r\n", "\n"), "\r", "\n")
+}
 
 // literal puts an apostrophe before text that a spreadsheet would take for a formula: text that begins with one of the
 // signs, even after spaces and invisible characters, and text that begins with a tab, which some programs drop.
