@@ -111,7 +111,8 @@ func in(place string) string {
 }
 
 // code formats text from a file as code, without links, HTML and mentions, because the author of the pull request may
-// have written it. Characters that reverse the reading direction or are invisible become escapes.
+// have written it. Format characters, such as those that reverse the reading direction, become escapes, including the
+// joiners that some scripts and emoji need.
 func code(text string, limit int) string {
 	var b strings.Builder
 	for _, r := range text {
