@@ -20,11 +20,16 @@ func Read(ctx context.Context, c *importer.Client, repository client.ObjectKey, 
 		return nil, err
 	}
 	var projects []Project
+	leaving := ""
 	for i := range list {
-		if list[i].DeletionTimestamp.IsZero() {
-			existing := provision.ExistingOf(&list[i])
-			projects = append(projects, Project{Name: list[i].Name, Path: existing.Folder, Grown: len(existing.Beside) > 0})
+		if !list[i].DeletionTimestamp.IsZero() {
+			leaving = list[i].Name
+			continue
 		}
+		existing := provision.ExistingOf(&list[i])
+		projects = append(projects, Project{Name: list[i].Name, Path: existing.Folder, Grown: len(existing.Beside) > 0})
 	}
-	return NewTable(projects, growing || len(projects) < len(list)), nil
+	table := NewTable(projects, growing || leaving != "")
+	table.leaving = leaving
+	return table, nil
 }

@@ -26,6 +26,8 @@ type Table struct {
 	projects []Project
 	// growing is NewTable's argument.
 	growing bool
+	// leaving is the name of a project that is being deleted; empty if there is none.
+	leaving string
 }
 
 // NewTable returns the table of a repository's projects. growing means that some folders may be scanned that are no

@@ -44,7 +44,7 @@ func (t *Table) Split(batches []*importer.Batch) ([]*importer.Batch, error) {
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("%s: no result and no scanned file (an artifact with the role analysisTarget, or the place of "+
-			"a result that passed or is gone) says which of the projects %s was scanned: name the project, by POST /v2/repos/{id}/projects/{project_id}/scans", namesOf(idle), t)
+			"a result that passed or is gone) says which of the projects %s was scanned: %s", namesOf(idle), t, t.advice("name the project, by POST /v2/repos/{id}/projects/{project_id}/scans"))
 	}
 	slices.SortFunc(out, (*importer.Batch).Compare)
 	warnOfLeftOut(out[0], idle)
@@ -171,12 +171,21 @@ func (l *lost) err() error {
 	case l.several != nil:
 		return fmt.Errorf("the projects %s have the same spec.relativePath: give each its own", strings.Join(l.several, ", "))
 	case l.count > 0:
-		return fmt.Errorf("%d results belong to no project (%s): the repository has the projects %s; set spec.relativePath of the one that holds them",
-			l.count, strings.Join(l.files, ", "), l.table)
+		return fmt.Errorf("%d results belong to no project (%s): the repository has the projects %s; %s", l.count,
+			strings.Join(l.files, ", "), l.table, l.table.advice("set spec.relativePath of the one that holds them"))
 	case len(l.incomplete) > 0:
 		return fmt.Errorf("%s did not run to its end and reports nothing", strings.Join(l.incomplete, ", "))
 	}
 	return nil
+}
+
+// advice returns otherwise, unless a project is being deleted: the results may be of its job. Then another project must
+// not be changed to hold them.
+func (t *Table) advice(otherwise string) string {
+	if t.leaving == "" {
+		return otherwise
+	}
+	return "project " + t.leaving + " is being deleted: stop its jobs, and upload again when it is gone"
 }
 
 // String lists the projects with their folders, up to maxNamed.
