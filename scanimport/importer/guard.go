@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/appsec-dev/findings-operator/internal/findingstate"
 	"github.com/appsec-dev/findings-operator/scanimport/provision"
 )
 
@@ -31,9 +32,9 @@ func guardClosing(open, toClose int, dryRun bool) error {
 }
 
 // guardFolder refuses a scan whose files all lie outside of the project's folder, if it would close or move open
-// findings in that folder: it is most likely a scan of another folder, such as that of a deleted project. Without such
-// findings, the paths are relative to the folder. If the project already has results outside of the folder, the scan
-// is its own: the job of a deleted project has none there.
+// findings in that folder, or reopen decided ones for another file: it is most likely a scan of another folder, such as
+// that of a deleted project. Without such findings, the paths are relative to the folder. If the project already has
+// results outside of the folder, the scan is its own: the job of a deleted project has none there.
 func guardFolder(project, outside string, p *plan) error {
 	if outside == "" || p.unchanged > 0 {
 		return nil
@@ -42,7 +43,8 @@ func guardFolder(project, outside string, p *plan) error {
 	for i := range p.changes {
 		ch := &p.changes[i]
 		switch {
-		case ch.before == nil || ch.before.Spec.Closed != nil || ch.action == ActionRename:
+		case ch.before == nil || ch.action == ActionRename:
+		case ch.before.Spec.Closed != nil && (ch.action != ActionReopen || !findingstate.Decided(ch.before)):
 		case provision.Holds(outside, provision.Clean(ch.before.Spec.Details.Place().FilePath)):
 			lost++
 		case ch.action == ActionUpdate:
@@ -53,8 +55,8 @@ func guardFolder(project, outside string, p *plan) error {
 		return nil
 	}
 	return &RefusedError{fmt.Sprintf("no file of the upload lies in %[1]s, the folder of the only project %[2]s, but it "+
-		"would close or move open findings there (%[3]d): if another folder was scanned, have a project created for it; if "+
-		"the whole repository was scanned, empty spec.relativePath of project %[2]s; if the folder was renamed, set it; "+
+		"would close, reopen or move findings there (%[3]d): if another folder was scanned, have a project created for it; "+
+		"if the whole repository was scanned, empty spec.relativePath of project %[2]s; if the folder was renamed, set it; "+
 		"else name the project, by POST /v2/repos/{id}/projects/{project_id}/scans", outside, project, lost)}
 }
 

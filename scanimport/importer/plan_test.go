@@ -141,6 +141,8 @@ func TestGuardFolder(t *testing.T) {
 		}
 		return f
 	}
+	muted := at("services/api/a.go", true)
+	muted.Spec.Triage = v1alpha1.FindingTriage{UserStatus: v1alpha1.UserStatusMuted}
 	for name, tc := range map[string]struct {
 		outside string
 		change  change
@@ -151,6 +153,7 @@ func TestGuardFolder(t *testing.T) {
 		"paths are relative to the folder":   {"services/api", change{action: ActionClose, before: at("a.go", false)}, false},
 		"closes one in a folder named alike": {"services/api", change{action: ActionClose, before: at("services/api2/a.go", false)}, false},
 		"reopens one":                        {"services/api", change{action: ActionReopen, before: at("services/api/a.go", true)}, false},
+		"reopens a decided one elsewhere":    {"services/api", change{action: ActionReopen, before: muted}, true},
 		"only gives one the tool's new name": {"services/api", change{action: ActionRename, before: at("services/api/a.go", false)}, false},
 		"creates one":                        {"services/api", change{action: ActionCreate}, false},
 		"some file is in the folder":         {"", change{action: ActionClose, before: at("services/api/a.go", false)}, false},
