@@ -27,11 +27,22 @@ func (f *connectionFlags) chosen() []string {
 			values = several.GetSlice()
 		}
 		for _, value := range values {
+			if flag.Name == "server" || flag.Name == "proxy-url" {
+				value = withoutPassword(value)
+			}
 			arguments = append(arguments, "--"+flag.Name+"="+value)
 		}
 	})
 	return arguments
 }
+
+var userInfo = regexp.MustCompile(`^(\w+://)?[^/?#]*@`)
+
+// withoutPassword returns an address without a user and a password. It need not have a scheme.
+func withoutPassword(address string) string { return userInfo.ReplaceAllString(address, "$1") }
+
+// server returns the address of the API server for messages.
+func (s *session) server() string { return withoutPassword(s.config.Host) }
 
 // command returns a command of kubectl for the session's namespace that users can copy: it connects to the same API
 // server, as the same user.

@@ -31,6 +31,9 @@ func TestACommandToCopyConnectsAsThisOneDid(t *testing.T) {
 		"in the shell's quotes":    {[]string{"--kubeconfig", file}, `-n org-x '--kubeconfig=` + strings.ReplaceAll(file, "'", `'\''`) + `'`},
 		"each group":               {[]string{"--as=jo", "--as-group=a", "--as-group=b c"}, "-n org-x --as=jo --as-group=a '--as-group=b c'"},
 		"no secret":                {[]string{"--server=https://here", "--token=secret"}, "-n org-x --server=https://here"},
+		"no password": {[]string{"--server=https://jo:hunter2@here/a@b", "--proxy-url=http://jo:hunter2@proxy:3128"},
+			"-n org-x --proxy-url=http://proxy:3128 --server=https://here/a@b"},
+		"nor one without a scheme": {[]string{"--server=jo:hunter2@here:6443"}, "-n org-x --server=here:6443"},
 		"the organization once":    {[]string{"--organization=acme"}, "-n org-acme"},
 	} {
 		flags := newConnectionFlags(io.Discard)
@@ -44,7 +47,7 @@ func TestACommandToCopyConnectsAsThisOneDid(t *testing.T) {
 }
 
 func TestEveryAdviceNamesACommandOfTheSameCluster(t *testing.T) {
-	s := &session{namespace: "org-acme", config: &rest.Config{Host: "https://here"}, chosen: []string{"--context=other"}}
+	s := &session{namespace: "org-acme", config: &rest.Config{Host: "https://jo:hunter2@here"}, chosen: []string{"--context=other"}}
 	operation := &operating{session: s, name: "mute-1", triageOptions: &triageOptions{}}
 	finding := builder.Finding("f-1").In("org-acme").Build()
 	for advice, text := range map[string]string{
@@ -59,6 +62,9 @@ func TestEveryAdviceNamesACommandOfTheSameCluster(t *testing.T) {
 	} {
 		if strings.Count(text, "kubectl ") != strings.Count(text, " -n org-acme --context=other") {
 			t.Errorf("%s: %s", advice, text)
+		}
+		if strings.Contains(text, "hunter2") {
+			t.Errorf("%s contains a password: %s", advice, text)
 		}
 	}
 }

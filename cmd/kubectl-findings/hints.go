@@ -50,13 +50,13 @@ func (s *session) next(err error, n need) string {
 	case err == nil, errors.Is(err, context.Canceled):
 		return ""
 	case kube.IsUnknownKind(err) && n.kind == kindOperation:
-		return fmt.Sprintf("The API server %s knows no triage operations: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version. Decisions about findings that are named need no operations.", s.config.Host)
+		return fmt.Sprintf("The API server %s knows no triage operations: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version. Decisions about findings that are named need no operations.", s.server())
 	case kube.IsUnknownKind(err):
-		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (docs/install.md), or choose another with --context or --kubeconfig.", s.config.Host)
+		return fmt.Sprintf("The API server %s knows no findings: install findings-operator there (docs/install.md), or choose another with --context or --kubeconfig.", s.server())
 	case kube.LacksField(err):
-		return fmt.Sprintf("The CRDs of the API server %s are older than this plugin: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version.", s.config.Host)
+		return fmt.Sprintf("The CRDs of the API server %s are older than this plugin: upgrade its findings-operator, the CRDs too, or use a plugin of the server's version.", s.server())
 	case apierrors.IsUnauthorized(err):
-		return fmt.Sprintf("The API server %s does not accept these credentials: log in again, or choose others with --context or --user.", s.config.Host)
+		return fmt.Sprintf("The API server %s does not accept these credentials: log in again, or choose others with --context or --user.", s.server())
 	case kube.IsReasonRequired(err):
 		return s.nextWithoutReason(n)
 	case kube.IsQuotaExceeded(err):

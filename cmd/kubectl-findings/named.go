@@ -90,7 +90,7 @@ func (t *triager) errUnknown(err error, name string, object client.Object) error
 	kind, _ := kube.KindOf(object)
 	return fmt.Errorf("it is not known whether the decision was stored: check with `%s -o yaml` "+
 		"at the API server %s before you decide again: %w",
-		t.session.command("get", strings.ToLower(kind.Name), name), t.session.config.Host, err)
+		t.session.command("get", strings.ToLower(kind.Name), name), t.session.server(), err)
 }
 
 // errUnlessStored returns an error unless the stored decision is the one that may have been written.

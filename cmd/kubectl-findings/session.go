@@ -121,7 +121,7 @@ func (s *session) explainUnknownFields(err error) error {
 	}
 	return apierrors.NewBadRequest(fmt.Sprintf("nothing was written, because the CRDs of the API server %s are older "+
 		"than this plugin (%s): upgrade its findings-operator, the CRDs too, or use a plugin of the server's version",
-		s.config.Host, unknown))
+		s.server(), unknown))
 }
 
 // eachPage lists objects of a kind page by page, so that neither side holds a hundred thousand of them, and stops after
