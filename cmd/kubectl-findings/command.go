@@ -8,17 +8,20 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// choosing holds the flags that choose the API server and the user. --token is missing, because commands are printed,
-// and CI keeps what is printed.
+// choosing holds the flags that choose the API server and the user, except --token.
 var choosing = []string{
 	"kubeconfig", "context", "cluster", "user", "server", "tls-server-name", "insecure-skip-tls-verify",
 	"certificate-authority", "client-certificate", "client-key", "proxy-url", "as", "as-uid", "as-group", "as-user-extra",
 }
 
-// chosen returns the flags of choosing that were given, as arguments.
+// chosen returns the flags of choosing that were given, as they are written in a shell. Commands are printed, and CI
+// keeps what is printed, so they contain no secret: a token is left to a variable.
 func (f *connectionFlags) chosen() []string {
 	var arguments []string
 	f.flags.VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && flag.Name == "token" {
+			arguments = append(arguments, `--token="$TOKEN"`)
+		}
 		if !flag.Changed || !slices.Contains(choosing, flag.Name) {
 			return
 		}
@@ -30,7 +33,7 @@ func (f *connectionFlags) chosen() []string {
 			if flag.Name == "server" || flag.Name == "proxy-url" {
 				value = withoutPassword(value)
 			}
-			arguments = append(arguments, "--"+flag.Name+"="+value)
+			arguments = append(arguments, quoted("--"+flag.Name+"="+value))
 		}
 	})
 	return arguments
@@ -45,16 +48,16 @@ func withoutPassword(address string) string { return userInfo.ReplaceAllString(a
 func (s *session) server() string { return withoutPassword(s.config.Host) }
 
 // command returns a command of kubectl for the session's namespace that users can copy: it connects to the same API
-// server, as the same user.
+// server, as the same user, if they fill in secrets.
 func (s *session) command(arguments ...string) string { return s.commandIn(s.namespace, arguments...) }
 
 // commandIn is command for another namespace.
 func (s *session) commandIn(namespace string, arguments ...string) string {
-	words := slices.Concat([]string{"kubectl"}, arguments, []string{"-n", namespace}, s.chosen)
+	words := slices.Concat([]string{"kubectl"}, arguments, []string{"-n", namespace})
 	for i, word := range words {
 		words[i] = quoted(word)
 	}
-	return strings.Join(words, " ")
+	return strings.Join(append(words, s.chosen...), " ")
 }
 
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
