@@ -6,8 +6,9 @@
 set -eu
 
 # harmless breaks what GitHub's runner and Azure's agent would execute if it is printed. In JSON that changes nothing.
+# In other locales, sed of macOS refuses bytes that are not UTF-8.
 harmless() {
-  sed -e 's/##\[/#\\u0023[/g' -e 's/##\([vV][sS][oO]\[\)/#\\u0023\1/g' -e 's/^\([[:space:]]*:\):/\1\\u003a/'
+  LC_ALL=C sed -e 's/##\[/#\\u0023[/g' -e 's/##\([vV][sS][oO]\[\)/#\\u0023\1/g' -e 's/^\([[:space:]]*:\):/\1\\u003a/'
 }
 
 # echo would write the \n of an answer as the end of a line.

@@ -512,7 +512,7 @@ func TestTheScriptForCIPrintsNoCommandsForTheCI(t *testing.T) {
 	}{
 		"a result":  {http.StatusOK, `{"status":"completed","gate":"failed","gate_reason":"` + hostile + `"}`, 3},
 		"a refusal": {http.StatusBadRequest, `{"detail":"` + hostile + `"}`, 1},
-		"a proxy's": {http.StatusBadGateway, strings.ReplaceAll(hostile, `\n`, "\n"), 1},
+		"a proxy's": {http.StatusBadGateway, "\xff" + strings.ReplaceAll(hostile, `\n`, "\n"), 1}, // not UTF-8
 	} {
 		j, _ := answering(t, tc.code, tc.answer)
 		out, status := j.run("sh findings.sh")
