@@ -134,7 +134,7 @@ func (o *reviewOptions) run(ctx context.Context, names []string) error {
 	pr := reviewimport.PullRequest{
 		Namespace: session.namespace, Repository: o.repository, Number: o.pr,
 		Title: o.title, Author: o.author, Provider: o.provider, Status: v1alpha1.PullRequestStatus(o.status),
-		Project: o.project, OpenedAt: openedAt,
+		Project: o.project, OpenedAt: openedAt, Server: session.server(),
 	}
 	summary, err := reviewimport.New(client, pr, reviewimport.Options{
 		DryRun: o.dryRun, Found: found, Concurrency: o.concurrency,

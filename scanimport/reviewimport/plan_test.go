@@ -637,9 +637,13 @@ func TestAPullRequestKeepsWhatIsNotSaidAnew(t *testing.T) {
 	said.OpenedAt = time.Time{}
 	said.Status = v1alpha1.PullRequestClosed
 	_, err = nextReview(&other, said, shop, nil, start)
-	harness.ErrorContains(t, "a merged pull request that is closed", err, "leave out --status (over REST pr_status). "+
-		"If the status was recorded by mistake, have a cluster administrator delete the review: kubectl delete review "+
+	const merged = "leave out --status (over REST pr_status). If the status was recorded by mistake, have a cluster " +
+		"administrator delete the review"
+	harness.ErrorContains(t, "a merged pull request that is closed", err, merged+": kubectl delete review "+
 		Name("shop", 7)+" -n "+pr.Namespace+"; that also deletes its issues and people's decisions about them")
+	said.Server = "https://here"
+	_, err = nextReview(&other, said, shop, nil, start)
+	harness.ErrorContains(t, "in one of several clusters", err, merged+" at the API server https://here: kubectl delete")
 }
 
 // Existing clusters contain these names: with a different one a pull request would start over.

@@ -34,12 +34,18 @@ type PullRequest struct {
 	Project string
 	// OpenedAt is when the pull request began; zero: at its first review.
 	OpenedAt time.Time
+	// Server is the address of the API server, for advice to users of several clusters; may be empty.
+	Server string
 }
 
 // takeBack returns how to remove the record of a pull request, since a merged one stays merged.
 func takeBack(pr PullRequest) string {
-	return fmt.Sprintf("have a cluster administrator delete the review: kubectl delete review %s -n %s",
-		Name(pr.Repository, pr.Number), pr.Namespace)
+	place := ""
+	if pr.Server != "" {
+		place = " at the API server " + pr.Server
+	}
+	return fmt.Sprintf("have a cluster administrator delete the review%s: kubectl delete review %s -n %s",
+		place, Name(pr.Repository, pr.Number), pr.Namespace)
 }
 
 // losing is added to takeBack if the review may have issues.
