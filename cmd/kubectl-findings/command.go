@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func (f *connectionFlags) chosen() []string {
 			if flag.Name == "server" || flag.Name == "proxy-url" {
 				value = withoutPassword(value)
 			}
-			arguments = append(arguments, quoted("--"+flag.Name+"="+value))
+			arguments = append(arguments, quoted(runtime.GOOS, "--"+flag.Name+"="+value))
 		}
 	})
 	return arguments
@@ -55,17 +56,20 @@ func (s *session) command(arguments ...string) string { return s.commandIn(s.nam
 func (s *session) commandIn(namespace string, arguments ...string) string {
 	words := slices.Concat([]string{"kubectl"}, arguments, []string{"-n", namespace})
 	for i, word := range words {
-		words[i] = quoted(word)
+		words[i] = quoted(runtime.GOOS, word)
 	}
 	return strings.Join(append(words, s.chosen...), " ")
 }
 
 var plain = regexp.MustCompile(`^[\w@%+=:,./-]+$`)
 
-// quoted returns a word as it is written in a shell.
-func quoted(word string) string {
+// quoted returns a word as it is written in a shell of the operating system. On Windows that suits cmd and PowerShell.
+func quoted(system, word string) string {
 	if plain.MatchString(word) {
 		return word
+	}
+	if system == "windows" {
+		return `"` + word + `"`
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

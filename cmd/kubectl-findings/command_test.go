@@ -62,7 +62,8 @@ func TestEveryAdviceNamesACommandOfTheSameCluster(t *testing.T) {
 		"a lost answer":                 (&triager{session: s}).errUnknown(errors.New("lost"), "f-1", finding).Error(),
 		"a name with a slash":           s.checkNamed(t.Context(), need{kind: "Project", name: "a/b"}).Error(),
 	} {
-		if strings.Count(text, "kubectl ") != strings.Count(text, " -n org-acme --context=other") {
+		commands := strings.Count(text, "kubectl ")
+		if commands == 0 || commands != strings.Count(text, " -n org-acme --context=other") {
 			t.Errorf("%s: %s", advice, text)
 		}
 		if strings.Contains(text, "hunter2") {
@@ -77,4 +78,10 @@ func TestAnAdministratorReadsWhichClusterIsMeant(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 	harness.ErrorContains(t, "a role", s.explain(forbidden, need{what: "list findings", role: roleViewer}),
 		"An administrator grants it at the API server https://here:\n  kubectl create rolebinding")
+}
+
+func TestWordsAreQuotedForTheSystem(t *testing.T) {
+	harness.Same(t, "a path of Windows", `"--kubeconfig=C:\Users\jo"`, quoted("windows", `--kubeconfig=C:\Users\jo`))
+	harness.Same(t, "plain", "--context=a", quoted("windows", "--context=a"))
+	harness.Same(t, "elsewhere", `'--kubeconfig=a\b'`, quoted("linux", `--kubeconfig=a\b`))
 }
