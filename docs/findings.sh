@@ -5,10 +5,10 @@
 # Exit status: 0 imported, and the gate passed or there was none; 1 not imported, or not known; 3 the gate failed.
 set -eu
 
-# harmless breaks what GitHub's runner and Azure's agent would execute if it is printed. In JSON that changes nothing.
-# In other locales, sed of macOS refuses bytes that are not UTF-8.
+# harmless breaks what GitHub's runner, Azure's agent and TeamCity would execute if it is printed. In JSON that changes
+# nothing. In other locales, sed of macOS refuses bytes that are not UTF-8.
 harmless() {
-  LC_ALL=C sed -e 's/##\[/#\\u0023[/g' -e 's/##\([vV][sS][oO]\[\)/#\\u0023\1/g' -e 's/^\([[:space:]]*:\):/\1\\u003a/'
+  LC_ALL=C sed -e 's/##\([A-Za-z]*\[\)/#\\u0023\1/g' -e 's/^\([[:space:]]*:\):/\1\\u003a/'
 }
 
 # echo would write the \n of an answer as the end of a line.

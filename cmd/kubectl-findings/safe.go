@@ -14,10 +14,10 @@ const (
 	zeroWidthJoiner    = '\u200d'
 )
 
-// The commands that CI executes if a job prints them: GitHub's runner and Azure's agent find the first ones anywhere in
-// a line, and GitHub's runner the second one at its beginning.
+// The commands that CI executes if a job prints them: GitHub's runner, Azure's agent and TeamCity find the first ones
+// anywhere in a line, and GitHub's runner the second one at its beginning.
 var (
-	commandAnywhere = regexp.MustCompile(`(?i)##((vso)?\[)`)
+	commandAnywhere = regexp.MustCompile(`##([A-Za-z]*\[)`)
 	commandInFront  = regexp.MustCompile(`^( *)::`)
 )
 

@@ -24,6 +24,7 @@ func TestPrintable(t *testing.T) {
 		"bytes that are no text are not bytes": {"a\x9b\xffb", "a\ufffd\ufffdb"},
 		"GitHub's runner gets no command":      {"a ##[add-mask]b ###[group]", `a #\x23[add-mask]b ##\x23[group]`},
 		"nor does Azure's agent":               {"a ##vso[task.setvariable]b ##VSO[", `a #\x23vso[task.setvariable]b #\x23VSO[`},
+		"nor does TeamCity":                    {"a ##teamcity[publish", `a #\x23teamcity[publish`},
 		"nor GitHub's runner in front":         {"\u00a0\t::set-env::b", `  :\x3aset-env::b`},
 		"other signs stay":                     {"std::string a::b ## [x] #[y] vso[z]", "std::string a::b ## [x] #[y] vso[z]"},
 	} {

@@ -501,10 +501,10 @@ func TestTheScriptForCIUploadsOnceMoreIfTheServiceWasStopping(t *testing.T) {
 	}
 }
 
-// GitHub's runner and Azure's agent execute what a job prints, and a file with results may contain such texts.
+// GitHub's runner, Azure's agent and TeamCity execute what a job prints, and a file with results may contain such texts.
 func TestTheScriptForCIPrintsNoCommandsForTheCI(t *testing.T) {
 	needs.Program(t, "curl", "curl")
-	const hostile = `a ##[group]b ###[c ##vso[task.complete]d ##VSO[e\n::add-mask::f\n  ::set-output name=g::h`
+	const hostile = `a ##[group]b ###[c ##vso[task.complete]d ##VSO[e ##teamcity[f\n::add-mask::f\n  ::set-output name=g::h`
 	for reason, tc := range map[string]struct {
 		code   int
 		answer string
@@ -521,7 +521,7 @@ func TestTheScriptForCIPrintsNoCommandsForTheCI(t *testing.T) {
 		}
 		for line := range strings.Lines(out) {
 			lower := strings.ToLower(line)
-			if strings.Contains(lower, "##[") || strings.Contains(lower, "##vso[") || strings.HasPrefix(strings.TrimSpace(line), "::") {
+			if strings.Contains(lower, "##[") || strings.Contains(lower, "##vso[") || strings.Contains(lower, "##teamcity[") || strings.HasPrefix(strings.TrimSpace(line), "::") {
 				t.Errorf("%s: it prints %s", reason, line)
 			}
 		}
