@@ -30,7 +30,7 @@ func TestAnImportThatTheCRDsDoNotUnderstandIsNotToBeTriedAgain(t *testing.T) {
 
 // It uploads such results once more.
 func TestTheScriptForCIKnowsAnImportThatTheServiceStopped(t *testing.T) {
-	stopped := "stopped before its end (" + errStopping.Error() + ")"
+	stopped := importer.StoppedEarly + " (" + errStopping.Error() + ")"
 	harness.Same(t, "it looks for it", true, strings.Contains(harness.RepositoryFile(t, "docs", "findings.sh"), stopped))
 }
 

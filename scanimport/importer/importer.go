@@ -142,9 +142,13 @@ func (im *Importer) Import(ctx context.Context, batches []*Batch) ([]*Summary, e
 	})
 }
 
+// StoppedEarly begins the message of an import whose context has ended, before the cause in parentheses.
+// docs/findings.sh looks for it.
+const StoppedEarly = "stopped before its end"
+
 // stopped returns the error for a context that has ended, which explains whatever failed after that.
 func stopped(ctx context.Context) error {
-	return fmt.Errorf("stopped before its end (%w): import again, what is already written is kept",
+	return fmt.Errorf(StoppedEarly+" (%w): import again, what is already written is kept",
 		context.Cause(ctx))
 }
 

@@ -101,7 +101,7 @@ func (im *Importer) Import(ctx context.Context, commit *Commit, batches []*impor
 				if im.ending {
 					effect = "it is not known whether its commit was recorded"
 				}
-				return fmt.Errorf("stopped before its end (%w), %s: review again, what is already written is kept",
+				return fmt.Errorf(importer.StoppedEarly+" (%w), %s: review again, what is already written is kept",
 					context.Cause(ctx), effect)
 			})
 		})
