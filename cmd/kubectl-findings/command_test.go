@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 
@@ -70,14 +68,6 @@ func TestEveryAdviceNamesACommandOfTheSameCluster(t *testing.T) {
 			t.Errorf("%s contains a password: %s", advice, text)
 		}
 	}
-}
-
-// The administrator's context may be another, and so is the user.
-func TestAnAdministratorReadsWhichClusterIsMeant(t *testing.T) {
-	s := &session{namespace: "org-acme", config: &rest.Config{Host: "https://here"}}
-	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
-	harness.ErrorContains(t, "a role", s.explain(forbidden, need{what: "list findings", role: roleViewer}),
-		"An administrator grants it at the API server https://here:\n  kubectl create rolebinding")
 }
 
 func TestWordsAreQuotedForTheSystem(t *testing.T) {

@@ -181,7 +181,7 @@ func (s *session) explainImport(ctx context.Context, err error, what string) err
 	}
 	explained := s.explain(err, need{what: what, role: roleScanner})
 	if kube.LacksField(err) {
-		return fmt.Errorf("%w What is already written is kept", explained)
+		return fmt.Errorf("%w\nWhat is already written is kept", explained)
 	}
 	return explained
 }

@@ -88,8 +88,8 @@ func (s *session) nextWhenForbidden(n need) string {
 	if outside := s.outsideOrganizations(); outside != nil { // a role would not help there
 		return outside.Error()
 	}
-	return fmt.Sprintf("To %s takes the ClusterRole %s in namespace %s. An administrator grants it at the API server %s:\n  kubectl create rolebinding NAME -n %s --clusterrole=%s --user=YOU",
-		n.what, n.role, s.namespace, s.server(), s.namespace, n.role)
+	return fmt.Sprintf("To %s takes the ClusterRole %s in namespace %s. An administrator grants it:\n  kubectl create rolebinding NAME -n %s --clusterrole=%s --user=YOU",
+		n.what, n.role, s.namespace, s.namespace, n.role)
 }
 
 // maxCompared bounds how many names are compared with one that does not exist.

@@ -60,7 +60,7 @@ func TestAnImportThatTheCRDsDoNotUnderstandSaysWhatToDo(t *testing.T) {
 	refusal := apierrors.NewInternalError(errors.New("failed to create typed patch object: .spec.tomorrow: field not declared in schema"))
 	err := s.explainImport(t.Context(), fmt.Errorf("record the scan of lint: %w", refusal), "import scans")
 	harness.ErrorContains(t, "an import", err, "https://here are older than this plugin: upgrade its findings-operator")
-	harness.ErrorContains(t, "an import", err, "the server's version. What is already written is kept")
+	harness.ErrorContains(t, "an import", err, "the server's version.\nWhat is already written is kept")
 }
 
 // The API server answers with a text, as one that does not work does.
