@@ -61,6 +61,7 @@ func TestAnImportThatTheCRDsDoNotUnderstandSaysWhatToDo(t *testing.T) {
 	err := s.explainImport(t.Context(), fmt.Errorf("record the scan of lint: %w", refusal), "import scans")
 	harness.ErrorContains(t, "an import", err, "https://here are older than this plugin: upgrade its findings-operator")
 	harness.ErrorContains(t, "an import", err, "the server's version.\nWhat is already written is kept")
+	harness.Must(t, s.explainImport(t.Context(), nil, "import scans"))
 }
 
 // The API server answers with a text, as one that does not work does.

@@ -31,5 +31,5 @@ func UnknownFields(err error) string {
 // LacksField reports whether the API server has refused a write because its CRDs do not have a field: they are older
 // than the writer. The error of an apply is an internal one.
 func LacksField(err error) bool {
-	return UnknownFields(err) != "" || strings.Contains(err.Error(), "field not declared in schema")
+	return err != nil && (UnknownFields(err) != "" || strings.Contains(err.Error(), "field not declared in schema"))
 }
